@@ -45,6 +45,7 @@ export default defineConfig({
     testTimeout: proves ? 600_000 : 60_000,
     hookTimeout: proves ? 600_000 : 60_000,
     expect: { poll: { timeout: 20_000 } },
+    setupFiles: ['test/support/drawn.ts'],
     // What was transformed is kept in node_modules: the next project, run or planted defect takes it from there.
     experimental: { fsModuleCache: true },
     // One more than there are cores: of three one waits, for a process, a browser or a disk.

@@ -1,6 +1,6 @@
 /**
- * Writes the layouts of runchart's own charts: `npm run layouts`. Rule: what it writes is read off the machines, so it is run
- * whenever one of them changes; a test compares.
+ * Writes the layouts of runchart's own charts: `npm run layouts`. Invariant: the machines are the only source. Run it
+ * after each change of a machine; a test compares.
  */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,8 +10,8 @@ import { build } from 'esbuild';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = `${root}src/inspect/drawing/layouts.ts`;
 const HEADER = `/**
- * Where the states of runchart's own charts stand, made by \`npm run layouts\`. Rule: data alone; text, since it is parsed
- * faster than code.
+ * The layouts of runchart's own charts, made by \`npm run layouts\`. Invariant: constants only. They are text, because
+ * parsing text is faster than parsing code.
  */
 import type { Chart } from '../chart.ts';
 import type { ChartLayout } from './drawn.ts';
@@ -51,7 +51,7 @@ for (const name of machines) {
 }
 const reader = `];
 
-/** RUN first; parsed anew at each call. */
+/** RUN comes first. Each call parses the texts again. */
 export const laidOutCharts = (): LaidOutChart[] => TEXTS.map((text) => JSON.parse(text) as LaidOutChart);
 `;
 writeFileSync(target, `${HEADER}${lines.join('')}${reader}`);

@@ -1,4 +1,4 @@
-/** Begins the page: theme, clock, keys, drops, and the server, where one served it. */
+/** Starts the page: theme, clock, keys, dropped files, and the connection if a server delivered the page. */
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { duration } from './model/words.ts';
@@ -8,6 +8,7 @@ import { listenForKeys } from './state/keys.ts';
 import { connect, dialChannel, dialServer } from './state/live.ts';
 import { theme } from './state/preferences.ts';
 import {
+  announcement,
   clock,
   cursor,
   entries,
@@ -18,13 +19,13 @@ import {
   open,
   type PageState,
   playing,
-  said,
   speed,
   stateAt,
   windowSize,
 } from './state/store.ts';
 import './style.css';
 import { App } from './view/App.tsx';
+import { drawTextsSafely, shownText } from './view/foreignText.ts';
 
 const CLOCK_MS = 100;
 const LONGEST_GAP_MS = 800;
@@ -42,7 +43,7 @@ effect(() => {
   return () => clearInterval(timer);
 });
 
-/** Playing keeps log time, each gap capped. */
+/** Playback follows log time. Each gap has a maximum. */
 effect(() => {
   if (!playing.value) return;
   if (!isPast.value) {
@@ -58,19 +59,20 @@ effect(() => {
 effect(() => {
   const waits = open.value?.source === 'live' ? cards() : [];
   const name = open.value?.id ?? 'runchart';
-  document.title = `${waits.length > 0 ? '◆ ' : ''}${name} · runchart`;
+  document.title = shownText(`${waits.length > 0 ? '◆ ' : ''}${name} · runchart`);
   const [first] = waits;
-  if (first) said.value = `${first.call.name} asks to run`;
-  else if (said.peek().endsWith(' asks to run')) said.value = '';
+  if (first) announcement.value = `${first.call.name} asks to run`;
+  else if (announcement.peek().endsWith(' asks to run')) announcement.value = '';
 });
-/** What a run has come to is said once, of the conversation that is open. */
-let heard: { id: string | undefined; state: PageState } = { id: undefined, state: 'idle' };
+/** A run's outcome is announced once, for the open conversation. */
+let announced: { id: string | undefined; state: PageState } = { id: undefined, state: 'idle' };
 effect(() => {
   const { id, source } = open.value ?? {};
   const state = stateAt(last.value);
-  const isNews = heard.id === id && heard.state !== state && source === 'live';
-  heard = { id, state };
-  if (isNews && (state === 'completed' || state === 'failed' || state === 'cancelled')) said.value = `${id}: ${state}`;
+  const isNews = announced.id === id && announced.state !== state && source === 'live';
+  announced = { id, state };
+  if (isNews && (state === 'completed' || state === 'failed' || state === 'cancelled'))
+    announcement.value = `${id}: ${state}`;
 });
 effect(() => {
   document.documentElement.dataset.state = stateAt(cursor.value);
@@ -79,16 +81,17 @@ effect(() => {
 addEventListener('resize', () => {
   windowSize.value = { width: innerWidth, height: innerHeight };
 });
+drawTextsSafely();
 listenForKeys();
 listenForDrops();
 
 const place = document.getElementById('page');
 if (place) render(<App />, place);
 
-const asked = new URLSearchParams(location.search);
-const file = asked.get('log');
-const channel = asked.get('channel');
-if (asked.has('token')) connect(dialServer, location.host);
+const query = new URLSearchParams(location.search);
+const file = query.get('log');
+const channel = query.get('channel');
+if (query.has('token')) connect(dialServer, location.host);
 else if (channel) connect(dialChannel(channel), 'this browser');
 if (file !== null && /^[\w-][\w.-]*\.jsonl$/.test(file)) {
   const began = performance.now();
@@ -96,6 +99,6 @@ if (file !== null && /^[\w-][\w.-]*\.jsonl$/.test(file)) {
     .then((answer) => answer.text())
     .then((text) => openText(text, file.split('/').at(-1) ?? file))
     .then(() => {
-      said.value = `read in ${duration(performance.now() - began)}`;
+      announcement.value = `read in ${duration(performance.now() - began)}`;
     });
 }

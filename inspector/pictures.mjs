@@ -1,6 +1,6 @@
 /**
- * The pictures of README and docs: `npm run pictures` builds, runs the demo up to its question, looks at its page in Debian's
- * Chromium (CHROMIUM names another), and draws RUN. Rule: everything on them is from a run that really happened.
+ * The pictures of README and docs: `npm run pictures` builds, runs the demo until it waits, opens its page in
+ * Debian's Chromium (CHROMIUM names another), and draws RUN. Invariant: every picture shows a real run.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -12,17 +12,17 @@ const program = `${root}dist/src/cli/main.js`;
 const folder = `${root}docs/pictures`;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** The demo with its page; it waits for the decision. */
+/** Starts the demo with its page. It waits for the decision. */
 async function demo() {
   const child = spawn(process.execPath, [program, 'demo', '--inspect'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
+  let output = '';
   const url = await new Promise((resolve, reject) => {
     child.stdout.on('data', (text) => {
-      said += text;
-      const [found] = /http:\S+token=[\w-]+/.exec(said) ?? [];
-      if (found && said.includes('decide in the page')) resolve(found);
+      output += text;
+      const [address] = /http:\S+token=[\w-]+/.exec(output) ?? [];
+      if (address && output.includes('decide in the page')) resolve(address);
     });
-    child.once('exit', () => reject(new Error(`the demo ended:\n${said}`)));
+    child.once('exit', () => reject(new Error(`the demo ended:\n${output}`)));
   });
   return { url, stop: () => child.kill('SIGINT') };
 }
@@ -33,7 +33,7 @@ async function picture(browser, url, { name, colorScheme, act = async () => {} }
   await page.goto(url);
   await page.waitForSelector('.state');
   await act(page);
-  // Until fonts and the last change of colour are there.
+  // Wait for the fonts and the last colour transition.
   await page.waitForTimeout(1500);
   await page.screenshot({ path: `${folder}/${name}.png` });
   await context.close();

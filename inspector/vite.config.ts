@@ -1,4 +1,4 @@
-/** How the inspector's page is built: into the package, from files of its own, nothing inline. */
+/** Builds the inspector's page into the package: separate files, nothing inline. */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
@@ -10,7 +10,7 @@ export default defineConfig({
     outDir: '../dist/inspect/page',
     emptyOutDir: true,
     target: 'es2022',
-    // Fonts and the layout worker stay files: a page that may load nothing but its own files takes no data addresses.
+    // Fonts and the layout worker stay files: the page's policy forbids `data:` addresses.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 2000,

@@ -1,6 +1,6 @@
 /**
- * The page as one file that is opened without any server: `dist/inspect/inspector.html`. Rule: it holds all it needs and may
- * ask for nothing: its policy allows its own script by its hash, and no connection at all.
+ * Builds the page as one file that needs no server: `dist/inspect/inspector.html`. Invariant: it is complete and
+ * requests nothing. Its policy allows its own script by its hash, and no connection.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { defineConfig, type Plugin } from 'vite';
 
 const WORKER = 'elkjs/lib/elk-worker.min.js';
 
-/** The layout worker, packed: it is most of the page, and is used only once a compound is unfolded. */
+/** Compresses the layout worker: it is most of the page, and is used only to lay out a chart again. */
 function packedWorker(): Plugin {
   return {
     name: 'packed-worker',
@@ -42,13 +42,13 @@ const policyOf = (script: string): string =>
     "form-action 'none'",
   ].join('; ');
 
-/** Script and style in the place of what names them. */
+/** Replaces the references to script and style with their contents. */
 function oneFile(): Plugin {
   return {
     name: 'one-file',
     enforce: 'post',
     generateBundle: {
-      // Behind what vite itself writes into the script.
+      // Runs after vite's own changes of the script.
       order: 'post',
       handler(_, bundle) {
         const page = bundle['index.html'];

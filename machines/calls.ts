@@ -1,19 +1,20 @@
 /**
- * Tool calls between actors, as data: a call of a reply, what becomes of it in its round, and what outlives its run.
- * Rule: ids, counts and outcomes; arguments stay in the log and with the executor, and a result only while plugins hear of it.
+ * Tool calls as data that actors exchange: a call of a reply, its outcome in the round, and what outlives its run.
+ * Invariant: these types hold ids, counts and outcomes. Arguments stay in the log and with the executor; a result is held only
+ * until the plugins of AfterToolExecute have answered.
  */
 import type { Decision, Failure, Json, NewEntry, ToolOutcome } from './vocabulary.ts';
 
-/** A call of a reply as the round sees it; arguments stay with the executor and in the log. */
+/** A call of a reply as the round sees it. Arguments stay with the executor and in the log. */
 export interface RoundCall {
   callId: string;
   name: string;
-  /** Some gate (approval, plugin) has a say on this call. */
+  /** An approval or a plugin can change or refuse this call. */
   gated: boolean;
   readOnly: boolean;
-  /** Known before any gate: the call cannot run. */
+  /** The reason why the call cannot run, known before any gate. */
   refused?: { code: string; text: string };
-  /** Stands for name and arguments when rounds are compared. */
+  /** Represents name and arguments when rounds are compared. */
   fingerprint: string;
 }
 
@@ -24,37 +25,37 @@ export interface ToolCallOutput {
   name: string;
   outcome: ToolOutcome | 'suspended';
   code?: string;
-  /** Set where the tool itself failed: it was executed, and that is how its last execution ended. */
+  /** The outcome of the last execution, where the tool itself failed. */
   failure?: Failure;
   fingerprint: string;
   writes?: { [key: string]: Json };
   /** Number of the last suspension. */
   suspension: number;
   reason?: string;
-  /** While AfterToolExecute hears of it; nothing where the call waits. */
+  /** The result while AfterToolExecute runs; absent for a suspended call. */
   result?: ToolResultEntry | undefined;
 }
 
-/** What the call has come to, told before AfterToolExecute has heard of it. */
+/** The outcome of the call, reported before AfterToolExecute has run. */
 export type CallConcluded = { type: 'call.concluded'; output: ToolCallOutput };
 
-/** Where a call stands in its round. */
+/** The position of a call in its round. */
 export interface Slot {
   call: RoundCall;
-  /** `skipped`: a steer left it unstarted, and it has a result that says so. */
+  /** `skipped`: a steer kept the call from starting, and its result says so. */
   status: 'queued' | 'running' | 'done' | 'suspended' | 'skipped';
-  /** Of a running call: what it has come to, while AfterToolExecute still hears of it. */
+  /** The outcome of a running call while AfterToolExecute runs. */
   output?: ToolCallOutput;
 }
 
-/** One thing to do at the gate. Without a decision the call is started for the first time, or again. */
+/** One call to process at the gate. Without a decision the call starts for the first time, or runs again. */
 export interface Replay {
   call: RoundCall;
   suspension: number;
-  /** Where it was started before. */
+  /** The earlier start, where there was one. */
   idempotencyKey?: string;
   decision?: Decision;
-  /** Do this only if the call with this id is settled: it kept its turn behind it. */
+  /** The id of the call before this one. This call runs only if that call is settled. */
   behind?: string;
 }
 
@@ -62,13 +63,13 @@ export interface SuspendedCall {
   call: RoundCall;
   suspension: number;
 }
-/** A call that runs once more: what was decided of it still holds. */
+/** A call that runs once more. Its decisions still hold. */
 export interface Rerun extends SuspendedCall {
-  /** That of its first start; the log may be a copy under another id. */
+  /** The idempotency key of its first start. The log may be a copy under another id. */
   idempotencyKey?: string;
   decision?: Decision;
 }
-/** A call of a sequential round that starts after the call it stands behind is settled. */
+/** A call of a sequential round. It starts after the call named by `behind` is settled. */
 export interface KeptCall {
   call: RoundCall;
   behind: string;
@@ -83,7 +84,7 @@ export interface HeldDecision {
 export interface OpenCalls {
   suspended: readonly SuspendedCall[];
   kept: readonly KeptCall[];
-  /** Calls that may run again: idempotent ones a crash cut off, and those the host wants retried. */
+  /** Calls that may run again: idempotent calls that a crash interrupted, and calls that the host wants retried. */
   reruns: readonly Rerun[];
   decisions: readonly HeldDecision[];
 }

@@ -1,6 +1,6 @@
 /**
- * Counts of a cycle against its limits, and usage and cost of entries, those of sub-agents included. Rule: an unknown price stays
- * unknown, what is not stored is not counted, and the counts of a living run are those that its log gives.
+ * Counts of a cycle that limits are compared with, and usage and cost of entries, including sub-agents. Invariant: an
+ * unknown price stays unknown. Only stored entries count. A living run has the counts that its log gives.
  */
 import type { ToolCallOutput } from './calls.ts';
 import type { Limits } from './policies.ts';
@@ -12,24 +12,35 @@ export interface UsageCost {
   costUsd: number | null;
 }
 
-/** The calls of one reply: those without a result, and what the others came to. */
+/** The calls of one reply: those without a result, and the results of the others. */
 export interface Round {
   open: readonly string[];
   fingerprints: readonly string[];
 }
 
-/** Counts that limits are held against: turns and streaks within a cycle, cost and tokens within the conversation. */
+/** Counts that limits are compared with: turns and streaks of the cycle, cost and tokens of the conversation. */
 export interface Counters {
   turns: number;
   emptyReplies: number;
-  /** Of the last round before `rounds`: for how many rounds in a row each of its calls came with the same result. */
+  /** For each call of the last round before `rounds`: the number of successive rounds with the same call and result. */
   streaks: readonly { fingerprint: string; count: number }[];
-  /** From the first round on that has a call without a result. */
+  /** The rounds since the first one that has a call without a result. */
   rounds: readonly Round[];
   tokens: number;
-  costUsd: number | null;
+  /** The sum of the known prices. */
+  costUsd: number;
+  /** How many usages have no known price. A limit of cost counts as reached while there is one. */
+  unpriced: number;
 }
-export const freshCounters: Counters = { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 };
+export const freshCounters: Counters = {
+  turns: 0,
+  emptyReplies: 0,
+  streaks: [],
+  rounds: [],
+  tokens: 0,
+  costUsd: 0,
+  unpriced: 0,
+};
 
 const sum = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
@@ -49,28 +60,32 @@ export const addUsage = (a: UsageCost, b: UsageCost): UsageCost => ({
   costUsd: sum(a.costUsd, b.costUsd),
 });
 
-/** Adds to counts that limits are held against. */
-export function countUsage<C extends Pick<Counters, 'tokens' | 'costUsd'>>(
-  counters: C,
-  spent: UsageCost | undefined,
-): C {
-  if (!spent) return counters;
+/** Adds usage to the counts. */
+export const countUsage = (counters: Counters, spent: UsageCost | undefined): Counters =>
+  spent ? { ...counters, ...addedTimes(counters, spent, 1) } : counters;
+
+/** The counts of usage after this one was added, or taken away again. */
+function addedTimes({ tokens, costUsd, unpriced }: UsageCounts, spent: UsageCost, times: 1 | -1): UsageCounts {
   const { inputTokens, outputTokens } = spent.usage;
-  const tokens = counters.tokens + inputTokens + outputTokens;
-  return { ...counters, tokens, costUsd: sum(counters.costUsd, spent.costUsd) };
+  return {
+    tokens: tokens + times * (inputTokens + outputTokens),
+    costUsd: costUsd + times * (spent.costUsd ?? 0),
+    unpriced: unpriced + (spent.costUsd === null ? times : 0),
+  };
 }
+type UsageCounts = Pick<Counters, 'tokens' | 'costUsd' | 'unpriced'>;
 
 /** The cause that stops a run with these counts, if any. */
 export function limitReached(counters: Counters, limits: Limits): string | undefined {
   if (counters.turns >= limits.turns) return 'max_turns';
-  if (limits.costUsd !== false && (counters.costUsd ?? Number.POSITIVE_INFINITY) >= limits.costUsd) return 'max_budget';
+  if (limits.costUsd !== false && (counters.unpriced > 0 || counters.costUsd >= limits.costUsd)) return 'max_budget';
   if (limits.tokens !== false && counters.tokens >= limits.tokens) return 'max_total_tokens';
   if (counters.emptyReplies >= limits.emptyReplies) return 'empty_replies';
   const streaks = counters.rounds.reduce(withRound, counters.streaks);
   return streaks.some(({ count }) => count >= limits.identicalCalls) ? 'no_progress' : undefined;
 }
 
-/** A new request counts its turns anew. */
+/** A new request counts its turns from zero. */
 export function newCycle(counters: Counters): Counters {
   const { turns, emptyReplies, streaks, rounds } = counters;
   if (turns + emptyReplies + streaks.length + rounds.length === 0) return counters;
@@ -91,16 +106,16 @@ export function countReply(
   };
 }
 
-/** Behind one more round: what came in it as in the one before goes on, and nothing else does. */
+/** The counts after one more round. A streak continues if the call came with the same result in the round before; others end. */
 function withRound(streaks: Counters['streaks'], { fingerprints }: Round): Counters['streaks'] {
   const before = new Map(streaks.map(({ fingerprint, count }) => [fingerprint, count]));
   return [...new Set(fingerprints)].map((fingerprint) => ({ fingerprint, count: (before.get(fingerprint) ?? 0) + 1 }));
 }
 
-/** A call that waits for more rounds than these is not compared any more. */
+/** A call that waits for more rounds than this is no longer compared. */
 const ROUNDS_MOST = 64;
 
-/** Counts results in the rounds of their calls, in whatever order they come; a call that waits has none. */
+/** Adds results to the rounds of their calls, in any order. A call that waits has no result yet. */
 export function countResults(counters: Counters, results: readonly Pick<ToolCallOutput, 'callId' | 'fingerprint'>[]) {
   if (results.length === 0 || counters.rounds.length === 0) return counters;
   const fingerprints = new Map(results.map(({ callId, fingerprint }) => [callId, fingerprint]));
@@ -117,14 +132,14 @@ export function countResults(counters: Counters, results: readonly Pick<ToolCall
   return { ...counters, streaks, rounds };
 }
 
-/** The same for calls that may wait. */
+/** The same, for calls that may wait. */
 export const countOutputs = (counters: Counters, outputs: readonly (ToolCallOutput | undefined)[]): Counters =>
   countResults(
     counters,
     outputs.flatMap((output) => (output && output.outcome !== 'suspended' ? [output] : [])),
   );
 
-/** A sub-agent of a call begins or ends, or used the model: `upTo` says which entries of its log are counted in. */
+/** A sub-agent of a call began, ended or used the model. `upTo`: the usage includes entries of its log up to this one. */
 export interface SubAgentChange {
   type: 'sub-agent.changed';
   callId: string;
@@ -141,14 +156,14 @@ export interface SubAgentChange {
 export const SUB_AGENT_USAGE = 'runchart.sub-agent-usage';
 
 type Fields = { [key: string]: unknown };
-/** The fields of what somebody else wrote; none of what has none. */
+/** The fields of a foreign value; none if it has none. */
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 export const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0;
 const countOf = (value: unknown): number => (isCount(value) ? value : 0);
 
-/** Use as it may be read of what somebody else wrote: what is no count counts nothing. */
+/** Usage from a foreign value. Fields that are not counts count as zero. */
 export function readUsage(value: unknown): Usage {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = fieldsOf(value);
   return {
@@ -160,7 +175,7 @@ export function readUsage(value: unknown): Usage {
   };
 }
 
-/** What the entry says was spent; nothing for most. */
+/** The usage that the entry reports; undefined for most entries. */
 export function usageOf(entry: NewEntry): UsageCost | undefined {
   if (entry.type === 'model-reply') return { usage: entry.usage, costUsd: entry.costUsd };
   if (entry.type === 'compaction') return entry.usage && { usage: entry.usage, costUsd: entry.costUsd ?? null };
@@ -169,7 +184,7 @@ export function usageOf(entry: NewEntry): UsageCost | undefined {
   return { usage: readUsage(usage), costUsd: isCount(costUsd) ? costUsd : null };
 }
 
-/** Whose use the entry counts, and up to which entry of that log. */
+/** Which sub-agent the usage belongs to, and up to which entry of its log. */
 export function subAgentUsageOf(entry: LogEntry): { callId: string; conversationId: string; upTo: number } | undefined {
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { callId, conversationId, upTo } = fieldsOf(entry.value);
@@ -177,19 +192,17 @@ export function subAgentUsageOf(entry: LogEntry): { callId: string; conversation
   return { callId, conversationId, upTo: countOf(upTo) };
 }
 
-/** Without what the lost entries would have counted: a limit is held against the log. */
+/** The counts without those of lost entries: limits are compared with the log. */
 export function uncounted(counters: Counters, lost: readonly NewEntry[]): Counters {
-  let { tokens, costUsd } = counters;
+  let left = counters;
   for (const entry of lost) {
     const spent = usageOf(entry);
-    if (!spent) continue;
-    tokens -= spent.usage.inputTokens + spent.usage.outputTokens;
-    costUsd = costUsd === null || spent.costUsd === null ? null : costUsd - spent.costUsd;
+    if (spent) left = { ...left, ...addedTimes(left, spent, -1) };
   }
-  return { ...counters, tokens, costUsd };
+  return left;
 }
 
-/** What the log is told of a sub-agent (conversation-requirements, REQ-BED-009): that it began, that it ended, what it used. */
+/** The entries about a sub-agent (docs/internals/contracts.md, REQ-BED-009): it began, it ended, it used the model. */
 export function subAgentEntries(runId: string | null, change: SubAgentChange): NewEntry[] {
   const { callId, conversationId, phase, spent } = change;
   const entries: NewEntry[] = phase ? [{ runId, type: 'sub-agent', callId, child: conversationId, phase }] : [];

@@ -1,7 +1,10 @@
-/** A short stand-in for a value, equal for equal values: how rounds are compared. No secret, no identity. */
+/**
+ * Short texts that represent values, equal for equal values. Rounds are compared by them. They hide no secret and prove no
+ * identity.
+ */
 import type { Json, StoredPart, ToolOutcome } from './vocabulary.ts';
 
-/** JSON with sorted keys, so that two orders of the same fields read alike. */
+/** JSON with sorted keys. The order of fields makes no difference. */
 export function canonical(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
@@ -9,7 +12,7 @@ export function canonical(value: Json): string {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key] ?? null)}`).join(',')}}`;
 }
 
-/** V8 takes eight times as long for `toString(36)` of what is no small integer. */
+/** `toString(36)` is eight times slower in V8 for large numbers. */
 const inBase36 = (value: number): string =>
   value < 36 ? value.toString(36) : inBase36(Math.floor(value / 36)) + (value % 36).toString(36);
 
@@ -27,7 +30,7 @@ export function hash(text: string): string {
   return inBase36(4294967296 * (2097151 & b) + (a >>> 0));
 }
 
-/** A call with its result, as it is logged. */
+/** Represents a call together with its logged result. */
 export const resultFingerprint = (
   fingerprint: string,
   { outcome, code = '', content }: { outcome: ToolOutcome; code?: string; content: readonly StoredPart[] },

@@ -1,4 +1,4 @@
-/** The door of `machines/` for the library: what it publishes, and the folds and functions that only the library needs. */
+/** What the library may import from `machines/`: its public exports, and the folds and functions that only the library needs. */
 
 export { noOpenCalls } from './calls.ts';
 export { compactionChart } from './compaction/compaction.machine.ts';

@@ -1,7 +1,7 @@
 /**
- * LLM_CALL: one model call with its visible attempts (run-lifecycle, LLM_CALL). The states are written once: the run
- * holds them inside LlmCall, and the chart here is made of the same ones so that they can be proven alone. Every
- * attempt after the first is logged before its wait begins.
+ * LLM_CALL (docs/internals/lifecycle.md, LLM_CALL): one model call with its visible attempts. RUN contains these states
+ * inside LlmCall; this chart contains the same ones, so that tests can prove them alone. Each attempt after the first
+ * is logged before its wait begins.
  */
 import { setup } from 'xstate';
 import { backoffMs, type ChartPolicies } from './policies.ts';
@@ -10,13 +10,13 @@ import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, update }
 import type { Failure, NewEntry } from './vocabulary.ts';
 import { verbs } from './xstateVerbs.ts';
 
-/** Where a model call stands. */
+/** The progress of a model call. */
 export interface Attempts {
-  /** Counts from 1, through the turn. */
+  /** Counts from 1 within the turn. */
   attempt: number;
-  /** Index of the model in use: the agent's own, then its fallbacks. */
+  /** Index of the current model: the agent's own, then its fallbacks. */
   model: number;
-  /** Counts from 1, for the model in use. */
+  /** Counts from 1 for the current model. */
   ofModel: number;
 }
 export const firstAttempt: Attempts = { attempt: 1, model: 0, ofModel: 1 };
@@ -24,7 +24,7 @@ export const firstAttempt: Attempts = { attempt: 1, model: 0, ofModel: 1 };
 export interface ModelCallContext {
   runId: string;
   turn: number;
-  /** What the call is for, in the ids of its requests; nothing where it is the turn's own. */
+  /** The purpose of the call, part of the ids of its requests; empty for the turn's own call. */
   within?: string;
   attempts: Attempts;
   models: readonly string[];
@@ -51,21 +51,21 @@ const tooLong = (failed: Failed, retry: ModelCallContext['retry']): boolean =>
 export const replies = ({ event }: { event: { type: string } }): boolean =>
   event.type === 'effect.done' && (event as EffectDone).value.kind === 'reply';
 
-/** The same model is tried again after a wait. */
+/** The same model is called again after a wait. */
 export function retries({ context, event }: Args): boolean {
   const failed = failedOf(event);
   if (!failed?.retryable || tooLong(failed, context.retry)) return false;
   return context.attempts.ofModel < context.retry.attempts;
 }
 
-/** The model's attempts are spent and another model is left. */
+/** All attempts of this model failed, and another model remains. */
 export function fallsBack({ context, event }: Args): boolean {
   const failed = failedOf(event);
   if (!failed?.retryable || tooLong(failed, context.retry)) return false;
   return context.attempts.model + 1 < context.models.length;
 }
 
-/** The timer that rang is the wait of the current attempt, not one of an older attempt. */
+/** The timer belongs to the wait of the current attempt, not of an older one. */
 export const waitIsOver = ({ context, event }: Args): boolean =>
   event.type === 'timer.elapsed' && (event as TimerElapsed).id === waitId(context);
 
@@ -76,13 +76,13 @@ export const nextModel = ({ context: { attempts } }: WithContext) => ({
   attempts: { attempt: attempts.attempt + 1, model: attempts.model + 1, ofModel: 1 },
 });
 
-/** Milliseconds before the attempt that follows: exponential with jitter, or what the provider asked for. */
+/** Milliseconds before the next attempt: exponential with jitter, or what the provider asked for. */
 function waitMs({ retry, attempts }: ModelCallContext, failed: Failed): number {
   if (retry.respectRetryAfter && failed.retryAfterMs !== undefined) return failed.retryAfterMs;
   return backoffMs(retry, attempts.ofModel - 1, failed.random);
 }
 
-/** `attempts` already counts the attempt that follows. */
+/** `attempts` already includes the next attempt. */
 function retryEntry(context: ModelCallContext, failed: Failed, wait: number): NewEntry[] {
   const { runId, turn, attempts, models } = context;
   const model = models[attempts.model] ?? failed.model;
@@ -90,7 +90,7 @@ function retryEntry(context: ModelCallContext, failed: Failed, wait: number): Ne
   return [{ runId, type: 'model-retry', turn, attempt: attempts.attempt, waitMs: wait, model, reason }];
 }
 
-/** The beginning of the ids of what a call asks for. */
+/** The prefix of the ids of a call's requests. */
 export const stemOf = ({ runId, turn, within = '' }: ModelCallContext): string => `${runId}/t${turn}${within}`;
 
 const waitId = (context: ModelCallContext): string => `${stemOf(context)}/wait/${context.attempts.attempt}`;
@@ -114,7 +114,10 @@ function fallbackEntries({ context, event }: Args): NewEntry[] {
   return failed ? retryEntry(context, failed, 0) : [];
 }
 
-/** The states of a call of a model, by the request of an attempt. What a reply or a final failure leads to is the owner's. */
+/**
+ * The states of a model call; `requests` makes the request of an attempt. The owner decides what follows a reply or a final
+ * failure.
+ */
 export const attemptsOf = <Request>(request: Request) =>
   ({
     attempting: {

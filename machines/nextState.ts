@@ -1,6 +1,6 @@
 /**
- * What a chart would do next (conversation-requirements, REQ-BED-001). Rule: nothing is executed; equal state and
- * event give equal answers, and effects come as plain records in the order in which the chart names them.
+ * What a chart would do next (docs/internals/contracts.md, REQ-BED-001). Invariant: nothing is executed. Equal state
+ * and event give equal answers. Effects are plain records in the order in which the chart names them.
  */
 import { type AnyMachineSnapshot, type AnyStateMachine, getInitialMicrosteps, getMicrosteps } from 'xstate';
 import type { EffectRequest } from './ports.ts';
@@ -19,7 +19,7 @@ export type ChartEffect =
 export interface NextState {
   state: AnyMachineSnapshot;
   effects: readonly ChartEffect[];
-  /** The state values on the way, each once where it stays; the last one is that of `state`. */
+  /** The state values of the step, without repetition. The last one is that of `state`. */
   through: readonly unknown[];
 }
 
@@ -55,13 +55,13 @@ interface Asking {
   type: string;
   params?: unknown;
 }
-/** What a state asks for as it is entered; where a transition into it asks, `meta.awaits` says what. */
+/** What a state asks for on entry. Where a transition into it asks, `meta.awaits` says what. */
 function asksOf({ entry, meta }: { entry: unknown; meta?: { awaits?: readonly unknown[] } }): unknown[] {
   const asks = (entry as readonly Asking[]).filter(({ type }) => type === 'ask');
   return [...asks.map(({ params }) => params), ...(meta?.awaits ?? [])];
 }
 
-/** Ids of the requests that a chart in this state takes the answers of; timers and those of its children aside. */
+/** Ids of the requests whose answers this state takes, without timers and child requests. */
 export function awaited({ _nodes, context }: AnyMachineSnapshot): string[] {
   if (!_nodes.some(({ on }) => 'effect.done' in on)) return [];
   return _nodes.flatMap(asksOf).flatMap((ask) => {
@@ -71,7 +71,7 @@ export function awaited({ _nodes, context }: AnyMachineSnapshot): string[] {
   });
 }
 
-/** An answer to what this chart did not ask, or does not wait for any more. An empty id means whatever it waits for. */
+/** The answer belongs to no request of this chart, or to one that it no longer waits for. An empty id fits any request. */
 function isStray(before: AnyMachineSnapshot, event: { type?: unknown; id?: unknown }): boolean {
   return (
     event.type === 'effect.done' &&
@@ -82,9 +82,8 @@ function isStray(before: AnyMachineSnapshot, event: { type?: unknown; id?: unkno
 }
 
 /**
- * The state that follows `event` and the effects of the step; effects of child charts are theirs. Without a state it
- * is the chart's first one: then `event.input` is the chart's input. An answer to a request that the chart does not wait
- * for changes nothing.
+ * The state that follows `event`, and the effects of the step without those of child charts. Without a state the chart
+ * starts: `event.input` is then its input. An answer that the chart does not wait for changes nothing.
  */
 export function nextState(machine: AnyStateMachine, state: unknown, event: object): NextState {
   const before = state as AnyMachineSnapshot | undefined;

@@ -1,6 +1,6 @@
 /**
- * The policies charts read, in their JSON form, and their defaults. Rule: a default here is the documented one; what
- * is no JSON (models, predicates) stays with the host and is named here by an id or a count.
+ * The policies that charts read, in their JSON form, and their defaults. Invariant: the defaults here are the documented
+ * ones. What is not JSON (models, predicates) stays with the host; here it has an id or a count.
  */
 
 export interface Limits {
@@ -20,14 +20,14 @@ export interface Limits {
   outputRepairs: number;
 }
 
-/** How long to wait before another attempt: exponential up to a cap, then jitter from a number the host gives. */
+/** The wait before another attempt: exponential up to a cap, then jitter from a number of the host. */
 export interface Backoff {
   /** Milliseconds before the second attempt. */
   baseMs: number;
-  /** What each further wait is multiplied by. */
+  /** Each further wait is multiplied by this. */
   factor: number;
   capMs: number;
-  /** The largest random part, as a share of the wait. */
+  /** The largest random part, as a fraction of the wait. */
   jitter: number;
 }
 

@@ -1,8 +1,8 @@
 /**
- * The door between charts and world. Charts touch the world by three declared actions only: `ask` starts an effect,
- * `drop` ends what is under a prefix, `log` writes entries. Their parameters are pure functions of context and event,
- * so `transition()` of any chart shows its effects as plain records. The implementations here do nothing; a driver
- * provides its own. Rule: everything in a request, a value or an entry is JSON.
+ * The connection between charts and world. Charts affect the world by three declared actions only: `ask` starts an effect,
+ * `drop` ends every effect under a prefix, `log` writes entries. Their parameters are pure functions of context and event, so
+ * `transition()` of any chart shows its effects as plain records. The implementations here do nothing; a driver provides its
+ * own. Invariant: requests, values and entries are JSON.
  */
 import type { RoundCall } from './calls.ts';
 import type {
@@ -19,7 +19,7 @@ import type {
   Usage,
 } from './vocabulary.ts';
 
-/** The phases a plugin may take part in, by the names of the plugin contract. */
+/** The phases in which a plugin may take part, by the names of the plugin contract. */
 export type Phase =
   | 'runStart'
   | 'stepStart'
@@ -28,12 +28,12 @@ export type Phase =
   | 'beforeToolExecute'
   | 'afterToolExecute'
   | 'stepEnd'
-  /** Not among the document's: where a reply would end the run, somebody may go on. */
+  /** A plugin may continue where a reply would end the run. */
   | 'naturalEnd'
-  /** Nor this one: earlier messages are about to become a summary. */
+  /** Earlier messages are about to become a summary. */
   | 'preCompact'
   | 'runEnd';
-/** Which phases somebody takes part in. A phase nobody registered for asks nothing. */
+/** The phases that some plugin takes part in. Other phases ask nothing. */
 export type Phases = Readonly<Record<Phase, boolean>>;
 
 export type EffectRequest =
@@ -42,7 +42,7 @@ export type EffectRequest =
       id: string;
       runId: string;
       turn: number;
-      /** Run one after the other, in this order. */
+      /** The phases run one after the other, in this order. */
       phases: Phase[];
       failure?: Failure;
       termination?: Termination;
@@ -79,11 +79,14 @@ export type EffectRequest =
       code?: string;
     }
   | { kind: 'commit'; id: string; boundary: Boundary }
-  /** Asks how full the context window is. Above these shares, also what could be pruned, and where a summary could end. */
+  /**
+   * Asks how full the context window is. Above the shares given here, the answer names prunable results and a place for a
+   * summary.
+   */
   | { kind: 'context'; id: string; pruneAbove?: number; compactAbove?: number }
-  /** `ofCycle`: the time that earlier runs of the cycle took counts too. */
+  /** `ofCycle`: the time of earlier runs of the cycle counts too. */
   | { kind: 'timer'; id: string; ms: number; ofCycle?: true }
-  /** Tells the host that a run is over; it has no answer. */
+  /** Reports to the host that a run is over; there is no answer. */
   | { kind: 'ended'; id: string; runId: string; result: RunOutput };
 
 export interface RunOutput {
@@ -91,31 +94,31 @@ export interface RunOutput {
   termination: Termination;
   cause?: string;
   error?: Failure;
-  /** False where the run's end could not be stored. */
+  /** False where the end of the run could not be stored. */
   durable: boolean;
 }
 
 export type PhaseValue =
   | { kind: 'done'; writes?: { [key: string]: Json } }
-  /** `stopped`: the run counts as stopped, not as one that a plugin has completed. */
+  /** `stopped`: the run counts as stopped, not as completed by a plugin. */
   | { kind: 'terminate'; by: string; reason: string; stopped?: true }
-  /** The run goes on, and the model is told why: a plugin wants it, or the final answer does not fit its schema. */
+  /** The run continues, and the model receives the reason: a plugin asked for it, or the final answer does not fit its schema. */
   | { kind: 'continue'; text: string; why: 'stop_hook' | 'output' }
-  /** The final answer, as its schema takes it. */
+  /** The final answer after its schema has parsed it. */
   | { kind: 'answer'; value: Json }
-  /** How earlier messages are to be summed up, or why they are not. */
+  /** Instructions for the summary, or the reason why none is made. */
   | { kind: 'compact'; instructions?: string; block?: { by: string; reason: string } };
 export type ModelValue =
   | {
       kind: 'reply';
       items: AgentItem[];
-      /** What the provider wants back with the reply. */
+      /** What the provider needs back with the reply. */
       extra?: Json;
       calls: RoundCall[];
       finish: FinishReason;
-      /** Without visible text and without calls. */
+      /** The reply has no visible text and no calls. */
       empty: boolean;
-      /** It has a schema to fit, if it ends the run. */
+      /** If this reply ends the run, its text must fit a schema. */
       judged?: true;
       usage: Usage;
       costUsd: number | null;
@@ -127,12 +130,12 @@ export type ModelValue =
       message: string;
       retryable: boolean;
       retryAfterMs?: number;
-      /** 0 to 1, from the host. */
+      /** 0 to 1, chosen by the host. */
       random: number;
       model: string;
-      /** Where the model answered, and its answer is of no use. */
+      /** The model answered, and its answer cannot be used. */
       spent?: { usage: Usage; costUsd: number | null };
-      /** Of a summary: what stays word for word all the same. */
+      /** Of a summary: the text that stays word for word. */
       kept?: string;
     };
 export interface SummaryValue {
@@ -146,24 +149,24 @@ export type GateValue =
   | { kind: 'allow'; by?: string; args?: Json }
   | { kind: 'block'; code: string; text: string }
   | { kind: 'refuse'; code: string; text: string }
-  /** `args`: what waits, where it is not what the log has of the call. */
+  /** `args`: the arguments that wait, where they differ from those in the log. */
   | { kind: 'suspend'; reason: string; payload?: Json; args?: Json };
 export type ToolValue =
   | { kind: 'succeeded'; content: StoredPart[]; writes?: { [key: string]: Json } }
-  /** `retry`: the tool may be executed again; `random` is 0 to 1, from the host. */
+  /** `retry`: the tool may be executed again; `random` is 0 to 1, chosen by the host. */
   | { kind: 'erred'; content: StoredPart[]; code: string; retry?: { random: number } }
-  /** `within`: it is calls of its sub-agents that wait, each within limits of its own. */
+  /** `within`: calls of its sub-agents wait, each under limits of its own. */
   | { kind: 'pending'; reason: string; payload?: Json; within?: true };
-/** Tokens: the next request with the room kept for its reply, and the window. */
+/** In tokens: the next request plus the space reserved for its reply, and the window. */
 export interface ContextValue {
   kind: 'context';
   used: number;
   limit: number;
-  /** A warning stands: use was above it before. */
+  /** A warning is active: usage exceeded its limit before. */
   warned: boolean;
-  /** Calls whose old results can go, and what is used without them. */
+  /** Calls whose old results can be removed, and the usage without them. */
   prunable?: { callIds: string[]; used: number };
-  /** Messages up to here can become a summary, so that there is room, or because somebody wants it: `instructions`. */
+  /** Messages up to here can become a summary, to make space or on request (`instructions`). */
   compactable?: { upToSeq: number; instructions?: string };
 }
 export type EffectValue =
@@ -176,15 +179,15 @@ export type EffectValue =
   | SummaryValue
   | { kind: 'committed' };
 
-/** The answer to an `ask`; it goes to the actor that asked. */
+/** The answer to an `ask`. The actor that asked receives it. */
 export type EffectDone = { type: 'effect.done'; id: string; value: EffectValue };
 export type TimerElapsed = { type: 'timer.elapsed'; id: string };
-/** The runtime itself failed (an executor, a required plugin): never a tool's or a model's own failure. */
+/** The runtime itself failed (an executor, a required plugin). A failure of a tool or model is not this. */
 export type EffectFailed = { type: 'effect.failed'; id: string; cause: string; error: Failure };
-/** A step's entries could not be stored; nothing that the step asked for was started. */
+/** The entries of a step could not be stored. Nothing that the step asked for was started. */
 export type AppendFailed = { type: 'append.failed'; error: Failure; lost: readonly NewEntry[] };
 
-/** What comes in through the door: answers, failures, acts of the host, and entries that no chart has a say in. */
+/** What enters the charts: answers, failures, acts of the host, and entries that no chart decides about. */
 export type Completion =
   | EffectDone
   | TimerElapsed
@@ -193,16 +196,16 @@ export type Completion =
   | { type: 'note'; entries: readonly NewEntry[] }
   | { type: 'act'; event: { type: string }; priority?: 'cancel' };
 
-/** A completion with the time that its entries carry. The order of deliveries is the run. */
+/** A completion with the time of its entries. The order of deliveries determines the run. */
 export interface Delivery {
   at: number;
   completion: Completion;
 }
 
 /**
- * What a host does for one conversation. Properties that every journal keeps: one total order of deliveries, cancel
- * first and then first in, first out; nothing is delivered for a dropped id; an answer given inside `start` is
- * queued, never re-entered; `append` stamps seq and answers nothing where the entries are durable at once.
+ * What a host does for one conversation. Every journal keeps these properties. Deliveries have one total order: cancel
+ * first, then first in, first out. Nothing is delivered for a dropped id. An answer given inside `start` is queued. `append`
+ * stamps seq, and returns nothing where the entries are durable at once.
  */
 export interface Journal {
   start(request: EffectRequest): void;
@@ -212,6 +215,6 @@ export interface Journal {
   take(): Delivery | undefined;
   /** Called when something can be taken. */
   bell(ring: () => void): void;
-  /** `carried`: they begin with those of the append before, which was refused when this one stood in line behind it. */
+  /** `carried`: the entries begin with those of the append before, which was refused while this one was queued. */
   append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * RESPONSE_STATE: how far a request has come, as an interface shows it (agent-loop-contract, ResponseState): the user's
- * input, the model's turn, its tools, what they answered or the answer itself. The chart only follows: it asks for nothing,
- * and its events are read off the log of the request.
+ * RESPONSE_STATE: the progress of a request, as an interface shows it (docs/internals/contracts.md, ResponseState): the
+ * user's input, the model's turn, its tools, their results or the answer. Invariant: the chart only follows. It asks
+ * for nothing, and its events are read from the log of the request.
  */
 import { setup } from 'xstate';
 import type { LogEntry } from './vocabulary.ts';
@@ -12,7 +12,7 @@ export type ResponseStateEvent =
   | { type: 'tools.end' }
   | { type: 'request.completed' };
 
-/** What an entry says of how far its request has come; nothing where it says nothing. */
+/** The progress that an entry shows; undefined for other entries. */
 export function responseEventOf(entry: LogEntry): ResponseStateEvent | undefined {
   switch (entry.type) {
     case 'agent-output':
@@ -43,7 +43,7 @@ export const responseStateMachine = setup({
       initial: 'Open',
       states: {
         Open: { on: { 'model.begins': '#RESPONSE_STATE.ASSISTANT' } },
-        // Nothing follows a request that is completed; the next one begins anew.
+        // A completed request has no successor state; the next request starts again.
         Completed: {},
       },
     },

@@ -1,11 +1,11 @@
 /**
- * The seven verbs of a chart: `ask`, `drop` and `log` act on the world, `update`, `spawn`, `stop` and `tell` on actors.
- * The parameter of each is plain values or a pure function of context and event. Rule: an act sees the context that the acts
- * before it left, so what concerns the old context stands before `update`; a parameter that gives nothing does nothing.
+ * The seven verbs of a chart: `ask`, `drop` and `log` act on the world; `update`, `spawn`, `stop` and `tell` act on actors.
+ * The parameter of each is a plain value or a pure function of context and event. Invariant: an act sees the context after the
+ * acts before it, so an act that needs the old context comes before `update`. An undefined or empty parameter is a no-op.
  */
 import type { EventObject } from 'xstate';
 
-/** A child that is to be started: the name of its chart among the actors of the chart that spawns it. */
+/** A child to start: the name of its chart among the actors of the chart that spawns it. */
 export interface SpawnRequest<Src extends string = string, Input = unknown> {
   src: Src;
   /** Unique among the living children of one actor. */
@@ -13,7 +13,10 @@ export interface SpawnRequest<Src extends string = string, Input = unknown> {
   input: Input;
 }
 
-/** An event for a child, by its id, or for the parent. A chart that runs alone is its own parent; it does not repeat to itself what it was just told. */
+/**
+ * An event for a child, by its id, or for the parent. A chart without a parent sends to itself, but never the event that it
+ * is handling.
+ */
 export interface Message<To extends string = string, Sent extends EventObject = EventObject> {
   to: To;
   event: Sent;
@@ -22,10 +25,10 @@ export interface Message<To extends string = string, Sent extends EventObject = 
 export const VERBS = ['ask', 'drop', 'log', 'update', 'spawn', 'stop', 'tell'] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** What the final state of a chart gave: XState hands it to `output` of the chart in the last event, without a type. */
+/** The output of the final state: XState passes it to `output` of the chart in the last event, without a type. */
 export const finalOutput = <T>(event: EventObject): T => (event as EventObject & { output: T }).output;
 
-/** How a verb is written in a chart: `log(openingEntries)` is `{ type: 'log', params: openingEntries }`. */
+/** How a chart writes a verb: `log(openingEntries)` is `{ type: 'log', params: openingEntries }`. */
 const act =
   <V extends Verb>(type: V) =>
   <const Params>(params: Params) =>
@@ -39,7 +42,7 @@ export const spawn = act('spawn');
 export const stop = act('stop');
 export const tell = act('tell');
 
-/** What an interpreter reads of a chart; XState's machine has it as well. */
+/** The parts of a chart that an interpreter reads. XState's machine has them as well. */
 export interface Chart {
   readonly id: string;
   readonly config: object;
@@ -49,7 +52,7 @@ export interface Chart {
   };
 }
 
-/** The chart with further actors, for children that few need. */
+/** The chart with further actors, for rarely needed children. */
 export const withActors = (chart: Chart, actors: Chart['implementations']['actors']): Chart => ({
   ...chart,
   implementations: { ...chart.implementations, actors: { ...chart.implementations.actors, ...actors } },

@@ -1,6 +1,6 @@
 /**
- * The nouns of runchart in their JSON forms. Everything that crosses the door between charts and world, or is
- * stored, is made of these types. Rule: JSON only (no Date, URL, AbortSignal, function), and no behaviour.
+ * The nouns of runchart in their JSON forms. Everything that passes between charts and world, or is stored, has one of these
+ * types. Invariant: JSON only (no Date, URL, AbortSignal, function), and no behaviour.
  */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -25,7 +25,7 @@ export interface ToolCall {
 
 export type ToolOutcome = 'succeeded' | 'failed' | 'cancelled' | 'unknown';
 
-/** A person's answer to a suspended call (run-lifecycle, RESUME_TOOL_CALL). */
+/** A person's answer to a suspended call (docs/internals/lifecycle.md, Decision Replay). */
 export type Decision = { callId: string; suspension?: number; by?: string } & (
   | { action: 'approve' }
   | { action: 'deny'; reason?: string }
@@ -76,7 +76,7 @@ export type AgentItem =
   | { type: 'assistant' | 'reasoning'; text: string; flag?: TextFlag }
   | ({ type: 'tool-call' } & ToolCall);
 
-/** The four events of request-cycle-model, Input Model. */
+/** The four wire events (docs/internals/model.md, Input Model). */
 export type WireEvent =
   | { type: 'user-message'; messageId: string; kind: MessageKind; content: StoredPart[] }
   /** `extra`: with the last item of a reply, what the provider wants back with the reply. */
@@ -92,7 +92,7 @@ export type RuntimeEntry =
       createdAt: number;
       parent?: { conversationId: string; callId: string };
     }
-  /** What the conversation was opened with, in place of the events that it stands for. */
+  /** The messages that the conversation was opened with. The entry represents the events that they consist of. */
   | { type: 'history'; messages: Message[] }
   | { type: 'run-started' }
   | { type: 'run-resumed'; of: string }
@@ -101,7 +101,7 @@ export type RuntimeEntry =
   | { type: 'message-returned'; messageId: string; why: string }
   | { type: 'tool-allowed'; callId: string; by: string }
   | { type: 'tool-started'; callId: string; idempotencyKey: string; args?: Json }
-  /** `args`: those that wait, where a plugin or a decision changed them. */
+  /** `args`: the arguments that wait, where a plugin or a decision changed them. */
   | { type: 'tool-suspended'; callId: string; suspension: number; reason: string; payload?: Json; args?: Json }
   | { type: 'decision'; callId: string; suspension: number; decision: Decision }
   | { type: 'decision-consumed'; callId: string; suspension: number }
@@ -139,7 +139,7 @@ export interface EntryBase {
 }
 export type LogEntry = EntryBase & (WireEvent | RuntimeEntry);
 
-/** A message as a model is shown it. */
+/** A message as a model receives it. */
 export type Message =
   | { role: 'user'; content: StoredPart[] }
   /** `extra`: what the provider attached (signed reasoning and the like); sent back unchanged. */

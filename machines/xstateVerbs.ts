@@ -1,6 +1,6 @@
 /**
- * The seven verbs as XState implements them: `setup({ actions: verbs<Context, Event, Child, Sent>() })`. Rule: the compiled
- * interpreter needs nothing of this, so an app that runs charts by it has no XState in its bundle.
+ * The seven verbs as XState implements them: `setup({ actions: verbs<Context, Event, Child, Sent>() })`. Invariant: the
+ * compiled interpreter needs nothing from here, so an app that uses it has no XState in its bundle.
  */
 import { assign, type EventObject, enqueueActions, type MachineContext, stopChild } from 'xstate';
 import type { EffectRequest } from './ports.ts';

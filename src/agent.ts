@@ -2,6 +2,7 @@
  * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
  * here, at start; what differs between conversations is given when they are opened.
  */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
 import { type AgentEnvironment, openConversation } from './conversation/open.ts';
@@ -21,14 +22,15 @@ import { Toolbox } from './tools/toolbox.ts';
 const loadRedact = onDemand(() => import('./log/redact.ts'));
 const loadMemory = onDemand(() => import('./stores/memory.ts'));
 
-export interface Agent {
+/** `Output`: the type of final answers, where the agent has a schema for them. */
+export interface Agent<Output = unknown> {
   /** What it was made of, for whoever shows it. */
   readonly profile: Pick<AgentProfile, 'models' | 'toolbox' | 'plugins'>;
   /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
-  open(id?: string, options?: OpenOptions): Promise<Conversation>;
+  open(id?: string, options?: OpenOptions): Promise<Conversation<Output>>;
   list(): Promise<ConversationInfo[]>;
   /** One request in a fresh conversation; nobody can be asked for approval. */
-  run(content: Content, options?: { signal?: AbortSignal }): Promise<RunResult>;
+  run(content: Content, options?: { signal?: AbortSignal }): Promise<RunResult<Output>>;
   /** Ends runs as interrupted and lets go of every conversation. */
   close(): Promise<void>;
 }
@@ -158,4 +160,6 @@ class OpenAgent implements Agent {
 }
 
 /** Makes an agent. Throws ConfigurationError for an option that is unknown or cannot work. */
-export const createAgent = (options: AgentOptions): Agent => new OpenAgent(options);
+export const createAgent = <S extends StandardSchemaV1 = StandardSchemaV1>(
+  options: AgentOptions<S>,
+): Agent<StandardSchemaV1.InferOutput<S>> => new OpenAgent(options) as Agent<StandardSchemaV1.InferOutput<S>>;

@@ -37,7 +37,7 @@ export type InspectObserver =
   | { next?(event: unknown): void }
   | { inspect: { next?(event: unknown): void } };
 
-export interface AgentOptions {
+export interface AgentOptions<S extends StandardSchemaV1 = StandardSchemaV1> {
   model: Model;
   instructions?: string;
   tools?: readonly Tool[];
@@ -52,7 +52,7 @@ export interface AgentOptions {
   /** Values that must never be logged; a model's own are added. */
   secrets?: readonly string[];
   /** What the final answer of each request must fit; `send` may name another one. */
-  output?: StandardSchemaV1;
+  output?: S;
   authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
   ports?: Partial<Ports>;
 }

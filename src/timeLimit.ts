@@ -26,11 +26,27 @@ export async function within<T>(
   }
 }
 
+const later: (act: () => void) => unknown =
+  globalThis.setImmediate ??
+  ((act) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      act();
+    };
+    port2.postMessage(null);
+  });
+
+/** Resolves in a later turn of the event loop: timers and input that are due come first. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void later(resolve));
+
 /** Ends an effect. Most tools never look at their signal, so it is made when it is first asked for. */
 export class EffectAbort {
   #controller: AbortController | undefined;
   #aborted = false;
   #reason: unknown;
+  /** Aborted in an earlier turn of the event loop: what comes now was not on its way. Known for streams only. */
+  isLongOver = false;
   readonly #heard: (() => void)[] = [];
 
   get aborted(): boolean {
@@ -62,4 +78,21 @@ export class EffectAbort {
     for (const heard of this.#heard) heard();
     this.#controller?.abort(reason);
   }
+}
+
+/** The same stream, whose iterator is closed at the abort: nobody waits for its next value, and it may ignore the signal. */
+export function closedAtAbort<T>(
+  stream: AsyncIterable<T> | Iterable<T>,
+  abort: EffectAbort,
+): AsyncIterable<T> | Iterable<T> {
+  if (!(Symbol.asyncIterator in stream)) return stream;
+  const steps = stream[Symbol.asyncIterator]();
+  const close = async (): Promise<unknown> => steps.return?.();
+  abort.onAbort(() => {
+    close().catch(() => undefined);
+    void nextTurn().then(() => {
+      abort.isLongOver = true;
+    });
+  });
+  return { [Symbol.asyncIterator]: () => steps };
 }

@@ -285,7 +285,7 @@ describe('the verbs', () => {
   it.each([
     ['steer', /the options of send must be an object/],
     [null, /the options of send must be an object, got null/],
-    [{ foo: 1 }, /send: the option foo is unknown; known are kind, output, signal/],
+    [{ foo: 1 }, /send: the option foo is unknown; known are kind, messageId, output, signal, whileSuspended/],
     [{ kind: 'direct' }, /send: kind must be one of "steer", "followUp", got "direct"/],
     [{ signal: {} }, /send: signal must be an AbortSignal/],
   ])('send and agent.run refuse the options %j, and nothing is sent', async (options, words) => {

@@ -24,7 +24,6 @@ function tests(name, ...files) {
   const vitest = [
     'node_modules/vitest/vitest.mjs',
     'run',
-    '--maxWorkers=1',
     '--reporter=dot',
     '--reporter=json',
     `--outputFile=${report}`,
@@ -102,7 +101,8 @@ function ended(args, told) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, args, {
       cwd: root,
-      env: { ...process.env, PROVE: '1' },
+      // Vitest's option for workers holds for each of its projects; this one holds for all of them.
+      env: { ...process.env, PROVE: '1', VITEST_MAX_WORKERS: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', told);

@@ -56,7 +56,9 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
 const DOORS = /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages)\.ts$/;
 
 /** The leaves of `src/`: every room above may import them. */
-const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand'].map((leaf) => `src/${leaf}.ts`);
+const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand', 'printable'].map(
+  (leaf) => `src/${leaf}.ts`,
+);
 /** What stands below charts and folds. */
 const NOUNS = ['vocabulary', 'policies', 'calls', 'ports', 'verbs', 'xstateVerbs', 'counters', 'fingerprint'].map(
   (noun) => `machines/${noun}.ts`,
@@ -83,7 +85,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ['src/models/aiSdk', [...FACE, ...LEAVES, ...ADAPTERS]],
   ['src/mcp', [...FACE, ...LEAVES, 'src/content', 'src/tools']],
   ['src/tools/coding', [...FACE, ...LEAVES, 'src/content', 'src/tools']],
-  ['src/permissions', [...FACE, ...LEAVES, 'src/plugins', 'src/tools/coding']],
+  ['src/permissions', [...FACE, ...LEAVES, 'src/tools', 'src/plugins', 'src/tools/coding']],
   ['src/hooks', [...FACE, ...LEAVES, ...RULES, 'src/tools/coding']],
   [
     'src/session',
@@ -268,7 +270,7 @@ describe('layers', () => {
 
   it("the inspector's page imports of the library what runs in a browser: observation, views, the forms and the fold of a log, stories", () => {
     const allowed =
-      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart)\.ts|inspect\/drawing\/|projector\/|live\.ts|stores\/jsonl\/shortForms\.ts|testing\/agentPaths\/scriptOf\.ts))/;
+      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|(live|printable)\.ts|stores\/jsonl\/shortForms\.ts|testing\/agentPaths\/scriptOf\.ts))/;
     const strays = page.flatMap((file) =>
       importsOf(file)
         .filter((name) => /^(src|machines|test|docs|node:)/.test(name) && !allowed.test(name))

@@ -29,7 +29,7 @@ const model: Model = {
 };
 
 // #region agent
-const agent = createAgent({ model, tools: codingTools(), plugins: [rules] });
+const agent = createAgent({ model, tools: codingTools({ sandbox: 'off' }), plugins: [rules] });
 const conversation = await agent.open();
 const { pending } = await conversation.send('Build it').result;
 for (const { callId, name, args, payload } of pending) {

@@ -17,7 +17,7 @@ const nobody = {
 const input: ConversationInput = {
   settings: { conversationId: 'trip', policies: defaultPolicies, phases: nobody, models: ['gpt-5.2'] },
   open: { suspended: [], kept: [], reruns: [], decisions: [] },
-  counters: { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 },
+  counters: { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0, unpriced: 0 },
   queue: [],
   runId: '',
   waiting: false,

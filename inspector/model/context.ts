@@ -1,11 +1,11 @@
 /**
- * What a conversation knows at an entry, and how two such moments differ. Rule: it is the library's own fold of the log, the
- * one that a restart goes by, so a moment that is long past is told as it was.
+ * The context of a conversation at an entry, and the difference of two contexts. Invariant: the library's own fold of
+ * the log computes it, as after a restart, so a past context is exact.
  */
 import { applyEntry, countersOf, emptyLogState, type LogState } from '../../machines/log/logState.ts';
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 
-/** Known behind each of the entries, which go up. */
+/** Returns the contexts after these entries. The indexes must ascend. */
 export function contextsAt(entries: readonly LogEntry[], indexes: readonly number[]): Json[] {
   const logState = emptyLogState();
   let next = 0;
@@ -14,14 +14,14 @@ export function contextsAt(entries: readonly LogEntry[], indexes: readonly numbe
       const entry = entries[next];
       if (entry) applyEntry(logState, entry);
     }
-    return toldOf(logState);
+    return contextOf(logState);
   });
 }
 
-function toldOf(logState: LogState): Json {
+function contextOf(logState: LogState): Json {
   const { runId, cycle, stop, asked, turns, cycleMs, queue, state, calls, open, unsettled, held, reply, warned } =
     logState;
-  const told = {
+  const context = {
     ...{ runId, cycle, stop, asked, turns, cycleMs, queue, warned, held, reply },
     counters: countersOf(logState),
     state: Object.fromEntries(state),
@@ -29,7 +29,7 @@ function toldOf(logState: LogState): Json {
     unsettled: [...unsettled],
     calls: Object.fromEntries(calls),
   };
-  return JSON.parse(JSON.stringify(told)) as Json;
+  return JSON.parse(JSON.stringify(context)) as Json;
 }
 
 export interface Difference {
@@ -38,14 +38,14 @@ export interface Difference {
   readonly after?: string;
 }
 
-/** More than these are a number. */
+/** More differences are only counted. */
 const MOST = 400;
 const LONG = 400;
 
 const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 const isTree = (value: unknown): value is object => typeof value === 'object' && value !== null && !isEmpty(value);
 
-/** The values at the ends of a tree, by what leads to them. */
+/** Yields the leaves of a tree with their paths. */
 function* leaves(value: unknown, path: string): Generator<[path: string, text: string]> {
   if (!isTree(value)) {
     const text = JSON.stringify(value) ?? '';
@@ -57,17 +57,17 @@ function* leaves(value: unknown, path: string): Generator<[path: string, text: s
   }
 }
 
-/** In the order of the later one, with what is gone behind it; `same`: how many values did not change. */
+/** Returns the differences in the order of the later context, removed values last. `same` counts equal values. */
 export function differences(before: Json, after: Json): { changed: Difference[]; same: number } {
-  const old = new Map(leaves(before, ''));
+  const remaining = new Map(leaves(before, ''));
   const changed: Difference[] = [];
   let same = 0;
   for (const [path, text] of leaves(after, '')) {
-    const was = old.get(path);
-    old.delete(path);
-    if (was === text) same += 1;
-    else changed.push({ path, ...(was !== undefined && { before: was }), after: text });
+    const old = remaining.get(path);
+    remaining.delete(path);
+    if (old === text) same += 1;
+    else changed.push({ path, ...(old !== undefined && { before: old }), after: text });
   }
-  for (const [path, was] of old) changed.push({ path, before: was });
+  for (const [path, old] of remaining) changed.push({ path, before: old });
   return { changed: changed.slice(0, MOST), same };
 }

@@ -1,8 +1,8 @@
 /**
- * What a log says, folded once: runs, turns of the model, calls and what became of them, sums. Rule: every fact holds the
- * indexes of the entries that made it, so the page as of any entry is a comparison of numbers and no second fold.
+ * The facts of a log, folded once: runs, turns of the model, calls with their outcomes, sums. Invariant: each fact
+ * has the indexes of its entries, so the page at any entry compares numbers and folds nothing again.
  */
-import type { Decision, Json, LogEntry, ToolOutcome } from '../../machines/vocabulary.ts';
+import type { Decision, Json, LogEntry, Settlement, ToolOutcome } from '../../machines/vocabulary.ts';
 
 export type RunState = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
 
@@ -16,7 +16,7 @@ export interface Stop {
 export interface RunFacts {
   readonly runId: string;
   readonly number: number;
-  /** Indexes of its first entry and, once it is over, of its last. */
+  /** Indexes of its first and last entry so far. */
   readonly from: number;
   to: number;
   readonly isResumed: boolean;
@@ -27,9 +27,9 @@ export interface RunFacts {
 
 export interface TurnFacts {
   readonly turn: number;
-  /** Index of the entry behind which the model was called. */
+  /** Index of the entry after which the model was called. */
   readonly from: number;
-  /** Index of its reply; missing while it answers, and where it never did. */
+  /** Index of its reply. Missing while the model answers, or if it never answered. */
   reply?: number;
 }
 
@@ -48,23 +48,27 @@ export interface CallFacts {
   readonly args: Json;
   readonly argsText?: string;
   readonly group: string;
-  /** Number of the run, place of the round in the log. */
+  /** The number of the run. */
   readonly run: number;
-  readonly said: number;
+  readonly requestedAt: number;
   readonly starts: { at: number; key: string; args?: Json }[];
   readonly suspensions: Suspension[];
   result?: { at: number; outcome: ToolOutcome; code?: string; text: string };
+  /** Set if a rule, a plugin or a hook allowed it without a question. */
+  allowed?: { at: number; by: string };
+  /** The host's settlements of an unknown outcome. */
+  readonly settled: { at: number; words: string }[];
   readonly children: SubAgent[];
 }
 
-/** A sub-agent that a call began. */
+/** A sub-agent that a call started. */
 export interface SubAgent {
-  /** Its conversation. */
+  /** The id of its conversation. */
   readonly id: string;
-  /** What the call names it by. */
+  /** The name that the call gives it. */
   readonly name: string;
   readonly task: string;
-  /** Indexes of the entries that say when it began and ended. */
+  /** Indexes of the entries of its start and its end. */
   readonly from: number;
   to?: number;
 }
@@ -73,17 +77,17 @@ export interface Sums {
   readonly input: number;
   readonly output: number;
   readonly cost: number;
-  /** Milliseconds in which a run was at work. */
+  /** Milliseconds in which a run worked. */
   readonly worked: number;
 }
 
 export interface LogFacts {
   readonly runs: readonly RunFacts[];
-  /** Run by entry: index into `runs`, -1 outside. */
+  /** Run by entry: index into `runs`, or -1. */
   readonly runAt: readonly number[];
   readonly calls: ReadonlyMap<string, CallFacts>;
   readonly sums: readonly Sums[];
-  /** By entry: the index of the last entry that was made durable together with it, and its place among them. */
+  /** By entry: the index of the last entry that became durable together with it, and its place among them. */
   readonly steps: readonly { readonly end: number; readonly place: number; readonly of: number }[];
 }
 
@@ -106,7 +110,7 @@ const GROUPS: Readonly<Record<string, string>> = {
 
 export function foldLog(entries: readonly LogEntry[]): LogFacts {
   const fold = new Fold();
-  for (const [index, entry] of entries.entries()) fold.take(entry, index);
+  for (const [index, entry] of entries.entries()) fold.addEntry(entry, index);
   return { runs: fold.runs, runAt: fold.runAt, calls: fold.calls, sums: fold.sums, steps: stepsOf(entries) };
 }
 
@@ -115,13 +119,13 @@ function stepsOf(entries: readonly LogEntry[]): LogFacts['steps'] {
   let from = 0;
   for (const [index, entry] of entries.entries()) {
     const next = entries[index + 1];
-    const goesOn = entry.type !== 'checkpoint' && next?.at === entry.at && next.runId === entry.runId;
-    if (goesOn && entry.runId !== null) continue;
-    // Only a checkpoint says that what stands before it was stored with it.
+    const isContinued = entry.type !== 'checkpoint' && next?.at === entry.at && next.runId === entry.runId;
+    if (isContinued && entry.runId !== null) continue;
+    // Only a checkpoint proves that the entries before it were stored with it.
     const first = entry.type === 'checkpoint' ? from : index;
     for (let place = from; place < first; place++) steps.push({ end: place, place: 1, of: 1 });
-    const of = index - first + 1;
-    for (let place = first; place <= index; place++) steps.push({ end: index, place: place - first + 1, of });
+    const count = index - first + 1;
+    for (let place = first; place <= index; place++) steps.push({ end: index, place: place - first + 1, of: count });
     from = index + 1;
   }
   return steps;
@@ -140,12 +144,12 @@ class Fold {
   #cycle = 0;
   #round = -1;
 
-  take(entry: LogEntry, index: number): void {
+  addEntry(entry: LogEntry, index: number): void {
     const begins = entry.type === 'run-started' || entry.type === 'run-resumed';
     if (begins) this.#open(entry, index);
     const place = this.runs.length - 1;
     const run = this.runs[place];
-    // What is said of a run behind its end (a decision) is no part of it.
+    // An entry of a run after its end (a decision) is not part of it.
     const isOver = run?.stop !== undefined && this.#isClosed;
     const isIn = run !== undefined && entry.runId === run.runId && !isOver;
     this.runAt.push(isIn ? place : -1);
@@ -154,7 +158,7 @@ class Fold {
       this.#worked = this.#begin + (entry.at - this.#startedAt);
       this.#isClosed = entry.type === 'checkpoint' && entry.boundary === 'RunFinished';
     }
-    this.#tell(entry, index, run);
+    this.#applyEntry(entry, index, run);
     this.sums.push({ input: this.#input, output: this.#output, cost: this.#cost, worked: this.#worked });
   }
 
@@ -172,13 +176,13 @@ class Fold {
     this.runs.push({ runId: `${entry.runId}`, number, from: index, to: index, isResumed, words, turns: [] });
   }
 
-  #tell(entry: LogEntry, index: number, run: RunFacts | undefined): void {
+  #applyEntry(entry: LogEntry, index: number, run: RunFacts | undefined): void {
     switch (entry.type) {
       case 'user-message':
         if (run && run.words === '') run.words = textOf(entry.content);
         return;
       case 'agent-output':
-        if (entry.item.type === 'tool-call') this.#called(entry.item, index);
+        if (entry.item.type === 'tool-call') this.#addCall(entry.item, index);
         return;
       case 'model-reply':
         this.#input += entry.usage?.inputTokens ?? 0;
@@ -196,16 +200,16 @@ class Fold {
         if (run) boundaries.set(run, index);
         return;
       default:
-        return this.#ofCall(entry, index);
+        return this.#applyCallEntry(entry, index);
     }
   }
 
-  #called(item: { callId: string; name: string; args: Json; argsText?: string; group?: string }, index: number): void {
+  #addCall(item: { callId: string; name: string; args: Json; argsText?: string; group?: string }, index: number): void {
     if (this.#round < 0) this.#round = index;
     const { callId, name, args, argsText } = item;
     const group = item.group ?? GROUPS[name] ?? 'other-group';
     const run = this.runs.at(-1)?.number ?? 0;
-    const said = index;
+    const requestedAt = index;
     this.calls.set(callId, {
       callId,
       name,
@@ -213,14 +217,15 @@ class Fold {
       ...(argsText !== undefined && { argsText }),
       group,
       run,
-      said,
+      requestedAt: requestedAt,
       starts: [],
       suspensions: [],
+      settled: [],
       children: [],
     });
   }
 
-  #ofCall(entry: LogEntry, index: number): void {
+  #applyCallEntry(entry: LogEntry, index: number): void {
     const call = 'callId' in entry && entry.callId !== undefined ? this.calls.get(entry.callId) : undefined;
     if (!call) return;
     if (entry.type === 'tool-started') {
@@ -234,56 +239,37 @@ class Fold {
         ...(payload !== undefined && { payload }),
         ...(args !== undefined && { args }),
       });
-    } else if (entry.type === 'decision') {
-      const asked = call.suspensions.find(({ number }) => number === entry.suspension);
-      if (asked) asked.decision = { at: index, decision: entry.decision };
+    } else if (entry.type === 'tool-allowed') call.allowed = { at: index, by: entry.by };
+    else if (entry.type === 'call-settled') call.settled.push({ at: index, words: settledWords(entry.how) });
+    else if (entry.type === 'decision') {
+      const suspended = call.suspensions.find(({ number }) => number === entry.suspension);
+      if (suspended) suspended.decision = { at: index, decision: entry.decision };
     } else if (entry.type === 'tool-result') {
       const { outcome, code, content } = entry;
       call.result = { at: index, outcome, text: textOf(content), ...(code !== undefined && { code }) };
-    } else if (entry.type === 'sub-agent') this.#ofChild(call, entry.child, entry.phase === 'ended', index);
+    } else if (entry.type === 'sub-agent') this.#applyChild(call, entry.child, entry.phase === 'ended', index);
   }
 
-  /** Tasks are begun in their order; one that goes on after a restart is the same. */
-  #ofChild({ args, children }: CallFacts, id: string, hasEnded: boolean, index: number): void {
-    const known = children.find((one) => one.id === id);
-    if (known && hasEnded) known.to = index;
-    if (known) return;
+  /** Tasks start in their order. A sub-agent that continues after a restart keeps its id. */
+  #applyChild({ args, children }: CallFacts, id: string, hasEnded: boolean, index: number): void {
+    const existing = children.find((one) => one.id === id);
+    if (existing && hasEnded) existing.to = index;
+    if (existing) return;
     const { tasks } = Object(args) as { tasks?: { id?: string; task?: string }[] };
     const { id: name = id, task = '' } = (Array.isArray(tasks) ? tasks[children.length] : undefined) ?? {};
     children.push({ id, name, task, from: index, ...(hasEnded && { to: index }) });
   }
 }
 
-/** Index of the last checkpoint of a run: the model is called behind one. */
+const settledWords = (how: Settlement): string =>
+  'ran' in how ? 'settled: it ran' : 'retry' in how ? 'settled: tried once more' : 'settled: it did not run';
+
+/** The index of a run's last checkpoint: the model is called after one. */
 const boundaries = new WeakMap<RunFacts, number>();
 export const turnStart = (run: RunFacts): number => Math.max(boundaries.get(run) ?? run.from, run.from);
 
 const stateOf = (reason: string): Stop['state'] =>
   reason === 'completed' ? 'completed' : reason === 'interrupted' ? 'cancelled' : 'failed';
-
-export type CallState = 'queued' | 'running' | 'waiting' | 'decided' | 'done' | 'failed' | 'cancelled' | 'unknown';
-
-/** What is known of a call at an entry. */
-export function callAt(call: CallFacts, index: number): CallState {
-  const { result } = call;
-  if (result && result.at <= index) {
-    if (result.outcome === 'succeeded') return 'done';
-    if (result.outcome === 'unknown') return 'unknown';
-    const denied = call.suspensions.at(-1)?.decision?.decision.action === 'deny';
-    return result.outcome === 'cancelled' || denied ? 'cancelled' : 'failed';
-  }
-  const asked = call.suspensions.filter(({ at }) => at <= index).at(-1);
-  const start = call.starts.filter(({ at }) => at <= index).at(-1);
-  if (asked && (!start || start.at < asked.at)) {
-    return asked.decision && asked.decision.at <= index ? 'decided' : 'waiting';
-  }
-  return start ? 'running' : 'queued';
-}
-
-/** The suspension that waits for a person at an entry. */
-export function waitingAt(call: CallFacts, index: number): Suspension | undefined {
-  return callAt(call, index) === 'waiting' ? call.suspensions.filter(({ at }) => at <= index).at(-1) : undefined;
-}
 
 export function runStateAt(run: RunFacts, index: number): RunState {
   return run.stop && run.stop.at <= index ? run.stop.state : 'running';

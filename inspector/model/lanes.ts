@@ -1,21 +1,24 @@
 /**
- * The bars of the time line and their lanes: model, tools, you, and one for each sub-agent, whose own lanes unfold below it.
- * Rule: whatever a bar comes from, it stands among the entries of the log that is shown, by time.
+ * The bars of the time line and their lanes: model, tools, you, and one for each sub-agent, whose own lanes unfold
+ * below it. Invariant: every bar has its place, by time, among the entries of the shown log.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { type CallFacts, type LogFacts, turnStart } from './facts.ts';
+import { argsAt, decidedWords, editedAt } from './calls.ts';
+import { type CallFacts, type LogFacts, type RunFacts, turnStart } from './facts.ts';
+import { markOf } from './notes.ts';
 import { placeOf } from './timeAxis.ts';
 import { oneLine, telling } from './words.ts';
 
-export type BarKind = 'model' | 'tool' | 'person' | 'agent';
+/** `mark`: a moment without duration. */
+export type BarKind = 'model' | 'tool' | 'person' | 'agent' | 'mark';
 
 export interface Bar {
   readonly kind: BarKind;
-  /** Places of the entries it begins behind and ends at; nothing while it goes on. */
+  /** Places of its first and last entry. `to` is undefined while it continues. */
   readonly from: number;
   readonly to: number | undefined;
   readonly label: string;
-  /** What became of it. */
+  /** Its outcome. */
   readonly note?: string;
   readonly isDenied?: boolean;
 }
@@ -24,9 +27,9 @@ export interface Lane {
   readonly key: string;
   readonly name: string;
   readonly bars: readonly Bar[];
-  /** How many sub-agents it is below. */
+  /** How many sub-agents are above it. */
   readonly depth: number;
-  /** Of a sub-agent: its conversation, and whether its own lanes follow; nothing where its log is not known. */
+  /** For a sub-agent: its conversation, and whether its lanes are unfolded. Undefined if its log is unknown. */
   readonly agent?: { readonly id: string; readonly isOpen: boolean };
 }
 
@@ -43,7 +46,7 @@ export interface LaneOptions {
 }
 
 const ALONE: LaneOptions = { now: 0, logOf: () => undefined, isOpen: () => false };
-/** Sub-agents of sub-agents may go on for ever. */
+/** Sub-agents can be nested without limit. */
 const DEPTH_MAX = 5;
 
 export function lanesOf(entries: readonly LogEntry[], facts: LogFacts, options = ALONE): Lane[] {
@@ -54,11 +57,11 @@ interface Place {
   readonly options: LaneOptions;
   readonly depth: number;
   readonly key: string;
-  /** What the axis shows. */
+  /** The log of the axis. */
   readonly root: readonly LogEntry[];
 }
 
-const moved = (bar: Bar, place: (index: number) => number): Bar => ({
+const placedBar = (bar: Bar, place: (index: number) => number): Bar => ({
   ...bar,
   from: place(bar.from),
   to: bar.to === undefined ? undefined : place(bar.to),
@@ -67,19 +70,19 @@ const moved = (bar: Bar, place: (index: number) => number): Bar => ({
 function lanesBelow(log: LaneLog, place: (index: number) => number, at: Place): Lane[] {
   const { depth, key } = at;
   const own = ownLanes(log).map(({ name, bars }, index): Lane => {
-    return { key: `${key}${index}`, name, bars: bars.map((bar) => moved(bar, place)), depth };
+    return { key: `${key}${index}`, name, bars: bars.map((bar) => placedBar(bar, place)), depth };
   });
   return depth >= DEPTH_MAX ? own : [...own, ...agentLanes(log, place, at)];
 }
 
-/** One lane for each sub-agent, in the order in which they began. */
+/** Returns one lane for each sub-agent, in the order of their starts. */
 function agentLanes({ facts }: LaneLog, place: (index: number) => number, at: Place): Lane[] {
   const { options, depth, key, root } = at;
   return [...facts.calls.values()].flatMap(({ children }) =>
     children.flatMap(({ id, name, task, from, to }): Lane[] => {
       const log = options.logOf(id);
       if (!log) {
-        const bar = moved({ kind: 'agent', from, to, label: oneLine(task, 60) }, place);
+        const bar = placedBar({ kind: 'agent', from, to, label: oneLine(task, 60) }, place);
         return [{ key: `${key}${id}`, name, bars: [bar], depth }];
       }
       const placed = (index: number): number => placeOf(root, log.entries[index]?.at ?? 0, options.now);
@@ -91,31 +94,18 @@ function agentLanes({ facts }: LaneLog, place: (index: number) => number, at: Pl
   );
 }
 
-/** A sub-agent's runs, and where it waits for a person in between. */
+/** Returns a sub-agent's runs, and its waits for a person. */
 function runsOf({ facts }: LaneLog, place: (index: number) => number): Bar[] {
   const runs = facts.runs.map(
     ({ from, stop, words }): Bar => ({ kind: 'agent', from, to: stop?.at, label: oneLine(words, 60) }),
   );
   const waits = [...facts.calls.values()].flatMap(waitsOf);
-  return [...runs, ...waits].map((bar) => moved(bar, place));
+  return [...runs, ...waits].map((bar) => placedBar(bar, place));
 }
 
-/** Of one log: model, tools in as few lanes as run at once, you. */
+/** Returns the lanes of one log: model, as few tool lanes as parallel calls need, and you. */
 function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly Bar[] }[] {
-  const model: Bar[] = [];
-  for (const run of facts.runs) {
-    for (const { turn, from, reply } of run.turns)
-      model.push({ kind: 'model', from, to: reply, label: `turn ${turn}` });
-    const { stop } = run;
-    const isLast = run === facts.runs.at(-1);
-    const asked = stop === undefined ? run.to : lastAsked(entries, run.from, stop.at);
-    // One that failed or was cancelled while the model was asked ends with its stop.
-    const isCut = stop !== undefined && stop.state !== 'waiting';
-    if ((isCut || (!stop && isLast)) && openTurn(entries, asked)) {
-      const from = isCut ? asked : turnStart(run);
-      model.push({ kind: 'model', from, to: stop?.at, label: `turn ${run.turns.length + 1}` });
-    }
-  }
+  const model = facts.runs.flatMap((run) => modelBars(run, entries, run === facts.runs.at(-1)));
   const tools: PackedLane[] = [];
   const you: PackedLane[] = [];
   for (const call of facts.calls.values()) {
@@ -131,14 +121,60 @@ function ownLanes({ entries, facts }: LaneLog): { name: string; bars: readonly B
   ];
 }
 
-/** Before a stop: the last boundary, or reply, of its run. */
+/** Returns the turns of a run with each attempt, and the marks between them. */
+function modelBars(run: RunFacts, entries: readonly LogEntry[], isLast: boolean): Bar[] {
+  const bars: Bar[] = [];
+  const turn = (number: number, from: number, to: number | undefined): void => {
+    let begin = from;
+    for (let at = from + 1; at < (to ?? run.to + 1); at++) {
+      const entry = entries[at];
+      if (entry?.type !== 'model-retry' || entry.runId !== run.runId) continue;
+      bars.push({ kind: 'model', from: begin, to: at, label: `turn ${number}`, note: 'failed', isDenied: true });
+      begin = at;
+    }
+    const again = begin === from ? '' : ' again';
+    bars.push({ kind: 'model', from: begin, to, label: `turn ${number}${again}` });
+  };
+  for (const { turn: number, from, reply } of run.turns) turn(number, from, reply);
+  const { stop } = run;
+  const asked = stop === undefined ? run.to : lastAsked(entries, run.from, stop.at);
+  // If a run failed or was cancelled during a model call, that call ends with the stop.
+  const isCut = stop !== undefined && stop.state !== 'waiting';
+  if (isCut && wasAsked(entries, asked, run)) turn(run.turns.length + 1, asked, stop.at);
+  else if (!stop && isLast && openTurn(entries, lastAsked(entries, run.from, run.to + 1)))
+    turn(run.turns.length + 1, turnStart(run), undefined);
+  for (let at = run.from; at <= run.to; at++) {
+    const entry = entries[at];
+    const mark = entry && markOf(entry, at);
+    if (mark) bars.push({ kind: 'mark', from: at, to: at, label: mark.label });
+  }
+  return bars;
+}
+
+/** Causes of a stop that can come from a model call. */
+const OF_MODEL = new Set(['model', 'timeout', 'max_tokens', 'cancelled', 'interrupted', 'aborted', '']);
+
+/**
+ * Returns true if the model was called after a boundary, as far as the log shows: it retried, or its run ended later
+ * because of it.
+ */
+function wasAsked(entries: readonly LogEntry[], asked: number, { stop, to }: RunFacts): boolean {
+  if (!openTurn(entries, asked) || !stop) return false;
+  const after = entries.slice(asked + 1, stop.at);
+  if (after.some(({ type }) => type === 'model-retry' || type === 'agent-output')) return true;
+  const end = entries[Math.min(to, stop.at)];
+  const isByModel = stop.cause === 'model' || stop.cause === 'timeout';
+  return OF_MODEL.has(stop.cause) && (isByModel || (end?.at ?? 0) > (entries[asked]?.at ?? 0));
+}
+
+/** Returns the last boundary or reply before a stop. */
 function lastAsked(entries: readonly LogEntry[], from: number, stop: number): number {
   let at = stop - 1;
   while (at > from && entries[at]?.type !== 'checkpoint' && entries[at]?.type !== 'model-reply') at -= 1;
   return at;
 }
 
-/** The model is being asked: the last thing that the run wrote is a boundary behind which it is. */
+/** Returns true if the model is being called: the run's last entry is a boundary before a model call. */
 function openTurn(entries: readonly LogEntry[], last: number): boolean {
   const entry = entries[last];
   return (
@@ -147,22 +183,23 @@ function openTurn(entries: readonly LogEntry[], last: number): boolean {
 }
 
 function workOf(call: CallFacts, { runs }: LogFacts): Bar[] {
-  const label = `${call.name} ${telling(call.args, 40)}`.trim();
   return call.starts.map(({ at }, index): Bar => {
+    const label = `${call.name} ${telling(argsAt(call, at), 40)}`.trim();
+    const note = editedAt(call, at);
     const asked = call.suspensions.find((suspension) => suspension.at > at);
     const next = call.starts[index + 1]?.at;
     const stop = runs.find(({ from, to, stop }) => stop && from <= at && at <= to)?.stop?.at;
     const to = asked?.at ?? next ?? call.result?.at ?? stop;
-    return { kind: 'tool', from: at, to, label };
+    return { kind: 'tool', from: at, to, label, ...(note && { note }) };
   });
 }
 
 function waitsOf(call: CallFacts): Bar[] {
-  return call.suspensions.map(({ at, decision, number }): Bar => {
+  return call.suspensions.map((suspension): Bar => {
+    const { at, decision, number } = suspension;
     const ended = decision?.at ?? call.suspensions.find((one) => one.number > number)?.at ?? call.result?.at;
-    const { action, by } = decision?.decision ?? {};
-    const done = action && { approve: 'allowed', deny: 'denied', edit: 'edited', answer: 'answered' }[action];
-    const note = done && (by === undefined ? done : `${done} by ${by}`);
+    const action = decision?.decision.action;
+    const note = decidedWords(suspension);
     const label = ended === undefined ? `${call.name} waits for you` : `${call.name} waits`;
     return {
       kind: 'person',
@@ -177,14 +214,14 @@ function waitsOf(call: CallFacts): Bar[] {
 
 interface PackedLane {
   readonly bars: Bar[];
-  /** Where the last of them ends: what begins there or behind it overlaps none. */
+  /** The end of the last bar: a bar that begins at or after it overlaps none. */
   end: number;
 }
 
-/** What goes on ends behind all there is. */
+/** A bar that continues ends after everything else. */
 const endOf = ({ to = Number.POSITIVE_INFINITY }: Bar): number => to;
 
-/** Into the first lane in which nothing runs at the same time. */
+/** Adds a bar to the first lane without an overlap. */
 function pack(lanes: PackedLane[], bar: Bar): void {
   const end = endOf(bar);
   const free = lanes.find(

@@ -1,27 +1,30 @@
 /**
- * Actors and what they did, as the wire tells it. Rule: a fold of records: it keeps of each actor its path, bounded, and
- * where it stands. What was there is copied once for all that came together, so a long log costs as much as it is long.
+ * Actors and their moves, folded from the records of the wire. Invariant: each actor keeps a limited path and its
+ * current state. The state is copied once for all records of a batch, so the cost grows linearly with the log.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Chart, ChartState } from '../../src/inspect/chart.ts';
-import { innermostInitial, transitionKey } from '../../src/inspect/drawing/levels.ts';
+import { innermostActive, transitionKey } from '../../src/inspect/drawing/levels.ts';
 import type { ActorStatus, Recorded, StateValue, TakenTransition } from '../../src/inspect/wire.ts';
-import type { Move } from './chartPath.ts';
+import type { Move } from './chart/chartPath.ts';
 
 export interface ActorView {
   readonly id: string;
   readonly name: string;
   readonly parent?: string;
-  /** Key of its chart; none for what is no machine. */
+  /** Key of its chart. Undefined if it is not a machine. */
   readonly chart?: string;
   readonly isLate: boolean;
   readonly status: ActorStatus;
+  /** Innermost active states: one, or one in each parallel region. */
   readonly leaves: readonly string[];
+  /** A microstep of its latest event changed the state. */
+  readonly hasMoved: boolean;
   readonly path: readonly Move[];
   readonly error?: string;
-  /** The state whose last transition led nowhere else, and when. */
+  /** The state whose last transition stayed in it, and the time. */
   readonly stayed?: { readonly state: string; readonly at: number };
-  /** Index of the last entry that was known when it stopped. */
+  /** Index of the last entry that the page had when it stopped. */
   readonly endedAt?: number;
 }
 
@@ -31,7 +34,7 @@ export interface EventRow {
   readonly actor: string;
   readonly from?: string;
   readonly event: { readonly type: string };
-  /** Its type alone was told. */
+  /** Only its type was sent. */
   readonly isPart?: true;
   readonly took: readonly string[];
 }
@@ -45,7 +48,7 @@ export const NOTHING_OBSERVED: Observed = { actors: new Map(), events: [] };
 const MOVES_MAX = 4000;
 const EVENTS_MAX = 5000;
 
-/** Ids of the innermost states of a value. */
+/** Returns the ids of the innermost states of a state value. */
 export function leavesOf(chart: Chart | undefined, value: StateValue | undefined): string[] {
   if (!chart || value === undefined) return [];
   const down = (state: ChartState, inner: StateValue): string[] => {
@@ -53,22 +56,22 @@ export function leavesOf(chart: Chart | undefined, value: StateValue | undefined
       const child = state.states.find(({ key }) => key === inner);
       return [child?.id ?? state.id];
     }
-    const found = Object.entries(inner).flatMap(([key, deeper]) => {
+    const leaves = Object.entries(inner).flatMap(([key, deeper]) => {
       const child = state.states.find((one) => one.key === key);
       return child ? down(child, deeper) : [];
     });
-    return found.length > 0 ? found : [state.id];
+    return leaves.length > 0 ? leaves : [state.id];
   };
   return down(chart.root, value);
 }
 
 export type Fact = Exclude<Recorded, { type: 'chart' | 'conversation' | 'entry' | 'status' | 'closed' }>;
 
-/** Takes facts that came together: what was seen before is copied once for all of them. */
+/** Applies a batch of facts. The state before it is copied once for all of them. */
 export class Observing {
   readonly #actors: Map<string, ActorView>;
   readonly #events: EventRow[];
-  /** Paths that are our own copies. */
+  /** Paths that are already copied. */
   readonly #paths = new Map<string, Move[]>();
 
   constructor({ actors, events }: Observed) {
@@ -76,39 +79,40 @@ export class Observing {
     this.#events = [...events];
   }
 
-  /** `behind`: index of the last entry that was known then. */
-  take(fact: Fact, charts: ReadonlyMap<string, Chart>, behind: number): void {
+  /** `lastIndex`: index of the last entry at that time. */
+  applyFact(fact: Fact, charts: ReadonlyMap<string, Chart>, lastIndex: number): void {
     if (fact.type === 'event') return this.#event(fact);
-    if (fact.type === 'actor') return this.#actor(fact, charts, behind);
-    const known = this.#actors.get(fact.actor);
-    if (!known) return;
+    if (fact.type === 'actor') return this.#actor(fact, charts, lastIndex);
+    const view = this.#actors.get(fact.actor);
+    if (!view) return;
     if (fact.type === 'stopped') {
       const { status, error } = fact;
-      this.#actors.set(known.id, { ...known, status, endedAt: behind, ...(error !== undefined && { error }) });
+      this.#actors.set(view.id, { ...view, status, endedAt: lastIndex, ...(error !== undefined && { error }) });
       return;
     }
-    const leaves = leavesOf(known.chart === undefined ? undefined : charts.get(known.chart), fact.value);
-    const move: Move = { at: behind, legs: [], leaf: leaves[0] ?? '', time: fact.at };
+    const leaves = leavesOf(view.chart === undefined ? undefined : charts.get(view.chart), fact.value);
+    const move: Move = { at: lastIndex, legs: [], leaf: leaves[0] ?? '', leaves, time: fact.at };
     if (fact.type === 'settled') {
-      if (known.leaves.join() !== leaves.join()) this.#pathOf(known).push(move);
-      this.#actors.set(known.id, { ...known, status: fact.status, leaves });
+      if (view.leaves.join() !== leaves.join()) this.#pathOf(view).push(move);
+      this.#actors.set(view.id, { ...view, status: fact.status, leaves });
       return;
     }
-    const legs = legsOf(fact.taken);
+    const legs = legsOf(fact.taken, leaves);
     const stay = fact.taken.find(({ source, targets }) => targets.every((target) => target === source));
-    if (stay) this.#actors.set(known.id, { ...known, stayed: { state: stay.source, at: fact.at } });
+    const hasMoved = legs.length > 0 || (fact.step > 0 && view.hasMoved);
+    const stayed = stay && { state: stay.source, at: fact.at };
+    this.#actors.set(view.id, { ...view, leaves, hasMoved, ...(stayed && { stayed }) });
     if (legs.length === 0) return;
-    const path = this.#pathOf(known);
-    // Microsteps of one event are one step.
-    const before = fact.step > 0 ? path.pop() : undefined;
+    const path = this.#pathOf(view);
+    // Microsteps of one event form one step.
+    const before = fact.step > 0 && view.hasMoved ? path.pop() : undefined;
     path.push({ ...move, legs: before ? [...before.legs, ...legs] : legs });
-    this.#actors.set(known.id, { ...(this.#actors.get(known.id) ?? known), leaves });
   }
 
   result(): Observed {
     for (const [id, path] of this.#paths) {
-      const known = this.#actors.get(id);
-      if (known) this.#actors.set(id, { ...known, path: path.slice(-MOVES_MAX) });
+      const view = this.#actors.get(id);
+      if (view) this.#actors.set(id, { ...view, path: path.slice(-MOVES_MAX) });
     }
     return { actors: this.#actors, events: this.#events.slice(-EVENTS_MAX) };
   }
@@ -119,12 +123,13 @@ export class Observing {
     if (this.#events.length > 2 * EVENTS_MAX) this.#events.splice(0, EVENTS_MAX);
   }
 
-  #actor(fact: Extract<Fact, { type: 'actor' }>, charts: ReadonlyMap<string, Chart>, behind: number): void {
+  #actor(fact: Extract<Fact, { type: 'actor' }>, charts: ReadonlyMap<string, Chart>, lastIndex: number): void {
     const drawn = fact.chart === undefined ? undefined : charts.get(fact.chart);
-    // One that begins under the observer's eyes begins in its first state.
-    const first = drawn && fact.late !== true && fact.value === undefined ? [innermostInitial(drawn.root).id] : [];
+    // An actor that starts during the observation begins in its initial state.
+    const first =
+      drawn && fact.late !== true && fact.value === undefined ? innermostActive(drawn.root).map(({ id }) => id) : [];
     const leaves = fact.value === undefined ? first : leavesOf(drawn, fact.value);
-    const path = leaves.length === 0 ? [] : [{ at: behind, legs: [], leaf: leaves[0] ?? '', time: fact.at }];
+    const path = leaves.length === 0 ? [] : [{ at: lastIndex, legs: [], leaf: leaves[0] ?? '', leaves, time: fact.at }];
     const { actor: id, name, parent, chart } = fact;
     this.#paths.delete(id);
     this.#actors.set(id, {
@@ -133,6 +138,7 @@ export class Observing {
       isLate: fact.late === true,
       status: 'active',
       leaves,
+      hasMoved: false,
       path,
       ...(parent !== undefined && { parent }),
       ...(chart !== undefined && { chart }),
@@ -150,15 +156,19 @@ export class Observing {
   }
 }
 
-const legsOf = (list: readonly TakenTransition[]): Move['legs'] =>
-  list.flatMap((taken) =>
-    taken.targets.slice(0, 1).map((target) => {
-      const { source, event } = taken;
-      return { key: transitionKey(source, taken), source, target, event };
-    }),
-  );
+/**
+ * Returns the legs of one microstep: several if several regions take the event, or if one transition has several
+ * targets.
+ */
+function legsOf(list: readonly TakenTransition[], leaves: readonly string[]): Move['legs'] {
+  const legs = list.flatMap((taken) => {
+    const { source, event, targets } = taken;
+    return targets.map((target) => ({ key: transitionKey(source, taken), source, target, event }));
+  });
+  return legs.map((leg, place) => (place < legs.length - 1 ? { ...leg, isPart: true } : { ...leg, leaves }));
+}
 
-/** What of a conversation grows. */
+/** The parts of a conversation that grow. */
 export interface Growing {
   readonly entries: readonly LogEntry[];
   readonly inFlight?: { readonly text: string; readonly reasoning: string };
@@ -167,18 +177,18 @@ export interface Growing {
 
 interface Draft<Conversation> {
   conversation: Conversation;
-  /** Our own copy, once there is an entry. */
+  /** A copy, made with the first new entry. */
   entries?: LogEntry[];
   observing?: Observing;
 }
 
 export class Arrivals<Conversation extends Growing> {
-  readonly #known: (id: string) => Conversation;
+  readonly #current: (id: string) => Conversation;
   readonly #drafts = new Map<string, Draft<Conversation>>();
 
-  /** `known`: the conversation as it is, or a blank one. */
-  constructor(known: (id: string) => Conversation) {
-    this.#known = known;
+  /** `current` returns the conversation as it is, or a blank one. */
+  constructor(current: (id: string) => Conversation) {
+    this.#current = current;
   }
 
   change(id: string, change: Partial<Conversation>): void {
@@ -186,25 +196,27 @@ export class Arrivals<Conversation extends Growing> {
     draft.conversation = { ...draft.conversation, ...change };
   }
 
-  /** One that is there already is left out. */
+  /** Ignores an entry that is already there. A first entry with another time starts another log of the same name. */
   entry(id: string, entry: LogEntry): void {
     const draft = this.#draft(id);
-    const there = draft.entries ?? draft.conversation.entries;
-    if (entry.seq <= (there.at(-1)?.seq ?? -1)) return;
-    draft.entries ??= [...there];
+    const [first] = draft.entries ?? draft.conversation.entries;
+    if (entry.seq === 0 && first && first.at !== entry.at) draft.entries = [];
+    const existing = draft.entries ?? draft.conversation.entries;
+    if (entry.seq <= (existing.at(-1)?.seq ?? -1)) return;
+    draft.entries ??= [...existing];
     draft.entries.push(entry);
-    // What was streamed is durable now.
-    if (entry.type === 'agent-output' || entry.type === 'model-reply') this.streamed(id, undefined);
+    // The streamed text is durable now.
+    if (entry.type === 'agent-output' || entry.type === 'model-reply') this.addStreamed(id, undefined);
   }
 
-  /** What a reply in flight has said further; nothing: it is over. */
-  streamed(id: string, more: { text?: string; reasoning?: string } | undefined): void {
+  /** Adds streamed text of the reply in flight. Undefined ends it. */
+  addStreamed(id: string, more: { text?: string; reasoning?: string } | undefined): void {
     const draft = this.#draft(id);
     const { inFlight } = draft.conversation;
     const { text = '', reasoning = '' } = inFlight ?? {};
     if (more) {
-      const said = { text: text + (more.text ?? ''), reasoning: reasoning + (more.reasoning ?? '') };
-      draft.conversation = { ...draft.conversation, inFlight: said };
+      const extended = { text: text + (more.text ?? ''), reasoning: reasoning + (more.reasoning ?? '') };
+      draft.conversation = { ...draft.conversation, inFlight: extended };
     } else if (inFlight) {
       const { inFlight: _, ...rest } = draft.conversation;
       draft.conversation = rest as Conversation;
@@ -214,10 +226,10 @@ export class Arrivals<Conversation extends Growing> {
   fact(id: string, fact: Fact, charts: ReadonlyMap<string, Chart>): void {
     const draft = this.#draft(id);
     draft.observing ??= new Observing(draft.conversation.observed ?? NOTHING_OBSERVED);
-    draft.observing.take(fact, charts, (draft.entries ?? draft.conversation.entries).length - 1);
+    draft.observing.applyFact(fact, charts, (draft.entries ?? draft.conversation.entries).length - 1);
   }
 
-  /** The conversations that something came for. */
+  /** Returns the changed conversations. */
   result(): Map<string, Conversation> {
     const made = [...this.#drafts].map(([id, { conversation, entries, observing }]): [string, Conversation] => [
       id,
@@ -229,7 +241,7 @@ export class Arrivals<Conversation extends Growing> {
   #draft(id: string): Draft<Conversation> {
     let draft = this.#drafts.get(id);
     if (!draft) {
-      draft = { conversation: this.#known(id) };
+      draft = { conversation: this.#current(id) };
       this.#drafts.set(id, draft);
     }
     return draft;

@@ -1,15 +1,17 @@
 /**
- * The text of a log file as entries. Rule: nothing is refused; what cannot be read is kept as a broken line with its number
- * and the reason, and a long text is read in pieces, so that the page stays alive.
+ * Reads the text of a log file as entries. Invariant: nothing is rejected. An unreadable line is kept with its number
+ * and the reason. A long text is read in parts, so the page stays responsive.
  */
+
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { pageJson } from '../../src/inspect/excerpt.ts';
 import { lengthened } from '../../src/stores/jsonl/shortForms.ts';
 
 export interface BrokenLine {
   readonly line: number;
   readonly why: string;
   readonly text: string;
-  /** How many entries stand before it. */
+  /** The number of entries before it. */
   readonly behind: number;
 }
 
@@ -17,14 +19,14 @@ export interface ReadLog {
   readonly conversationId: string;
   readonly entries: readonly LogEntry[];
   readonly broken: readonly BrokenLine[];
-  /** Lines of the file, and how many of them were read. */
+  /** Lines of the file, and how many were read. */
   readonly lines: number;
   readonly read: number;
-  /** Reads on: what it answers has what was read before as well. Nothing where all is read. */
+  /** Reads more lines. The result includes everything that was read before. Undefined if all is read. */
   readonly more?: (most: number, progress?: Progress) => Promise<ReadLog>;
 }
 
-type Progress = (read: number, of: number) => void;
+type Progress = (read: number, total: number) => void;
 
 interface Header {
   conversationId: string;
@@ -53,7 +55,7 @@ function headerOf(value: Record<string, unknown>, above: Header): Header {
   };
 }
 
-/** The entry of a line, or why it gives none. */
+/** Returns the entry of a line, or the reason why there is none. */
 function entryOf(value: unknown, header: Header, next: number): LogEntry | string {
   if (value === undefined) return 'it is no JSON';
   if (!isRecord(value)) return 'it is not an object';
@@ -66,7 +68,7 @@ function entryOf(value: unknown, header: Header, next: number): LogEntry | strin
   return long as unknown as LogEntry;
 }
 
-/** What has been read so far. */
+/** The state of the reader. */
 interface Reading {
   readonly lines: readonly string[];
   next: number;
@@ -76,14 +78,18 @@ interface Reading {
   broken: readonly BrokenLine[];
 }
 
-/** `progress` hears of it after each piece. `most`: entries and broken lines. */
+/** `progress` is called after each part. `most` limits entries and broken lines. */
 export function readLog(text: string, name: string, progress?: Progress, most?: number): Promise<ReadLog> {
   const header: Header = { conversationId: name.replace(/\.jsonl?$/, ''), runId: null, at: 0 };
   const lines = text.replace(/^\uFEFF/, '').split('\n');
-  return readOn({ lines, next: 0, header, id: header.conversationId, entries: [], broken: [] }, progress, most);
+  return readMore({ lines, next: 0, header, id: header.conversationId, entries: [], broken: [] }, progress, most);
 }
 
-async function readOn(from: Reading, progress: Progress = () => {}, most = Number.POSITIVE_INFINITY): Promise<ReadLog> {
+async function readMore(
+  from: Reading,
+  progress: Progress = () => {},
+  most = Number.POSITIVE_INFINITY,
+): Promise<ReadLog> {
   const { lines } = from;
   let { next, header, id } = from;
   const entries = [...from.entries];
@@ -103,13 +109,14 @@ async function readOn(from: Reading, progress: Progress = () => {}, most = Numbe
       continue;
     }
     const entry = entryOf(value, header, (entries.at(-1)?.seq ?? -1) + 1);
-    if (typeof entry !== 'string') entries.push(entry);
+    // Redaction comes before any cut, because the end of a credential may be its recognizable part.
+    if (typeof entry !== 'string') entries.push(pageJson(entry, line));
     else broken.push({ line: next + 1, why: entry, text: line.slice(0, 400), behind: entries.length });
   }
   const isAll = lines.slice(next).every((line) => line.trim() === '');
   const reached: Reading = { lines, next, header, id, entries, broken };
   return {
     ...{ conversationId: id, entries, broken, lines: lines.length, read: next },
-    ...(!isAll && { more: (further, told) => readOn(reached, told, further) }),
+    ...(!isAll && { more: (further, onProgress) => readMore(reached, onProgress, further) }),
   };
 }

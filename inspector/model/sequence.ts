@@ -1,5 +1,9 @@
-/** One request as messages between you, the runtime, the model and the tools. Rule: one row a message, in the order of the log. */
+/**
+ * One request as messages between you, the runtime, the model and the tools. Invariant: one row for each message, in
+ * the order of the log.
+ */
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { argsAt } from './calls.ts';
 import { type LogFacts, textOf } from './facts.ts';
 import { duration, oneLine, telling } from './words.ts';
 
@@ -18,7 +22,7 @@ export type SequenceRow =
   | { readonly kind: 'wait'; readonly at: number; readonly words: string }
   | { readonly kind: 'round'; readonly at: number; readonly words: string };
 
-/** The rows of cycle `number`, up to an entry. */
+/** Returns the rows of cycle `number`, up to an entry. */
 export function sequenceOf(entries: readonly LogEntry[], facts: LogFacts, number: number, upTo: number): SequenceRow[] {
   const rows: SequenceRow[] = [];
   const runs = facts.runs.filter((run) => run.number === number);
@@ -38,7 +42,7 @@ interface Whole {
 }
 
 function rowsOf(entry: LogEntry, at: number, state: { round: number }, { entries, facts }: Whole): SequenceRow[] {
-  const say = (
+  const message = (
     from: LifeLine,
     to: LifeLine,
     words: string,
@@ -48,34 +52,34 @@ function rowsOf(entry: LogEntry, at: number, state: { round: number }, { entries
   const name = call?.name ?? 'call';
   switch (entry.type) {
     case 'user-message':
-      return [say('you', 'runtime', textOf(entry.content))];
+      return [message('you', 'runtime', textOf(entry.content))];
     case 'checkpoint': {
       if (entry.boundary !== 'UserMessage' && entry.boundary !== 'ToolResultsCommitted') return [];
       const follows = entries[at + 1]?.type;
       if (follows === 'run-suspended' || follows === 'run-stop') return [];
       state.round += 1;
-      return [{ kind: 'round', at, words: `round ${state.round}` }, say('runtime', 'model', 'messages and tools')];
+      return [{ kind: 'round', at, words: `round ${state.round}` }, message('runtime', 'model', 'messages and tools')];
     }
     case 'agent-output':
       if (entry.item.type === 'tool-call') {
-        return [say('model', 'runtime', `${entry.item.name} ${telling(entry.item.args, 40)}`, 'answer')];
+        return [message('model', 'runtime', `${entry.item.name} ${telling(entry.item.args, 40)}`, 'answer')];
       }
-      return [say('model', 'runtime', entry.item.text, 'answer')];
+      return [message('model', 'runtime', entry.item.text, 'answer')];
     case 'tool-started':
-      return [say('runtime', 'tools', `${name} ${call ? telling(call.args, 40) : ''}`)];
+      return [message('runtime', 'tools', `${name} ${call ? telling(argsAt(call, at), 40) : ''}`)];
     case 'tool-result': {
       const look = entry.outcome === 'succeeded' ? 'answer' : entry.outcome === 'failed' ? 'failed' : 'cancelled';
-      return [say('tools', 'runtime', `${name} ${entry.outcome}`, look)];
+      return [message('tools', 'runtime', `${name} ${entry.outcome}`, look)];
     }
     case 'tool-suspended':
-      return [say('runtime', 'you', `${name} asks: ${entry.reason}`)];
+      return [message('runtime', 'you', `${name} asks: ${entry.reason}`)];
     case 'decision': {
-      const asked = call?.suspensions.find((one) => one.number === entry.suspension);
-      const ms = asked ? entry.at - (entries[asked.at]?.at ?? entry.at) : 0;
-      return [{ kind: 'wait', at, words: duration(ms) }, say('you', 'runtime', `${entry.decision.action} ${name}`)];
+      const suspended = call?.suspensions.find((one) => one.number === entry.suspension);
+      const ms = suspended ? entry.at - (entries[suspended.at]?.at ?? entry.at) : 0;
+      return [{ kind: 'wait', at, words: duration(ms) }, message('you', 'runtime', `${entry.decision.action} ${name}`)];
     }
     case 'run-stop':
-      return [say('runtime', 'you', entry.reason, entry.reason === 'completed' ? 'answer' : 'failed')];
+      return [message('runtime', 'you', entry.reason, entry.reason === 'completed' ? 'answer' : 'failed')];
     default:
       return [];
   }
@@ -83,7 +87,7 @@ function rowsOf(entry: LogEntry, at: number, state: { round: number }, { entries
 
 const quoted = (words: string): string => words.replace(/[;#\n<>]/g, ' ');
 
-/** The same as mermaid. */
+/** Returns the same as mermaid text. */
 export function mermaidOf(rows: readonly SequenceRow[]): string {
   const lines = rows.map((row) => {
     if (row.kind === 'round') return `  Note over runtime: ${row.words}`;

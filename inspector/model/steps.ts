@@ -1,11 +1,13 @@
 /**
- * The request cycles as the rows of a document. Rule: cycles, steps and rounds are the projector's; the log adds when what
- * happened and what it cost.
+ * The request cycles as rows of a document. Invariant: the projector defines cycles, steps and rounds. The log adds
+ * times and costs.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { createProjector, type Projector } from '../../src/projector/projector.ts';
 import type { ConversationView, InferenceRound, RequestCycle } from '../../src/projector/view.ts';
-import { type CallFacts, type CallState, callAt, type LogFacts, type RunFacts, textOf } from './facts.ts';
+import { type CallState, callAt } from './calls.ts';
+import { type CallFacts, type LogFacts, type RunFacts, textOf } from './facts.ts';
+import { notesOf, type PlacedNote } from './notes.ts';
 import type { Observed } from './observed.ts';
 
 export type StepRow =
@@ -17,6 +19,7 @@ export type StepRow =
       readonly state: CallState;
       readonly ms: number;
     }
+  | { readonly kind: 'note'; readonly key: string; readonly note: PlacedNote }
   | { readonly kind: 'steer'; readonly key: string; readonly text: string }
   | {
       readonly kind: 'round';
@@ -31,7 +34,7 @@ export type StepRow =
       readonly key: string;
       readonly state: 'completed' | 'failed' | 'cancelled';
       readonly cause: string;
-      /** The error of a run that failed; nothing where nobody knows it. */
+      /** The error of a failed run, or empty if it is unknown. */
       readonly why: string;
       readonly ms: number;
     };
@@ -52,7 +55,7 @@ interface Folded {
 }
 let folded: Folded | undefined;
 
-/** The view of `entries[0..index]`. Going on costs what is new; going back folds anew. */
+/** Returns the view of `entries[0..index]`. A later index folds only the new entries; an earlier one folds again. */
 export function viewAt(entries: readonly LogEntry[], index: number): ConversationView {
   const first = entries[0];
   if (!folded || folded.first !== first || folded.upTo > index)
@@ -65,24 +68,24 @@ export interface Moment {
   readonly entries: readonly LogEntry[];
   readonly facts: LogFacts;
   readonly index: number;
-  /** Log time of the moment: it runs on while something goes on. */
+  /** Log time of the moment. It advances while something is in progress. */
   readonly now: number;
-  /** What was seen of its actors while they lived. */
+  /** What was observed of its actors while they ran. */
   readonly observed?: Observed;
 }
 
-/** A message that waits for its turn. */
+/** A message that waits in the queue. */
 export interface Queued {
   readonly id: string;
   readonly text: string;
   readonly kind: 'steer' | 'followUp';
 }
 
-/** Behind what goes on, in their order. */
+/** Returns the queued messages in order. */
 export const queuedAt = ({ entries, index }: Moment): Queued[] =>
   viewAt(entries, index).queued.map(({ messageId, kind, content }) => ({ id: messageId, text: textOf(content), kind }));
 
-/** How many of the latest cycles are shown: whole ones of so many rows together, and the last one however long it is. */
+/** Returns how many of the latest cycles are shown: whole cycles within the row limit, and always the last one. */
 export function latestShown(cycles: readonly CycleRows[], most: { cycles: number; rows: number }): number {
   let shown = 0;
   let rows = 0;
@@ -94,7 +97,7 @@ export function latestShown(cycles: readonly CycleRows[], most: { cycles: number
   return shown;
 }
 
-/** The rows of the last cycles; of those before them, the heads. */
+/** Returns the rows of the last cycles, and only the headings of those before. */
 export function cyclesAt(moment: Moment, most = Number.POSITIVE_INFINITY): CycleRows[] {
   const { entries, index } = moment;
   const replies: Extract<LogEntry, { type: 'model-reply' }>[] = [];
@@ -120,12 +123,16 @@ type Cost = { input: number; output: number; cost: number } | undefined;
 
 function rowsOf(cycle: RequestCycle, costs: readonly Cost[], moment: Moment, number: number): StepRow[] {
   const rows: StepRow[] = [];
-  const left = cycle.rounds.map((round) => itemsOf(round));
+  const span = new CycleSpan(moment, number);
+  const addNotesBefore = (to: number): void => {
+    for (const note of span.takeNotesBefore(to)) rows.push({ kind: 'note', key: `note ${note.at}`, note });
+  };
+  const remaining = cycle.rounds.map((round) => itemsOf(round));
   let round = 0;
-  const used = (what: 'texts' | 'calls'): void => {
-    const at = left[round];
+  const markUsed = (what: 'texts' | 'calls'): void => {
+    const at = remaining[round];
     if (at) at[what] -= 1;
-    while (round < left.length && (left[round]?.texts ?? 0) <= 0 && (left[round]?.calls ?? 0) <= 0) {
+    while (round < remaining.length && (remaining[round]?.texts ?? 0) <= 0 && (remaining[round]?.calls ?? 0) <= 0) {
       const cost = costs[round];
       if (cost) rows.push({ kind: 'round', key: `round ${round}`, number: round + 1, ...cost });
       round += 1;
@@ -133,23 +140,27 @@ function rowsOf(cycle: RequestCycle, costs: readonly Cost[], moment: Moment, num
   };
   for (const [place, step] of cycle.steps.entries()) {
     if (step.type !== 'ai-block') {
+      addNotesBefore(span.steerIndex(step.messageId));
       if (step.type === 'steer')
         rows.push({ kind: 'steer', key: `steer ${step.messageId}`, text: textOf(step.content) });
       continue;
     }
     if (step.text) {
       const { text, kind, flag } = step.text;
+      addNotesBefore(span.nextTextIndex());
       const look = kind === 'reasoning' ? 'reasoning' : 'text';
       rows.push({ kind: look, key: `text ${place}`, text, ...(flag !== undefined && { flag }) });
-      used('texts');
+      markUsed('texts');
     }
     for (const { callId } of step.groups.flatMap(({ calls }) => calls)) {
       const call = moment.facts.calls.get(callId);
+      if (call) addNotesBefore(call.requestedAt);
       if (call)
         rows.push({ kind: 'call', key: callId, call, state: callAt(call, moment.index), ms: callMs(call, moment) });
-      used('calls');
+      markUsed('calls');
     }
   }
+  addNotesBefore(Number.POSITIVE_INFINITY);
   const { stop } = cycle;
   if (stop) {
     const state = stop.reason === 'completed' ? 'completed' : stop.reason === 'interrupted' ? 'cancelled' : 'failed';
@@ -160,7 +171,51 @@ function rowsOf(cycle: RequestCycle, costs: readonly Cost[], moment: Moment, num
   return rows;
 }
 
-/** As the run itself ended with it; else what the log says behind the last reply of the model. */
+/** The entries of one cycle, and the positions of its rows among them. */
+class CycleSpan {
+  readonly #moment: Moment;
+  readonly #from: number;
+  readonly #to: number;
+  readonly #notes: PlacedNote[];
+  #text = -1;
+
+  constructor(moment: Moment, number: number) {
+    const { entries, facts, index } = moment;
+    const first = facts.runs.find((run) => run.number === number)?.from ?? 0;
+    const next = facts.runs.find((run) => run.number > number)?.from ?? Number.POSITIVE_INFINITY;
+    this.#moment = moment;
+    // Entries before the first run belong to the first cycle.
+    this.#from = number === 1 ? 0 : first;
+    this.#to = Math.min(index, next - 1);
+    this.#notes = notesOf(entries, this.#from, this.#to);
+  }
+
+  /** Removes and returns the notes before an entry. */
+  takeNotesBefore(index: number): PlacedNote[] {
+    const count = this.#notes.filter(({ at }) => at < index).length;
+    return this.#notes.splice(0, count);
+  }
+
+  steerIndex(messageId: string): number {
+    return this.#find(this.#from, (entry) => entry.type === 'user-message' && entry.messageId === messageId);
+  }
+
+  nextTextIndex(): number {
+    const isText = (entry: LogEntry): boolean => entry.type === 'agent-output' && entry.item.type !== 'tool-call';
+    this.#text = this.#find(Math.max(this.#from, this.#text + 1), isText);
+    return this.#text;
+  }
+
+  #find(from: number, fits: (entry: LogEntry) => boolean): number {
+    for (let at = from; at <= this.#to; at++) {
+      const entry = this.#moment.entries[at];
+      if (entry && fits(entry)) return at;
+    }
+    return this.#from;
+  }
+}
+
+/** Returns the error with which the run's actor ended, else the last matching entry after the last reply. */
 function failureOf(run: RunFacts, { entries, index, observed }: Moment): string {
   for (const { chart, endedAt = -1, error } of observed?.actors.values() ?? []) {
     if (chart === 'RUN' && error !== undefined && endedAt >= run.from && endedAt <= run.to) return error;
@@ -187,25 +242,28 @@ const itemsOf = ({ output }: InferenceRound): { texts: number; calls: number } =
 
 const timeAt = ({ entries }: Moment, index: number): number => entries[index]?.at ?? 0;
 
-/** How long it has run, or waits now. */
+/** Returns how long the call has run, or how long it has waited. */
 export function callMs(call: CallFacts, moment: Moment): number {
   const { index, now } = moment;
   const start = call.starts.filter(({ at }) => at <= index).at(-1);
-  const asked = call.suspensions.filter(({ at }) => at <= index).at(-1);
+  const suspended = call.suspensions.filter(({ at }) => at <= index).at(-1);
   const ended = call.result && call.result.at <= index ? timeAt(moment, call.result.at) : now;
-  if (asked && (!start || start.at < asked.at)) {
-    const decided = asked.decision && asked.decision.at <= index ? timeAt(moment, asked.decision.at) : ended;
-    return decided - timeAt(moment, asked.at);
+  if (suspended && (!start || start.at < suspended.at)) {
+    const decided =
+      suspended.decision && suspended.decision.at <= index ? timeAt(moment, suspended.decision.at) : ended;
+    return decided - timeAt(moment, suspended.at);
   }
   return start ? ended - timeAt(moment, start.at) : 0;
 }
 
 export const runMs = (run: RunFacts, moment: Moment): number => {
   const over = run.stop && run.stop.at <= moment.index;
-  return (over ? timeAt(moment, run.to) : moment.now) - timeAt(moment, run.from);
+  // At this moment the entries after its stop may not exist yet.
+  const end = Math.min(run.to, moment.index);
+  return (over ? timeAt(moment, end) : moment.now) - timeAt(moment, run.from);
 };
 
-/** At work, waits for a person aside. */
+/** Returns the time of work, without waits for a person. */
 const cycleMs = (number: number, moment: Moment): number =>
   moment.facts.runs
     .filter((run) => run.number === number && run.from <= moment.index)

@@ -1,6 +1,6 @@
 /**
- * Where each entry stands on the time line. Rule: one step is always visible, and a long wait costs no more than a fifth of
- * the width; in between it goes by log time.
+ * The positions of the entries on the time line. Invariant: a step is always visible, and a long wait takes at most a
+ * fifth of the width. Otherwise positions follow log time.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 
@@ -12,20 +12,20 @@ export interface Axis {
   readonly x: readonly number[];
   readonly from: number;
   readonly to: number;
-  /** Pixels behind the last entry for the time that has passed since. */
+  /** Pixels after the last entry for the time since then. */
   readonly now: number;
   readonly gaps: readonly { readonly x: number; readonly ms: number; readonly isClipped: boolean }[];
-  /** Not all entries fit: a window around the head. */
+  /** Not all entries fit, so this is a window around the head. */
   readonly isWindow: boolean;
 }
 
 const LONG_WORDS = 46;
-/** Room for the cross of what could not be read. */
+/** Room for the cross of unreadable lines. */
 const CROSS = 22;
 
 /**
- * `tail`: milliseconds since the last entry, in which something goes on. `broken`: indexes of the entries before which lines
- * of the file could not be read.
+ * `tail`: milliseconds since the last entry, while something is in progress. `broken`: indexes of the entries after
+ * unreadable lines of the file.
  */
 export function axisOf(
   entries: readonly LogEntry[],
@@ -66,7 +66,7 @@ export function axisOf(
   return { x, from, to, now, gaps: words, isWindow };
 }
 
-/** Where a time lies among the entries: between two of them as a fraction, behind the last one up to one more. */
+/** Returns the place of a time among the entries: a fraction between two, and at most one more after the last. */
 export function placeOf(entries: readonly LogEntry[], time: number, now: number): number {
   let low = 0;
   let high = entries.length;
@@ -82,7 +82,7 @@ export function placeOf(entries: readonly LogEntry[], time: number, now: number)
   return span > 0 ? before + Math.min(1, (time - at) / span) : before;
 }
 
-/** Pixels from the left of the axis; nothing for what stands before its window. */
+/** Returns pixels from the left of the axis, or undefined before its window. */
 export function pixelsOf({ x, from, now }: Axis, place: number): number | undefined {
   const at = place - from;
   if (at < 0) return undefined;

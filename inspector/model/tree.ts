@@ -1,13 +1,7 @@
-/** The rows of the tree: conversations, under each its runs, newest first, and under these what they started. */
-import {
-  type CallFacts,
-  type CallState,
-  callAt,
-  type LogFacts,
-  type RunFacts,
-  type RunState,
-  runStateAt,
-} from './facts.ts';
+/** The rows of the tree: conversations, below each its runs, newest first, and below a run its actors. */
+
+import { argsAt, type CallState, callAt, roundState } from './calls.ts';
+import { type CallFacts, type LogFacts, type RunFacts, type RunState, runStateAt } from './facts.ts';
 import { callMs, type Moment } from './steps.ts';
 import { duration, oneLine, plural, telling } from './words.ts';
 
@@ -22,9 +16,9 @@ export interface TreeRow {
   readonly name: string;
   readonly fact: string;
   readonly hasChildren: boolean;
-  /** What is below it shows. */
+  /** Its children are shown. */
   readonly isOpen: boolean;
-  /** It begins behind the cursor. */
+  /** It begins after the cursor. */
   readonly isLater: boolean;
   readonly icon?: 'branch';
   /** The sub-agent's conversation. */
@@ -33,15 +27,18 @@ export interface TreeRow {
 
 export const markOfRun = (state: RunState): MarkName => (state === 'completed' ? 'done' : state);
 export const markOfCall = (state: CallState): MarkName =>
-  state === 'decided' ? 'queued' : state === 'unknown' ? 'cancelled' : state;
+  state === 'decided' ? 'queued' : state === 'unknown' || state === 'denied' ? 'cancelled' : state;
 
-/** More runs than these around the cursor are a number; of those before it more are shown by and by. */
+/** More runs around the cursor are only counted. Runs before it can be loaded in steps. */
 export const RUNS_BEHIND = 40;
 const RUNS_AHEAD = 20;
 
-type IsOpen = (key: string, ifUntold: boolean) => boolean;
+type IsOpen = (key: string, byDefault: boolean) => boolean;
 
-/** Rows of one conversation; `isOpen` says of a key whether what is below it shows, `isAsking` that the model answers now. */
+/**
+ * Returns the rows of one conversation. `isOpen` returns whether a row is unfolded; `isAsking` means that the model
+ * is being called.
+ */
 export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean, behind = RUNS_BEHIND): TreeRow[] {
   const { facts, index } = moment;
   const begun = facts.runs.filter(({ from }) => from <= index);
@@ -85,8 +82,8 @@ const earlier = (runs: number): TreeRow => ({
 
 function callsOf({ calls }: LogFacts, run: RunFacts, index: number): CallFacts[] {
   return [...calls.values()].filter(
-    ({ said, starts }) =>
-      (said >= run.from && said <= Math.min(run.to, index)) ||
+    ({ requestedAt, starts }) =>
+      (requestedAt >= run.from && requestedAt <= Math.min(run.to, index)) ||
       starts.some(({ at }) => at >= run.from && at <= Math.min(run.to, index)),
   );
 }
@@ -112,15 +109,10 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
   const calls = callsOf(facts, run, index);
   if (calls.length === 0) return rows;
   const states = calls.map((call) => callAt(call, index));
-  const works = state === 'running' && states.includes('running');
   const key = `round ${at}`;
-  const mark = works
-    ? 'running'
-    : states.includes('waiting')
-      ? 'waiting'
-      : states.includes('queued')
-        ? 'queued'
-        : 'done';
+  // Calls that were interrupted with their run no longer run.
+  const live = state === 'running' ? states : states.map((one) => (one === 'running' ? 'cancelled' : one));
+  const mark = markOfCall(roundState(live));
   const fact = plural(calls.length, 'call');
   const open = isOpen(key, true);
   const round = {
@@ -140,13 +132,13 @@ function rowsBelow(run: RunFacts, at: number, moment: Moment, isOpen: IsOpen, is
   ];
 }
 
-/** A call of a round with `of` calls, and its sub-agents. */
-function callRows(call: CallFacts, of: number, moment: Moment): TreeRow[] {
+/** Returns the rows of a call and its sub-agents. `siblings` is the number of calls in its round. */
+function callRows(call: CallFacts, siblings: number, moment: Moment): TreeRow[] {
   const { index } = moment;
   const state = callAt(call, index);
   const ms = callMs(call, moment);
-  const isTimed = state === 'running' || state === 'waiting' || of === 1;
-  const fact = !isTimed ? telling(call.args, 18) : ms > 0 ? duration(ms) : '';
+  const isTimed = state === 'running' || state === 'waiting' || siblings === 1;
+  const fact = !isTimed ? telling(argsAt(call, index), 18) : ms > 0 ? duration(ms) : '';
   const mark = markOfCall(state);
   const row = { depth: 3, mark, name: call.name, fact, hasChildren: false, isOpen: false, isLater: false };
   const children = call.children.filter(({ from }) => from <= index);

@@ -1,4 +1,4 @@
-/** Numbers, times and entries in words. Rule: whatever comes out is text, and short. */
+/** Numbers, times and entries as words. Invariant: the result is short text. */
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 import type { IconName } from '../view/marks.tsx';
 import { textOf } from './facts.ts';
@@ -11,11 +11,11 @@ export function duration(ms: number): string {
   return hours < 48 ? `${hours} h ${Math.round((ms % 3_600_000) / 60_000)} min` : `${Math.round(hours / 24)} days`;
 }
 
-/** As a column of times has it. */
+/** Formats a time difference for a column. */
 export const since = (ms: number): string =>
   ms <= 0 ? '' : ms < 1000 ? `+${Math.round(ms)}ms` : ms < 60_000 ? `+${(ms / 1000).toFixed(1)}s` : `+${duration(ms)}`;
 
-// Made once: `toLocaleString` makes one for each number.
+// Made once, because `toLocaleString` makes one for each number.
 const numbers = new Intl.NumberFormat('en-US');
 export const count = (value: number): string => numbers.format(value);
 export const cost = (usd: number): string => (usd === 0 ? '$0' : `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
@@ -27,7 +27,7 @@ export const oneLine = (text: string, most = 160): string => {
 
 const TELLING = ['file_path', 'file_name', 'command', 'pattern', 'path', 'query', 'url', 'task', 'name'];
 
-/** The argument that tells most of a call, in the fewest characters. */
+/** Returns the most informative argument of a call, in few characters. */
 export function telling(args: Json, most = 80): string {
   if (args === null) return '';
   if (typeof args !== 'object') return oneLine(String(args), most);
@@ -45,13 +45,13 @@ export function telling(args: Json, most = 80): string {
   return oneLine(shortest ?? (Object.keys(args).length === 0 ? '' : JSON.stringify(args)), most);
 }
 
-interface Told {
+interface Summary {
   readonly icon: IconName;
   readonly words: string;
 }
 
-/** What a row says of an entry behind its type. */
-export function summary(entry: LogEntry): Told {
+/** Returns the words of an entry's row after its type. */
+export function summary(entry: LogEntry): Summary {
   switch (entry.type) {
     case 'conversation':
       return { icon: 'none', words: `schema ${entry.schema}` };
@@ -99,7 +99,7 @@ export function summary(entry: LogEntry): Told {
 const outcomeIcon = (outcome: string): IconName =>
   outcome === 'succeeded' ? 'done' : outcome === 'failed' ? 'failed' : 'cancelled';
 
-function other(entry: LogEntry): Told {
+function other(entry: LogEntry): Summary {
   const { seq: _, at: __, conversationId: ___, runId: ____, type: _____, ...fields } = entry;
   const values = Object.values(fields).filter((value) => typeof value === 'string' || typeof value === 'number');
   const words = oneLine(values.join(' · ')) || oneLine(JSON.stringify(fields));
@@ -116,8 +116,9 @@ function other(entry: LogEntry): Told {
       };
     case 'message-returned':
       return { icon: 'person', words: entry.why };
-    case 'compaction':
     case 'model-retry':
+      return { icon: 'model', words: oneLine(`attempt ${entry.attempt} · ${entry.model} · ${entry.reason}`) };
+    case 'compaction':
     case 'context-warning':
       return { icon: 'model', words };
     default:

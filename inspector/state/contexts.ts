@@ -1,6 +1,6 @@
 /**
- * The moments whose contexts are compared: entries of a log, or what an actor of an app was asked for each time it had moved.
- * Rule: nothing is asked for and nothing is folded while nobody looks.
+ * The moments whose contexts are compared: entries of a log, or the contexts of an app's actor after each of its
+ * moves. Invariant: nothing is requested or folded unless the tab is open.
  */
 import { computed, effect, signal } from '@preact/signals';
 import type { Json } from '../../machines/vocabulary.ts';
@@ -9,7 +9,7 @@ import { ask } from './live.ts';
 import { connection, cursor, entries, open, openId, seqOf, tab } from './store.ts';
 import { subject } from './subject.ts';
 
-/** Sequence number or number of the moment, with the context as it was. */
+/** The context at a moment, named by its sequence number or by the event before it. */
 export interface Moment {
   readonly name: string;
   readonly context: Json;
@@ -22,15 +22,15 @@ interface Sample extends Moment {
 const ASK_MS = 150;
 const SAMPLES_MAX = 300;
 
-/** The moment that others are compared with; nothing: the one before. Place of an entry, or of a sample. */
+/** The moment that others are compared with: the place of an entry or sample. Undefined means the one before. */
 export const kept = signal<number | undefined>(undefined);
-/** Of samples, the one that is shown; nothing: the last. */
+/** The shown sample. Undefined means the last one. */
 const shownSample = signal<number | undefined>(undefined);
 const samples = signal<readonly Sample[]>([]);
 
 const isLooked = computed(() => tab.value === 'context');
 const actorId = computed(() => (open.value?.of === 'xstate' ? subject.value?.actor?.id : undefined));
-/** Changes whenever the actor may have another context. */
+/** Changes whenever the actor's context may have changed. */
 const moves = computed(() => {
   const id = actorId.value;
   return id === undefined ? 0 : (open.value?.observed?.events.filter(({ actor }) => actor === id).length ?? 0);
@@ -44,7 +44,7 @@ effect(() => {
   samples.value = [];
 });
 
-async function take(actor: string, after: number): Promise<void> {
+async function requestSample(actor: string, after: number): Promise<void> {
   try {
     const context = await ask({ type: 'context', actor });
     const text = JSON.stringify(context);
@@ -52,7 +52,7 @@ async function take(actor: string, after: number): Promise<void> {
     const name = after === 0 ? 'its start' : `event ${after}`;
     samples.value = [...samples.peek().slice(1 - SAMPLES_MAX), { name, context, text }];
   } catch {
-    // The next one is asked for when it moves again.
+    // The next move requests it again.
   }
 }
 
@@ -60,11 +60,11 @@ effect(() => {
   const actor = actorId.value;
   const after = moves.value;
   if (!isLooked.value || actor === undefined || connection.value.state !== 'open') return;
-  const timer = setTimeout(() => void take(actor, after), ASK_MS);
+  const timer = setTimeout(() => void requestSample(actor, after), ASK_MS);
   return () => clearTimeout(timer);
 });
 
-/** Where the page is among the moments, and how many there are. */
+/** The position of the page among the moments. */
 export const place = computed(() =>
   open.value?.of === 'xstate'
     ? Math.min(shownSample.value ?? samples.value.length - 1, samples.value.length - 1)
@@ -73,7 +73,7 @@ export const place = computed(() =>
 export const isOfSamples = computed(() => open.value?.of === 'xstate');
 export const sampleCount = computed(() => samples.value.length);
 
-/** Both moments, the earlier one first; nothing before there is one. */
+/** Both moments, the earlier one first. Undefined if there is none. */
 export const compared = computed((): { before: Moment; after: Moment } | undefined => {
   const at = place.value;
   if (!isLooked.value || at < 0) return undefined;

@@ -1,18 +1,20 @@
 /**
- * Decisions from the page. Rule: one is sent with its suspension, once; what became of it is said in words where the buttons
- * stood; keys do nothing for a moment after a card has appeared or gone.
+ * Decisions from the page. Invariant: a card is one suspension of one call of one conversation, and a decision is
+ * sent once with all three. Its receipt replaces the buttons of that card only. Keys act only on visible buttons, and
+ * do nothing shortly after a card has appeared or disappeared.
  */
 import { effect, signal } from '@preact/signals';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
-import { type CallFacts, type LogFacts, type Suspension, waitingAt } from '../model/facts.ts';
+import { waitingAt } from '../model/calls.ts';
+import type { CallFacts, LogFacts, Suspension } from '../model/facts.ts';
 import { ask } from './live.ts';
-import { connection, conversations, facts, factsOf, isPast, last, open, said } from './store.ts';
+import { announcement, connection, conversations, facts, factsOf, isPast, last, open, openId } from './store.ts';
 
 export type Sent = { readonly state: 'sending' } | { readonly state: 'said'; readonly words: string };
 export const sent = signal<ReadonlyMap<string, Sent>>(new Map());
 export const editing = signal<string | undefined>(undefined);
 export const giving = signal<{ readonly key: string; readonly what: 'reason' | 'answer' } | undefined>(undefined);
-/** Key of the card that a digit, or the focus, has chosen among several. */
+/** Key of the card that a digit or the focus selected. */
 export const chosenCard = signal<string | undefined>(undefined);
 export const cancelArmed = signal(0);
 
@@ -31,19 +33,31 @@ const DONE: Readonly<Record<string, string>> = {
   answer: 'answered',
 };
 
-export const cardKey = (call: CallFacts, suspension: Suspension): string => `${call.callId}/${suspension.number}`;
 export const mayControl = (): boolean =>
   connection.value.state === 'open' && connection.value.control && open.value?.source === 'live' && !isPast.value;
 
 export interface Card {
+  /** Unique among all conversations, because their models may use the same call ids. */
+  readonly key: string;
   readonly call: CallFacts;
   readonly suspension: Suspension;
 }
 
-/** The call itself waits for nobody: calls of its sub-agents do. */
+/** A conversation of the same name that starts again has other calls. */
+const logBegan = (conversation: string | undefined): number | undefined =>
+  conversations.value.get(conversation ?? '')?.entries[0]?.at;
+
+/** Returns the card of a suspension. The default conversation is the open one. */
+export const cardOf = (call: CallFacts, suspension: Suspension, conversation = open.value?.id): Card => ({
+  key: JSON.stringify([conversation, logBegan(conversation), call.callId, suspension.number]),
+  call,
+  suspension,
+});
+
+/** True if the call itself waits for nobody, but calls of its sub-agents do. */
 export const waitsWithin = ({ suspension }: Card): boolean => suspension.reason === 'sub-agent';
 
-/** Calls of sub-agents that wait below a call; they are decided through the conversation that began it. */
+/** Returns the waiting calls of sub-agents below a call. They are decided through the conversation that started it. */
 export function cardsBelow({ call }: Card, conversation = open.value?.id): Card[] {
   return [...conversations.value.values()]
     .filter(({ parent }) => parent?.conversation === conversation && parent?.callId === call.callId)
@@ -54,31 +68,35 @@ function cardsOf({ calls }: LogFacts, index: number, conversation: string | unde
   return [...calls.values()].flatMap((call) => {
     const suspension = waitingAt(call, index);
     if (!suspension) return [];
-    const card = { call, suspension };
+    const card = cardOf(call, suspension, conversation);
     return waitsWithin(card) ? cardsBelow(card, conversation) : [card];
   });
 }
 
-/** What waits for a person now, in the order of the calls. */
+/** Returns all cards that wait for a person now, in the order of the calls. */
 export const cards = (): Card[] => cardsOf(facts.value, last.value, open.value?.id);
 
-const firstSeen = new Map<string, number>();
+/** The time at which each visible card was drawn. */
+const shownSince = new Map<string, number>();
 const SETTLE_MS = 400;
-/** A key may have been meant for what stood there before. */
-export function isSettled(key: string, at: number): boolean {
-  const seen = firstSeen.get(key);
-  return seen !== undefined && at - seen >= SETTLE_MS;
+/** Call it when a card is drawn. Call the returned function when it is removed. */
+export function showCard(key: string, at: number): () => void {
+  shownSince.set(key, at);
+  return () => void shownSince.delete(key);
 }
-export const seeCard = (key: string, at: number): void => {
-  if (!firstSeen.has(key)) firstSeen.set(key, at);
-};
+/** Returns true if keys may act on a card: its buttons are visible, and have been for long enough. */
+export function acceptsKeys({ key }: Card, at: number): boolean {
+  const since = shownSince.get(key);
+  const hasButtons = !sent.value.has(key) && editing.value !== key && giving.value?.key !== key;
+  return hasButtons && since !== undefined && at - since >= SETTLE_MS;
+}
 let waiting: ReadonlySet<string> = new Set();
 effect(() => {
-  const left = new Set(cards().map(({ call, suspension }) => cardKey(call, suspension)));
-  // A second press was meant for the card that has gone, not for what comes to its place.
-  if ([...waiting].some((key) => !left.has(key)))
-    for (const key of left) if (firstSeen.has(key)) firstSeen.set(key, performance.now());
-  waiting = left;
+  const current = new Set(cards().map(({ key }) => key));
+  // A second key press was meant for the removed card, not for the one in its place.
+  if ([...waiting].some((key) => !current.has(key)))
+    for (const key of current) if (shownSince.has(key)) shownSince.set(key, performance.now());
+  waiting = current;
 });
 
 const put = (key: string, state: Sent): void => {
@@ -91,10 +109,9 @@ type Answer =
   | { action: 'edit'; args: Json }
   | { action: 'answer'; payload: Json };
 
-export async function decide({ call, suspension }: Card, answer: Answer): Promise<string | undefined> {
-  const key = cardKey(call, suspension);
+export async function decide({ key, call, suspension }: Card, answer: Answer): Promise<string | undefined> {
   const conversation = open.value?.id;
-  if (conversation === undefined || !mayControl() || sent.value.get(key)?.state === 'sending') return undefined;
+  if (conversation === undefined || !mayControl() || sent.value.has(key)) return undefined;
   put(key, { state: 'sending' });
   const decision: Decision = { callId: call.callId, suspension: suspension.number, ...answer };
   try {
@@ -102,29 +119,30 @@ export async function decide({ call, suspension }: Card, answer: Answer): Promis
     const receipt = (answered as { receipt?: string }).receipt ?? 'unknown';
     const words = receipt === 'applied' ? (DONE[answer.action] ?? 'applied') : (RECEIPTS[receipt] ?? receipt);
     put(key, { state: 'said', words });
-    editing.value = undefined;
-    giving.value = undefined;
-    said.value = `${call.name}: ${words}`;
-    await resumeIfDecided(conversation, call.callId);
+    if (editing.value === key) editing.value = undefined;
+    if (giving.value?.key === key) giving.value = undefined;
+    announcement.value = `${call.name}: ${words}`;
+    await resumeIfDecided(conversation, key);
     return undefined;
   } catch (error) {
     const next = new Map(sent.value);
     next.delete(key);
     sent.value = next;
     const words = error instanceof Error ? error.message : String(error);
-    said.value = words;
+    announcement.value = words;
     return words;
   }
 }
 
-/** When nothing is left undecided and the conversation waits, the page resumes it. */
+/** Resumes the conversation if it waits and nothing is undecided. */
 async function resumeIfDecided(conversation: string, decided: string): Promise<void> {
-  const left = cards().filter(({ call }) => call.callId !== decided);
-  if (left.length > 0 || conversations.value.get(conversation)?.status !== 'waiting') return;
+  const log = conversations.value.get(conversation)?.entries ?? [];
+  const undecided = cardsOf(factsOf(log), log.length - 1, conversation).filter(({ key }) => key !== decided);
+  if (undecided.length > 0 || conversations.value.get(conversation)?.status !== 'waiting') return;
   await ask({ type: 'resume', conversation });
 }
 
-/** Settles a call of which nobody knows whether it ran. */
+/** Settles a call with an unknown outcome. */
 export async function settle(
   call: CallFacts,
   how: { ran: Json } | { didNotRun: true } | { retry: true },
@@ -133,67 +151,78 @@ export async function settle(
   if (conversation === undefined || !mayControl()) return;
   try {
     await ask({ type: 'settle', conversation, callId: call.callId, how });
-    said.value = `${call.name} settled`;
+    announcement.value = `${call.name} settled`;
   } catch (error) {
-    said.value = String(error instanceof Error ? error.message : error);
+    announcement.value = String(error instanceof Error ? error.message : error);
   }
 }
 
 const ARMED_MS = 2000;
-/** The first press says what the second will do. */
+/** The first press announces what the second one does. */
 export function pressCancel(at: number): void {
   const conversation = open.value?.id;
   if (conversation === undefined || !mayControl()) return;
   if (at - cancelArmed.value > ARMED_MS) {
     cancelArmed.value = at;
-    said.value = 'X again cancels this run';
+    announcement.value = 'X again cancels this run';
     return;
   }
   cancelArmed.value = 0;
   ask({ type: 'cancel', conversation }).then(
     () => {
-      said.value = 'cancelled';
+      announcement.value = 'cancelled';
     },
     (error: Error) => {
-      said.value = error.message;
+      announcement.value = error.message;
     },
   );
 }
 
-/** An event of a chart that is about to be sent: asked for once, and confirmed. */
+/** The event of a chart that is about to be sent. A second click confirms it. */
 export const sending = signal<{ readonly key: string; readonly refused: string } | undefined>(undefined);
 
-/** What a conversation takes from outside by itself; all else of it comes from its log. */
+/** Events that a conversation accepts from the page. All others come from its log. */
 const ACTS: Readonly<Record<string, 'resume' | 'cancel'>> = {
   'resume.requested': 'resume',
   'cancel.requested': 'cancel',
 };
 
-/** Whether a click may send the event: `actor` of an app that takes events, or the conversation's own chart. */
+/**
+ * Returns true if a click may send the event: to an `actor` of an app that accepts events, or to the conversation's
+ * own chart.
+ */
 export function maySend(type: string, chart: string, actor: string | undefined): boolean {
   if (!mayControl()) return false;
   if (open.value?.of === 'runchart') return chart === 'CONVERSATION' && Object.hasOwn(ACTS, type);
-  // Machines that came as JSON name what no one sends by words with a space.
+  // In machines that came as JSON, events that nobody sends have names with a space.
   return open.value?.takesEvents === true && actor !== undefined && !/^xstate\.|\*| /.test(type);
 }
 
-/** Answers why it was refused. */
+// A first press or click applies only to the conversation that was open then.
+effect(() => {
+  void openId.value;
+  sending.value = undefined;
+  cancelArmed.value = 0;
+});
+
+/** Returns the reason of a refusal, or undefined. */
 export async function sendEvent(type: string, actor: string | undefined, fields: string): Promise<string | undefined> {
   const conversation = open.value?.id;
   if (conversation === undefined || !mayControl()) return 'nothing can be sent here';
   try {
     const act = ACTS[type];
-    const given: unknown = fields.trim() === '' ? {} : JSON.parse(fields);
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) return 'expected an object of fields';
+    const parsedFields: unknown = fields.trim() === '' ? {} : JSON.parse(fields);
+    if (typeof parsedFields !== 'object' || parsedFields === null || Array.isArray(parsedFields))
+      return 'expected an object of fields';
     if (act && open.value?.of === 'runchart') await ask({ type: act, conversation });
     else
       await ask({
         type: 'event',
         conversation,
         actor: actor ?? '',
-        event: { ...(given as { [field: string]: Json }), type },
+        event: { ...(parsedFields as { [field: string]: Json }), type },
       });
-    said.value = `${type} sent`;
+    announcement.value = `${type} sent`;
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

@@ -1,13 +1,13 @@
-/** Logs from files: read here, sent nowhere. And what leaves the page: copies and downloads that one asks for. */
+/** Logs from files, which are read here and sent nowhere; and copies and downloads that a person requests. */
 import { batch } from '@preact/signals';
 import { type ReadLog, readLog } from '../model/readLog.ts';
 import { count } from '../model/words.ts';
-import { type Conversation, connection, openConversation, openId, put, reading, said } from './store.ts';
+import { announcement, type Conversation, connection, openConversation, openId, put, reading } from './store.ts';
 
-/** A log that is longer begins with as many entries: the rest is read when somebody asks for it. */
+/** A longer log starts with this many entries. The rest is read on request. */
 const ENTRIES_AT_ONCE = 10_000;
 
-async function whileReading(name: string, read: (progress: (done: number, of: number) => void) => Promise<ReadLog>) {
+async function whileReading(name: string, read: (progress: (done: number, total: number) => void) => Promise<ReadLog>) {
   const timer = setTimeout(() => {
     reading.value = `reading ${name}`;
   }, 300);
@@ -31,7 +31,7 @@ function conversationOf(name: string, { entries, broken, lines, read, more }: Re
     async more() {
       const log = await whileReading(name, (progress) => more(ENTRIES_AT_ONCE, progress));
       put(conversationOf(name, log));
-      said.value = `${name}: ${count(log.entries.length)} entries`;
+      announcement.value = `${name}: ${count(log.entries.length)} entries`;
     },
   };
   return {
@@ -49,13 +49,13 @@ export async function openText(text: string, name: string): Promise<void> {
   const log = await whileReading(name, (progress) => readLog(text, name, progress, ENTRIES_AT_ONCE));
   batch(() => {
     if (log.entries.length === 0 && log.broken.length === 0) {
-      said.value = `${name} holds no entry`;
+      announcement.value = `${name} holds no entry`;
       return;
     }
     put(conversationOf(name, log));
     openId.value = undefined;
     openConversation(name);
-    said.value = `${name}: ${count(log.entries.length)} entries`;
+    announcement.value = `${name}: ${count(log.entries.length)} entries`;
   });
 }
 
@@ -98,12 +98,12 @@ export function download(text: string, name: string): void {
 export async function copy(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    said.value = `${what} copied`;
+    announcement.value = `${what} copied`;
   } catch {
     download(text, `${what.replaceAll(' ', '-')}.txt`);
-    said.value = `${what} saved as a file, since nothing may be copied here`;
+    announcement.value = `${what} saved as a file, since nothing may be copied here`;
   }
 }
 
-/** Whether the page was served by an inspector; a page opened by itself reads files alone. */
+/** Returns true if an inspector served the page. Otherwise it reads only files. */
 export const isServed = (): boolean => connection.value.state !== 'none';

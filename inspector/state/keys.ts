@@ -1,15 +1,17 @@
-/** The keyboard. Rule: a single letter does nothing while one types, no key does while letters are composed, and what decides does nothing just behind a new card. */
+/**
+ * The keyboard. Invariant: single letters do nothing while a person types, and no key acts during IME composition.
+ * Decision keys act only on a card with visible buttons.
+ */
 import { fitAsked, zoomAsked } from '../view/ChartPanel.tsx';
 import { toggleEntry } from '../view/panels/Events.tsx';
 import {
+  acceptsKeys,
   type Card,
-  cardKey,
   cards,
   chosenCard,
   decide,
   editing,
   giving,
-  isSettled,
   mayControl,
   pressCancel,
   sending,
@@ -50,25 +52,24 @@ function moveBy(direction: 1 | -1, event: KeyboardEvent): void {
   step(direction, event.shiftKey ? beginsCycle : event.altKey ? endsStep : undefined);
 }
 
-const keyOf = ({ call, suspension }: Card): string => cardKey(call, suspension);
-
-/** The card that keys act on: the only one, or the one that was chosen. */
+/** Returns the card that keys act on: the only one, or the selected one. */
 function card(): Card | undefined {
   const all = cards();
-  const one = all.length === 1 ? all[0] : all.find((each) => keyOf(each) === chosenCard.value);
-  return one && isSettled(keyOf(one), performance.now()) ? one : undefined;
+  const one = all.length === 1 ? all[0] : all.find(({ key }) => key === chosenCard.value);
+  return one && acceptsKeys(one, performance.now()) ? one : undefined;
 }
 
 function onCard(event: KeyboardEvent): boolean {
-  if (!mayControl() || cards().length === 0) return false;
+  const isCovered = helpIsOpen.value || redactionsAreOpen.value;
+  if (isCovered || !mayControl() || cards().length === 0) return false;
   if (/^[1-9]$/.test(event.key)) {
     const named = cards()[Number(event.key) - 1];
-    if (named) chosenCard.value = keyOf(named);
+    if (named) chosenCard.value = named.key;
     return true;
   }
   const one = card();
   if (!one) return false;
-  const key = keyOf(one);
+  const { key } = one;
   switch (event.key) {
     case 'a':
       void decide(one, { action: 'approve' });
@@ -105,7 +106,7 @@ const focusOn = (id: string): void => {
   (inner ?? panel)?.focus();
 };
 
-let went = 0;
+let goPressedAt = 0;
 const GO_MS = 1200;
 function go(key: string): boolean {
   const panels: Readonly<Record<string, string>> = {
@@ -169,7 +170,7 @@ function zoomBy(by: number): void {
 }
 
 function onKey(event: KeyboardEvent): void {
-  // What is composed is no key yet.
+  // A composed character is not a key yet.
   if (event.isComposing) return;
   if (event.key === 'Escape') {
     helpIsOpen.value = false;
@@ -186,12 +187,12 @@ function onKey(event: KeyboardEvent): void {
   const onButton = event.target instanceof HTMLButtonElement && (event.key === 'Enter' || event.key === ' ');
   if (onButton) return;
   if (!lettersAreOn.value && /^\S$/u.test(event.key)) return;
-  if (event.timeStamp - went < GO_MS && go(event.key)) {
-    went = 0;
+  if (event.timeStamp - goPressedAt < GO_MS && go(event.key)) {
+    goPressedAt = 0;
     return event.preventDefault();
   }
   if (event.key === 'g') {
-    went = event.timeStamp;
+    goPressedAt = event.timeStamp;
     return;
   }
   if (onCard(event)) return event.preventDefault();
@@ -200,7 +201,7 @@ function onKey(event: KeyboardEvent): void {
     moveBy(arrow, event);
     return event.preventDefault();
   }
-  // With ⌥ a key of a Mac types another letter: the key itself counts.
+  // With ⌥ a Mac key types another letter, so the physical key counts.
   const key = event.altKey && /^Key[JK]$/.test(event.code) ? event.code.slice(3).toLowerCase() : event.key;
   const act = ACTS[key];
   if (!act) return;

@@ -1,6 +1,6 @@
 /**
- * Charts with their layouts. Rule: runchart's own come with the page, laid out; any other, and each with another fold, is laid
- * out once by ELK in a worker; a run never asks for one.
+ * Charts with their layouts. Invariant: the page contains the layouts of runchart's own charts. ELK lays out others,
+ * and other folds, once in a worker. A run never needs one.
  */
 import { signal } from '@preact/signals';
 import ElkApi from 'elkjs/lib/elk-api.js';
@@ -10,17 +10,17 @@ import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
 import type { Elk } from '../../src/inspect/drawing/elkLevel.ts';
 import { initiallyOpen, layoutChart } from '../../src/inspect/drawing/layout.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
-import { type Walker, walker } from '../model/walk.ts';
+import { type Walker, walker } from '../model/chart/walk.ts';
 
-export interface KnownChart {
+export interface LoadedChart {
   readonly chart: Chart;
   readonly walker: Walker;
 }
 
-/** By key: the name for runchart's own, what the wire calls it for others. */
-export const charts = signal<ReadonlyMap<string, KnownChart>>(new Map());
+/** The key is the name for runchart's own charts, and the key of the wire for others. */
+export const charts = signal<ReadonlyMap<string, LoadedChart>>(new Map());
 const layouts = signal<ReadonlyMap<string, ChartLayout>>(new Map());
-/** Open compounds by chart, where a person changed them. */
+/** Open compounds by chart, if a person changed them. */
 const opened = signal<ReadonlyMap<string, readonly string[]>>(new Map());
 
 const own = new Map<string, string>();
@@ -30,7 +30,7 @@ for (const { chart, layout } of laidOutCharts()) {
   own.set(JSON.stringify(chart), chart.name);
 }
 
-/** A chart that was told: its key here, that of our own where it is the same. */
+/** Adds a received chart and returns its key here. A chart equal to one of our own gets that one's key. */
 export function learnChart(key: string, chart: Chart): string {
   const same = own.get(JSON.stringify(chart));
   if (same !== undefined) return same;
@@ -39,37 +39,37 @@ export function learnChart(key: string, chart: Chart): string {
 }
 
 const openOf = (key: string): readonly string[] => {
-  const known = charts.value.get(key);
-  return opened.value.get(key) ?? (known ? initiallyOpen(known.chart) : []);
+  const loaded = charts.value.get(key);
+  return opened.value.get(key) ?? (loaded ? initiallyOpen(loaded.chart) : []);
 };
 
 let elk: Elk | undefined;
-const asked = new Set<string>();
-/** The last layout of each chart: it stays until the next one is made. */
+const requestedLayouts = new Set<string>();
+/** The last layout of each chart. It is shown until the next one is ready. */
 const latest = new Map<string, ChartLayout>();
 
-/** What is drawn of a chart; nothing while it is laid out for the first time. */
+/** Returns the layout of a chart, or undefined until the first one is ready. */
 export function layoutOf(key: string): ChartLayout | undefined {
-  const known = charts.value.get(key);
-  if (!known) return undefined;
+  const loaded = charts.value.get(key);
+  if (!loaded) return undefined;
   const open = openOf(key);
   const name = `${key}|${open.join()}`;
-  const made = layouts.value.get(name);
-  if (made) {
-    latest.set(key, made);
-    return made;
+  const layout = layouts.value.get(name);
+  if (layout) {
+    latest.set(key, layout);
+    return layout;
   }
-  if (!asked.has(name)) {
-    asked.add(name);
+  if (!requestedLayouts.has(name)) {
+    requestedLayouts.add(name);
     elk ??= new ElkApi({ workerUrl: workerAddress }) as unknown as Elk;
-    void layoutChart(known.chart, elk, [...open]).then((layout) => {
+    void layoutChart(loaded.chart, elk, [...open]).then((layout) => {
       layouts.value = new Map(layouts.value).set(name, layout);
     });
   }
   return latest.get(key);
 }
 
-/** Opens or folds a compound. What is folded folds what it holds. */
+/** Opens or folds a compound. Folding a compound folds the ones inside it. */
 export function toggleState(key: string, state: string): void {
   const open = openOf(key);
   const next = open.includes(state)

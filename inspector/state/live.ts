@@ -1,6 +1,7 @@
 /**
- * The way to the server: what it tells becomes conversations, and what is asked of it is answered. Rule: what lasts is
- * numbered, so a page that was cut off asks for what is behind the number it has; frames are taken together, once a picture.
+ * The connection to the server: messages become conversations, and requests get their answers. Invariant: records are
+ * numbered, so a page that was disconnected requests those after its last number. Frames are applied together, once
+ * per animation frame.
  */
 import { batch } from '@preact/signals';
 import type { Json } from '../../machines/vocabulary.ts';
@@ -16,86 +17,86 @@ import {
 import { Arrivals as ArrivalsOf, type Fact, NOTHING_OBSERVED } from '../model/observed.ts';
 import { learnChart } from './layouts.ts';
 import {
+  announcement,
   type Connection,
   type Conversation,
   connection,
   conversations,
   openConversation,
   openId,
-  said,
+  session,
 } from './store.ts';
 
-/** What carries frames: a WebSocket, or a channel between tabs. */
+/** The transport of frames: a WebSocket, or a channel between tabs. */
 export interface Line {
   send(text: string): void;
   close(): void;
 }
-export type Dial = (heard: { open(): void; frame(text: string): void; closed(): void }) => Line;
+export type Dial = (handlers: { open(): void; frame(text: string): void; closed(): void }) => Line;
 
-/** Messages of the server that are taken together. */
+/** Messages that are applied in one animation frame. */
 const MESSAGES_A_PICTURE = 2000;
 const TRY_AGAIN_MS = [250, 500, 1000, 2000, 4000];
 let line: Line | undefined;
 let next = 0;
-/** Records that were dropped before they came here. */
+/** The number of records that were dropped before they arrived. */
 let missed = 0;
-let session: string | undefined;
 let tries = 0;
 const waiting: ToPage[] = [];
 let isDue = false;
-let asked = 0;
+let requestCount = 0;
 const answers = new Map<number, { resolve(value: Json): void; reject(error: Error): void }>();
-/** By what the wire calls them, and by their names here. */
-const told = new Map<string, Chart>();
-/** By what the wire calls them. */
+/** Charts by their keys on the wire and by their names here. */
+const charts = new Map<string, Chart>();
+/** Chart names by their keys on the wire. */
 const names = new Map<string, string>();
-/** By actor: its conversation. */
-const homes = new Map<string, string>();
+/** Conversation by actor. */
+const conversationOfActor = new Map<string, string>();
 
-export const dialServer: Dial = (heard) => {
+export const dialServer: Dial = (handlers) => {
   const token = new URLSearchParams(location.search).get('token') ?? '';
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
   const socket = new WebSocket(`${scheme}://${location.host}/ws?token=${encodeURIComponent(token)}`);
-  socket.onopen = () => heard.open();
-  socket.onmessage = ({ data }) => heard.frame(`${data}`);
-  socket.onclose = () => heard.closed();
+  socket.onopen = () => handlers.open();
+  socket.onmessage = ({ data }) => handlers.frame(`${data}`);
+  socket.onclose = () => handlers.closed();
   return { send: (text) => socket.send(text), close: () => socket.close() };
 };
 
-/** An app in this browser, of the same origin: over a BroadcastChannel, as `startChannelInspector` of the app has it. */
+/** Connects to an app of the same origin in this browser over a BroadcastChannel, see `startChannelInspector`. */
 export const dialChannel =
   (name: string): Dial =>
-  (heard) => {
+  (handlers) => {
     const page = crypto.randomUUID();
     const channel = new BroadcastChannel(`runchart-inspector:${name}`);
     const post = (frame: string): void => channel.postMessage({ page, frame });
-    // An app that is not there, or was loaded anew, is found when it begins.
-    const here = setInterval(() => post(''), 5000);
+    // An app that is missing or was reloaded is found when it begins.
+    const heartbeat = setInterval(() => post(''), 5000);
     const close = (): void => {
-      clearInterval(here);
+      clearInterval(heartbeat);
       channel.close();
     };
     channel.onmessage = ({ data }) => {
-      if (data.to === page) heard.frame(`${data.frame}`);
+      if (data.to === page) handlers.frame(`${data.frame}`);
       if (data.begun === undefined && data.over === undefined) return;
       close();
-      heard.closed();
+      handlers.closed();
     };
-    queueMicrotask(() => heard.open());
+    queueMicrotask(() => handlers.open());
     return { send: post, close };
   };
 
 export function connect(dial: Dial, host: string): void {
-  const mine = dial({
+  const newLine = dial({
     open() {
       tries = 0;
-      tell({ type: 'subscribe', from: next, ...(session !== undefined && { session }) });
+      sendMessage({ type: 'subscribe', from: next, ...(session.value !== undefined && { session: session.value }) });
     },
     frame(text) {
       waiting.push(...readFrame(text));
       if (isDue) return;
       isDue = true;
-      soon();
+      scheduleApply();
     },
     closed() {
       const before = connection.value;
@@ -106,28 +107,28 @@ export function connect(dial: Dial, host: string): void {
       setTimeout(() => connect(dial, host), TRY_AGAIN_MS[Math.min(tries++, TRY_AGAIN_MS.length - 1)]);
     },
   });
-  line = mine;
+  line = newLine;
 }
 
-function tell(message: FromPage): void {
+function sendMessage(message: FromPage): void {
   line?.send(JSON.stringify(message));
 }
 
-/** Rejects with what the server says where it refuses. */
+/** Rejects with the server's message if it refuses. */
 export function ask(
   request: Control | { type: 'context'; actor: string } | { type: 'payload'; n: number },
 ): Promise<Json> {
   if (connection.value.state !== 'open') return Promise.reject(new Error('not connected'));
-  const number = ++asked;
-  tell({ ...request, ask: number });
+  const number = ++requestCount;
+  sendMessage({ ...request, ask: number });
   return new Promise((resolve, reject) => answers.set(number, { resolve, reject }));
 }
 
-function take(): void {
-  // What is too much for one picture waits for the next.
+function applyWaiting(): void {
+  // Messages over the limit wait for the next animation frame.
   const messages = waiting.splice(0, MESSAGES_A_PICTURE);
   isDue = waiting.length > 0;
-  if (isDue) soon();
+  if (isDue) scheduleApply();
   batch(() => {
     const arrivals: Arrivals = new ArrivalsOf((id) => conversations.value.get(id) ?? blank(id));
     for (const message of messages) {
@@ -143,7 +144,7 @@ function take(): void {
 
 const MOVES_A_SECOND = 10;
 let moved: number[] = [];
-/** Where more moves come than one could follow, the page shows them without motion. */
+/** If more moves arrive than a person can follow, the page shows them without motion. */
 function settle(isMove: boolean): void {
   const at = performance.now();
   moved = moved.filter((one) => at - one < 1000);
@@ -151,13 +152,13 @@ function settle(isMove: boolean): void {
   document.documentElement.toggleAttribute('data-busy', moved.length > MOVES_A_SECOND);
 }
 
-/** A page in the background gets no pictures, and lives all the same. */
-function soon(): void {
-  if (document.hidden) setTimeout(take, 50);
-  else requestAnimationFrame(take);
+/** A page in the background gets no animation frames, but continues to update. */
+function scheduleApply(): void {
+  if (document.hidden) setTimeout(applyWaiting, 50);
+  else requestAnimationFrame(applyWaiting);
 }
 
-/** The first conversation opens by itself; later ones where nothing else is looked at. */
+/** Opens the first conversation, unless one is open. */
 function show(changed: ReadonlyMap<string, Conversation>): void {
   if (openId.value !== undefined) return;
   const roots = [...changed.values()].filter(({ parent }) => parent === undefined);
@@ -183,14 +184,14 @@ function record(message: Recorded, arrivals: Arrivals): void {
     case 'chart': {
       const name = learnChart(message.chart, message.drawn);
       names.set(message.chart, name);
-      told.set(message.chart, message.drawn).set(name, message.drawn);
+      charts.set(message.chart, message.drawn).set(name, message.drawn);
       return;
     }
     case 'conversation': {
       const { conversation, of, parent, takesEvents, unread = [] } = message;
       if (of !== 'file')
         return arrivals.change(conversation, { of, ...(parent && { parent }), ...(takesEvents && { takesEvents }) });
-      // Where in the file they stand is not told.
+      // The positions of these lines in the file are unknown.
       const broken = unread.map((why) => ({ line: 0, why, text: '', behind: 0 }));
       return arrivals.change(conversation, { of: 'runchart', source: 'file', broken });
     }
@@ -201,14 +202,14 @@ function record(message: Recorded, arrivals: Arrivals): void {
     case 'closed':
       return arrivals.change(message.conversation, { status: 'gone' });
     default: {
-      if (message.type === 'actor') homes.set(message.actor, message.conversation);
-      const home = homes.get(message.actor);
-      if (home !== undefined) arrivals.fact(home, named(message), told);
+      if (message.type === 'actor') conversationOfActor.set(message.actor, message.conversation);
+      const conversation = conversationOfActor.get(message.actor);
+      if (conversation !== undefined) arrivals.fact(conversation, named(message), charts);
     }
   }
 }
 
-/** With the page's own name for the chart of an actor. */
+/** Returns the fact with the page's own name for the actor's chart. */
 function named(fact: Fact): Fact {
   const name = fact.type === 'actor' && fact.chart !== undefined ? names.get(fact.chart) : undefined;
   return fact.type === 'actor' && name !== undefined ? { ...fact, chart: name } : fact;
@@ -217,26 +218,26 @@ function named(fact: Fact): Fact {
 function pass(message: Passing, arrivals: Arrivals): void {
   switch (message.type) {
     case 'hello': {
-      if (session !== undefined && session !== message.session) forget();
-      session = message.session;
+      if (session.value !== undefined && session.value !== message.session) forget();
+      session.value = message.session;
       next = Math.max(next, message.from);
       const now: Connection = { state: 'open', control: message.control, host: location.host };
       connection.value = now;
-      if (message.dropped > 0) said.value = `${message.dropped} earlier records are no longer kept`;
+      if (message.dropped > 0) announcement.value = `${message.dropped} earlier records are no longer kept`;
       return;
     }
     case 'live': {
       const { conversation: id, signal } = message;
       if (signal.path && signal.path.length > 0) return;
-      if (signal.type === 'reset') arrivals.streamed(id, undefined);
-      else if (signal.type === 'text-delta') arrivals.streamed(id, { text: signal.text });
-      else if (signal.type === 'reasoning-delta') arrivals.streamed(id, { reasoning: signal.text });
+      if (signal.type === 'reset') arrivals.addStreamed(id, undefined);
+      else if (signal.type === 'text-delta') arrivals.addStreamed(id, { text: signal.text });
+      else if (signal.type === 'reasoning-delta') arrivals.addStreamed(id, { reasoning: signal.text });
       return;
     }
     case 'dropped':
       next = Math.max(next, message.from + message.count);
       missed += message.count;
-      said.value = `${missed} records came faster than they could be shown`;
+      announcement.value = `${missed} records came faster than they could be shown`;
       return;
     case 'answer':
       answers.get(message.ask)?.resolve(message.value);
@@ -247,13 +248,13 @@ function pass(message: Passing, arrivals: Arrivals): void {
   }
 }
 
-/** The server is another one: what the last one told is over. */
+/** Another server has started: everything of the last one is dropped. */
 function forget(): void {
   next = 0;
   missed = 0;
-  told.clear();
+  charts.clear();
   names.clear();
-  homes.clear();
+  conversationOfActor.clear();
   conversations.value = new Map([...conversations.value].filter(([, { source }]) => source === 'file'));
   if (openId.value !== undefined && !conversations.value.has(openId.value)) openId.value = undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * What the page knows and where one is in it, as signals. Rule: one log, one cursor: whatever a panel shows is computed from
+ * The state of the page as signals. Invariant: one log, one cursor. Every panel is computed from
  * `entries[0..cursor]`, and only the functions here change either.
  */
 import { computed, signal } from '@preact/signals';
@@ -18,16 +18,16 @@ export interface Conversation {
   readonly of: 'runchart' | 'xstate';
   readonly entries: readonly LogEntry[];
   readonly broken: readonly BrokenLine[];
-  /** Of a file: lines that are not read yet, until somebody asks for more. */
+  /** For a file: the lines that are not read yet. */
   readonly rest?: { readonly read: number; readonly lines: number; more(): Promise<void> };
   readonly status?: ConversationState;
   readonly parent?: { readonly conversation: string; readonly callId: string };
   readonly inFlight?: Pick<InFlight, 'text' | 'reasoning'>;
-  /** Made here, of what stands before an entry of another. */
+  /** Made here from the beginning of another log. */
   readonly isFork?: true;
-  /** Its actors take events from here. */
+  /** Its actors accept events from here. */
   readonly takesEvents?: true;
-  /** Actors and transitions as they were told, live only. */
+  /** Observed actors and transitions, live only. */
   readonly observed?: Observed;
 }
 
@@ -39,10 +39,12 @@ export type Connection =
 
 export const conversations = signal<ReadonlyMap<string, Conversation>>(new Map());
 export const openId = signal<string | undefined>(undefined);
+/** Differs for each start of the server, which numbers its records from 0. */
+export const session = signal<string | undefined>(undefined);
 /** Key of the chosen row of the tree; nothing: the last run. */
 export const chosen = signal<string | undefined>(undefined);
-/** Nothing: the page follows. */
-const held = signal<number | undefined>(undefined);
+/** Undefined while the page follows. */
+const heldCursor = signal<number | undefined>(undefined);
 export const clock = signal(Date.now());
 export const connection = signal<Connection>({ state: 'none' });
 export const reading = signal<string>('');
@@ -52,17 +54,17 @@ export const coverage = signal(false);
 export const helpIsOpen = signal(false);
 export const treeIsOpen = signal(false);
 export const redactionsAreOpen = signal(false);
-/** Which of the panels a narrow window shows. */
+/** The panel that a narrow window shows. */
 export type NarrowTab = 'chart' | 'steps' | 'events' | 'time';
 export const narrowTab = signal<NarrowTab>('chart');
 export const playing = signal(false);
 export const speed = signal(1);
-/** How the canvas shows its chart, once nothing moves: offset, scale, and its own size. */
+/** The view of the canvas when nothing moves: offset, scale, and its own size. */
 export const chartView = signal({ x: 0, y: 0, k: 1, width: 0, height: 0 });
 export const chosenState = signal<string | undefined>(undefined);
 export const folds = signal<ReadonlyMap<string, boolean>>(new Map());
-/** A short sentence in the status bar, said aloud too. */
-export const said = signal('');
+/** A short sentence in the status bar, also announced to screen readers. */
+export const announcement = signal('');
 export const windowSize = signal({ width: innerWidth, height: innerHeight });
 export const isNarrow = computed(() => windowSize.value.width < 1024);
 
@@ -70,39 +72,39 @@ const NOTHING: readonly LogEntry[] = [];
 export const open = computed(() => (openId.value === undefined ? undefined : conversations.value.get(openId.value)));
 export const entries = computed(() => open.value?.entries ?? NOTHING);
 const folded = new WeakMap<readonly LogEntry[], LogFacts>();
-/** Of any conversation: a log that has not grown is not folded again. */
+/** Returns the facts of a log. A log that has not grown is not folded again. */
 export function factsOf(list: readonly LogEntry[]): LogFacts {
-  const known = folded.get(list) ?? foldLog(list);
-  folded.set(list, known);
-  return known;
+  const logFacts = folded.get(list) ?? foldLog(list);
+  folded.set(list, logFacts);
+  return logFacts;
 }
 export const facts = computed(() => factsOf(entries.value));
-/** By the name that its log has: one that was read from a file is called by its file here. */
+/** Finds a conversation by the id in its log. Conversations from files are named by their files here. */
 export const conversationNamed = (id: string): Conversation | undefined =>
   conversations.value.get(id) ??
   [...conversations.value.values()].find(({ entries: [first] }) => first?.conversationId === id);
-let looked: { first: LogEntry | undefined; upTo: number; found: readonly Redaction[] } | undefined;
-/** What must not be seen and was taken out. What was looked at is not looked at again. */
+let searched: { first: LogEntry | undefined; upTo: number; redactions: readonly Redaction[] } | undefined;
+/** Redacted values of the open log. Entries that were searched are not searched again. */
 export const redactions = computed(() => {
   const list = entries.value;
-  if (!looked || looked.first !== list[0]) looked = { first: list[0], upTo: 0, found: [] };
-  const more = redactionsOf(list, looked.upTo);
-  looked.upTo = list.length;
-  if (more.length > 0) looked.found = [...looked.found, ...more];
-  return looked.found;
+  if (!searched || searched.first !== list[0]) searched = { first: list[0], upTo: 0, redactions: [] };
+  const more = redactionsOf(list, searched.upTo);
+  searched.upTo = list.length;
+  if (more.length > 0) searched.redactions = [...searched.redactions, ...more];
+  return searched.redactions;
 });
 export const last = computed(() => entries.value.length - 1);
-/** The number that an entry has in its log. */
+/** Returns the sequence number of an entry in its log. */
 export const seqOf = (index: number): number => entries.value[index]?.seq ?? Math.max(0, index);
-export const cursor = computed(() => Math.min(held.value ?? last.value, last.value));
-/** The page is at an entry and stays there, though more may follow. */
-export const isPast = computed(() => held.value !== undefined && held.value < last.value);
-export const isFollowing = computed(() => held.value === undefined);
+export const cursor = computed(() => Math.min(heldCursor.value ?? last.value, last.value));
+/** True if the page stays at an entry although later ones exist. */
+export const isPast = computed(() => heldCursor.value !== undefined && heldCursor.value < last.value);
+export const isFollowing = computed(() => heldCursor.value === undefined);
 
 export const lastRun = computed(() => facts.value.runs.filter(({ from }) => from <= cursor.value).at(-1));
 export const isWaitingLive = computed(() => facts.value.runs.at(-1)?.stop?.state === 'waiting');
 
-/** Whether time goes on for what is shown: a living conversation at work or waiting, at its end. */
+/** True while time advances for what is shown: a live conversation that works or waits, at its end. */
 export const isMoving = computed(() => {
   const conversation = open.value;
   if (conversation?.source !== 'live' || isPast.value || conversation.status === 'gone') return false;
@@ -131,20 +133,20 @@ export const stateAt = (index: number): PageState => {
 export function moveTo(index: number): void {
   if (entries.value.length === 0) return;
   const to = Math.max(0, Math.min(last.value, index));
-  held.value = to === last.value ? undefined : to;
+  heldCursor.value = to === last.value ? undefined : to;
 }
 export const follow = (): void => {
-  held.value = undefined;
+  heldCursor.value = undefined;
   playing.value = false;
 };
 
 export function openConversation(id: string): void {
   if (openId.value === id) return;
   openId.value = id;
-  said.value = '';
+  announcement.value = '';
   chosen.value = undefined;
   chosenState.value = undefined;
-  held.value = undefined;
+  heldCursor.value = undefined;
   playing.value = false;
 }
 
@@ -158,7 +160,7 @@ export function setFold(key: string, isOpen: boolean): void {
   folds.value = new Map(folds.value).set(key, isOpen);
 }
 
-/** Next entry in a direction for which a question is answered with yes. */
+/** Moves to the next entry in a direction that `stops` accepts. */
 export function step(direction: 1 | -1, stops: (index: number) => boolean = () => true): void {
   let index = cursor.value + direction;
   while (index > 0 && index < last.value && !stops(index)) index += direction;

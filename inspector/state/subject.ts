@@ -1,25 +1,19 @@
 /**
- * The actor whose chart is shown, those around it, and where its chart stands. Rule: what is observed counts while the page
- * follows; at any other entry the log alone says.
+ * The actor whose chart is shown, its ancestors, and the state of its chart. Invariant: observations count while the
+ * page follows. At any other entry only the log counts.
  */
 import { computed } from '@preact/signals';
-import {
-  callPath,
-  conversationPath,
-  type Path,
-  roundPath,
-  runPath,
-  type Standing,
-  standingAt,
-} from '../model/chartPath.ts';
-import { callAt, runStateAt } from '../model/facts.ts';
+import { callAt } from '../model/calls.ts';
+import { callPath, conversationPath, type Path, roundPath, runPath } from '../model/chart/chartPath.ts';
+import { type Standing, standingAt } from '../model/chart/standing.ts';
+import { runStateAt } from '../model/facts.ts';
 import type { ActorView } from '../model/observed.ts';
 import { type MarkName, markOfCall, markOfRun } from '../model/tree.ts';
 import { charts } from './layouts.ts';
 import { chosen, cursor, entries, facts, isPast, lastRun, now, open, stateAt } from './store.ts';
 
 export interface Subject {
-  /** Key of its row of the tree. */
+  /** The key of its row in the tree. */
   readonly key: string;
   readonly chart: string;
   readonly label: string;
@@ -35,18 +29,18 @@ const conversationMark = (): MarkName => {
   return state === 'open' ? 'idle' : state === 'idle' ? 'idle' : markOfRun(state);
 };
 
-/** The newest actor of a chart in the open conversation, while the page follows. */
+/** Returns the newest actor of a chart in the open conversation, while the page follows. */
 function liveActor(chart: string, name?: string): ActorView | undefined {
   if (isPast.value) return undefined;
   const actors = [...(open.value?.observed?.actors.values() ?? [])];
-  const found = actors.filter((actor) => actor.chart === chart && (name === undefined || actor.name === name));
-  return found.at(-1);
+  const matches = actors.filter((actor) => actor.chart === chart && (name === undefined || actor.name === name));
+  return matches.at(-1);
 }
 
 function withActor(subject: Subject, actor: ActorView | undefined): Subject {
   if (!actor || actor.path.length === 0) return subject;
   const path = actor.path.map((move) => ({ ...move, at: Math.min(move.at, cursor.value) }));
-  // Who came late has not seen how it came here: that the log tells.
+  // A late observer did not see the earlier moves, so the log supplies them.
   const before = actor.isLate ? subject.path.filter(({ time }) => time <= (actor.path[0]?.time ?? 0)) : [];
   return { ...subject, path: [...before, ...path], actor };
 }
@@ -103,7 +97,7 @@ function modelSubject(at: number): Subject | undefined {
   return { key: `model ${at}`, chart: 'LLM_CALL', label: 'LLM_CALL', path, mark: 'running' };
 }
 
-/** XState numbers an actor that nobody named: its machine's name tells more. */
+/** XState numbers an actor without a name; the name of its machine is more useful. */
 export const actorName = ({ name, chart = '' }: ActorView): string =>
   /^x:\d+$/.test(name) ? (charts.value.get(chart)?.chart.name ?? name) : name;
 
@@ -132,7 +126,7 @@ function subjectOf(key: string): Subject | undefined {
   return conversationSubject();
 }
 
-/** The run is in its model call now: no log tells. */
+/** True during a model call. The log does not contain that. */
 export const isAsking = computed(
   () => liveActor('RUN')?.leaves.some((leaf) => leaf.startsWith('RUN.active.LlmCall')) ?? false,
 );
@@ -151,7 +145,7 @@ export const selectedKey = computed(() => chosen.value ?? defaultKey.value);
 
 const lastRunAt = computed(() => (lastRun.value ? facts.value.runs.indexOf(lastRun.value) : -1));
 
-/** From the outermost to the selected one; below it what it runs at the moment. */
+/** The path from the outermost actor to the selected one, with the round that a run is in. */
 export const crumbs = computed((): Subject[] => {
   const key = selectedKey.value;
   if (key === undefined) return [];
@@ -161,10 +155,10 @@ export const crumbs = computed((): Subject[] => {
   const run = key === 'conversation' ? lastRunAt.value : Number(key.split(' ')[1]);
   if (run < 0) return [subject];
   const runAt = key.startsWith('call') ? runOfCall(key.slice(5)) : run;
-  const found: (Subject | undefined)[] = [conversationSubject(), runSubject(runAt)];
-  if (key.startsWith('round') || key.startsWith('call') || isInRound(runAt)) found.push(roundSubject(runAt));
-  if (key.startsWith('call') || key.startsWith('model')) found.push(subject);
-  return found.filter((one) => one !== undefined);
+  const path: (Subject | undefined)[] = [conversationSubject(), runSubject(runAt)];
+  if (key.startsWith('round') || key.startsWith('call') || isInRound(runAt)) path.push(roundSubject(runAt));
+  if (key.startsWith('call') || key.startsWith('model')) path.push(subject);
+  return path.filter((one) => one !== undefined);
 });
 
 function actorCrumbs(subject: Subject): Subject[] {
@@ -180,7 +174,7 @@ function actorCrumbs(subject: Subject): Subject[] {
 function runOfCall(id: string): number {
   const { calls, runs } = facts.value;
   const call = calls.get(id);
-  const at = call?.starts.filter((start) => start.at <= cursor.value).at(-1)?.at ?? call?.said ?? 0;
+  const at = call?.starts.filter((start) => start.at <= cursor.value).at(-1)?.at ?? call?.requestedAt ?? 0;
   return Math.max(
     0,
     runs.findIndex(({ from, to }) => from <= at && at <= to),
@@ -204,11 +198,12 @@ export const standing = computed(() => subject.value && standingOf(subject.value
 const keyOf = (chart: string, id: string | undefined): string =>
   (id !== undefined && walkerOf(chart)?.tree.states.get(id)?.key) || '';
 
-/** The state one names: of a run the phase, of others the innermost. */
+/** Returns the name of the state: the phase of a run, the innermost state of others. */
 export function stateWord(one: Subject): string {
   const walker = walkerOf(one.chart);
-  const leaf = one.path.filter((move) => move.at <= cursor.value).at(-1)?.leaf;
+  const { leaf, leaves = [] } = one.path.filter((move) => move.at <= cursor.value).at(-1) ?? {};
   if (!walker || leaf === undefined) return '';
+  if (leaves.length > 1) return leaves.map((id) => keyOf(one.chart, id)).join(', ');
   const parts = leaf.split('.');
   if (one.chart === 'RUN') {
     if (leaf === 'RUN.Done') return outcomeOf(one)?.key ?? 'Done';
@@ -217,7 +212,7 @@ export function stateWord(one: Subject): string {
   return one.chart === 'CONVERSATION' ? (parts[1] ?? '') : keyOf(one.chart, leaf);
 }
 
-/** An actor that is in a state of its chart runs, whatever it waits for; CONVERSATION alone waits for a person. */
+/** An actor in a state of its chart runs, whatever it waits for. Only CONVERSATION waits for a person. */
 export const activeMark = ({ chart, mark }: Subject): MarkName =>
   chart === 'CONVERSATION' || mark === 'cancelled' || mark === 'failed' || mark === 'idle' ? mark : 'running';
 
@@ -236,7 +231,7 @@ const OUTCOMES: Readonly<Record<string, MarkName>> = {
 };
 const OWN = new Set(['RUN', 'TOOL_CALL', 'LLM_CALL', 'TOOL_ROUND']);
 
-/** The state that says how it ended, once its chart is at its end. */
+/** Returns the state that determines the outcome, once the chart has ended. */
 export function outcomeOf(one: Subject): { id: string; key: string; mark: MarkName } | undefined {
   const walker = walkerOf(one.chart);
   const moves = one.path.filter((move) => move.at <= cursor.value);

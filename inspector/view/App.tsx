@@ -1,9 +1,9 @@
-/** The page: its panels, and which of them a width has room for. */
+/** The page: its panels, and which of them fit a width. */
 
 import type { Signal } from '@preact/signals';
 import { callMs } from '../model/steps.ts';
 import { plural } from '../model/words.ts';
-import { cardKey, cards } from '../state/deciding.ts';
+import { cards } from '../state/deciding.ts';
 import {
   isNarrow,
   isPast,
@@ -48,7 +48,7 @@ function Right({ isWide }: { isWide: boolean }) {
     );
   }
   const all: readonly Tab[] = isXstate ? ['events', 'context'] : (Object.keys(NAMES) as Tab[]);
-  // In a wide window they have a column of their own.
+  // In a wide window the events have their own column.
   const names = isWide ? all.filter((name) => name !== 'events') : all;
   const shown = names.includes(tab.value) ? tab.value : (names[0] ?? 'events');
   return (
@@ -66,7 +66,7 @@ function Right({ isWide }: { isWide: boolean }) {
 
 const NARROW: Readonly<Record<NarrowTab, string>> = { chart: 'Chart', steps: 'Steps', events: 'Events', time: 'Time' };
 
-/** One column: what waits for a person stays on top, all else is behind tabs. */
+/** One column: waiting cards stay on top, everything else is behind tabs. */
 function Narrow() {
   const { of } = open.value ?? {};
   const names = (Object.keys(NARROW) as NarrowTab[]).filter(
@@ -80,7 +80,7 @@ function Narrow() {
       {waits.length > 0 && (
         <section class="on-top" aria-label="Decisions">
           {waits.map((card) => (
-            <Decision key={cardKey(card.call, card.suspension)} card={card} ms={callMs(card.call, moment.value)} />
+            <Decision key={card.key} card={card} ms={callMs(card.call, moment.value)} />
           ))}
         </section>
       )}
@@ -113,7 +113,7 @@ function Narrow() {
 interface TabsProps<Name extends string> {
   names: readonly Name[];
   shown: Name;
-  /** Is set to the name that is chosen. */
+  /** Set to the chosen name. */
   into: Signal<Name>;
   labelOf(name: Name): string;
 }

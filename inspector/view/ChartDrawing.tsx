@@ -1,9 +1,9 @@
-/** The states and arrows of a chart. Rule: a run changes classes and marks here, never positions. */
+/** The states and arrows of a chart. Invariant: a run changes classes and marks here, never positions. */
 
+import type { ChartState } from '../../src/inspect/chart.ts';
 import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/drawn.ts';
 import { HEIGHT, type LabelPlace, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
-import type { Standing } from '../model/chartPath.ts';
 import {
   type Drawing,
   headPath,
@@ -13,7 +13,8 @@ import {
   middleOf,
   roundedPath,
   shownFor,
-} from '../model/litPath.ts';
+} from '../model/chart/litPath.ts';
+import type { Standing } from '../model/chart/standing.ts';
 import type { MarkName } from '../model/tree.ts';
 import { plural } from '../model/words.ts';
 import { MarkAt, type Tone, toneOf } from './marks.tsx';
@@ -21,15 +22,15 @@ import { MarkAt, type Tone, toneOf } from './marks.tsx';
 export interface ChartLook {
   readonly drawing: Drawing;
   readonly standing: Standing | undefined;
-  /** The state that says how it ended. */
+  /** The state that determines the outcome. */
   readonly outcome: { readonly id: string; readonly mark: MarkName } | undefined;
-  /** Of the state it is in, while it is not over. */
+  /** The mark of the active state, until the actor ends. */
   readonly mark: MarkName;
   readonly active: ReadonlySet<string>;
   readonly hovered: string | undefined;
   readonly focused: string | undefined;
   readonly selected: string | undefined;
-  /** What was taken last led nowhere else: its border flashes once. */
+  /** The last transition stayed in this state, so its border flashes once. */
   readonly stayed: { readonly state: string; readonly at: number } | undefined;
   onHover(id: string | undefined): void;
   onSelect(id: string): void;
@@ -150,12 +151,12 @@ function WayOut({ state, isTaken }: { state: DrawnState; isTaken: boolean }) {
 function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; isOver: boolean }) {
   const last = lit.at(-1);
   if (!last) return null;
-  const key = lit.map(({ leg }) => leg.key).join();
+  const key = lit.map(({ leg }) => `${leg.key} ${leg.target}`).join();
   const [x, y] = middleOf(last.points);
   return (
     <g class={`lit tone-${tone}`} key={key}>
       {lit.map(({ leg, points }) => (
-        <g key={leg.key}>
+        <g key={`${leg.key} ${leg.target}`}>
           <path class="shaft" d={roundedPath(points)} pathLength={1} />
           <path class="head" d={headPath(points, 7)} />
         </g>
@@ -166,7 +167,7 @@ function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; is
   );
 }
 
-/** `tone`: of a step that was taken just now. */
+/** `tone`: set for a step that was just taken. */
 function ArrowLabel({ place: { x, y, lines }, tone }: { place: LabelPlace; tone: Tone | undefined }) {
   return lines.map((line, index) => (
     <text
@@ -180,12 +181,12 @@ function ArrowLabel({ place: { x, y, lines }, tone }: { place: LabelPlace; tone:
   ));
 }
 
-/** Of the element that stands for a state: the canvas names the one that has the keyboard. */
+/** Returns the element id of a state. The canvas refers to it for the keyboard focus. */
 export const nodeId = (id: string): string => `node ${id}`.replaceAll(/\s/g, '-');
 
 const levelOf = ({ drawing: { tree } }: ChartLook, id: string): number => lineage(tree, id).length - 1;
 
-/** What makes of a drawn state an item of the tree that one can point at. */
+/** Returns the attributes that make a drawn state a focusable tree item. */
 const itemOf = (look: ChartLook, { id, shape }: DrawnState, label: string) => ({
   role: 'treeitem' as const,
   id: nodeId(id),
@@ -219,12 +220,10 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
     isFar(look, state.id) ? 'is-far' : '',
   ];
   const children = look.drawing.tree.states.get(state.id)?.states ?? [];
-  const inner = isActive
-    ? children.find(({ id }) => look.standing?.leaf === id || look.standing?.leaf?.startsWith(`${id}.`))
-    : undefined;
+  const inner = isActive ? children.filter(({ id }) => look.active.has(id)) : [];
   const status = isActive ? 'active' : isOutcome ? 'the outcome' : '';
   const ways = look.drawing.layout.arrows.filter(({ from }) => from === state.id).length + (state.leaves ? 1 : 0);
-  const label = [state.key, status, inner?.key ?? '', times(count), `${plural(ways, 'way')} on`]
+  const label = [state.key, status, inner.map(({ key }) => key).join(', '), times(count), `${plural(ways, 'way')} on`]
     .filter((part) => part !== '')
     .join(', ');
   const stayed = hasStayed(look, state.id) ? look.stayed : undefined;
@@ -249,29 +248,30 @@ function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
           ×{count}
         </text>
       )}
-      {shape === 'folded' && <Folded state={state} look={look} active={inner?.id} name={inner?.key} />}
+      {shape === 'folded' && <Folded state={state} look={look} active={inner} />}
     </g>
   );
 }
 
 const FLASH_MS = 1000;
-/** Just now: what is drawn anew later does not flash again. */
+/** True only for a short time, so that later renders do not flash again. */
 const hasStayed = ({ drawing, stayed }: ChartLook, id: string): boolean =>
   stayed !== undefined && Date.now() - stayed.at < FLASH_MS && shownFor(drawing, stayed.state)?.id === id;
 
-/** The name, and the count behind it. */
+/** Returns true if the name and the count fit. */
 const hasRoom = ({ key, width }: DrawnState, isMarked: boolean): boolean =>
   key.length * 6.4 + (isMarked ? 26 : 10) + 26 < width;
 
-/** Not connected with the state that is pointed at. */
+/** Returns true if no arrow connects the state with the one under the pointer. */
 function isFar({ drawing, hovered, focused }: ChartLook, id: string): boolean {
   const at = hovered ?? focused;
   const joins = ({ from, to }: DrawnArrow): boolean => (from === at && to === id) || (to === at && from === id);
   return at !== undefined && at !== id && !drawing.layout.arrows.some(joins);
 }
 
-function Folded(props: { state: DrawnState; look: ChartLook; active: string | undefined; name: string | undefined }) {
-  const { state, look, active, name } = props;
+/** `active`: its active children, one or all regions of a parallel state. */
+function Folded({ state, look, active }: { state: DrawnState; look: ChartLook; active: readonly ChartState[] }) {
+  const name = active.length === 1 ? active[0]?.key : undefined;
   const children = look.drawing.tree.states.get(state.id)?.states ?? [];
   const { x, y, width } = state;
   const shown = children.slice(0, 8);
@@ -279,7 +279,7 @@ function Folded(props: { state: DrawnState; look: ChartLook; active: string | un
     <>
       {shown.map(({ id }, index) => {
         const isEntered = (look.standing?.entered.get(id) ?? 0) > 0;
-        const kind = id === active ? 'pip is-active' : isEntered ? 'pip is-entered' : 'pip';
+        const kind = active.some((one) => one.id === id) ? 'pip is-active' : isEntered ? 'pip is-entered' : 'pip';
         return <rect key={id} class={kind} x={x + 10.5 + index * 9.5} y={y + 24.5} width="6" height="6" rx="1.2" />;
       })}
       {name !== undefined && (

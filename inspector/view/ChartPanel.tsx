@@ -1,11 +1,12 @@
-/** The canvas: it fits, pans and zooms, and never moves by itself. */
+/** The canvas. It fits, pans and zooms, and never moves by itself. */
 import { computed, signal } from '@preact/signals';
 import { select } from 'd3-selection';
 import { type ZoomBehavior, zoom, zoomIdentity } from 'd3-zoom';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
 import { drawnBox } from '../../src/inspect/drawing/labels.ts';
-import { type Drawing, drawingOf, shownFor } from '../model/litPath.ts';
+import { lineage } from '../../src/inspect/drawing/levels.ts';
+import { type Drawing, drawingOf, shownFor } from '../model/chart/litPath.ts';
 import { covered } from '../state/covered.ts';
 import { charts, layoutOf, toggleState } from '../state/layouts.ts';
 import { chartView, chosenState, coverage, entries } from '../state/store.ts';
@@ -19,23 +20,23 @@ const MARGIN = 14;
 
 const hovered = signal<string | undefined>(undefined);
 const focused = signal<string | undefined>(undefined);
-/** Asked for by `F` and by the button. */
+/** Set by `F` and by the button. */
 export const fitAsked = signal(0);
 export const zoomAsked = signal<{ readonly by: number; readonly n: number }>({ by: 1, n: 0 });
 
 export const shownChart = computed(() => subject.value?.chart ?? 'RUN');
 export const drawing = computed((): Drawing | undefined => {
   const layout = layoutOf(shownChart.value);
-  const known = charts.value.get(shownChart.value);
-  return layout && known && drawingOf(layout, known.walker.tree);
+  const loaded = charts.value.get(shownChart.value);
+  return layout && loaded && drawingOf(layout, loaded.walker.tree);
 });
-/** Another chart may have come meanwhile, in which there is no such state. */
+/** The chart may have changed, and then the state may not exist in it. */
 const shownOf = (id: string | undefined): string | undefined =>
   id !== undefined && drawing.value?.states.has(id) ? id : undefined;
 const pointedAt = computed(() => shownOf(hovered.value));
 const reached = computed(() => shownOf(focused.value));
 
-/** The state that is in view where the chart does not fit. */
+/** Returns the state that stays in view if the chart does not fit. */
 function activeBox(made: Drawing) {
   const leaf = standing.value?.leaf;
   return leaf === undefined ? undefined : shownFor(made, leaf);
@@ -97,7 +98,7 @@ function useZoom(layout: ChartLayout | undefined) {
   return { svg, inner };
 }
 
-/** Where an arrow key leads: down on, left back, right out, up to where one came from. */
+/** Returns the state that an arrow key leads to: down forward, left back, right out, up to the previous one. */
 function neighbour(made: Drawing, from: string, key: string): string | undefined {
   const { arrows } = made.layout;
   const named = (id: string | undefined) => (id === undefined ? undefined : made.states.get(id));
@@ -141,10 +142,8 @@ export function ChartPanel() {
   const at = coverage.value ? covered.value : standing.value;
   const one = subject.value;
   const outcome = one && !coverage.value ? outcomeOf(one) : undefined;
-  const leaf = coverage.value ? undefined : at?.leaf;
-  const active = new Set<string>();
-  const tree = made?.tree;
-  for (let id = leaf; id !== undefined; id = tree?.parents.get(id)) active.add(id);
+  const leaves = made && at ? [...at.leaves.keys()] : [];
+  const active = new Set(leaves.flatMap((id) => (made ? lineage(made.tree, id) : [])));
   const name = one ? `${one.label}, chart` : 'RUN, chart';
   return (
     <section class="chart" id="chart" aria-label={name}>
@@ -186,7 +185,7 @@ export function ChartPanel() {
                 chosenState.value = chosenState.value === id ? undefined : id;
               }}
               onFold={(id) => {
-                // What was pointed at is drawn anew.
+                // The element under the pointer is replaced.
                 hovered.value = undefined;
                 toggleState(shownChart.value, id);
               }}

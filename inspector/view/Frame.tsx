@@ -1,4 +1,4 @@
-/** What frames the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
+/** The frame of the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
 import type { MarkName } from '../model/tree.ts';
 import { cost, count, duration, plural } from '../model/words.ts';
 import { coverageWords } from '../state/covered.ts';
@@ -6,6 +6,7 @@ import { cards, mayControl } from '../state/deciding.ts';
 import { chooseFile } from '../state/files.ts';
 import { lettersAreOn } from '../state/preferences.ts';
 import {
+  announcement,
   chosen,
   clock,
   connection,
@@ -22,7 +23,6 @@ import {
   reading,
   redactions,
   redactionsAreOpen,
-  said,
   seqOf,
   stateAt,
   treeIsOpen,
@@ -248,7 +248,7 @@ export function StatusBar() {
         </span>
       ))}
       <span class="said" aria-live="polite">
-        {reading.value || said.value}
+        {reading.value || announcement.value}
       </span>
       <span class="right">
         {open.value && redactions.value.length > 0 && (

@@ -1,13 +1,13 @@
-/** The lanes of the time line: their bars, and what stands in and behind them. */
+/** The lanes of the time line: their bars, and the text in and after them. */
 import type { Bar, Lane } from '../model/lanes.ts';
 import { axis, LEFT, width, xOf } from '../state/axis.ts';
 import { cursor, last, open } from '../state/store.ts';
 
 const BAR = 15;
-/** Of the lanes below a sub-agent. */
+/** The indent of lanes below a sub-agent. */
 export const INDENT = 8;
 
-/** As much of a name as its column takes. */
+/** Shortens a name to its column. */
 const shortName = (name: string, most: number): string => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 export function LaneView({ lane: { name, bars, depth, agent }, y }: { lane: Lane; y: number }) {
@@ -32,17 +32,17 @@ const inView = (bars: readonly Bar[]): Bar[] => {
 
 const LETTER = 5.9;
 
-/** Where the bar behind this one begins. */
+/** Returns the start of the next bar. */
 function nextOf(bars: readonly Bar[], bar: Bar): number {
   const [next] = bars.filter(({ from }) => from > bar.from).sort((a, b) => a.from - b.from);
   return next ? xOf(axis.value, Math.min(next.from, axis.value.to + 1)) : Number.POSITIVE_INFINITY;
 }
 
-/** Where the bars before this one end. */
+/** Returns the end of the bars before this one. */
 const endBefore = (bars: readonly Bar[], bar: Bar): number =>
   Math.max(LEFT, ...bars.filter(({ from }) => from < bar.from).map((other) => placeOf(other).right));
 
-/** Where a bar is drawn, and whether its label fits into it. */
+/** Returns the position of a bar, and whether its label fits into it. */
 function placeOf(bar: Bar) {
   const left = xOf(axis.value, Math.max(bar.from, axis.value.from));
   const end = bar.to ?? last.value;
@@ -68,14 +68,14 @@ function BarView({ bar, y }: { bar: Bar; y: number }) {
           {label}
         </text>
       )}
-      {bar.note && (
+      {bar.note && bar.kind === 'person' && (
         <path class={bar.isDenied ? 'said-mark is-denied' : 'said-mark'} d={`M${right} ${y + 5.5}l6 6-6 6-6-6Z`} />
       )}
     </g>
   );
 }
 
-/** What stands behind a bar: its label, where that is wider, and what was said of it. Drawn over the head, which it may cross. */
+/** The text after a bar: its label if that is wider, and its note. It is drawn over the head, which it may cross. */
 export function WordsBehind({ lane: { bars }, y }: { lane: Lane; y: number }) {
   return inView(bars).map((bar) => {
     const { left, right, isLater, label, fits } = placeOf(bar);
@@ -83,7 +83,7 @@ export function WordsBehind({ lane: { bars }, y }: { lane: Lane; y: number }) {
     const long = words.length * LETTER;
     const look = isLater ? 'behind is-later' : 'behind';
     if (words === '') return null;
-    // At the edge of the window it stands before its bar.
+    // At the edge of the window the text is before its bar.
     const isBefore = right + 14 + long > width.value;
     if (isBefore ? left - 14 - long < endBefore(bars, bar) : !fits && right + 14 + long > nextOf(bars, bar))
       return null;

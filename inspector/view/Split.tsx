@@ -1,4 +1,4 @@
-/** The border between two panels: it is dragged, moved by arrows, and goes back by a double click or Enter. */
+/** The border between two panels. You can drag it, move it with arrows, and reset it with a double click or Enter. */
 import { resize, type SplitName, sizes } from '../state/preferences.ts';
 import { windowSize } from '../state/store.ts';
 
@@ -10,14 +10,14 @@ const NAMES: Readonly<Record<SplitName, string>> = {
   dock: 'Height of the time line',
 };
 
-/** As wide as a window of this width has it. */
+/** Returns the default size for the width of the window. */
 export function usualSize(name: Exclude<SplitName, 'dock'>): number {
   const isWide = windowSize.value.width >= 1760;
   return { tree: isWide ? 240 : 224, right: isWide ? 424 : 408, events: 348 }[name];
 }
 export const sizeOf = (name: Exclude<SplitName, 'dock'>): number => sizes.value[name] ?? usualSize(name);
 
-/** `size`: the present one. `grows`: the direction in which dragging makes the panel larger. */
+/** `size`: the current one. `grows`: the direction in which dragging makes the panel larger. */
 export function Split(props: { name: SplitName; size: number; others: number; grows: 1 | -1; place?: string }) {
   const { name, size, others, grows, place } = props;
   const isFlat = name === 'dock';

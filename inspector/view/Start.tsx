@@ -1,4 +1,4 @@
-/** What stands where nothing runs yet, and the list of keys. */
+/** The content of an empty page, and the list of keys. */
 import { chooseFile, copy, isServed } from '../state/files.ts';
 import { lettersAreOn, switchLetters } from '../state/preferences.ts';
 import { helpIsOpen } from '../state/store.ts';

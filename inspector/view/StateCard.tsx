@@ -1,10 +1,11 @@
-/** The inset of the chart: what a state accepts now, or the calls of a round on their way. */
-import type { Ref } from 'preact';
+/** The inset of the chart: the events that a state accepts now, or the progress of a round's calls. */
+import { Fragment, type Ref } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
-import { type CallFacts, callAt } from '../model/facts.ts';
-import { type Drawing, litLeg, shownFor } from '../model/litPath.ts';
+import { argsAt, callAt, roundState } from '../model/calls.ts';
+import { type Drawing, litLeg, shownFor } from '../model/chart/litPath.ts';
+import type { CallFacts } from '../model/facts.ts';
 import { callMs } from '../model/steps.ts';
 import { type MarkName, markOfCall } from '../model/tree.ts';
 import { duration, telling } from '../model/words.ts';
@@ -29,20 +30,20 @@ import { Mark } from './marks.tsx';
 
 interface Accepted {
   readonly key: string;
-  /** As it is sent. */
+  /** The event's type as it is sent. */
   readonly type: string;
   readonly event: string;
   readonly guard: string;
   readonly target: string;
 }
 
-/** Own transitions first, then those of the parents; what is taken at once waits for no event. */
+/** Returns own transitions first, then those of the parents. Eventless transitions are omitted. */
 function acceptedBy(chart: string, id: string): Accepted[] {
   const tree = charts.value.get(chart)?.walker.tree;
   if (!tree) return [];
   return lineage(tree, id).flatMap((source) =>
     (tree.states.get(source)?.transitions ?? [])
-      // What a parent takes without leaving tells nothing of this state.
+      // A parent's transition that stays in its state is not specific to this state.
       .filter(({ event, targets }) => event !== '' && (source === id || targets.length > 0))
       .map(({ event, index, guard = '', targets }) => ({
         key: `${source} ${event} ${index}`,
@@ -54,22 +55,42 @@ function acceptedBy(chart: string, id: string): Accepted[] {
   );
 }
 
-/** What is shown of: the chosen state; the conversation, where the run is over and it waits; else the active state. */
-function shown(): { one: Subject; state: ChartState; isActive: boolean } | undefined {
+interface Shown {
+  readonly one: Subject;
+  /** One state, or the active state of each parallel region. */
+  readonly states: readonly ChartState[];
+  readonly isActive: boolean;
+}
+
+/**
+ * Returns the chosen state. Otherwise the conversation's, if the run has ended and it waits. Otherwise the active
+ * states.
+ */
+function shown(): Shown | undefined {
   const one = subject.value;
   const tree = one && charts.value.get(one.chart)?.walker.tree;
   if (!one || !tree) return undefined;
   const selected = chosenState.value === undefined ? undefined : tree.states.get(chosenState.value);
-  const leaf = standingOf(one)?.leaf;
-  const isIn = (id: string): boolean => leaf !== undefined && lineage(tree, leaf).includes(id);
-  if (selected) return { one, state: selected, isActive: isIn(selected.id) };
+  const leavesOf = (each: Subject): string[] => [...(standingOf(each)?.leaves.keys() ?? [])];
+  const isIn = (id: string): boolean => leavesOf(one).some((leaf) => lineage(tree, leaf).includes(id));
+  if (selected) return { one, states: [selected], isActive: isIn(selected.id) };
   const outer = outcomeOf(one) ? crumbs.value[0] : one;
-  const standing = outer && standingOf(outer);
-  const state =
-    standing?.leaf === undefined
-      ? undefined
-      : charts.value.get(outer?.chart ?? '')?.walker.tree.states.get(standing.leaf);
-  return outer && state ? { one: outer, state, isActive: true } : undefined;
+  const all = outer && charts.value.get(outer.chart)?.walker.tree.states;
+  const states = outer && all ? leavesOf(outer).flatMap((id) => all.get(id) ?? []) : [];
+  return outer && states.length > 0 ? { one: outer, states, isActive: true } : undefined;
+}
+
+/** Returns what each state accepts. A transition of a common parent is listed only with the first state. */
+function acceptedByAll(chart: string, states: readonly ChartState[]): { id: string; name: string; rows: Accepted[] }[] {
+  const tree = charts.value.get(chart)?.walker.tree;
+  const listed = new Set<string>();
+  return states.map((state) => {
+    const rows = acceptedBy(chart, state.id).filter(({ key }) => !listed.has(key));
+    for (const { key } of rows) listed.add(key);
+    // In a region with child states, the region's name is shown.
+    const region = tree?.states.get(tree.parents.get(state.id) ?? '');
+    return { id: state.id, name: region && region.type !== 'parallel' ? region.key : state.key, rows };
+  });
 }
 
 const isRound = (): boolean => {
@@ -79,14 +100,14 @@ const isRound = (): boolean => {
   return chosenState.value === undefined && (leaf?.startsWith('RUN.active.ToolRound') ?? false);
 };
 
-/** Everything that is drawn, on the screen; what is lit is the path just taken and the states at its ends. */
+/** Returns the screen boxes of everything drawn. The last path and the states at its ends are lit. */
 function drawnOn({ layout, states, ...rest }: Drawing): Drawn[] {
   const { x, y, k } = chartView.value;
   const at = standing.value;
   const drawing = { layout, states, ...rest };
   const legs = (at?.lit ?? []).flatMap((leg) => litLeg(drawing, leg) ?? []);
-  const ends = [at?.leaf, ...legs.map(({ target }) => target)].flatMap((id) =>
-    id === undefined ? [] : (shownFor(drawing, id)?.id ?? []),
+  const ends = [...(at?.leaves.keys() ?? []), ...legs.map(({ target }) => target)].flatMap(
+    (id) => shownFor(drawing, id)?.id ?? [],
   );
   const placed = (box: Box, isLit: boolean): Drawn => ({
     ...{ x: box.x * k + x, y: box.y * k + y, width: box.width * k, height: box.height * k },
@@ -103,49 +124,57 @@ function drawnOn({ layout, states, ...rest }: Drawing): Drawn[] {
   return [...boxes.map((state) => placed(state, ends.includes(state.id))), ...lines];
 }
 
-/** It keeps its corner while the run goes on, unless what is lit comes to stand below it. */
+/** Keeps the corner during the run, unless it would cover something lit. */
 function useCorner(drawing: Drawing, kind: string) {
   const card = useRef<HTMLElement>(null);
-  const [told, fold] = useState<boolean>();
+  const [chosenFold, fold] = useState<boolean>();
   const [{ corner, isCovering }, place] = useState<{ corner: Corner; isCovering: boolean }>({
     corner: 'bottom right',
     isCovering: false,
   });
-  const known = useRef({ height: 0, view: chartView.value });
-  const isFolded = told ?? isCovering;
+  const remembered = useRef({ height: 0, view: chartView.value });
+  const isFolded = chosenFold ?? isCovering;
   useLayoutEffect(() => {
     const element = card.current;
     const view = chartView.value;
     if (!element || view.width === 0) return;
-    if (!isFolded) known.current.height = element.offsetHeight;
-    const size = { width: element.offsetWidth, height: known.current.height };
-    const isSameView = known.current.view === view;
-    known.current.view = view;
+    if (!isFolded) remembered.current.height = element.offsetHeight;
+    const size = { width: element.offsetWidth, height: remembered.current.height };
+    const isSameView = remembered.current.view === view;
+    remembered.current.view = view;
     const next = cornerFor({ drawn: drawnOn(drawing), card: size, room: view, ...(isSameView && { now: corner }) });
     if (next.corner !== corner || next.isCovering !== isCovering) place(next);
-  }, [drawing, kind, chartView.value, standing.value?.leaf, isFolded]);
+  }, [drawing, kind, chartView.value, [...(standing.value?.leaves.keys() ?? [])].join(), isFolded]);
   return { card, corner, isFolded, fold: () => fold(!isFolded) };
 }
 
 export function StateCard({ drawing }: { drawing: Drawing }) {
   const isOfRound = isRound() && roundCalls().length > 0;
-  const found = isOfRound ? undefined : shown();
-  const { card, corner, isFolded, fold } = useCorner(drawing, isOfRound ? 'round' : (found?.state.id ?? ''));
+  const content = isOfRound ? undefined : shown();
+  const { card, corner, isFolded, fold } = useCorner(
+    drawing,
+    isOfRound ? 'round' : (content?.states.map(({ id }) => id).join() ?? ''),
+  );
   if (coverage.value || !open.value) return null;
   if (isOfRound) return <RoundInset card={card} corner={corner} isFolded={isFolded} fold={fold} />;
-  if (!found) return null;
-  const { one, state, isActive } = found;
+  if (!content) return null;
+  const { one, states, isActive } = content;
+  const [state] = states;
+  if (!state) return null;
+  const isParallel = states.length > 1;
   const at = standingOf(one);
   const isOuter = one !== subject.value;
   const path = charts.value.get(one.chart)?.walker.tree.parents.get(state.id);
   const parent = path === undefined ? undefined : charts.value.get(one.chart)?.walker.tree.states.get(path);
   const isInner =
     parent !== undefined &&
+    !isParallel &&
     !isOuter &&
     !/\.active$/.test(parent.id) &&
     charts.value.get(one.chart)?.walker.tree.parents.has(parent.id);
-  const ms = isActive ? now.value - (at?.since ?? now.value) : (at?.spent.get(state.id) ?? 0);
-  const count = at?.entered.get(state.id) ?? 0;
+  const since = at?.leaves.get(state.id) ?? [...(at?.leaves.values() ?? [])][0] ?? now.value;
+  const ms = isParallel ? 0 : isActive ? now.value - since : (at?.spent.get(state.id) ?? 0);
+  const count = isParallel ? 1 : (at?.entered.get(state.id) ?? 0);
   const mark: MarkName = isActive ? (outcomeOf(one)?.mark ?? activeMark(one)) : count > 0 ? 'queued' : 'idle';
   const numbers = isPast.value
     ? [isActive ? `at entry ${seqOf(cursor.value)}` : count > 0 ? `×${count}` : 'never entered']
@@ -154,21 +183,28 @@ export function StateCard({ drawing }: { drawing: Drawing }) {
         ms > 0 ? duration(ms) : '',
         count > 1 ? `×${count}` : count === 0 ? 'never entered' : '',
       ];
-  const rows = acceptedBy(one.chart, state.id);
+  const accepted = acceptedByAll(one.chart, states);
   return (
     <aside ref={card} class="inset state-card" data-corner={corner} aria-label="State">
       <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={fold}>
         <Mark name={mark} />
-        <b>{isInner && parent ? parent.key : state.key}</b>
+        <b>{isInner && parent ? parent.key : states.map(({ key }) => key).join(' · ')}</b>
         {isInner && <span class={`mono tone-text-${isActive && mark !== 'idle' ? 'run' : 'none'}`}>{state.key}</span>}
         <span class="numbers">{numbers.filter((part) => part !== '').join(' · ')}</span>
       </button>
       {!isFolded && (
         <div class="accepts">
           <p>{isPast.value ? 'Accepted here' : isActive ? 'Accepts now' : 'Would accept'}</p>
-          {rows.length === 0 && <p class="quiet">nothing: it is left at once, or for good</p>}
-          {rows.map((row) => (
-            <AcceptedRow key={row.key} row={row} one={one} isActive={isActive} />
+          {accepted.every(({ rows }) => rows.length === 0) && (
+            <p class="quiet">nothing: it is left at once, or for good</p>
+          )}
+          {accepted.map(({ id, name, rows }) => (
+            <Fragment key={id}>
+              {isParallel && rows.length > 0 && <p class="region mono">{name}</p>}
+              {rows.map((row) => (
+                <AcceptedRow key={row.key} row={row} one={one} isActive={isActive} />
+              ))}
+            </Fragment>
           ))}
         </div>
       )}
@@ -176,7 +212,7 @@ export function StateCard({ drawing }: { drawing: Drawing }) {
   );
 }
 
-/** A click asks for the event, a second one sends it. */
+/** A click prepares the event, a second one sends it. */
 function AcceptedRow({ row, one, isActive }: { row: Accepted; one: Subject; isActive: boolean }) {
   const { key, event, guard, target, type } = row;
   const actor = one.actor?.id;
@@ -229,19 +265,21 @@ function AcceptedRow({ row, one, isActive }: { row: Accepted; one: Subject; isAc
   );
 }
 
-/** The calls of the last round of the run that is shown. */
+/** Returns the calls of the last round of the shown run. */
 function roundCalls(): CallFacts[] {
   const run = lastRun.value;
   const at = cursor.value;
   if (!run) return [];
   const turn = run.turns.filter(({ reply = -1 }) => reply >= 0 && reply <= at).at(-1);
   const from = turn?.from ?? run.from;
-  return [...facts.value.calls.values()].filter(({ said }) => said >= from && said <= Math.min(run.to, at));
+  return [...facts.value.calls.values()].filter(
+    ({ requestedAt }) => requestedAt >= from && requestedAt <= Math.min(run.to, at),
+  );
 }
 
 const STOPS = ['gate', 'execute', 'outcome', 'after'] as const;
 
-/** How far a call has come: the stop it is at, and its mark there. */
+/** Returns the progress of a call: the stop it has reached, and its mark there. */
 function trackOf(call: CallFacts, at: number): { stop: number; isOver: boolean; jumped: boolean } {
   const state = callAt(call, at);
   const ran = call.starts.some((start) => start.at <= at);
@@ -249,6 +287,7 @@ function trackOf(call: CallFacts, at: number): { stop: number; isOver: boolean; 
   if (state === 'running') return { stop: 1, isOver: false, jumped: false };
   if (state === 'waiting') return { stop: 2, isOver: false, jumped: !ran };
   if (state === 'decided') return { stop: 0, isOver: false, jumped: false };
+  if (state === 'denied') return { stop: 2, isOver: call.result !== undefined && call.result.at <= at, jumped: !ran };
   return { stop: 2, isOver: true, jumped: !ran };
 }
 
@@ -269,15 +308,7 @@ function RoundInset({ card, corner, isFolded, fold }: Placed) {
   return (
     <aside ref={card} class="inset round-inset" data-corner={corner} aria-label="Round">
       <button type="button" class="inset-head" aria-expanded={!isFolded} onClick={fold}>
-        <Mark
-          name={
-            settled === calls.length
-              ? 'done'
-              : calls.some((call) => callAt(call, at) === 'running')
-                ? 'running'
-                : 'waiting'
-          }
-        />
+        <Mark name={markOfCall(roundState(calls.map((call) => callAt(call, at))))} />
         <b class="mono">TOOL_ROUND</b>
         <span>{word}</span>
         <span class="numbers sans">
@@ -323,7 +354,7 @@ function Track({ call, at }: { call: CallFacts; at: number }) {
   return (
     <div class="track">
       <span class="what">
-        <b>{call.name}</b> <span class="mono">{telling(call.args, 40)}</span>
+        <b>{call.name}</b> <span class="mono">{telling(argsAt(call, at), 40)}</span>
       </span>
       <svg width="168" height="26" role="img" aria-label={`${STOPS[stop] ?? 'queued'}, ${mark}`}>
         {[0, 1, 2].map((index) => {

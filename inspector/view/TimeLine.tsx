@@ -120,7 +120,7 @@ export function Player() {
   );
 }
 
-/** As high as its lanes, up to this. */
+/** The height of its lanes, up to a maximum. */
 export const timeLineHeight = computed(
   () => sizes.value.dock ?? Math.round(Math.max(70, windowSize.value.height * 0.3 - PLAYER)),
 );
@@ -202,7 +202,7 @@ export function TimeLine() {
   );
 }
 
-/** The lanes of a sub-agent unfold below its own. */
+/** Unfolds the lanes of a sub-agent below its own. */
 function LaneFold({ lane: { name, agent, depth }, top }: { lane: Lane; top: number }) {
   if (!agent) return null;
   const { id, isOpen } = agent;
@@ -233,7 +233,7 @@ function Overview() {
   );
 }
 
-/** In the gap before an entry; beside the first and the last one, where nothing is on the other side. */
+/** Returns the middle of the gap before an entry. Next to the first and the last one it is beside the entry. */
 function crossX(index: number): number {
   const [before, behind] = [xOf(axis.value, index - 1), xOf(axis.value, index)];
   if (index <= axis.value.from) return behind - 12;

@@ -1,4 +1,4 @@
-/** Conversations and what lives in them. */
+/** Conversations and their actors. */
 import { signal, useSignal } from '@preact/signals';
 import type { TargetedKeyboardEvent } from 'preact';
 import { runStateAt } from '../model/facts.ts';
@@ -23,10 +23,11 @@ import {
 import { isAsking, selectedKey } from '../state/subject.ts';
 import { Icon, Key, Mark } from './marks.tsx';
 
-/** Runs before the cursor that have rows. */
+/** How many runs before the cursor have rows. */
 const runsBehind = signal(RUNS_BEHIND);
 
-const isOpenRow = (key: string, ifUntold: boolean): boolean => folds.value.get(`${open.value?.id} ${key}`) ?? ifUntold;
+const isOpenRow = (key: string, byDefault: boolean): boolean =>
+  folds.value.get(`${open.value?.id} ${key}`) ?? byDefault;
 
 function markOfOther({ entries, observed, of, status }: Conversation): MarkName {
   if (of === 'xstate') {
@@ -76,7 +77,7 @@ function focusBeside(row: HTMLElement, by: 1 | -1): void {
   all[all.indexOf(row) + by]?.focus();
 }
 
-/** Up, down, and what a click does; to the left a row folds, to the right it unfolds. */
+/** Handles arrow keys and Enter: up and down move, left folds, right unfolds. */
 function onRowKey(event: TargetedKeyboardEvent<HTMLElement>, toggle?: (isOpen: boolean) => void): void {
   const row = event.currentTarget;
   if (event.key === 'Enter') row.click();
@@ -121,7 +122,7 @@ function Row({ row }: { row: TreeRow }) {
   );
 }
 
-/** For the pointer alone: the row itself says whether it is open, and folds by keys. */
+/** Only for the pointer: the row itself announces whether it is open, and folds by keys. */
 function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean; toggle(): void }) {
   if (isNone) return <span class="chevron" />;
   return (
@@ -142,7 +143,7 @@ function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean;
 
 const matches = (words: string, text: string): boolean => text.toLowerCase().includes(words.toLowerCase());
 
-/** The one that is open; what lives in it stands below. */
+/** The open conversation, with its actors below. */
 function OpenConversation({ conversation, isReached }: { conversation: Conversation; isReached: boolean }) {
   const state = stateAt(last.value);
   const isApp = conversation.of === 'xstate';
@@ -165,7 +166,7 @@ function OpenConversation({ conversation, isReached }: { conversation: Conversat
       aria-label={`${conversation.id}, ${mark}`}
       onClick={() => {
         treeIsOpen.value = false;
-        // An app has no chart above its actors'.
+        // An app has no chart above those of its actors.
         chosen.value = isApp ? undefined : 'conversation';
       }}
       onKeyDown={(event) => onRowKey(event, fold)}

@@ -1,4 +1,7 @@
-/** Which corner of the canvas an inset takes. Rule: what is lit stays in view; else the corner where least is drawn. */
+/**
+ * Chooses the corner of the canvas for an inset. Invariant: lit elements stay visible if possible. Among such corners
+ * the one that covers least is chosen.
+ */
 export interface Box {
   readonly x: number;
   readonly y: number;
@@ -21,7 +24,7 @@ function boxAt(corner: Corner, card: { width: number; height: number }, room: { 
   return { ...card, x, y };
 }
 
-/** A line has no area: what it shares is counted as if it were a pixel wide. */
+/** A line has no area, so its overlap counts as one pixel wide. */
 function shared(one: Box, other: Box): number {
   const width = Math.min(one.x + one.width, other.x + other.width) - Math.max(one.x, other.x);
   const height = Math.min(one.y + one.height, other.y + other.height) - Math.max(one.y, other.y);
@@ -32,11 +35,11 @@ export interface Placing {
   readonly drawn: readonly Drawn[];
   readonly card: { readonly width: number; readonly height: number };
   readonly room: { readonly width: number; readonly height: number };
-  /** Stays, as long as it covers nothing that is lit. */
+  /** The current corner is kept as long as it covers nothing lit. */
   readonly now?: Corner;
 }
 
-/** `isCovering`: in every corner something lit would be hidden. */
+/** `isCovering`: every corner would cover something lit. */
 export function cornerFor({ drawn, card, room, now }: Placing): { corner: Corner; isCovering: boolean } {
   const costs = CORNERS.map((corner) => {
     const box = boxAt(corner, card, room);

@@ -1,4 +1,4 @@
-/** Marks say how something is, icons what it is. Rule: every state has a shape of its own, so that it is told without colour. */
+/** Marks show a state, icons a kind. Invariant: every state has its own shape, so it is recognizable without colour. */
 import type { JSX } from 'preact';
 import type { MarkName } from '../model/tree.ts';
 import { lettersAreOn } from '../state/preferences.ts';
@@ -72,7 +72,7 @@ export function Mark({ name, size = 12 }: { name: MarkName; size?: number }) {
   );
 }
 
-/** A mark within another drawing, its middle at a point. */
+/** A mark within another drawing, centred at a point. */
 export function MarkAt({ name, x, y, size = 12 }: { name: MarkName; x: number; y: number; size?: number }) {
   return (
     <svg
@@ -134,6 +134,6 @@ export function Icon({ name, size = 14 }: { name: IconName; size?: number }) {
 export const groupIcon = (group: string): IconName =>
   group === 'read-group' ? 'file' : group === 'write-group' ? 'pencil' : group === 'bash-group' ? 'prompt' : 'box';
 
-/** Keys that are switched off are not told. */
+/** Keys that are switched off are not shown. */
 export const Key = ({ children }: { children: string }) =>
   lettersAreOn.value || children.replace('⇧', '').length > 1 ? <kbd>{children}</kbd> : null;

@@ -2,18 +2,18 @@
 import type { AnyMachineSnapshot } from 'xstate';
 
 /**
- * What a chart's surroundings (its children, the host) can do next, as far as the chart itself does not know it. It
- * keeps generated paths possible: a child reports a call once, a message has one id.
+ * What a chart's surroundings (its children, the host) can do next, where the chart itself does not know it. Generated
+ * paths stay possible: a child reports a call once, a message has one id.
  */
 export interface Surroundings<W = unknown> {
   start(input: unknown): W;
   /** Whether `event` can come now. */
   can(world: W, event: { type: string }, state: AnyMachineSnapshot): boolean;
-  /** The surroundings behind `event`, with the state that it led to. JSON. */
+  /** The surroundings after `event`, with the state that followed. JSON. */
   after(world: W, event: { type: string }, state: AnyMachineSnapshot): W;
 }
 
-/** Under this key the cases of a chart hold its surroundings: whoever is given the cases is given both. */
+/** The key under which the cases of a chart hold its surroundings. Whoever receives the cases receives both. */
 export const surroundings: unique symbol = Symbol('surroundings');
 
 /** By event descriptor as the chart writes it (`xstate.done.actor.*` too): one event for each outcome of a guard. */
@@ -26,6 +26,6 @@ export interface Cases {
   /** Together they switch every policy and phase that a guard reads. */
   inputs: readonly unknown[];
   cases: EventCases;
-  /** The part of the context that guards depend on; equal projections have equal futures. */
+  /** The part of the context that guards depend on. Equal projections have equal futures. */
   projection(context: never): unknown;
 }

@@ -46,7 +46,7 @@ const inputs: readonly ConversationInput[] = [
   conversation(1, { open: waiting, runId: 'q0', waiting: true }),
   conversation(1, { open: { ...waiting, decisions: [held] }, runId: 'q0', waiting: true, queue: [followUp] }),
   conversation(2, { open: waiting, runId: 'q0', waiting: true }, { whileSuspended: 'denyAndRun' }),
-  // Calls that a crash cut off and that may run again, in a cycle that is over.
+  // Calls that a crash interrupted and that may run again, in a cycle that has ended.
   conversation(1, { open: cutOff, runId: 'q0' }),
   conversation(0, { open: cutOff, runId: 'q0', queue: [followUp] }),
 ];
@@ -62,13 +62,13 @@ const ends = [
   ended({ termination: 'NaturalEnd', cause: 'end_turn' }, { durable: false }),
   ended({ termination: 'Cancelled', cause: 'cancelled' }),
   ended({ termination: 'Error', cause: 'model', error }),
-  // What waited still waits after an error; the next request does not answer it.
+  // Suspended calls still wait after an error; the next request does not answer them.
   ended({ termination: 'Error', cause: 'store', error }, waiting),
   ended({ termination: 'Suspended' }, waiting),
   ended({ termination: 'Suspended' }, { ...waiting, decisions: [held] }),
 ];
 
-/** Messages and resumptions, in the order in which they come. */
+/** Messages and resumptions, in the order of their arrival. */
 const acts = ['n1', 'n2'];
 const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
   type: 'message.sent',
@@ -76,7 +76,7 @@ const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
   content: [],
   kind,
 });
-/** What the log has still where a store lost all that came of a resumption: a call waits, decided, one behind it, and one was cut off. */
+/** The log after a store lost everything of a resumption: a decided call waits, one call follows it, and one was interrupted. */
 const others = { ...held, callId: 'o', decision: { ...held.decision, callId: 'o' } };
 const logged = {
   runId: 'q',
@@ -89,7 +89,7 @@ const logged = {
     queue: [{ ...followUp, messageId: 'f1' }],
   },
 };
-/** What ends a cycle that waits, in one append. */
+/** The entries that end a waiting cycle, in one append. */
 const stopOf = (result: { outcome: 'cancelled' | 'failed'; code: string }, cause: string): NewEntry[] => [
   { runId: 'q0', type: 'tool-result', callId: 's', content: [], ...result },
   { runId: 'q0', type: 'run-stop', reason: 'interrupted', cause },
@@ -104,7 +104,7 @@ const lost: readonly NewEntry[][] = [
   subAgentEntries('q0', subAgentEnds),
   stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'),
   stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'),
-  // A message that came while the stop was being stored is lost with it.
+  // A message that arrived while the stop was being stored is lost with it.
   [...stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'), queuedEntry],
   [...stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'), queuedEntry],
 ];
@@ -116,6 +116,7 @@ export const conversationCases = {
     'message.sent': [
       ...acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
       { ...sent('n2', 'direct'), of: logged },
+      { ...sent('n2', 'direct'), whileSuspended: 'denyAndRun' },
     ],
     'resume.requested': [
       { type: 'resume.requested', runId: 'n1' },

@@ -1,6 +1,6 @@
 /**
- * What can happen around a CONVERSATION that its own context does not tell: which messages, runs, decisions and
- * settlements there were. Rule: what the host would refuse, or a run could not report, is not offered to a path.
+ * What can happen around a CONVERSATION and is not in its context: which messages, runs, decisions and settlements there
+ * were. Invariant: a path contains nothing that the host would refuse or that a run could not report.
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { ConversationContext, ConversationEvent, ConversationInput } from '../conversation/context.ts';
@@ -14,11 +14,11 @@ export interface ConversationWorld {
   acts: number;
   /** The decision on the suspended call, and whether a run has taken it up. */
   decision: 'none' | 'durable' | 'taken';
-  /** The call that runs suspend on: not made yet, open, or ended for good. */
+  /** The call that runs suspend: not made yet, open, or ended for good. */
   call: 'none' | 'open' | 'ended';
   /** The call with an unknown outcome, which only a restored conversation has. */
   unsettled: boolean;
-  /** The log had more than the chart: once, and not in what was restored, which begins with all that its log has. */
+  /** The log had more than the chart, once. A restored conversation begins with everything in its log. */
   hadMore: boolean;
 }
 
@@ -28,7 +28,7 @@ const contextOf = (state: AnyMachineSnapshot): ConversationContext => state.cont
 const isQueued = (state: AnyMachineSnapshot, messageId: string): boolean =>
   contextOf(state).queue.some((message) => message.messageId === messageId);
 
-/** A run that still waits holds what nobody has decided, or what was decided behind its last gate. */
+/** A suspended run holds calls without a decision, or decisions that came after its last gate. */
 function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMachineSnapshot): boolean {
   const { termination, cause } = output.end;
   if (termination === 'Cancelled') return cause === 'timeout' || state.matches({ busy: 'cancelling' } as never);
@@ -40,15 +40,15 @@ function runEnds(world: ConversationWorld, output: RunChartOutput, state: AnyMac
 const stops = (entry: NewEntry, state: AnyMachineSnapshot): boolean =>
   entry.type === 'run-stop' && entry.cause === (contextOf(state).next ? 'superseded' : 'cancelled');
 
-/** What a failed append took away must have been there; a closing that fails takes all of it away, or was given up. */
+/** A failed append can lose only what exists. A closing that fails loses all of it, or was given up. */
 function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
   const has = (type: string): boolean => lost.some((entry) => entry.type === type);
   const atRest = !state.matches('busy' as never);
   const closing = state.matches('closing') || state.matches('superseding');
-  // What a sub-agent used is counted before it is stored.
+  // Usage of a sub-agent counts before it is stored.
   if (has('sub-agent')) return atRest && contextOf(state).counters.tokens > 0;
   if (has('message-queued') && !isQueued(state, 'n1')) return false;
-  // A message that comes while a cycle is being closed may be lost with the stop.
+  // A message that arrives while a cycle is being closed may be lost with the stop.
   if (has('message-queued') && !has('run-stop')) return true;
   if (lost.length === 0) return !closing || !state.matches('superseding');
   if (closing || has('run-stop')) return closing && lost.some((entry) => stops(entry, state));
@@ -67,14 +67,14 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
   can: (world, given, state) => {
     const event = given as ConversationEvent;
     const { settings, open } = contextOf(state);
-    // Only where nothing is under way has a log more than the chart.
+    // A log has more than the chart only where nothing is under way.
     if (hasMore(event) && (world.hadMore || !state.matches('idle') || world.call !== 'open')) return false;
     const isNext = (id: string): boolean => id === `n${world.acts + 1}` && world.acts < settings.policies.limits.queue;
     switch (event.type) {
       case 'message.sent':
         return isNext(event.messageId);
       case 'resume.requested':
-        // A cycle that waits has not ended.
+        // A waiting cycle has not ended.
         return isNext(event.runId) && !(event.of?.ended && state.matches('waiting'));
       case 'message.returned':
         return isQueued(state, event.messageId) || world.acts > 0;
@@ -84,7 +84,7 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         return world.decision === 'none' && (open.suspended.length > 0 || state.matches('busy' as never));
       case 'outcome.settled':
         return world.unsettled;
-      // In between a host is busy with the stop that is being stored.
+      // Meanwhile the host is storing the stop.
       case 'sub-agent.changed':
         return ['idle', 'busy', 'waiting'].some((value) => state.matches(value as never));
       case 'append.failed':
@@ -118,7 +118,7 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       case 'append.failed': {
         const lost = (type: string): boolean => event.lost.some((entry) => entry.type === type);
         const decision = lost('decision') ? 'none' : now.decision;
-        // A stop that was given up counts, unless it is lost after all.
+        // A stop that was given up counts, unless it is lost later.
         if (state.matches({ closing: 'late' } as never)) return { ...now, call: 'ended' };
         if (lost('run-stop') && state.matches('waiting')) return { ...now, decision, call: 'open' };
         return { ...now, decision, unsettled: now.unsettled || lost('call-settled') };

@@ -1,6 +1,6 @@
 /**
- * What path generation needs to know of each chart: where it may start, what may come, what its guards depend on, and
- * what its surroundings can do. Rule: data and pure functions; nothing here is reached by a running conversation.
+ * What path generation needs of each chart: where it may start, which events are possible, what its guards depend on, and
+ * what its surroundings can do. Invariant: values and pure functions only. A running conversation reaches nothing here.
  */
 import type { Cases } from './cases.ts';
 import { compactionCases } from './compaction.cases.ts';

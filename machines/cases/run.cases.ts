@@ -1,4 +1,4 @@
-/** Cases of RUN: one event for each outcome of its guards. The inputs and what can come when stand beside it. */
+/** Cases of RUN: one event for each outcome of its guards. Its inputs and its surroundings have files of their own. */
 
 import type { HeldDecision, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
 import type { EffectValue } from '../ports.ts';
@@ -51,7 +51,7 @@ const failedOf = (callId: string, suspension = 0): ToolCallOutput => ({
   code: 'error',
   failure: { code: 'error', message: `${callId} broke` },
 });
-/** A letter for what became of each call: done, failed, suspended, running, waiting while plugins hear of it, queued. */
+/** A letter for each call's outcome: done, failed, suspended, running, waiting while plugins handle it, queued. */
 const STATUS: Record<string, Slot['status']> = {
   ...{ d: 'done', f: 'done', s: 'suspended', r: 'running', h: 'running', q: 'queued' },
 };
@@ -99,7 +99,7 @@ const held = (callId: string, suspension: number): HeldDecision => ({
   decision: { callId, action: 'approve' },
 });
 const error = { code: 'disk', message: 'no space left' };
-/** Given up; what a host did while the run's end was stored; a decision that came too late for the run; that end itself. */
+/** An append that was given up; an act of the host during the run's end; a decision too late for the run; the end itself. */
 const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'r', type: 'message-queued', messageId: 'f1', kind: 'followUp', content: [] }],
@@ -118,8 +118,8 @@ const settled = ['a', 'b', 'c', 'k', 's', 't', 'x'].flatMap((callId) => [
 const waits = ['t1', 't2'].flatMap((turn) => [2, 3, 4].map((attempt) => `r/${turn}/wait/${attempt}`));
 
 /**
- * The parts of the context that guards and the surroundings read. What an earlier turn left behind is not read again
- * and left out, and so is in the tail what the run does not report.
+ * The parts of the context that guards and the surroundings read. Values of an earlier turn are not read again and are left
+ * out, as is everything that the run does not report in its last states.
  */
 function projection(context: RunContext): unknown {
   const { end, steers, suspended, kept, reruns, decisions, replaying, calls, turn, counters, failure } = context;

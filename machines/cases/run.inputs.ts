@@ -1,6 +1,6 @@
 /**
- * Where a RUN may start. Rule: each input switches a few policies, phases or open calls, and bounds what else can come
- * by the limits it sets, so that its graph stays small.
+ * Where a RUN may start. Invariant: each input switches a few policies, phases or open calls, and its limits bound the
+ * events that can come, so that its graph stays small.
  */
 
 import { type HeldDecision, noOpenCalls, type OpenCalls, type RoundCall } from '../calls.ts';
@@ -22,7 +22,7 @@ export const steer = (messageId: string): QueuedMessage => ({ messageId, kind: '
 
 const allPhases = Object.fromEntries(Object.keys(noPhases).map((phase) => [phase, true])) as Record<keyof Phases, true>;
 const once = { ...defaultPolicies.modelRetry, attempts: 1 };
-/** Nothing comes from outside but what an input lets in. */
+/** No event comes from outside unless an input allows it. */
 const bare: Limits = { ...defaultPolicies.limits, turns: 2, queue: 0, decisions: 0, toolCallsPerTurn: 1 };
 
 interface Change extends Partial<Omit<ChartPolicies, 'limits'>> {
@@ -66,12 +66,12 @@ const pair: Partial<Limits> = { toolCallsPerTurn: 2, turns: 1 };
 export const runInputs: readonly RunInput[] = [
   // A request alone: retries, a fallback, every kind of reply.
   run({ modelRetry: { ...once, attempts: 2 }, models: ['m', 'n'], partialReply: 'keep' }),
-  // Every phase is heard, and the run has a deadline.
+  // A plugin takes part in every phase, and the run has a deadline.
   run({ phases: allPhases, modelRetry: { ...once, attempts: 2 }, limits: { runMs: 1000 } }),
   run({ phases: { ...noPhases, runEnd: true }, limits: alone }),
   run({ phases: { ...noPhases, stepStart: true }, limits: { ...alone, turns: 1 } }),
   run({ phases: { ...noPhases, stepEnd: true }, limits: alone }),
-  // A plugin goes on where the run would end, and a steer comes meanwhile.
+  // A plugin continues where the run would end, and a steer arrives meanwhile.
   run({ phases: { ...noPhases, naturalEnd: true }, limits: { ...alone, queue: 1, turns: 3 } }),
   // Decisions, taken at once or at the gate.
   run({ limits: { ...pair, decisions: 2 } }),
@@ -90,7 +90,7 @@ export const runInputs: readonly RunInput[] = [
       ...resumed,
     },
   ),
-  // Steers that come into a round and are delivered behind the calls that run.
+  // Steers that arrive in a round and are delivered after the running calls.
   run({ steerAt: 'afterTool', limits: { ...pair, queue: 1 } }),
   run({ steerAt: 'afterTool', toolExecution: 'sequential', limits: { ...pair, queue: 1 } }),
   // Steers.
@@ -102,10 +102,10 @@ export const runInputs: readonly RunInput[] = [
   run({ onEmptyReply: 'accept', limits: alone }),
   run({ onEmptyReply: 'retry', limits: { ...alone, emptyReplies: 1 } }),
   run({ limits: { turns: 0 } }),
-  // A context window is known, and what happens as it fills up; then a request that a steer comes into.
+  // The context window is known, with what happens as it fills up; then a request in which a steer arrives.
   run({ context: window, limits: { ...alone, turns: 1 } }),
   run({ context: window, phases: { ...noPhases, beforeInference: true }, limits: { turns: 1, queue: 1 } }),
-  // Earlier messages become a summary, before a call and behind a reply that was cut, within a budget.
+  // Earlier messages become a summary, before a call and after a cut reply, within a budget.
   run({ context: { ...window, compact: 0.8 }, limits: { ...alone, turns: 3 } }),
   run({ context: { compact: 0.8 }, limits: { ...alone, turns: 1, tokens: 2 } }),
   // A plugin ends a run while a call of an earlier one is replayed.
@@ -116,7 +116,7 @@ export const runInputs: readonly RunInput[] = [
   // A new request while calls of an earlier one still wait.
   run({ limits: { ...alone, decisions: 2, turns: 1 } }, open({ suspended: waiting('s') })),
   run({ decisionsDuringRound: 'atGate', limits: { decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
-  // Resumed: nothing decided, something decided, calls behind others, calls to run again, nothing open.
+  // Resumed: nothing decided, something decided, kept calls, calls to run again, nothing open.
   run({}, { ...open({ suspended: waiting('s') }), ...resumed }),
   run({ limits: { queue: 1 } }, { ...open({ suspended: waiting('s') }), ...resumed, steers: [steer('m1')] }),
   run(
@@ -132,18 +132,18 @@ export const runInputs: readonly RunInput[] = [
   ),
   run({ limits: alone }, { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), ...resumed }),
   run({ limits: alone }, { trigger: { kind: 'resume', of: 'q', continuation: 'Go on.' } }),
-  // A call of a cycle that has ended runs again, alone.
+  // A call of an ended cycle runs again, alone.
   run(
     { limits: alone },
     { ...open({ reruns: [{ call: callOf('x'), suspension: 0 }] }), trigger: { kind: 'retry', of: 'q' } },
   ),
-  // The window is full behind a reply that was cut, and a gate that was open beside it has closed.
+  // The window is full after a cut reply, and a gate that was open at the same time has closed.
   run({ context: { compact: 0.8 }, limits: { ...alone, decisions: 1, turns: 1 } }, open({ suspended: waiting('s') })),
-  // A decision comes while plugins hear that the run waits.
+  // A decision arrives while plugins handle the suspension of the run.
   run({ phases: { ...noPhases, runEnd: true }, limits: alone }, { ...open({ suspended: waiting('s') }), ...resumed }),
 ];
 
-/** A sub-agent ends, and what it used is counted in. */
+/** A sub-agent ends, and its usage counts. */
 export const subAgentEnds: SubAgentChange = {
   type: 'sub-agent.changed',
   callId: 'a',

@@ -1,6 +1,6 @@
 /**
- * What can happen around a RUN that its own context does not tell: which calls were made and reported, which messages
- * and decisions have come. Rule: an event that no round, gate or host would send next is not offered to a path.
+ * What can happen around a RUN and is not in its context: which calls were made and reported, which messages and decisions
+ * arrived. Invariant: a path contains no event that a round, gate or host would not send next.
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { HeldDecision, ToolCallOutput } from '../calls.ts';
@@ -15,11 +15,11 @@ export interface RunWorld {
   /** Calls of the round under way that it has reported suspended. */
   reported: readonly string[];
   steered: readonly string[];
-  /** The steer that came into the round under way, where the policy lets it start nothing more; empty without one. */
+  /** The steer that arrived in the current round, where the policy lets it start nothing more; empty without one. */
   cut: string;
   decided: readonly string[];
   cancelled: boolean;
-  /** What came when the run was over but for its tail, a decision by its key: one is enough. */
+  /** What arrived in the last states of the run. One decision, by its key, is enough. */
   late: string;
 }
 const nothing: RunWorld = { made: [], reported: [], steered: [], cut: '', decided: [], cancelled: false, late: '' };
@@ -41,13 +41,13 @@ function answers(world: RunWorld, { value }: Extract<RunEvent, { type: 'effect.d
   return ids.length <= toolCallsPerTurn && !ids.some((id) => world.made.includes(id));
 }
 
-/** Its calls run; behind that the round may be failing. */
+/** Its calls run; after that the round may be failing. */
 const inRound = (state: AnyMachineSnapshot): boolean => state.matches({ active: { ToolRound: 'running' } } as never);
-/** The round is stopped and says so in the same step; nothing comes between. */
+/** The round stops and reports it in the same step; nothing comes between. */
 const stopping = (state: AnyMachineSnapshot): boolean =>
   inRound(state) && contextOf(state).end.termination !== 'NaturalEnd';
 
-/** A failure is told of everywhere and read under one policy. */
+/** A failure is reported under every policy and read under one. */
 const mayFail = (output: ToolCallOutput | undefined, state: AnyMachineSnapshot): boolean =>
   output?.failure === undefined || contextOf(state).settings.policies.onToolFailure === 'failRun';
 
@@ -74,7 +74,7 @@ function callSuspends(world: RunWorld, { callId }: ToolCallOutput, state: AnyMac
   return settings.policies.toolExecution !== 'sequential' || world.reported.length === 0;
 }
 
-/** Calls the open gate may still settle, in its order; a call behind one that waits again is left out. */
+/** Calls that the open gate may still settle, in its order, without those after a call that waits again. */
 function toSettle({ replaying, kept, suspended }: RunContext): string[] {
   const waiting = new Set(idsOf(suspended).filter((id) => !replaying.includes(id)));
   return replaying.filter((id) => {
@@ -113,7 +113,7 @@ function steerComes({ steered, late }: RunWorld, messageId: string, state: AnyMa
   return inTail(state) ? queue > 0 && !late : !steered.includes(messageId) && steered.length < queue;
 }
 
-/** While a run's end is stored, an entry of the host's may be lost as well as that end; in all of its tail a late decision. */
+/** While a run's end is stored, an entry of the host may be lost as well; a late decision may come in all of the last states. */
 function appendFails({ late }: RunWorld, { lost }: AppendFailed, state: AnyMachineSnapshot): boolean {
   const decision = lost.find((entry) => entry.type === 'decision');
   if (decision)

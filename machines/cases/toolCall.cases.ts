@@ -36,7 +36,7 @@ const inputs: readonly ToolCallInput[] = [
   { ...plain, call: gated, ...again, suspension: 2, after: true },
   { ...plain, retry },
   { ...plain, call: gated, retry: { ...retry, attempts: 2 }, after: true },
-  // Ids are any text, and a call that runs once more keeps the key of its first start.
+  // Ids are any text. A call that runs once more keeps the key of its first start.
   { ...plain, conversationId: 'c/1%', call: { ...call, callId: 'a/%' } },
   { ...plain, idempotencyKey: 'first' },
 ];

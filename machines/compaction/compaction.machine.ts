@@ -1,7 +1,8 @@
 /**
- * COMPACTION: earlier messages become a summary, so that a request fits the context window (request-trace, phase 3).
- * A run enters it before a model call, and goes on behind each of its ends. Rule: one entry replaces one range; a model that
- * gives no summary leaves the range out, and the log says so; nothing is in the log of a compaction that was cut off.
+ * COMPACTION: earlier messages become a summary, so that a request fits the context window
+ * (docs/internals/lifecycle.md, COMPACTION). A run enters it before a model call and continues after each of its ends.
+ * Invariant: one entry replaces one range. If the model gives no summary, the range is left out and the log says so. A
+ * compaction that was interrupted leaves nothing in the log.
  */
 import { setup } from 'xstate';
 import type { UsageCost } from '../counters.ts';
@@ -24,18 +25,18 @@ import { verbs } from '../xstateVerbs.ts';
 export interface CompactionInput extends ModelCallInput {
   /** The last entry whose message goes into the summary. */
   upToSeq: number;
-  /** Somebody takes part in the phase `preCompact`. */
+  /** A plugin or hook takes part in the phase `preCompact`. */
   heard: boolean;
-  /** Of who asked for it. */
+  /** The instructions of whoever requested the compaction. */
   instructions?: string;
 }
 
 export interface CompactionContext extends ModelCallContext {
   upToSeq: number;
   heard: boolean;
-  /** What is wanted of the summary, by who asked for it and by hooks. */
+  /** What the summary must contain, from the requester and from hooks. */
   instructions: string | undefined;
-  /** By a model for its summary. */
+  /** What the model used for its summary. */
   spent: UsageCost | undefined;
 }
 
@@ -69,7 +70,7 @@ function takeInstructions(args: Args): Partial<CompactionContext> {
   return { instructions: all.length > 0 ? all.join('\n') : undefined };
 }
 
-/** What a model took is counted, whether or not its words are of use. */
+/** The usage of a model counts even if its summary cannot be used. */
 function countSummary(args: Args): Partial<CompactionContext> {
   const summary = summaryIn(args);
   if (summary) return { spent: { usage: summary.usage, costUsd: summary.costUsd } };
@@ -87,7 +88,7 @@ function compactionEntries(args: Args): NewEntry[] {
 
 const DROPPED = '[Earlier messages were removed to make room. They could not be summed up.]';
 
-/** There is room without the earlier messages, though nothing of them is left. */
+/** The request fits without the earlier messages, although no summary replaces them. */
 function droppedEntries({ context, event }: Args): NewEntry[] {
   const { runId, upToSeq, spent } = context;
   const { code, message } = failureOf(event);
@@ -138,7 +139,7 @@ const config = {
   output: ({ context, event }) => ({ kind: finalOutput<CompactionOutput['kind']>(event), spent: context.spent }),
   initial: 'Hearing',
   states: {
-    // Hooks may say what matters in the summary, or that nothing is to be summed up now.
+    // Hooks may name what matters in the summary, or block the compaction.
     Hearing: {
       entry: ask(askPhase),
       always: { guard: 'nobodyHears', target: 'Summarizing' },

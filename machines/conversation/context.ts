@@ -1,10 +1,11 @@
 /**
- * The context of CONVERSATION, its events, and the changes of its context, one function a named action. Rule: a function gives the
- * fields that change, and reads nothing but context and event.
+ * The context of CONVERSATION, its events, and one function for each named change of the context. Invariant: a function
+ * returns the fields that change, and reads only context and event.
  */
 import type { DoneActorEvent } from 'xstate';
 import { type HeldDecision, noOpenCalls, type OpenCalls, type Rerun } from '../calls.ts';
 import { type Counters, countUsage, newCycle, type SubAgentChange, uncounted } from '../counters.ts';
+import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, EffectDone, EffectFailed } from '../ports.ts';
 import type { RunChartOutput, Settings, Trigger } from '../run/context.ts';
 import { withGate } from '../tools/openCalls.ts';
@@ -17,7 +18,7 @@ export interface ConversationInput {
   retries?: readonly Rerun[];
   counters: Counters;
   queue: readonly QueuedMessage[];
-  /** Of the last run; empty where there was none. */
+  /** The last run; empty where there was none. */
   runId: string;
   /** The last cycle is suspended. */
   waiting: boolean;
@@ -30,17 +31,17 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting' |
   waiting: boolean;
   /** Ids of followUps that the run under way takes as steers: they were promoted together with its root. */
   drained: readonly string[];
-  /** Takes the place of the cycle that waits, once that has its stop. */
+  /** The message that replaces the waiting cycle after the stop of that cycle is durable. */
   next: Omit<QueuedMessage, 'kind'> | undefined;
 }
 
-/** The last run that is in the log, and what the log counts. */
+/** The last run in the log, and the counts of the log. */
 export interface Continued {
   runId: string;
   counters: Counters;
-  /** Its cycle is over: only calls of ended cycles are to run again. */
+  /** The cycle of that run has ended. Only calls of ended cycles are to run again. */
   ended?: boolean;
-  /** What waits, as the log has it; absent while the log has not heard of all that the chart has done. */
+  /** What waits according to the log. Absent while some entries of the chart are not in the log yet. */
   waits?: OpenCalls & { queue: readonly QueuedMessage[] };
 }
 
@@ -50,13 +51,15 @@ export type ConversationEvent =
       messageId: string;
       content: StoredPart[];
       kind: 'direct' | 'steer' | 'followUp';
+      /** Replaces the policy `whileSuspended` for this message. */
+      whileSuspended?: ChartPolicies['whileSuspended'];
       of?: Continued;
     }
-  /** `runId`: of the run that continues; `continuation`: what the model is told where its own words came last. */
+  /** `runId`: the run that continues. `continuation`: the text for the model where its own words came last. */
   | { type: 'resume.requested'; runId: string; continuation?: string; of?: Continued }
-  /** Start the first queued followUp. */
+  /** Starts the first queued followUp. */
   | { type: 'promotion.requested'; of?: Continued }
-  /** The host takes a queued message back, or closes before it could be delivered. */
+  /** The host takes a queued message back, or closes the conversation before its delivery. */
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
   | { type: 'decision.arrived'; held: HeldDecision }
@@ -98,8 +101,8 @@ type Args = ConversationArgs;
 type Change = Partial<ConversationContext>;
 
 /**
- * A store may have lost what this chart had done with what waits: then the log has it still. A decision is taken as it
- * was given: the log may have it without its secrets.
+ * The store may have lost changes of this chart to what waits. Then the log still contains it. Decisions are taken from the
+ * chart where it has them, because the log may hold them without their secrets.
  */
 function asLogged(context: ConversationContext, of: Continued | undefined): ConversationContext {
   if (!of?.waits) return context;
@@ -111,7 +114,7 @@ function asLogged(context: ConversationContext, of: Continued | undefined): Conv
   return { ...context, queue, open: { ...context.open, suspended, decisions } };
 }
 
-/** As the log counts; what it has not heard of yet was spent all the same. */
+/** The counts of the log where it is complete; else the chart's, which include usage that is not stored yet. */
 const spent = (context: ConversationContext, of?: Continued): Counters => (of?.waits ? of : context).counters;
 
 function startWith(
@@ -144,7 +147,7 @@ function promote(living: ConversationContext, of?: Continued) {
   return { ...started, drained };
 }
 
-/** What is gone on with is what the log has: a run whose start could not be stored never was. */
+/** A run continues from what the log contains. A run whose start was not stored never existed. */
 function resumeAs(
   living: ConversationContext,
   { runId, continuation, of: logged }: { runId: string; continuation?: string; of?: Continued },
@@ -167,18 +170,23 @@ function resumeAs(
   };
 }
 
-/** A resumption nobody named takes its id from the run before it. */
+/** A resumption without a name takes its id from the run before it. */
 function ownResume(context: ConversationContext, before: string) {
   const { runId, counters, trigger } = context;
   const of = { runId, counters, ended: trigger.kind === 'retry' };
   return resumeAs(context, { runId: `${before}~`, of });
 }
 
-/** What outlives a run. Where its end could not be stored, what begins next closes the calls that did not begin. */
-const openOf = ({ suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>
-  durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };
+/**
+ * What outlives a run. If its end was lost, the next run closes the calls that did not begin. A suspension that a cancel
+ * did not wait for may still be stored: the cancel closes all of its calls.
+ */
+const openOf = ({ end, suspended, kept, reruns, decisions, durable }: RunChartOutput): OpenCalls =>
+  durable || end.termination === 'Suspended'
+    ? { suspended, kept, reruns, decisions }
+    : { suspended, kept: [], reruns: [], decisions };
 
-/** What could not be stored was not accepted. */
+/** A message or decision that was not stored was not accepted. */
 function withoutLost(context: ConversationContext, event: AppendFailed) {
   const lost = (type: NewEntry['type'], key: 'callId' | 'messageId', id: string): boolean =>
     event.lost.some((entry) => entry.type === type && (entry as { [key: string]: unknown })[key] === id);
@@ -217,7 +225,7 @@ export const holdDecision = ({ context, event }: Args): Change =>
     ? { open: { ...context.open, decisions: [...context.open.decisions, event.held] } }
     : {};
 
-/** A call that is asked for twice runs once. */
+/** A call that is retried twice runs once. */
 export function settleRetry({ context, event }: Args): Change {
   if (event.type !== 'outcome.settled' || !event.retry) return {};
   const { retry, callId } = event;
@@ -232,12 +240,12 @@ export function takeRun({ context: { runId, trigger }, event }: Args): Change {
   if (event.type !== 'xstate.done.actor.run') return {};
   const { end, counters } = event.output;
   const isRetry = trigger.kind === 'retry';
-  // No log has that run: what comes next follows the one before it.
+  // The log contains no run that only retried calls. The next run follows the one before it.
   const last = isRetry ? trigger.of : runId;
   return { runId: last, open: openOf(event.output), counters, waiting: end.termination === 'Suspended' && !isRetry };
 }
 
-/** Another run goes on at once where this one ended. Two runs that retry behind the same logged run have ids of their own. */
+/** Another run continues where this one ended. Two runs that retry after the same logged run have different ids. */
 export const continueRun = ({ context, event }: Args): Change =>
   ownResume({ ...context, ...takeRun({ context, event }) }, context.runId);
 
@@ -248,7 +256,7 @@ export const leaveReruns = ({ context }: Args): Change => ({ open: { ...context.
 
 export const closeCycle = (): Change => ({ open: noOpenCalls, waiting: false });
 
-/** A message that takes the place of the cycle that waits. */
+/** The message that replaces the waiting cycle. */
 export const takeNext = ({ event }: Args): Change =>
   event.type === 'message.sent' ? { next: { messageId: event.messageId, content: event.content } } : {};
 

@@ -1,6 +1,6 @@
 /**
- * CONVERSATION: the life around the runs. Idle takes a message as a new request; busy holds one run and the queue of
- * steers and followUps; waiting is a suspended cycle. Rule: what was accepted is never lost: it is delivered, stays
+ * CONVERSATION: the life around the runs. `idle` takes a message as a new request. `busy` holds one run and the queue of
+ * steers and followUps. `waiting` is a suspended cycle. Invariant: an accepted message is never lost. It is delivered, stays
  * queued and listed, or is returned.
  */
 
@@ -26,22 +26,25 @@ import {
 } from './context.ts';
 import * as entries from './entries.ts';
 
-/** Nothing where promotion must wait: what a store lost of a call is known from the log alone, which comes with a command. */
+/**
+ * The stop reason that promotion depends on. False where the store lost an entry of a call: only the log knows what remains,
+ * and the next command brings it.
+ */
 function reasonOf(event: ConversationEvent) {
   if (event.type !== 'xstate.done.actor.run') return 'interrupted';
   const { durable, end } = event.output;
-  // A call that is retried alone and waits again keeps nobody else waiting.
+  // A call that is retried alone and waits again does not block the queue.
   return durable && !end.lost?.some((entry) => 'callId' in entry) && (stopReason(end) ?? 'completed');
 }
 
 const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
   suspended.some((waiting) => !decisions.some((held) => matches(held, waiting)));
 
-/** What an earlier run lost is no failure of the one under way; a decision is held by whoever runs. */
+/** An append of an earlier run that fails is not a failure of the current run. A decision belongs to whichever run is active. */
 const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
   lost.length === 0 || lost.some((entry) => entry.runId === runId || entry.type === 'decision');
 
-/** The event for the run that is about it, as it is. */
+/** The event for the run, unchanged, if it concerns the run. */
 function forRun({ context, event }: ConversationArgs): RunEvent | undefined {
   switch (event.type) {
     case 'message.sent':
@@ -75,7 +78,7 @@ const takeBack = [log(entries.returnedEntries), update(assigns.withdrawMessage)]
 const leaveBehind = [log(entries.leftBehindEntries), update(assigns.leaveReruns)] as const;
 const close = [log(entries.closingEntries), ask(entries.askStop('closing'))] as const;
 const closeCycle = [ask(entries.askNotBegun), update(assigns.closeCycle), update(assigns.dropNext)] as const;
-/** Nobody waits for the stop any more: what is logged from here stands behind it. */
+/** Nobody waits for this stop any more. Entries from here on follow it in the log. */
 const leaveLate = [drop(effectsOfRun), ...closeCycle] as const;
 const unsettle = update(assigns.dropLost);
 const resume = update(assigns.resumeRun);
@@ -88,9 +91,9 @@ const guards = {
   supersedes: ({ context, event }) =>
     event.type === 'message.sent' &&
     event.kind === 'direct' &&
-    context.settings.policies.whileSuspended === 'denyAndRun',
+    (event.whileSuspended ?? context.settings.policies.whileSuspended) === 'denyAndRun',
   nothingUndecided: ({ context }) => !undecided(context.open),
-  /** A decision came after the run's last gate; it was taken in an active run, so it is applied without being asked. */
+  /** A decision arrived after the last gate of an active run, so it is applied without a resume. */
   decidedInTail: ({ event }) =>
     event.type === 'xstate.done.actor.run' &&
     event.output.end.termination === 'Suspended' &&
@@ -105,7 +108,7 @@ const guards = {
   },
   isQueued: ({ context, event }) =>
     event.type === 'message.returned' && context.queue.some(({ messageId }) => messageId === event.messageId),
-  /** The store has said no; while it says nothing, the stop may still land. */
+  /** The store refused the stop. While the store does not answer, the stop may still be stored. */
   lostTheStop: ({ event }) => event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-stop'),
   wasGivenUp: ({ event }) => event.type === 'append.failed' && event.lost.length === 0,
   hasFollowUp: ({ context, event }) => {
@@ -154,7 +157,7 @@ const config = {
       initial: 'active',
       states: {
         active: { on: { 'cancel.requested': { target: 'cancelling', actions: forward } } },
-        // A run that was suspended before it heard of the cancel leaves calls that nobody waits for.
+        // A run that was suspended before it received the cancel leaves calls that nobody waits for.
         cancelling: {
           on: {
             'xstate.done.actor.run': {
@@ -204,12 +207,12 @@ const config = {
       },
     },
     closing: {
-      // It may come from a stop that was asked for elsewhere.
+      // The answer may belong to a stop that another state asked for.
       meta: { awaits: [entries.askStop('closing'), entries.askStop('superseding')] },
       initial: 'storing',
       states: {
         storing: {},
-        // The stop was given up, and may land or fail: what is logged behind it goes the same way.
+        // The stop was given up and may be stored or refused. Later entries share its fate.
         late: {
           on: {
             'message.sent': { target: '#CONVERSATION.busy', actions: [...leaveLate, update(assigns.startRun)] },
@@ -237,7 +240,7 @@ const config = {
         ],
       },
     },
-    // The run of the message begins when the stop before it is durable; a cancel until then gives the message back.
+    // The run of the message begins after the stop before it is durable. A cancel before that returns the message.
     superseding: {
       entry: [log(entries.supersedingEntries), ask(entries.askStop('superseding'))],
       on: {

@@ -1,6 +1,6 @@
 /**
- * What a conversation logs, asks for and gives its run. Rule: each function takes context and event and returns data;
- * nothing here decides where the conversation goes next.
+ * What a conversation logs, asks for and passes to its run. Invariant: each function takes context and event and returns
+ * plain values. The next state is decided by the chart alone.
  */
 
 import type { HeldDecision, OpenCalls } from '../calls.ts';
@@ -19,7 +19,7 @@ type Args = ConversationArgs;
 export const queuedEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'message.sent' ? [{ runId, type: 'message-queued', ...queued(event) }] : [];
 
-/** Calls that a resumption might have run again: a new request leaves them behind, and nobody knows whether they ran. */
+/** Calls that a resumption might have run again. A new request abandons them with the outcome `unknown`. */
 export const leftBehindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] =>
   syntheticResults(
     runId,
@@ -35,7 +35,7 @@ export const returnedEntries = ({ context: { runId }, event }: Args): NewEntry[]
 export const decisionEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : [];
 
-/** With a run under way it belongs to that run; behind its end to none. */
+/** While a run is active the entry belongs to that run. After its end it belongs to no run. */
 export const subAgentEntriesOfRun = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'sub-agent.changed' ? subAgentEntries(runId, event) : [];
 
@@ -50,7 +50,7 @@ const earlyDecisions = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
 
 const content = [{ type: 'text' as const, text: SUPERSEDED }];
 
-/** Ends a cycle that waits: each of its calls gets its result, and its stop is written (request-cycle-model, Boundary Rule). */
+/** Ends a waiting cycle: each of its calls gets its result, and the stop is written (docs/internals/model.md, Boundary Rule). */
 function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], cause: string): NewEntry[] {
   const ids = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
   return [
@@ -69,7 +69,7 @@ export function closingEntries({ context }: Args): NewEntry[] {
   return stopEntries(context, syntheticResults(runId, callIds, 'cancelled'), 'cancelled');
 }
 
-/** A message takes the place of every decision, also of those that were taken and not carried out. */
+/** A superseding message also replaces decisions that were taken and not yet carried out. */
 export function supersedingEntries({ context }: Args): NewEntry[] {
   const { runId, open } = context;
   const denied = open.suspended.map(({ call: { callId } }): NewEntry => {
@@ -87,12 +87,12 @@ export function askEnded({ context, event }: Args): EffectRequest | undefined {
   const { runId } = context;
   const { end, durable } = event.output;
   const { lost: _, ...told } = end;
-  // A cancel may not have waited for the store: whether the run is suspended is not known.
+  // The cancel may not have waited for the store, so it is not known whether the run is suspended.
   const result = { runId, durable, ...told, ...(!durable && { termination: 'Error' as const }) };
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
 }
 
-/** A message that was to take the place of a cycle, and does not any more: its run ends before it begins. */
+/** A message that was to replace a cycle and no longer does. Its run ends before it begins. */
 export function askNotBegun({ context: { next } }: Args): EffectRequest | undefined {
   if (!next) return undefined;
   const runId = runOf(next.messageId);
@@ -100,7 +100,7 @@ export function askNotBegun({ context: { next } }: Args): EffectRequest | undefi
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
 }
 
-/** Nobody takes part but in the calls, since there is no step of a model. */
+/** Without a model step, only the phases around tool calls run. */
 const ofCallsAlone = ({ context: _, phases, ...rest }: Settings): Settings => ({
   ...rest,
   phases: {

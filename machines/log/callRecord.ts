@@ -1,26 +1,26 @@
-/** What a log says of its tool calls. Rule: the last durable record of a call decides where it stands. */
+/** The state of tool calls according to a log. Invariant: the last durable record of a call decides its state. */
 import type { Rerun, RoundCall } from '../calls.ts';
 import { canonical, fingerprintOf } from '../fingerprint.ts';
 import type { Decision, DecisionReceipt, Json, LogEntry, NewEntry, ToolOutcome } from '../vocabulary.ts';
 
-/** Where a call stands; the last durable record decides. */
+/** The state of a call, by its last durable record. */
 export interface CallRecord {
   callId: string;
   name: string;
   args: Json;
   argsText?: string;
-  /** `args` are others than the model wrote. */
+  /** `args` differ from those that the model wrote. */
   changed?: true;
-  /** The suspension that was decided before it was known which arguments it is about. */
+  /** The suspension that was decided before its arguments were known. */
   unseen?: number;
-  /** Stands for the name and the arguments that the model wrote. */
+  /** Represents the name and the arguments that the model wrote. */
   fingerprint: string;
-  /** The run whose reply made it. */
+  /** The run whose reply contains the call. */
   runId: string | null;
   status: 'called' | 'started' | 'suspended' | 'ended';
-  /** It was executed, however often it was suspended since. */
+  /** The call was executed, even if it was suspended since. */
   ran?: true;
-  /** It runs again, or waits, for a cycle that has ended. */
+  /** The call runs again or waits for a cycle that has ended. */
   late?: true;
   outcome?: ToolOutcome;
   code?: string;
@@ -28,11 +28,11 @@ export interface CallRecord {
   suspension: number;
   reason: string;
   payload?: Json;
-  /** Of its last start, until it is suspended: the key holds wherever that start is repeated. */
+  /** The idempotency key of its last start, until it is suspended. It is used wherever that start is repeated. */
   idempotencyKey?: string;
   /** The first durable decision of each suspension. */
   decisions: ReadonlyMap<number, Decision>;
-  /** The suspensions whose decision was acted on. */
+  /** The suspensions whose decision was carried out. */
   used: ReadonlySet<number>;
   settled?: 'ran' | 'didNotRun' | 'retry';
 }
@@ -44,17 +44,17 @@ export interface CallsKnown {
   open: Set<string>;
   /** Ids of calls whose outcome is unknown and not settled. */
   unsettled: Set<string>;
-  /** Ids of calls with a decision for a suspension that they have not come to. */
+  /** Ids of calls with a decision for a suspension that has not happened yet. */
   early: Set<string>;
-  /** Decisions that no call has used, and that some call still may. */
+  /** Decisions that no call has used and that some call may still use. */
   held: number;
 }
 
-/** Decisions of a call that it has not come to use; one that has ended uses none, unless it is run again. */
+/** Decisions that a call has not used. A call that ended uses none, unless it runs again. */
 const heldFor = ({ status, settled, decisions, used }: CallRecord): number =>
   status === 'ended' && settled !== 'retry' ? 0 : [...decisions.keys()].filter((number) => !used.has(number)).length;
 
-/** Of most calls. */
+/** Shared by most calls. */
 const UNDECIDED: CallRecord['decisions'] = new Map();
 const UNUSED: CallRecord['used'] = new Set();
 
@@ -84,7 +84,7 @@ export function learnCall(
 function learnResult(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { type: 'tool-result' }>) {
   record.status = 'ended';
   record.outcome = entry.outcome;
-  // It ran again: the word of the host is kept.
+  // The call ran again, so the settlement of the host is kept.
   if (record.settled === 'retry') delete record.settled;
   if (entry.code !== undefined) record.code = entry.code;
   known.open.delete(entry.callId);
@@ -92,19 +92,19 @@ function learnResult(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
   else known.unsettled.delete(entry.callId);
 }
 
-/** An early decision of a call is on record as expired. */
+/** Records that an early decision has expired. */
 export function learnExpired(known: CallsKnown, detail: Json | undefined) {
   if (typeof detail !== 'object' || detail === null || Array.isArray(detail)) return;
   if (typeof detail.callId === 'string') known.early.delete(detail.callId);
 }
 
-/** What was decided early has expired with the run that the call was cut off in: who has it retried is asked anew. */
+/** Early decisions expire with the run in which the call was interrupted. A retry of the call is asked about again. */
 function forgetEarly(known: CallsKnown, record: CallRecord) {
   record.decisions = new Map([...record.decisions].filter(([number]) => number <= record.suspension));
   known.early.delete(record.callId);
 }
 
-/** Nothing where they stay as they were. */
+/** Undefined where nothing changes. */
 function learnArgs(record: CallRecord, args: Json | undefined) {
   if (args === undefined) return;
   record.args = args;
@@ -164,7 +164,7 @@ function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEn
   }
 }
 
-/** The part of a decision that two of them are compared by. */
+/** The fields by which two decisions are compared. */
 function substance(decision: Decision): Json {
   switch (decision.action) {
     case 'approve':
@@ -179,7 +179,7 @@ function substance(decision: Decision): Json {
 }
 const same = (a: Decision, b: Decision): boolean => canonical(substance(a)) === canonical(substance(b));
 
-/** What is put on record of calls that were decided early and never suspended; of one that did, its suspension tells. */
+/** Entries for calls that were decided early and never suspended. A call that was suspended is covered by its suspension. */
 export const expiredEntries = (runId: string, held: readonly { callId: string; suspension: number }[]): NewEntry[] =>
   held
     .filter(({ suspension }) => suspension === 1)
@@ -191,19 +191,19 @@ export interface Judgement {
   suspension: number;
 }
 
-/** The suspension a decision without a number means: the current one, or the first that may come. */
+/** The suspension that a decision without a number refers to: the current one, or the next one. */
 function meant(record: CallRecord, decision: Decision): number {
   return decision.suspension ?? Math.max(1, record.suspension);
 }
 
-/** What a decision would do to this call now. `applied` and `held` are to be made durable. */
+/** What a decision does to this call now. Decisions that are `applied` or `held` must be made durable. */
 export function judgeDecision(record: CallRecord | undefined, decision: Decision): Judgement {
   if (!record) return { receipt: 'unknown', suspension: decision.suspension ?? 1 };
   const suspension = meant(record, decision);
   const told = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });
   const first = record.decisions.get(suspension);
   if (suspension < record.suspension) return told('stale');
-  // A call that was cancelled, or never suspended, ended without its decision.
+  // A call that was cancelled or never suspended ended without using the decision.
   if (first && record.status === 'ended' && !record.used.has(suspension)) return told('stale');
   if (first) return told(same(first, decision) ? 'duplicate' : 'conflict');
   const current = record.suspension;
@@ -217,12 +217,12 @@ export function judgeDecision(record: CallRecord | undefined, decision: Decision
   }
 }
 
-/** A call as gates and replays see it: it always passes the gates again. */
+/** A call as gates and replays see it. It always passes the gates again. */
 export function replayable({ callId, name, fingerprint }: CallRecord): RoundCall {
   return { callId, name, gated: true, readOnly: false, fingerprint };
 }
 
-/** The call as it runs once more. Nobody is asked again for what was decided already. */
+/** The call as it runs once more. Decisions that were made are not asked for again. */
 export function rerunOf(record: CallRecord): Rerun {
   const { suspension, idempotencyKey } = record;
   const decision = record.decisions.get(suspension);

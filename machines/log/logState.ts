@@ -1,7 +1,7 @@
 /**
- * What a log says, kept up to date entry by entry: the calls and where they stand, the queue, the state, the counts.
- * The same fold serves a living conversation and a restored one, so that a restart cannot know anything else. Rule:
- * constant cost an entry.
+ * What a log contains, updated entry by entry: the calls and their states, the queue, the state, the counts. The same fold
+ * serves a living conversation and a restored one, so a restart gives the same result. Invariant: an entry costs constant
+ * time.
  */
 import type { HeldDecision, KeptCall, OpenCalls, Rerun, SuspendedCall } from '../calls.ts';
 import { type Counters, countReply, countResults, countUsage, freshCounters, newCycle, usageOf } from '../counters.ts';
@@ -24,20 +24,20 @@ export interface LogState extends CallsKnown {
   /** The cycle the last run belongs to. */
   cycle: 'none' | 'running' | 'suspended' | 'stopped';
   stop?: { reason: StopReason; cause?: string };
-  /** The message that the last run was started for is on record. */
+  /** The log contains the message that started the last run. */
   asked: boolean;
-  /** Until when a run of this cycle is known to have been at work, and how long its runs were, in milliseconds. */
+  /** The last time at which a run of this cycle was known to be at work, and the duration of its runs, in milliseconds. */
   workedUntil: number;
   cycleMs: number;
-  /** Replies in all. */
+  /** The number of replies. */
   turns: number;
-  /** Without what is `uncounted`: `countersOf` has both. */
+  /** Without the entries in `uncounted`. `countersOf` includes both. */
   counters: Counters;
-  /** Since somebody asked last: most runs end without it, and results are counted by the round, which may be long. */
+  /** Entries since the last call of `countersOf`. Most runs end without one, and counting results takes time for long rounds. */
   uncounted: (Counted | (Extract<LogEntry, { type: 'model-reply' }> & LogState['reply']))[];
-  /** Of the reply under way: something to see, and its calls. */
+  /** The reply under way: whether it has visible text, and its calls. */
   reply: { empty: boolean; calls: { callId: string }[] };
-  /** The context window was last known to be fuller than the warning allows. */
+  /** The usage of the context window was last above the limit of the warning. */
   warned: boolean;
 }
 
@@ -70,8 +70,8 @@ export const emptyLogState = (): LogState => ({
 });
 
 /**
- * Whether a run at work wrote the entry. What is written in the place of one that a crash or a store cut off says nothing
- * of its time: results that nobody brought, and a stop without a checkpoint behind it.
+ * Whether a run at work wrote the entry. Entries that replace those of an interrupted run do not extend its time: results
+ * that no tool returned, and a stop without a checkpoint after it.
  */
 function isOfWork({ cycle }: LogState, entry: LogEntry): boolean {
   if (entry.type === 'checkpoint') return entry.boundary === 'RunFinished' || cycle === 'running';
@@ -80,14 +80,14 @@ function isOfWork({ cycle }: LogState, entry: LogEntry): boolean {
   return entry.type !== 'run-stop' && entry.type !== 'user-message' && entry.type !== 'diagnostic';
 }
 
-/** Clocks may have been set back meanwhile. */
+/** The clock may have been set back in between. */
 function learnWork(logState: LogState, entry: LogEntry) {
   if (!isOfWork(logState, entry)) return;
   logState.cycleMs += Math.max(0, entry.at - logState.workedUntil);
   logState.workedUntil = entry.at;
 }
 
-/** A reason of a version that nobody knows here ends its cycle as an error. */
+/** An unknown stop reason, for example from a later version, ends its cycle as an error. */
 function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonNullable<LogState['stop']> {
   const known = reason === 'completed' || reason === 'interrupted' ? reason : 'error';
   return cause === undefined ? { reason: known } : { reason: known, cause };
@@ -111,12 +111,12 @@ function learnItem(logState: LogState, runId: string | null, item: AgentItem) {
   learnCall(logState, runId, item);
 }
 
-/** A result that says that a call did not run, or that nobody knows, is none to compare. */
+/** A result that says that a call did not run, or that its outcome is unknown, is not compared. */
 function learnCounted({ uncounted }: LogState, entry: Extract<LogEntry, { type: 'tool-result' }>) {
   if (entry.outcome === 'succeeded' || entry.outcome === 'failed') uncounted.push(entry);
 }
 
-/** Outside of every run a call goes on for nobody but itself; a run may take it up again. */
+/** Outside of a run an entry of a call does not change the cycle. A run may take the call up again. */
 function learnLate({ calls, cycle }: LogState, callId: string) {
   const record = calls.get(callId);
   if (!record) return;
@@ -131,7 +131,7 @@ function learnOfItsCall(logState: LogState, entry: LogEntry) {
     learnOfCall(logState, entry as Extract<LogEntry, { callId: string }>);
 }
 
-/** What limits are held against. */
+/** The counts that limits are compared with. */
 export function countersOf(logState: LogState): Counters {
   const results: { callId: string; fingerprint: string }[] = [];
   let { counters } = logState;
@@ -148,10 +148,10 @@ export function countersOf(logState: LogState): Counters {
   return logState.counters;
 }
 
-/** What the model said in words counts for the reply under way alone, and none is. */
+/** Text of the model counts for the current reply only, and there is none. */
 const nothing = (): void => {};
 
-/** Takes one more entry into account. */
+/** Adds one entry. */
 export function applyEntry(logState: LogState, entry: LogEntry): void {
   logState.next = entry.seq + 1;
   logState.updatedAt = entry.at;
@@ -176,7 +176,7 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
       logState.cycle = 'suspended';
       return;
     case 'run-stop':
-      // What ends a cycle that waits is no work.
+      // The entries that end a waiting cycle are not work.
       if (logState.cycle === 'suspended') logState.workedUntil = entry.at;
       logState.cycle = 'stopped';
       logState.stop = stopOf(entry);
@@ -216,22 +216,22 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
   }
 }
 
-/** Whether the last cycle can be continued without a new message: it was cut short, or some of its calls are open. */
+/** Whether the last cycle can continue without a new message: it was interrupted, or some of its calls are open. */
 export function goesOn({ asked, calls, cycle, open, stop }: LogState): boolean {
   if (cycle === 'suspended') return true;
-  // A cycle that is under way though nothing runs has lost its end.
+  // A cycle that is under way without a run has lost its end.
   const stopped = cycle === 'running' || (cycle === 'stopped' && stop?.reason !== 'completed');
-  // Without its message a run has opened no cycle.
+  // A run without its message has not opened a cycle.
   return (asked && stopped) || [...open].some((callId) => !calls.get(callId)?.late);
 }
 
-/** Whether there is something to do without a new message: for the last cycle, or for calls of those that have ended. */
+/** Whether a resume has something to do: in the last cycle, or for calls of cycles that have ended. */
 export function isUnfinished(logState: LogState): boolean {
   const retried = [...logState.calls.values()].some((call) => call.settled === 'retry' && call.status === 'ended');
   return goesOn(logState) || retried || logState.open.size > 0;
 }
 
-/** The calls that are open in a log at rest. */
+/** The open calls of a log at rest. */
 export function openCalls(logState: LogState): OpenCalls {
   const suspended: SuspendedCall[] = [];
   const kept: KeptCall[] = [];

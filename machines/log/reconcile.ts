@@ -1,16 +1,16 @@
 /**
- * What may follow in a log. A run writes its end while an append before it may still fail, and its end can be lost too.
- * Rule: whatever a store lost, a run begins only behind the end of the one before it, a call has one result, which is the
- * last of it and true of what never started, a suspension one decision, and an unknown outcome one settlement, an end
- * belongs to a run that began, only what was queued is given back, a checkpoint is the last entry of its append, and a
- * resumption tells the model to go on only where the model's own words come last.
+ * Fits new entries to the log. A run may write its end while an earlier append can still fail, and its end can be lost too.
+ * Invariant, whatever a store lost: a run begins only after the end of the one before it. A call has one result, which is
+ * its last entry, and which is true of a call that never started. A suspension has one decision; an unknown outcome has one
+ * settlement. An end belongs to a run that began. Only queued messages are returned. A checkpoint is the last entry of its
+ * append. A resumption tells the model to continue only where the model's own words come last.
  */
 
 import { ofUnstarted, syntheticResults } from '../run/closeCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { LogState } from './logState.ts';
 
-/** Appends without any of these follow anything. */
+/** Appends without any of these types need no check. */
 const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-started',
   'run-resumed',
@@ -24,7 +24,7 @@ const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'message-returned',
 ]);
 
-/** The end that the last run did not come to write, and the results of its calls. Calls that wait go on waiting. */
+/** The end that the last run did not write, and the results of its calls. Suspended calls keep waiting. */
 function lostEnd(logState: LogState): NewEntry[] {
   const { runId } = logState;
   const ids = (status: 'started' | 'called'): string[] =>
@@ -40,7 +40,7 @@ class Reconciler {
   readonly entries: NewEntry[] = [];
   readonly #logState: LogState;
   readonly #modelSpokeLast: boolean;
-  /** Made with the first: most appends have none. */
+  /** Made when first needed; most appends need none. */
   #answered: Set<string> | undefined;
   #runId: string;
   #cycle: LogState['cycle'];
@@ -93,7 +93,7 @@ class Reconciler {
     this.entries.push(entry);
   }
 
-  /** A new request closes a cycle that waits; a resumption goes on with it. */
+  /** A new request closes a waiting cycle; a resumption continues it. */
   #begin(entry: NewEntry): void {
     const open = this.#cycle === 'running' || (this.#cycle === 'suspended' && entry.type === 'run-started');
     if (open) for (const end of lostEnd(this.#logState)) this.add(end);
@@ -107,7 +107,7 @@ class Reconciler {
     return this.#cycle === 'running' || (this.#cycle === 'suspended' && type === 'run-stop');
   }
 
-  /** By one that was given up while a cancel was in a hurry, and has landed since, or stands before it in the append. */
+  /** The same entry from an append that a cancel gave up: it was stored since, or comes earlier in this append. */
   #isDecided({ callId, suspension }: Extract<NewEntry, { type: 'decision' }>): boolean {
     if (this.#logState.calls.get(callId)?.decisions.has(suspension)) return true;
     return this.entries.some(
@@ -125,7 +125,7 @@ class Reconciler {
     return this.entries.some((entry) => entry.type === 'tool-started' && entry.callId === callId);
   }
 
-  /** The model spoke last, and nobody waits for a person: it has to be told to go on. */
+  /** The model spoke last and no call waits, so the continuation text is needed. */
   #leavesOff(): boolean {
     const { open, calls } = this.#logState;
     const waits = [...open].some((id) => calls.get(id)?.status === 'suspended' && !this.#answered?.has(id));
@@ -145,7 +145,7 @@ const isQueuing = (entry: NewEntry, messageId: string): boolean =>
 const isCall = (entry: NewEntry, callId: string): boolean =>
   entry.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
 
-/** A checkpoint marks the append that it is in. Where a step came by several, the last one stands for all of them. */
+/** A checkpoint marks its append. If a step took several appends, the last checkpoint marks all of them. */
 function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
   const first = entries.findIndex(isMark);
   if (first < 0 || first === entries.length - 1) return entries;
@@ -154,7 +154,7 @@ function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
 
 const isMark = ({ type }: NewEntry): boolean => type === 'checkpoint';
 
-/** The entries as they may stand behind what is durable. `modelSpokeLast`: its words are the last of the messages. */
+/** The entries that can follow the durable ones. `modelSpokeLast`: the last message is the model's. */
 export function reconcile(
   logState: LogState,
   entries: readonly NewEntry[],

@@ -1,7 +1,7 @@
 /**
- * What a restored conversation starts from (run-lifecycle, Checkpoint Triggers). Rule: the last durable record of a
- * call decides; nothing that may have run is run again unless the tool allows it or a person says so; every repair is
- * an entry.
+ * What a restored conversation starts from (docs/internals/model.md, Effect Records). Invariant: the last durable
+ * record of a call decides. A call that may have run does not run again, unless its tool allows it or a person decides
+ * so. Every repair is an entry.
  */
 
 import type { Rerun } from '../calls.ts';
@@ -12,7 +12,7 @@ import type { NewEntry } from '../vocabulary.ts';
 import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';
 import { countersOf, type LogState, openCalls } from './logState.ts';
 
-/** How many entries of a call's own the table knows. */
+/** The number of a call's own entries that the table covers. */
 function repairOf(record: CallRecord, logState: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const { callId, runId, status } = record;
   if (status === 'started') {
@@ -25,7 +25,7 @@ function repairOf(record: CallRecord, logState: LogState, idempotent: (name: str
   return [{ runId, type: 'tool-result', callId, outcome: 'cancelled', content, code: 'restart' }];
 }
 
-/** The message of a promotion that was cut in the middle of its append: its run has begun, and it is still queued. */
+/** The message of a promotion whose append was interrupted: its run has begun, and it is still queued. */
 function cutPromotion({ queue, runId }: LogState): NewEntry[] {
   const message = queue.find(({ messageId }) => runOf(messageId) === runId);
   return message
@@ -33,7 +33,7 @@ function cutPromotion({ queue, runId }: LogState): NewEntry[] {
     : [];
 }
 
-/** Early decisions of calls that have their result, or get it from these repairs. */
+/** Early decisions of calls that have their result or get it from these repairs. */
 function expiries({ calls, early, open, runId }: LogState, repaired: readonly NewEntry[]): NewEntry[] {
   const closed = new Set(repaired.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : [])));
   const over = [...early].filter((callId) => !open.has(callId) || closed.has(callId));
@@ -43,7 +43,7 @@ function expiries({ calls, early, open, runId }: LogState, repaired: readonly Ne
   );
 }
 
-/** The entries that bring the log of a dead process to rest. */
+/** The entries that complete the log of a process that ended early. */
 export function repairs(logState: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const entries: NewEntry[] = [];
   for (const callId of logState.open) {
@@ -59,11 +59,11 @@ export function repairs(logState: LogState, idempotent: (name: string) => boolea
   ];
 }
 
-/** Calls whose outcome was unknown, and that the host wants run again. */
+/** Calls with an unknown outcome that the host wants to run again. */
 export const retriesOf = (logState: LogState): Rerun[] =>
   [...logState.calls.values()].filter(({ settled, status }) => settled === 'retry' && status === 'ended').map(rerunOf);
 
-/** What the conversation's chart starts with, from a log that is at rest. */
+/** The input of the conversation's chart, from a log at rest. */
 export const restored = (logState: LogState, settings: Settings): ConversationInput => ({
   settings,
   open: openCalls(logState),
@@ -74,6 +74,6 @@ export const restored = (logState: LogState, settings: Settings): ConversationIn
   waiting: logState.cycle === 'suspended',
 });
 
-/** A crash ended the last run, and nobody has gone on with its cycle since. Without its message a run has opened none. */
+/** A crash ended the last run, and no run has continued its cycle. A run without its message opened no cycle. */
 export const isCutOff = ({ asked, cycle, stop }: LogState): boolean =>
   asked && cycle === 'stopped' && stop?.cause === 'crash';

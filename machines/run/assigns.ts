@@ -1,7 +1,7 @@
 /**
- * How the context of a run changes: what comes to it while it works, where its turn, round and gate stand, and how it ends.
- * Rule: each function takes context and event and returns what changes; nothing that comes is lost because of where the
- * run stands.
+ * How the context of a run changes: what arrives while it works, the progress of turn, round and gate, and how it ends.
+ * Invariant: each function takes context and event and returns the changed fields. Nothing that arrives is lost, whatever the
+ * state of the run.
  */
 
 import type { HeldDecision, Slot } from '../calls.ts';
@@ -31,7 +31,7 @@ type Change = Partial<RunContext>;
 export const holdDecision = ({ context, event }: Args): Change =>
   event.type === 'decision.arrived' ? { decisions: [...context.decisions, event.held] } : {};
 
-/** A decision that could not be stored was not taken, and what a sub-agent used is not counted before it is told. */
+/** A decision that was not stored was not taken. Usage of a sub-agent counts only after it was reported. */
 export const releaseLost = ({ context, event }: Args): Change => {
   if (event.type !== 'append.failed') return {};
   const isLost = ({ callId, suspension }: HeldDecision): boolean =>
@@ -55,7 +55,7 @@ export function suspendCall({ context, event }: Args): Change {
   return call ? { suspended: [...context.suspended, { call: { ...call, gated: true }, suspension }] } : {};
 }
 
-/** A replayed call has come to something, and a plugin hears of it: should the run be cut meanwhile, it is known. */
+/** A replayed call has an outcome while a plugin still handles it. The outcome counts if the run is interrupted now. */
 export const noteConcluded = ({ context, event }: Args): Change =>
   event.type === 'call.concluded' ? { concluded: [...context.concluded, event.output] } : {};
 
@@ -63,7 +63,7 @@ export function settleCall({ context, event }: Args): Change {
   if (event.type !== 'call.settled') return {};
   const { output } = event;
   const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
-  // What kept its turn behind a call that waits again is left out of the gate.
+  // Calls that follow a call that waits again are left out of the gate.
   const left = output.outcome === 'suspended' ? followers(context.kept, output.callId) : [];
   const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);
   const replaying = context.replaying.filter((callId) => !over.has(callId));
@@ -120,7 +120,7 @@ export const countCompaction = ({ context, event }: Args): Change =>
 export const noteTermination = ({ event }: Args): Change =>
   event.type === 'effect.done' && event.value.kind === 'terminate' ? { terminate: event.value } : {};
 
-/** Calls behind a suspended one keep their turn, each behind the one before; where a steer came they are answered. */
+/** Calls after a suspended one keep their turn, each after the one before. If a steer came, they get a result instead. */
 export function collectRound({ context, event }: Args): Change {
   const round = roundOf(event);
   const counters = countOutputs(context.counters, outputsIn(round));
@@ -136,7 +136,7 @@ export function collectRound({ context, event }: Args): Change {
 
 export const dropKept = (): Change => ({ kept: [] });
 
-/** What stays open behind an end that is no cancel. */
+/** What stays open after an end that is not a cancel. */
 export const keepOpenCalls = (args: Args): Change => ({
   ...leftWaiting(withRound(args.context, args.event)),
   counters: countLeft(args),
@@ -147,20 +147,20 @@ export const closeOpenCalls = (args: Args): Change => ({
   counters: countLeft(args),
 });
 
-/** With the results of calls whose round or gate did not come to its end. */
+/** Includes the results of calls whose round or gate was interrupted. */
 const countLeft = ({ context, event }: Args): Counters =>
   countOutputs(uncounted(context.counters, context.end.lost ?? []), [
     ...outputsIn(roundOf(event)),
     ...heardOf(context),
   ]);
 
-/** A failure that was tried again says how often. */
+/** A failure after several attempts names their number. */
 const afterAttempts = ({ attempts: { attempt } }: RunContext, { code, message }: Failure): Failure => ({
   code,
   message: attempt > 1 ? `${message} (after ${attempt} attempts)` : message,
 });
 
-/** How an event that ends the run early ends it. */
+/** How an event ends the run early. */
 function endOf({ context, event }: Args): End {
   switch (event.type) {
     case 'run.cancelled':
@@ -195,7 +195,7 @@ export const stopAtLength = (): Change => ({ end: { termination: 'Stopped', caus
 
 export const suspendRun = (): Change => ({ end: { termination: 'Suspended' } });
 
-/** A tool ends the run. No gate runs any more; what was left out of the last one did not begin. */
+/** A tool ends the run. No further gate opens; calls left out of the last gate did not begin. */
 export const failByTool = ({ context: { failure } }: Args): Change => ({
   end: { termination: 'Error', cause: 'tool', ...(failure && { error: failure }) },
   gate: 'closed',
@@ -204,8 +204,8 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
 });
 
 /**
- * The end itself could not be stored, and neither was a suspension that stood in the same append. Where the store says nothing,
- * a run that was being suspended is: whoever gave it up ends its cycle.
+ * The end could not be stored, nor a suspension in the same append. If the store does not answer, a run that was being
+ * suspended counts as suspended: whoever gave it up ends its cycle.
  */
 export function loseEnd({ context, event }: Args): Change {
   const failed = endOf({ context, event });
@@ -214,7 +214,7 @@ export function loseEnd({ context, event }: Args): Change {
   return { end, durable: false, suspended, decisions, counters: uncounted(context.counters, end.lost ?? []) };
 }
 
-/** How the Terminate state ends the run: by a plugin, or by a limit. */
+/** How the state Terminate ends the run: by a plugin, or by a limit. */
 function terminationOf({ context, event }: Args): End {
   if (context.trigger.kind === 'retry') return context.end;
   const asked = event.type === 'effect.done' && event.value.kind === 'terminate' ? event.value : context.terminate;

@@ -1,6 +1,6 @@
 /**
- * The results that a run writes for calls it leaves behind (run-lifecycle, CancellationToken Impact). Rule: when a
- * run is over, each of its calls has exactly one result or is suspended; a result says what is known.
+ * The results that a run writes for calls it does not finish (docs/internals/lifecycle.md, Cancellation). Invariant:
+ * after a run each of its calls has exactly one result or is suspended. A result says what is known.
  */
 
 import {
@@ -26,7 +26,7 @@ function result(runId: string, callId: string, code: Code): ToolResultEntry {
   return { runId, type: 'tool-result', callId, outcome, content, ...(!isUnknown && { code }) };
 }
 
-/** A result as it is told of a call that never started: nothing of it can have had an effect. */
+/** The result of a call that never started. The call cannot have had an effect. */
 export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
   const { runId, callId, outcome, code } = entry;
   if (outcome === 'unknown' && runId !== null) return result(runId, callId, 'skipped');
@@ -36,7 +36,7 @@ export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
 export const syntheticResults = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
   callIds.map((callId) => result(runId, callId, code));
 
-/** What a failed append took away of the calls. */
+/** The calls that a failed append affects. */
 function lostOf(lost: Lost) {
   const ids = (type: NewEntry['type']): Set<string> => {
     const found = new Set<string>();
@@ -68,8 +68,8 @@ function codeOf(slot: Slot, ends: 'cancelled' | 'kept', lost: ReturnType<typeof 
 }
 
 /**
- * Results for calls whose result was lost: what says that a call did not run is said again, with the use of the durable
- * decision that denied it; a tool's own is not known.
+ * Results for calls whose result was lost. A result that says that a call did not run is written again, together with the use
+ * of the durable decision that denied it. The result of a tool itself is unknown.
  */
 function lostResults(runId: string, lost: Lost, { decisions }: ReturnType<typeof lostOf>) {
   const denied = new Set<string>();
@@ -82,11 +82,11 @@ function lostResults(runId: string, lost: Lost, { decisions }: ReturnType<typeof
   });
 }
 
-/** Replayed calls that have come to something of which only the plugins have not heard. */
+/** Replayed calls with an outcome that plugins have not handled yet. */
 export const heardOf = ({ concluded, replaying }: RunContext): readonly ToolCallOutput[] =>
   concluded.filter(({ callId }) => replaying.includes(callId));
 
-/** The decision with which a call was replayed is used. */
+/** The decision with which a call was replayed counts as used. */
 function consumed({ runId, suspended, reruns, decisions }: RunContext, callId: string): NewEntry[] {
   const again = reruns.find(({ call, decision }) => decision && call.callId === callId);
   const decided = suspended.find(({ call }) => call.callId === callId);
@@ -95,14 +95,14 @@ function consumed({ runId, suspended, reruns, decisions }: RunContext, callId: s
 }
 
 /**
- * Results for every call that is left open when a run ends early, in call order. Cancelling also ends the calls that
- * wait for a person; an error leaves them waiting.
+ * Results for every call that is open when a run ends early, in call order. A cancel also ends suspended calls; an error
+ * leaves them waiting.
  */
 export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost: Lost = []): NewEntry[] {
   const { runId, suspended, kept, replaying, reruns, calls } = context;
   const gone = lostOf(lost);
   const waiting = new Set(suspended.map(({ call }) => call.callId));
-  // A collected round has handed its queued calls on: those that still wait are kept, or were suspended since.
+  // A collected round has passed on its queued calls: those that still wait are kept, or were suspended since.
   const slots = calls.length > 0 ? context.slots : context.slots.filter(({ status }) => status !== 'queued');
   const inRound = new Set(slots.map((slot) => slot.call.callId));
   const again = lostResults(runId, lost, gone);
@@ -113,7 +113,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
     const known = heardOf(context).find((known) => known.callId === callId);
     const waits = known && !known.result && ends === 'kept' && !gone.suspensions.has(callId);
     if (!waits) entries.push(known?.result ?? result(runId, callId, code));
-    // Who has an unknown call retried is not asked again.
+    // A retry of a call with an unknown outcome uses the earlier decision.
     if (known && code !== 'unknown') entries.push(...consumed(context, callId));
   };
   for (const {
@@ -129,7 +129,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
     const { callId } = slot.call;
     if (ends === 'kept' && slot.status === 'suspended' && gone.decisions.has(callId)) continue;
     const decided = slot.status === 'suspended' && !waiting.has(callId);
-    // It has ended, and only a plugin had not heard of it.
+    // The call has ended, and only a plugin had not handled it yet.
     if (slot.output?.result && !gone.calls.has(callId)) {
       entries.push(slot.output.result);
       continue;
@@ -144,7 +144,7 @@ export function closeCalls(context: RunContext, ends: 'cancelled' | 'kept', lost
   return entries;
 }
 
-/** Without the decisions of calls that came to their suspension and are over: those are used, or stale, and not early. */
+/** Without the decisions of calls that were suspended and have ended. Those are used or stale, and not early. */
 function withoutStale(context: RunContext, decisions: OpenCalls['decisions'], waiting: readonly SuspendedCall[]) {
   const came = [...context.suspended, ...waitingInRound(context)];
   const isOf = (calls: readonly SuspendedCall[], held: HeldDecision): boolean =>
@@ -158,7 +158,7 @@ export const nothingLeft = (context: RunContext): OpenCalls => ({
   decisions: withoutStale(context, afterReplay(context, heardOf(context)).decisions, []),
 });
 
-/** Calls of a round that was stopped while plugins heard that they wait. */
+/** Calls of a round that was stopped while plugins handled their suspension. */
 const waitingInRound = ({ slots }: RunContext): SuspendedCall[] =>
   slots.flatMap(({ status, call, output }) =>
     status === 'running' && output?.outcome === 'suspended'
@@ -166,7 +166,7 @@ const waitingInRound = ({ slots }: RunContext): SuspendedCall[] =>
       : [],
   );
 
-/** What stays open when a run ends with an error: calls that wait for a person and were not being replayed. */
+/** What stays open when a run ends with an error: suspended calls that were not being replayed. */
 export function leftWaiting(context: RunContext): OpenCalls {
   const gone = lostOf(context.end.lost ?? []);
   const heard = heardOf(context);

@@ -1,7 +1,7 @@
 /**
- * What a run knows while it is under way (ids, counters, inbox, open calls), what may come to it, and what it starts from
- * and ends with. Rule: no message, text or payload of a model or tool is kept here; those go from the event that brings
- * them into the log.
+ * The context of a run (ids, counters, inbox, open calls), the events that it receives, its input and its output.
+ * Invariant: no message, text or payload of a model or tool is held here. Those go from the event that carries them into the
+ * log.
  */
 
 import type { DoneActorEvent } from 'xstate';
@@ -15,22 +15,22 @@ import type { ResumeToolCallOutput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { Failure, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from '../vocabulary.ts';
 
-/** What is the same for every run of a conversation. */
+/** Equal for every run of a conversation. */
 export interface Settings {
   conversationId: string;
   policies: ChartPolicies;
   phases: Phases;
   /** Ids of the agent's model and its fallbacks, without repetition. */
   models: readonly string[];
-  /** Shares of the context window above which something happens; absent where no window is known. */
+  /** Fractions of the context window above which something happens; absent where the size of the window is unknown. */
   context?: { warn?: number; prune?: number; compact?: number; exhaust?: number };
 }
 
 export type Trigger =
   | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
-  /** `continuation`: what the model is told where its own words came last. */
+  /** `continuation`: the text for the model where its own words came last. */
   | { kind: 'resume'; of: string; continuation?: string }
-  /** Calls of cycles that have ended run again; no cycle reopens, and no model is called. `of`: the last run. */
+  /** Calls of ended cycles run again. No cycle reopens, and no model is called. `of`: the last run. */
   | { kind: 'retry'; of: string };
 
 export interface RunInput extends OpenCalls {
@@ -41,12 +41,12 @@ export interface RunInput extends OpenCalls {
   steers: readonly QueuedMessage[];
 }
 
-/** How the run ends; set by the transition that decides it. */
+/** How the run ends. The transition that decides it sets this. */
 export interface End {
   termination: Termination;
   cause?: string;
   error?: Failure;
-  /** What a failed append took with it. */
+  /** The entries that a failed append contained. */
   lost?: Lost;
 }
 
@@ -61,25 +61,25 @@ export interface RunContext extends RunInput {
   retry: ChartPolicies['modelRetry'];
   /** Calls of the last reply that have neither a result nor a suspension yet. */
   calls: readonly RoundCall[];
-  /** What became of the last round's calls. */
+  /** The outcomes of the last round's calls. */
   slots: readonly Slot[];
-  /** How the last reply ended. */
+  /** The finish reason of the last reply. */
   reply: { finish: FinishReason; empty: boolean; judged?: true | undefined };
   /** A plugin asked to end the run after this reply. */
   terminate: { by: string; reason: string; stopped?: true } | undefined;
-  /** Gates opened so far. */
+  /** The number of gates opened so far. */
   gates: number;
   gate: 'open' | 'closed';
-  /** Calls the open gate has not settled yet. */
+  /** Calls that the open gate has not settled yet. */
   replaying: readonly string[];
-  /** What its calls have come to; of one that is not settled yet only the plugins have not heard. */
+  /** The outcomes of its calls. A call that is not settled yet is waiting for plugins only. */
   concluded: readonly ToolCallOutput[];
-  /** Calls replayed since the last model call began, and how many of them were settled. */
+  /** Calls replayed since the last model call began, and the number that was settled. */
   replayed: number;
   settled: number;
-  /** How many of them were settled before the reply came that knows nothing of them. */
+  /** The number that was settled before a reply that does not include them. */
   untold: number;
-  /** Of a tool, where it ends the run as soon as nothing beside it runs. */
+  /** The tool's request to end the run as soon as nothing else runs. */
   failure: Failure | undefined;
   end: End;
   durable: boolean;
@@ -109,7 +109,7 @@ export type RunEvent =
   | (DoneActorEvent<ToolRoundOutput, 'round'> & { type: 'xstate.done.actor.round' })
   | (DoneActorEvent<ResumeToolCallOutput, 'gate'> & { type: 'xstate.done.actor.gate' });
 
-/** What every function that a chart is given reads. */
+/** The parameter of every function of a chart. */
 export type RunArgs = { context: RunContext; event: RunEvent };
 
 export const contextOf = (input: RunInput): RunContext => ({
@@ -134,7 +134,7 @@ export const contextOf = (input: RunInput): RunContext => ({
   durable: true,
 });
 
-/** Early decisions whose call never suspended; one that keeps its turn may still come to it. */
+/** Early decisions whose call never suspended. A call that keeps its turn may still suspend. */
 export const expiredDecisions = ({ decisions, suspended, kept }: RunContext) =>
   decisions.filter(({ callId }) => ![...suspended, ...kept].some(({ call }) => call.callId === callId));
 
@@ -146,11 +146,11 @@ export function outputOf(context: RunContext): RunChartOutput {
   return { end, durable, counters, suspended, kept, reruns, decisions };
 }
 
-/** The cause that ends the run before its next model call, if any. What is only retried is done before the first one. */
+/** The cause that ends the run before its next model call, if any. Calls that are only retried run before the first one. */
 export const limitOf = ({ counters, settings, trigger }: RunContext): string | undefined =>
   trigger.kind === 'retry' ? 'end_turn' : limitReached(counters, settings.policies.limits);
 
-/** The steers taken at this opportunity. */
+/** The steers that are delivered now. */
 export const dueSteers = ({ steers, settings }: RunContext): readonly QueuedMessage[] =>
   settings.policies.queueDrain === 'all' ? steers : steers.slice(0, 1);
 
@@ -160,7 +160,7 @@ export const roundOf = (event: RunEvent): ToolRoundOutput =>
 export const outputsIn = ({ slots }: ToolRoundOutput): (ToolCallOutput | undefined)[] =>
   slots.map(({ output }) => output);
 
-/** A steer leaves nothing waiting; what was refused needs no turn, and a later look at it would not know why it was. */
+/** A steer leaves nothing waiting. A refused call needs no turn, and a later check would not know the reason. */
 export const isAnswered = ({ status, call }: Slot, steered: string | undefined): boolean =>
   status === 'queued' && (steered !== undefined || call.refused !== undefined);
 
@@ -182,5 +182,5 @@ export const withRound = (context: RunContext, event: RunEvent): RunContext =>
 export const measured = (event: RunEvent): ContextValue | undefined =>
   event.type === 'effect.done' && event.value.kind === 'context' ? event.value : undefined;
 
-/** The id of the timer that ends a run that takes too long. */
+/** The id of the timer that ends a run after its time limit. */
 export const deadlineId = ({ runId }: { runId: string }): string => `${runId}/deadline`;

@@ -1,6 +1,6 @@
 /**
- * What a run logs, from its opening to its last checkpoint. Rule: each function takes context and event and returns
- * entries; every way out writes exactly one stop or suspension, and each call has one result or still waits.
+ * What a run logs, from its opening to its last checkpoint. Invariant: each function takes context and event and returns
+ * entries. Every end writes exactly one stop or suspension. Each call has one result or still waits.
  */
 
 import { expiredEntries } from '../log/callRecord.ts';
@@ -61,7 +61,7 @@ export const steerEntries = ({ context }: Args): NewEntry[] =>
     return { runId: context.runId, type: 'user-message', messageId, kind: 'steer', content };
   });
 
-/** Above `warn` a warning, once until use has fallen; above `prune` the results that go. */
+/** Above `warn`: one warning until usage has fallen again. Above `prune`: the results that are removed. */
 export function contextEntries({ context: { runId, settings }, event }: Args): NewEntry[] {
   const value = measured(event);
   if (!value || !settings.context) return [];
@@ -86,7 +86,7 @@ export function replyEntries({ context, event }: Args): NewEntry[] {
   return [...output, { runId, type: 'model-reply', turn, model, finish, usage, costUsd }];
 }
 
-/** Why the model is called again though the reply has no calls, as the model must be told; at a limit it is not. */
+/** The text that tells the model why it is called again although its reply has no calls; none at a limit. */
 export function continuationEntries({ context }: Args): NewEntry[] {
   const { runId, reply, settings, settled, untold, steers } = context;
   if (limitOf(context) !== undefined) return [];
@@ -101,12 +101,15 @@ export function continuationEntries({ context }: Args): NewEntry[] {
   ];
 }
 
-/** What the model is told behind a reply that is to go on when there is room. */
+/** The text that tells the model to continue its reply after space was made. */
 export const cutEntries = ({ context: { runId } }: Args): NewEntry[] => [
   { runId, type: 'continuation', text: GO_ON_CUT, why: 'length' },
 ];
 
-/** The final answer, or why the model goes on: a plugin wants it, or the answer does not fit. At a limit it is not called again, so it is told nothing. */
+/**
+ * The final answer, or the reason to continue: a plugin asked for it, or the answer does not fit. At a limit there is no
+ * reason to give.
+ */
 export function endHeardEntries({ context, event }: Args): NewEntry[] {
   const { runId } = context;
   const value = event.type === 'effect.done' ? event.value : undefined;
@@ -115,7 +118,7 @@ export function endHeardEntries({ context, event }: Args): NewEntry[] {
   return [{ runId, type: 'continuation', text: value.text, why: value.why }];
 }
 
-/** The results of calls that are answered without being started, then what the round's calls write. */
+/** The results of calls that are refused without a start, then the entries of the round's calls. */
 export function roundEntries(args: Args): NewEntry[] {
   const { runId } = args.context;
   const round = roundOf(args.event);
@@ -132,7 +135,7 @@ export function roundEntries(args: Args): NewEntry[] {
   return [...answered, ...writesOf(runId, outputsIn(round))];
 }
 
-/** The run goes on without the calls that kept their turn. */
+/** The run continues without the calls that kept their turn. */
 export const leftBehindEntries = ({ context }: Args): NewEntry[] =>
   syntheticResults(
     context.runId,
@@ -151,8 +154,8 @@ export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
 };
 
 /**
- * What a failed append may not take with it: what was said, and where the run began. A message that had to wait is not
- * among it: it was refused, and whoever sent it is told.
+ * What a failed append must not lose: the message, and the beginning of the run. A message that was queued is not included:
+ * it was refused, and its sender is told.
  */
 const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-started',
@@ -176,7 +179,7 @@ export const terminateEntries = ({ context }: Args): NewEntry[] => [
   ...closeCalls({ ...context, calls: [] }, 'kept'),
 ];
 
-/** What calls with a result wrote to the state, where neither their round nor their gate came to its end. */
+/** State changes of calls that have a result, although their round or gate was interrupted. */
 function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
   const inRound = outputsIn(roundOf(event));
   const outputs = [...(conflicts(inRound) ? [] : inRound), ...(replaying.length > 0 ? concluded : [])];
@@ -187,7 +190,7 @@ function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent
   );
 }
 
-/** What could not be stored is written again with what follows, but for messages that were refused. */
+/** Entries that could not be stored are written again with the next ones, except messages that were refused. */
 export const lostEntries = ({ event }: Args): NewEntry[] =>
   event.type === 'append.failed' ? event.lost.filter(({ type }) => type !== 'message-queued') : [];
 
@@ -199,7 +202,7 @@ const REASON: Record<Exclude<Termination, 'Suspended'>, StopReason> = {
   Error: 'error',
 };
 
-/** The boundary that closes the cycle (request-cycle-model, Boundary Rule). */
+/** The boundary that closes the cycle (docs/internals/model.md, Boundary Rule). */
 export const stopReason = (end: End): StopReason | null =>
   end.termination === 'Suspended' ? null : end.cause === 'timeout' ? 'error' : REASON[end.termination];
 

@@ -1,7 +1,4 @@
-/**
- * The questions that the arrows of RUN ask, by the names the drawing prints. Rule: a guard reads context and event and
- * nothing else.
- */
+/** The guards of RUN, by the names in its drawing. Invariant: a guard reads only context and event. */
 
 import { fallsBack, replies, retries, waitIsOver } from '../modelCall.machine.ts';
 import type { AppendFailed } from '../ports.ts';
@@ -29,17 +26,17 @@ const isValue = (event: RunEvent, kind: string): boolean => event.type === 'effe
 const stopped = (event: RunEvent): boolean =>
   event.type === 'xstate.done.actor.round' && event.output.kind === 'stopped';
 
-/** The calls of the last round that still wait for a person. */
+/** The calls of the last round that are still suspended. */
 const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
   slots
     .filter((slot) => slot.status !== 'queued')
     .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
 
-/** An append that failed was to hold the end of a run. One that was given up says nothing of what it held. */
+/** A failed append contained the end of the run. An append that was given up says nothing about its entries. */
 const losesStop = ({ lost }: AppendFailed): boolean =>
   lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
 
-/** No room for the next reply, whatever could be pruned. */
+/** The next reply does not fit, whatever could be pruned. */
 function exhausted({ context: { settings }, event }: Args): boolean {
   const value = measured(event);
   const { exhaust } = settings.context ?? {};
@@ -47,7 +44,7 @@ function exhausted({ context: { settings }, event }: Args): boolean {
   return shareOf({ used: value.prunable?.used ?? value.used, limit: value.limit }) >= exhaust;
 }
 
-/** Earlier messages can become a summary, and the model is called behind it. */
+/** Earlier messages can become a summary, and the model is called after it. */
 const compacts = ({ context, event }: Args): boolean =>
   measured(event)?.compactable !== undefined && limitOf(context) === undefined;
 
@@ -56,18 +53,18 @@ export const runGuards = {
   retries,
   fallsBack,
   waitIsOver,
-  /** Waits between attempts are timers too. */
+  /** The waits between attempts are timers too. */
   isDeadline: ({ context, event }: Args) => event.type === 'timer.elapsed' && event.id === deadlineId(context),
   nobodyAtStart: ({ context }: Args) => !context.settings.phases.runStart,
   replayed: ({ context }: Args) => idle(context) && context.replayed > 0,
-  /** However the run before ended: without a decision there is nothing to go on with. */
+  /** However the run before ended, nothing can continue without a decision. */
   onlyUndecided: ({ context }: Args) =>
     idle(context) && context.trigger.kind !== 'message' && context.suspended.length > 0 && context.steers.length === 0,
   gateIdle: ({ context }: Args) => idle(context),
   suspendedAnew: ({ context }: Args) => context.suspended.length > 0 && (context.settled === 0 || waits(context)),
   terminates: ({ event }: Args) => isValue(event, 'terminate'),
   nobodyPrepares: ({ context: { settings } }: Args) => !settings.phases.stepStart && !settings.phases.beforeInference,
-  /** No window is known, so there is nothing to wait for. */
+  /** The size of the window is unknown, so there is nothing to wait for. */
   unmeasured: ({ context }: Args) => !context.settings.context,
   unmeasuredAtLimit: ({ context }: Args) => !context.settings.context && limitOf(context) !== undefined,
   exhausted,
@@ -81,10 +78,10 @@ export const runGuards = {
   goesOn: ({ context: { reply, settings, steers, settled } }: Args) =>
     reply.finish === 'pause' ||
     (reply.empty && settings.policies.onEmptyReply !== 'accept') ||
-    // A reply cut by length is no natural end: a steer waits for the next run.
+    // A reply that was cut by length is no natural end, so a steer waits for the next run.
     (steers.length > 0 && reply.finish !== 'length') ||
     settled > 0,
-  /** It may be the window that cut it. */
+  /** The window may have cut the reply. */
   cutByFullWindow: ({ context: { reply, settings } }: Args) =>
     reply.finish === 'length' && settings.context?.compact !== undefined,
   cutByLength: ({ context }: Args) => context.reply.finish === 'length',
@@ -97,14 +94,14 @@ export const runGuards = {
   stateConflict: ({ event }: Args) => event.type === 'xstate.done.actor.round' && conflicts(outputsIn(event.output)),
   toolFailed: ({ context, event }: Args) =>
     event.type === 'xstate.done.actor.round' && failureInRound(context, event.output) !== undefined,
-  /** No tool has failed the run at the gate that is done. */
+  /** No tool failed the run at the gate that is done. */
   noneFailed: ({ context }: Args) => context.failure === undefined,
   cutsRound: ({ context }: Args) => context.settings.policies.steerAt === 'afterTool',
   allSuspended: ({ context }: Args) => {
     const calls = stillSuspended(context);
     return idle(context) && (calls.every(Boolean) || (waits(context) && calls.some(Boolean)));
   },
-  /** It was the run's end that could not be stored, and nothing a host did meanwhile. */
+  /** The append that failed contained the run's end, not something that a host did meanwhile. */
   lostItsEnd: ({ context, event }: Args) =>
     event.type === 'append.failed' && (losesStop(event) || context.trigger.kind === 'retry'),
   nobodyAtEnd: ({ context }: Args) => !context.settings.phases.runEnd,

@@ -1,6 +1,6 @@
 /**
- * What a run asks of the world, gives the charts below it, and tells them and its conversation. Rule: a parameter that
- * gives nothing asks, spawns and tells nothing.
+ * The requests of a run, the inputs of its child charts, and its messages to them and to its conversation. Invariant: a
+ * function that returns undefined or an empty list asks, spawns and tells nothing.
  */
 
 import type { Replay } from '../calls.ts';
@@ -16,7 +16,7 @@ import { deadlineId, dueSteers, measured, type RunArgs, type RunContext } from '
 type Args = RunArgs;
 type WithContext = { context: RunContext };
 
-/** The prefix of everything that a run asks for. */
+/** The prefix of the ids of a run's requests. */
 export const effectsOfRun = ({ context }: { context: { runId: string } }): string => `${context.runId}/`;
 
 export function askDeadline({ context }: Args): EffectRequest | undefined {
@@ -26,7 +26,7 @@ export function askDeadline({ context }: Args): EffectRequest | undefined {
     : { kind: 'timer', id: deadlineId(context), ms, ofCycle: true };
 }
 
-/** One effect runs the phases of a state that somebody takes part in, in order; none asks nothing. */
+/** One effect runs the phases of a state in order. Without a plugin in them there is no effect. */
 function askPhases(context: RunContext, at: string, wanted: Phase[]): EffectRequest | undefined {
   const { runId, turn, settings } = context;
   const phases = wanted.filter((phase) => settings.phases[phase]);
@@ -42,7 +42,7 @@ export const askPreparePhases = ({ context }: Args): EffectRequest | undefined =
 export const askAfterPhases = ({ context }: Args): EffectRequest | undefined =>
   askPhases(context, 'after', ['afterInference', 'stepEnd']);
 
-/** Plugins hear of a reply that ends the run, and a final answer that has a schema is held to it behind them. */
+/** Plugins receive a reply that ends the run. After them a final answer is checked against its schema. */
 export const askNaturalEnd = ({ context: { runId, turn } }: Args): EffectRequest => ({
   kind: 'phase',
   id: `${runId}/t${turn}/natural-end`,
@@ -51,7 +51,7 @@ export const askNaturalEnd = ({ context: { runId, turn } }: Args): EffectRequest
   phases: ['naturalEnd'],
 });
 
-/** Plugins hear of a model call that failed for good. */
+/** Plugins receive a model call that failed for good. */
 export function askErrorPhases({ context }: { context: RunContext }): EffectRequest | undefined {
   const { end } = context;
   const request = end.cause === 'model' ? askPhases(context, 'error', ['afterInference', 'stepEnd']) : undefined;
@@ -61,7 +61,7 @@ export function askErrorPhases({ context }: { context: RunContext }): EffectRequ
 const RUN_END_MS = 5000;
 const CANCELLED_RUN_END_MS = 30;
 
-/** A run that fails and is cancelled before it is over ends as failed, and as fast as a cancelled one. */
+/** A run that fails and is cancelled before its end still ends as failed, and as fast as a cancelled one. */
 export function askEndPhase({ context, event }: Args): EffectRequest | undefined {
   const { termination } = context.end;
   const isCancelled = termination === 'Cancelled' || event.type === 'run.cancelled';
@@ -70,7 +70,7 @@ export function askEndPhase({ context, event }: Args): EffectRequest | undefined
   return { ...request, termination, limitMs: isCancelled ? CANCELLED_RUN_END_MS : RUN_END_MS };
 }
 
-/** Asked only where the model has a window and some policy wants to know. */
+/** Asked only where the window of the model is known and some policy needs it. */
 const askUse =
   (at: string) =>
   ({ context: { runId, turn, settings } }: Args): EffectRequest | undefined => {
@@ -84,7 +84,7 @@ const askUse =
     };
   };
 export const askContext = askUse('context');
-/** Behind a compaction, and behind a reply that was cut: each asks for itself. */
+/** After a compaction and after a cut reply the size is asked for again. */
 export const askContextAgain = askUse('context-again');
 export const askContextOfCut = askUse('context-of-cut');
 
@@ -122,7 +122,7 @@ export function roundInput({ context }: { context: RunContext }): ToolRoundInput
 
 export type GateSpawn = SpawnRequest<'resumeToolCall', ResumeToolCallInput>;
 
-/** What a gate that opened now would do. */
+/** The calls that a gate would process if it opened now. */
 export const dueReplaysOf = (context: RunContext): Replay[] =>
   context.gate === 'open' || context.failure ? [] : dueReplays(context);
 
@@ -140,7 +140,7 @@ export function spawnGate({ context }: WithContext): GateSpawn[] {
   return [{ src: 'resumeToolCall', id: 'gate', input }];
 }
 
-/** While a model or a round is under way a gate opens only where decisions count at once. */
+/** While a model or a round is active, a gate opens only if decisions apply immediately. */
 export const spawnGateInWindow = (args: WithContext): GateSpawn[] => (isImmediate(args.context) ? spawnGate(args) : []);
 
 type SteersDelivered = Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>;
@@ -152,7 +152,7 @@ export function tellSteersDelivered({ context }: Args): SteersDelivered | undefi
 
 type RoundSteered = Message<'round', { type: 'round.steered'; messageId: string }>;
 
-/** A message goes before the calls that the round has not started. */
+/** A message is delivered before the calls that the round has not started. */
 export const tellRoundSteered = ({ event }: Args): RoundSteered | undefined =>
   event.type === 'message.steered'
     ? { to: 'round', event: { type: 'round.steered', messageId: event.message.messageId } }

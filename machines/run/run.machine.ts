@@ -1,8 +1,8 @@
 /**
- * RUN (run-lifecycle, State Machine): one request, or one resumption, from RunStart to its last checkpoint. The states
- * and arrows are the document's; `active` holds what can be cancelled, and the terminal tail behind it cannot. A
- * commit state waits until its checkpoint is durable, since what follows it may end the run. A state whose
- * work is empty is passed by an eventless transition.
+ * RUN (docs/internals/lifecycle.md, State Machine): one request, or one resumption, from RunStart to its last
+ * checkpoint. `active` holds what can be cancelled; the states after it cannot be. A commit state waits until its
+ * checkpoint is durable, because what follows it may end the run. An eventless transition passes a state that has no
+ * work.
  */
 
 import { setup } from 'xstate';
@@ -27,7 +27,7 @@ const openGate = [spawn(requests.spawnGate), update(assigns.openGate)] as const;
 const openGateInWindow = [spawn(requests.spawnGateInWindow), update(assigns.openGateInWindow)] as const;
 const closeGate = [stop('gate'), update(assigns.closeGate), ...openGate] as const;
 
-/** Steers start to count here; the conversation hears of it and takes them off its queue. */
+/** Steers count from here on. The conversation removes them from its queue. */
 const deliverSteers = [
   log(entries.steerEntries),
   tell(requests.tellSteersDelivered),
@@ -40,7 +40,7 @@ const hold = update(assigns.holdDecision);
 const commit = (boundary: Parameters<typeof entries.checkpointEntries>[0]) =>
   [log(entries.checkpointEntries(boundary)), ask(requests.askCommit(boundary))] as const;
 
-/** Where a durable reply leads; a gate still open is waited for first where the reply would end the run. */
+/** Where a durable reply leads. If the reply would end the run, an open gate finishes first. */
 const goesOn = {
   guard: 'goesOn',
   target: '#RUN.active.LoopTop',
@@ -59,7 +59,7 @@ const afterReply = [
   { target: '#RUN.NaturalEnd' },
 ] as const;
 
-/** What a measured request leads to, where nothing more can be done about its size. */
+/** Where a measured request leads, if nothing more can be done about its size. */
 const gauged = [
   { guard: 'exhausted', target: '#RUN.Terminate', actions: update(assigns.stopExhausted) },
   { guard: 'atLimit', target: '#RUN.Terminate', actions: update(assigns.terminateRun) },
@@ -79,7 +79,7 @@ const config = {
   context: ({ input }) => contextOf(input),
   output: ({ context }) => outputOf(context),
   initial: 'active',
-  // The terminal tail cannot be cancelled, but what arrives there is not lost either.
+  // These states cannot be cancelled, but events that arrive in them are not lost.
   on: {
     'decision.arrived': { actions: hold },
     'message.steered': { actions: update(assigns.queueSteer) },
@@ -109,7 +109,7 @@ const config = {
           always: { guard: 'nobodyAtStart', target: 'CommitUser' },
           on: { 'effect.done': { target: 'CommitUser', actions: log(entries.phaseWriteEntries) } },
         },
-        // A resumption has no message to commit; it waits all the same, so that nothing is replayed before it is on record.
+        // A resumption has no message to commit. It waits as well, so that no replay starts before the resumption is durable.
         CommitUser: {
           entry: commit('UserMessage'),
           on: {
@@ -167,7 +167,7 @@ const config = {
                 'xstate.done.actor.compaction': { target: 'compacted', actions: update(assigns.countCompaction) },
               },
             },
-            // What the summary took counts towards the limits, and what is left may still be too much.
+            // The summary counts towards the limits, and the rest may still be too large.
             compacted: {
               entry: ask(requests.askContextAgain),
               exit: log(entries.contextEntries),
@@ -209,8 +209,9 @@ const config = {
                 ],
               },
             },
-            // A hook may go on where the run would end, as does an answer that does not fit its schema; a steer that came
-            // meanwhile goes on anyway.
+            // A hook, or an answer that does not fit its schema, may continue the run where it would end. A steer that
+            // arrived
+            // meanwhile continues it in any case.
             hearing: {
               entry: ask(requests.askNaturalEnd),
               on: {
@@ -225,7 +226,7 @@ const config = {
                 ],
               },
             },
-            // With earlier messages summed up there is room for the rest of the reply.
+            // After earlier messages became a summary, the rest of the reply fits.
             measuring: {
               entry: ask(requests.askContextOfCut),
               on: {
@@ -238,7 +239,7 @@ const config = {
             joining: {
               on: { 'xstate.done.actor.gate': { guard: 'noneFailed', target: 'joined', actions: closeGate } },
             },
-            // A gate that was waited for has settled a call, or one of its calls waits again.
+            // The gate has settled a call, or one of its calls waits again.
             joined: {
               always: [
                 { guard: 'gateOpen', target: 'joining' },
@@ -265,7 +266,7 @@ const config = {
                   guard: 'cutsRound',
                   actions: [update(assigns.queueSteer), tell(requests.tellRoundSteered)],
                 },
-                // What failed at the gate ends the run when the round is over.
+                // A failure at the gate ends the run after the round.
                 'xstate.done.actor.gate': { actions: closeGate },
                 'xstate.done.actor.round': [
                   { guard: 'roundCancelled', target: '#RUN.Cancelled' },
@@ -276,8 +277,9 @@ const config = {
                 ],
               },
             },
-            // A tool whose failure ends the run (policy onToolFailure): what the round left is durable, and what runs at a
-            // gate beside it is through, before the run's end is written.
+            // A tool failure ends the run (policy onToolFailure). The round is durable, and calls of an open gate finish
+            // before the
+            // run's end is written.
             failing: { entry: commit('ToolResultsCommitted'), on: { 'effect.done': { target: 'failed' } } },
             failed: { always: { guard: 'gateIdle', target: '#RUN.Error', actions: update(assigns.failByTool) } },
           },

@@ -1,6 +1,7 @@
 /**
- * What a gate would do now (run-lifecycle, RESUME_TOOL_CALL). Rule: decided calls in call-id order, each followed by
- * the calls that kept their turn behind it; a decision matches a suspended call by call id and suspension.
+ * What a gate would do now (docs/internals/lifecycle.md, Resume Gate). Invariant: decided calls come in call-id order,
+ * each followed by the calls that kept their turn after it. A decision matches a suspended call by call id and
+ * suspension.
  */
 import type { HeldDecision, KeptCall, OpenCalls, Replay, SuspendedCall, ToolCallOutput } from '../calls.ts';
 
@@ -18,14 +19,14 @@ function decided(open: OpenCalls): Replay[] {
   return replays;
 }
 
-/** The calls behind `callId`, in their order, each behind the one before. */
+/** The calls after `callId`, in order, each after the one before. */
 export function followers(kept: readonly KeptCall[], callId: string): Replay[] {
   const next = kept.find((candidate) => candidate.behind === callId);
   if (!next) return [];
   return [{ call: next.call, suspension: 0, behind: callId }, ...followers(kept, next.call.callId)];
 }
 
-/** Kept calls whose turn has come because the call before them is settled. */
+/** Kept calls whose predecessor is settled. */
 function freed(open: OpenCalls): Replay[] {
   const waiting = new Set([...open.suspended, ...open.kept].map(({ call }) => call.callId));
   return open.kept
@@ -55,12 +56,12 @@ export function afterReplay(open: OpenCalls, outputs: readonly ToolCallOutput[])
     reruns: open.reruns.filter(stays),
     decisions: open.decisions.filter((held) => {
       const output = outputs.find((candidate) => candidate.callId === held.callId);
-      // A decision for a suspension that the call has not come to is early, not spent: it waits, or expires with the run.
+      // A decision for a later suspension is early, not used: it waits, or expires with the run.
       if (!output || held.suspension > output.suspension) return true;
       return output.outcome === 'suspended' && held.suspension === output.suspension;
     }),
   };
 }
 
-/** A replay always passes the gates: arguments may be new, and rules are checked again. */
+/** A replay always passes the gates, because arguments may be new and rules may have changed. */
 export const withGate = <C extends { gated: boolean }>(call: C): C => (call.gated ? call : { ...call, gated: true });

@@ -1,8 +1,8 @@
 /**
- * RESUME_TOOL_CALL (run-lifecycle, Decision Replay): the one gate that applies decisions to suspended calls. It gets
- * what it has to do as a list in call-id order: decided calls, calls that kept their turn behind one, calls that may
- * run again after a crash. Each is settled or suspended anew; one checkpoint closes the gate. A decision is durable
- * before it gets here, so nothing this gate starts can outrun it.
+ * RESUME_TOOL_CALL (docs/internals/lifecycle.md, Decision Replay): the one gate that applies decisions to suspended
+ * calls. Its input is a list in call-id order: decided calls, calls that kept their turn, calls that may run again
+ * after a crash. Each call is settled or suspended again; one checkpoint closes the gate. Invariant: a decision is
+ * durable before it reaches the gate, so nothing starts before the decision that permits it.
  */
 
 import { type DoneActorEvent, setup } from 'xstate';
@@ -20,7 +20,7 @@ import { writesOf } from './toolRound.machine.ts';
 export interface ResumeToolCallInput {
   conversationId: string;
   runId: string;
-  /** Prefix of the ids of everything this gate asks for. */
+  /** Prefix of the ids of this gate's requests. */
   id: string;
   replays: readonly Replay[];
   suspensionsMax: number;
@@ -33,9 +33,9 @@ export interface ResumeToolCallOutput {
 }
 
 export interface ResumeToolCallContext extends Omit<ResumeToolCallInput, 'replays'> {
-  /** What is still to do, the current one first. */
+  /** The remaining calls, the current one first. */
   rest: readonly Replay[];
-  /** What became of the calls so far. */
+  /** The outcomes of the calls so far. */
   outputs: readonly ToolCallOutput[];
 }
 
@@ -60,7 +60,7 @@ function denied({ context }: Args): Partial<ResumeToolCallContext> {
   return { outputs: [...context.outputs, output] };
 }
 
-/** A plugin has changed what is logged of a denial. */
+/** A plugin changed the logged result of a denial. */
 function shown(args: Args): Partial<ResumeToolCallContext> {
   const { outputs, rest } = args.context;
   const [last, [result], fingerprint] = [outputs.at(-1), deniedResult(args), rest[0]?.call.fingerprint ?? ''];
@@ -100,7 +100,7 @@ function consumed({ context }: Args): NewEntry[] {
   return [{ runId, type: 'decision-consumed', callId: replay.call.callId, suspension: replay.suspension }];
 }
 
-/** A call that kept its turn does not follow a call that was suspended again, nor one that was left out so. */
+/** A kept call does not run if the call before it was suspended again or left out. */
 function advance({ context }: { context: ResumeToolCallContext }): Partial<ResumeToolCallContext> {
   const waiting = new Set(context.outputs.filter((o) => o.outcome === 'suspended').map((o) => o.callId));
   const rest: Replay[] = [];
@@ -114,13 +114,13 @@ function advance({ context }: { context: ResumeToolCallContext }): Partial<Resum
 type CallSettled = { type: 'call.settled'; output: ToolCallOutput };
 type Told = Message<'parent', CallSettled | CallConcluded>;
 
-/** The run learns of each call as it is settled: it may have to end the gate half-way. */
+/** The run receives each call as it is settled, because it may have to end the gate early. */
 function callSettled({ context }: Args): Told | undefined {
   const output = context.outputs.at(-1);
   return output && { to: 'parent', event: { type: 'call.settled', output } };
 }
 
-/** The run learns of a result before the plugins do: it may be cut while they hear of it. */
+/** The run receives a result before the plugins handle it, because the run may be interrupted meanwhile. */
 function callConcluded({ context, event }: Args): Told | undefined {
   const output = context.outputs.at(-1);
   if (event.type === 'call.concluded') return { to: 'parent', event };

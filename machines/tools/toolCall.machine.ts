@@ -1,9 +1,9 @@
 /**
- * TOOL_CALL (run-lifecycle, TOOL_CALL Sub-State Machine): one per tool call; ends with exactly one outcome, or
- * suspended. It takes no event from outside: a cancelled round stops this actor, and what it asked for is dropped by
- * the run. Results go from the event that brings them into the log and are not kept here; while AfterToolExecute hears
- * of one, the round has it, since a run that ends meanwhile writes it as it is. ExecuteTool holds the executions of the
- * call and the waits between them: one start, one idempotency key, one outcome.
+ * TOOL_CALL (docs/internals/lifecycle.md, TOOL_CALL): one per tool call. It ends with exactly one outcome, or
+ * suspended. It takes no event from outside: a cancelled round stops this actor, and the run drops its requests. A
+ * result goes from the event that carries it into the log and is not held here. During AfterToolExecute the round holds
+ * it, because a run that ends meanwhile writes it. ExecuteTool holds the executions of the call and the waits between
+ * them: one start, one idempotency key, one outcome.
  */
 
 import { setup } from 'xstate';
@@ -18,7 +18,7 @@ import { verbs } from '../xstateVerbs.ts';
 
 export interface ToolAttempts {
   runId: string;
-  /** Prefix of the ids of everything the call asks for. */
+  /** Prefix of the ids of this call's requests. */
   id: string;
   call: RoundCall;
   retry: false | ToolRetry;
@@ -33,11 +33,11 @@ function repeatable(event: RetryArgs['event']): Erred | undefined {
   return event.type === 'effect.done' && event.value.kind === 'erred' && event.value.retry ? event.value : undefined;
 }
 
-/** The tool failed, and another execution is allowed and left. */
+/** The tool failed, and another execution is allowed. */
 export const retries = ({ context: { retry, attempt }, event }: RetryArgs): boolean =>
   repeatable(event) !== undefined && retry !== false && attempt < retry.attempts;
 
-/** `attempt` already counts the execution that follows. */
+/** `attempt` already includes the next execution. */
 function waitMs({ retry, attempt }: ToolAttempts, { retry: allowed }: Erred): number {
   return retry === false ? 0 : backoffMs(retry, attempt - 1, allowed?.random ?? 0);
 }
@@ -65,18 +65,18 @@ export function askWait({ context, event }: RetryArgs): EffectRequest | undefine
 export interface ToolCallInput {
   conversationId: string;
   runId: string;
-  /** Prefix of the ids of everything this call asks for. */
+  /** Prefix of the ids of this call's requests. */
   id: string;
   call: RoundCall;
   /** How often the call was suspended before. */
   suspension: number;
   suspensionsMax: number;
   retry: false | ToolRetry;
-  /** Whether somebody takes part in AfterToolExecute. */
+  /** Whether a plugin takes part in AfterToolExecute. */
   after: boolean;
-  /** Of the start that this one repeats. */
+  /** The idempotency key of the start that this one repeats. */
   idempotencyKey?: string;
-  /** Set when this is the replay of a suspended call. */
+  /** Present when this is the replay of a suspended call. */
   decision?: Decision;
 }
 
@@ -98,7 +98,7 @@ const suspends = (event: ToolCallEvent): boolean => {
   const kind = answerOf(event)?.kind;
   return kind === 'suspend' || kind === 'pending';
 };
-/** It is not the call itself that somebody is asked about: its sub-agents' calls are limited one by one. */
+/** The sub-agents' calls wait for a person, not this call. Their suspensions are limited one by one. */
 function waitsWithin(event: ToolCallEvent): boolean {
   const value = answerOf(event);
   return value?.kind === 'pending' && value.within === true;
@@ -112,7 +112,7 @@ function failureOf({ code, content }: { code: string; content: readonly StoredPa
   return { code, message: words.slice(0, MESSAGE_LONGEST) };
 }
 
-/** The result that the deciding event brings; empty for a suspension. */
+/** The result that the deciding event carries; empty for a suspension. */
 function contentOf({ context, event }: Args): StoredPart[] {
   const value = answerOf(event);
   if (!value) return text(context.call.refused?.text ?? '');
@@ -121,7 +121,7 @@ function contentOf({ context, event }: Args): StoredPart[] {
   return text(suspendedTooOften(context.suspensionsMax));
 }
 
-/** What the deciding event makes of the call, once it has decided; a transition may decide and end in one step. */
+/** The outcome by the deciding event. A transition may decide and end in one step. */
 function outputOf({ context, event }: Args): ToolCallOutput {
   if (context.output) return context.output;
   const { callId, name, fingerprint, refused } = context.call;
@@ -167,10 +167,10 @@ function started({ context, event }: Args): NewEntry[] {
   return by === undefined ? [entry] : [{ runId, type: 'tool-allowed', callId, by }, entry];
 }
 
-/** Ids are any text: what parts the key stands for itself in none of them. */
+/** Ids are any text. The separator is escaped in each of them, so that two calls never share a key. */
 const partOf = (id: string): string => (/[%/]/.test(id) ? id.replaceAll('%', '%25').replaceAll('/', '%2F') : id);
 
-/** The same over retries and crashes, a new one after a new suspension. */
+/** The key is the same over retries and crashes, and new after a new suspension. */
 const keyOf = ({ conversationId, call, suspension, idempotencyKey }: ToolCallContext): string =>
   idempotencyKey ?? `${partOf(conversationId)}/${partOf(call.callId)}/${suspension}`;
 
@@ -206,7 +206,7 @@ function resultEntries(args: Args): ToolResultEntry[] {
   return [code === undefined ? entry : { ...entry, code }];
 }
 
-/** What the call has come to, as it is logged and compared. */
+/** The outcome of the call, as it is logged and compared. */
 function concludedOf(args: Args): ToolCallOutput {
   const [result] = resultEntries(args);
   const output = outputOf(args);
@@ -224,7 +224,7 @@ function suspendedEntries({ context, event }: Args): NewEntry[] {
   return [{ ...entry, ...(payload !== undefined && { payload }), ...(args !== undefined && { args }) }];
 }
 
-/** While plugins hear of it, the round knows what the call has come to. */
+/** While plugins handle the call, the round holds its outcome. */
 function concluded(args: Args): Message<'parent', CallConcluded> | undefined {
   if (!args.context.after) return undefined;
   const [result] = resultEntries(args);

@@ -1,7 +1,8 @@
 /**
- * TOOL_ROUND: the calls of one reply (run-lifecycle, ToolRound). Spawns one TOOL_CALL a call within its launch window
- * and collects what became of each in call order; behind a steer it launches nothing more. Ends Collected, or Stopped
- * where the run ends it from outside; it writes no result for calls it did not finish: the run does, since it knows why.
+ * TOOL_ROUND: the calls of one reply (docs/internals/lifecycle.md, TOOL_ROUND). It spawns one TOOL_CALL for each call
+ * within its launch window and collects the outcomes in call order. After a steer it launches no further call. It ends
+ * Collected, or Stopped where the run ends it. It writes no result for calls that it did not finish: the run does,
+ * because the run has the reason.
  */
 
 import { type DoneActorEvent, setup } from 'xstate';
@@ -48,12 +49,12 @@ export const writesOf = (runId: string, outputs: Outputs): NewEntry[] =>
 export interface ToolRoundInput {
   conversationId: string;
   runId: string;
-  /** Prefix of the ids of everything this round asks for. */
+  /** Prefix of the ids of this round's requests. */
   id: string;
   calls: readonly RoundCall[];
   /** How many calls may run at once. */
   window: number;
-  /** One after the other; the first suspended call ends the round. */
+  /** Calls run one after the other; the first suspended call ends the round. */
   sequential: boolean;
   suspensionsMax: number;
   retry: false | ToolRetry;
@@ -73,7 +74,7 @@ export interface ToolRoundContext extends Omit<ToolRoundInput, 'calls'> {
   next: number;
   /** How many calls run now. */
   live: number;
-  /** Id of the first message that came to be delivered behind the calls that run; nothing more is started. */
+  /** Id of the first message to be delivered after the running calls; nothing more is started. */
   steered: string | undefined;
 }
 
@@ -91,16 +92,16 @@ const hasEnded = (event: ToolRoundEvent): event is CallDone =>
 
 const childId = (index: number): string => `call-${index}`;
 
-/** Where a finished child stands in the round. */
+/** The outcome of a finished child in the round. */
 const indexOf = (event: CallDone): number => Number(event.actorId.slice('call-'.length));
 
-/** A sequential round launches nothing behind a suspended call, and no round does behind a steer. */
+/** A sequential round launches nothing after a suspended call. No round launches anything after a steer. */
 const closed = ({ next, slots, steered, sequential }: ToolRoundContext, last?: ToolCallOutput): boolean =>
   next >= slots.length || steered !== undefined || (sequential && last?.outcome === 'suspended');
 
 type CallSpawn = SpawnRequest<'toolCall', ToolCallInput>;
 
-/** The start of the calls from one index up to another. */
+/** Starts the calls from one index up to another. */
 const startOf = (context: ToolRoundContext, from: number, to: number): CallSpawn[] =>
   context.slots.slice(from, to).map(({ call }, offset) => ({
     src: 'toolCall',
@@ -120,7 +121,7 @@ const startOf = (context: ToolRoundContext, from: number, to: number): CallSpawn
 const concluded = (slot: Slot, { output }: CallConcluded): Slot =>
   slot.call.callId === output.callId && slot.status === 'running' ? { ...slot, output } : slot;
 
-/** The round after one more call has ended: its slot, and the next call launched where one may be. */
+/** The round after one more call has ended: its slot, and the next call if one may be launched. */
 function collected(context: ToolRoundContext, event: CallDone): Pick<ToolRoundContext, 'slots' | 'next' | 'live'> {
   const { output } = event;
   const slots = context.slots.slice();
@@ -152,7 +153,7 @@ const callConcluded = ({ context: { slots }, event }: Args): Partial<ToolRoundCo
   event.type === 'call.concluded' ? { slots: slots.map((slot) => concluded(slot, event)) } : {};
 
 type CallSuspended = { type: 'call.suspended'; output: ToolCallOutput };
-/** The run wants to know of a suspension at once: a decision may be waiting for it. */
+/** The run needs a suspension at once, because a decision may exist for it already. */
 const callSuspended = ({ event }: Args): Message<'parent', CallSuspended> | undefined =>
   hasEnded(event) ? { to: 'parent', event: { type: 'call.suspended', output: event.output } } : undefined;
 

@@ -1,6 +1,6 @@
 /**
- * The log as model messages, their size, and the texts that a model is told in place of what is missing. Rule: the same entries
- * give the same messages; each call has exactly one result; sizes are estimated from characters, each message once.
+ * The log as model messages, their size, and the texts that replace missing parts. Invariant: the same entries give the same
+ * messages. Each call has exactly one result. Sizes are estimated from characters, each message once.
  */
 
 import { eachEarlierEntry } from '../log/earlierMessages.ts';
@@ -9,22 +9,22 @@ import { DID_NOT_RUN, lateText, NO_RESULT, PRUNED_RESULT, suspendedText } from '
 
 export const textPart = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 
-/** Something besides white space and characters that only format, such as a zero width space. */
+/** Contains something besides white space and format characters such as a zero width space. */
 export const isVisible = (text: string): boolean => /[^\s\p{Cf}]/u.test(text);
 
 export const textOfContent = (content: readonly StoredPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('\n');
 
-/** A result that comes after the model has spoken again. */
+/** A result that arrives after the model has spoken again. */
 export function lateMessage(callId: string, name: string, outcome: ToolOutcome, content: StoredPart[]): Message {
   const told = lateText(callId, name, outcome, textOfContent(content));
   return { role: 'user', content: [...textPart(told), ...content.filter((part) => part.type === 'image')] };
 }
 
-/** Where nothing better is known, so many characters are a token. */
+/** Estimated characters in one token. */
 export const CHARACTERS_A_TOKEN = 4;
 
-/** What an image takes at most with the providers that say so, about 1,600 tokens; its data tells nothing of it. */
+/** An estimate for images, about 1,600 tokens, the documented maximum of most providers. The size of its data does not help. */
 const IMAGE = 1_600 * CHARACTERS_A_TOKEN;
 
 const sizeOfCall = ({ callId, name, args, argsText }: ToolCall): number =>
@@ -42,20 +42,20 @@ export function sizeOf(message: Message): number {
 
 const sizes = new WeakMap<Message, number>();
 
-/** Messages are never changed: each is measured once. */
+/** Messages are never changed, so each is measured once. */
 function measured(message: Message): number {
   const size = sizes.get(message) ?? sizeOf(message);
   sizes.set(message, size);
   return size;
 }
 
-/** Characters of the messages, and the tokens that the last model call took by its own word. */
+/** Characters of the messages, and the tokens that the last model call reported. */
 export const sizeOfTranscript = (transcript: Transcript): { characters: number; reported: number } => ({
   characters: transcript.messages().reduce((sum, message) => sum + measured(message), 0),
   reported: transcript.reported,
 });
 
-/** The newest results up to here are kept, and so much at least must be saved; in characters. */
+/** The newest results up to this size are kept, and at least this much must be saved; in characters. */
 const KEPT = 40_000 * CHARACTERS_A_TOKEN;
 
 const SAVED_LEAST = 20_000 * CHARACTERS_A_TOKEN;
@@ -66,7 +66,7 @@ export interface Prunable {
   tokens: number;
 }
 
-/** `mayGo` says of a call whether its result has been seen. */
+/** `mayGo`: whether the result of a call has been seen. */
 export function prunableIn(messages: readonly Message[], mayGo: (callId: string) => boolean): Prunable | undefined {
   const callIds: string[] = [];
   let held = 0;
@@ -83,16 +83,16 @@ export function prunableIn(messages: readonly Message[], mayGo: (callId: string)
   return saved < SAVED_LEAST ? undefined : { callIds: callIds.reverse(), tokens: saved / CHARACTERS_A_TOKEN };
 }
 
-/** An `extension` entry: its results are not shown to the model any more. Value: `{ callIds }`. */
+/** An `extension` entry: the model no longer receives these results. Value: `{ callIds }`. */
 export const PRUNED = 'runchart.pruned';
 
-/** An `extension` entry: use has fallen below the warning again. Value: `{ used, limit }`. */
+/** An `extension` entry: usage has fallen below the warning again. Value: `{ used, limit }`. */
 export const EASED = 'runchart.context-eased';
 
-/** The share of the window that is used; a window without room is full. */
+/** The used fraction of the window. A window without space counts as full. */
 export const shareOf = ({ used, limit }: { used: number; limit: number }): number => (limit > 0 ? used / limit : 1);
 
-/** The calls whose results an entry takes out of the model's sight. */
+/** The calls whose results an entry hides from the model. */
 export function prunedBy(entry: LogEntry): string[] {
   if (entry.type !== 'extension' || entry.name !== PRUNED) return [];
   const { value } = entry;
@@ -101,7 +101,7 @@ export function prunedBy(entry: LogEntry): string[] {
   return Array.isArray(callIds) ? callIds.filter((id) => typeof id === 'string') : [];
 }
 
-/** Whether a warning stands behind this entry; undefined where the entry does not say. */
+/** Whether a warning is active after this entry; undefined where the entry does not say. */
 export function warnedBy(entry: LogEntry): boolean | undefined {
   if (entry.type === 'context-warning') return true;
   return entry.type === 'extension' && entry.name === EASED ? false : undefined;
@@ -121,26 +121,26 @@ const BEHIND: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
   'compaction',
 ]);
 
-/** Whether this entry stands behind a complete reply. */
+/** Whether this entry follows a complete reply. */
 const endsReply = ({ type }: LogEntry): boolean => BEHIND.has(type);
 
 type Output = Extract<LogEntry, { type: 'agent-output' }>;
 
 /**
- * The reply that is being written into the log. It is complete when an entry comes that stands behind it; who looks at it
- * before that is shown it as far as it goes, and ends nothing.
+ * The reply that is being logged. It is complete when an entry follows that belongs to no reply. A reader before that
+ * receives the part so far, and reading does not end the reply.
  */
 class OpenReply {
   readonly #content: StoredPart[] = [];
   readonly #calls: ToolCall[] = [];
   #extra: Json | undefined;
-  /** Made when somebody looks. */
+  /** Made on first use. */
   #shown: readonly Message[] | undefined;
 
-  /** Takes what the model is shown again of an item, never a blank text; `isKnown`: an earlier reply made the call. */
+  /** Adds an item that the model receives again, never blank text. `isKnown`: an earlier reply made the call. */
   add({ item, extra }: Output, isKnown: (callId: string) => boolean): void {
     this.#shown = undefined;
-    // It tells of one reply: where another follows in the same message, it does not tell of the whole.
+    // The extra belongs to one reply. If another reply follows in the same message, it does not describe the whole.
     this.#extra = extra;
     if (item.type === 'assistant' && item.text.trim() !== '') this.#content.push({ type: 'text', text: item.text });
     if (item.type !== 'tool-call') return;
@@ -171,13 +171,13 @@ class OpenReply {
   }
 }
 
-/** Where a call's result stands among the messages. */
+/** The place of a call's result among the messages. */
 interface Slot {
   index: number;
   name: string;
-  /** The reply it stands behind, counted. */
+  /** The number of the reply that it follows. */
   reply: number;
-  /** Told behind a later reply. */
+  /** It was added after a later reply. */
   late?: boolean;
   /** none, a placeholder, or a result. */
   holds: 'nothing' | 'placeholder' | 'result';
@@ -187,15 +187,15 @@ export interface Transcript {
   push(entry: LogEntry): void;
   /** The messages so far; message objects are reused from call to call. */
   messages(): Message[];
-  /** Where complete messages stand in the log, in their order. What comes of one reply or one entry stands at one place. */
+  /** The places of complete messages in the log, in order. Messages from one reply or one entry share a place. */
   readonly seqs: readonly number[];
   /** Whether the model's own words come last. */
   endsWithAssistant(): boolean;
-  /** The tokens that the last model call took by its own word, without what was pruned since. */
+  /** The tokens that the last model call reported, without results pruned since. */
   readonly reported: number;
-  /** How often the user has spoken. */
+  /** How many messages the user has sent. */
   readonly userTurns: number;
-  /** The model has seen the call's result and spoken since. */
+  /** The model has received the call's result and replied since. */
   isOld(callId: string): boolean;
 }
 
@@ -286,7 +286,7 @@ class MessageList implements Transcript {
     this.#add({ role: 'assistant', content, toolCalls: [] });
   }
 
-  /** Ends the reply under construction: its message, then one slot a call. */
+  /** Ends the reply under construction: its message, then one slot for each call. */
   #close(): void {
     const { messages, calls } = this.#open;
     if (messages.length === 0) return;
@@ -346,7 +346,7 @@ class MessageList implements Transcript {
     this.#add(lateMessage(callId, slot.name, outcome, content));
   }
 
-  /** Replaces what is up to `upToSeq` by its summary. A call and its results stand at one place, so none is split from them. */
+  /** Replaces messages up to `upToSeq` by their summary. A call and its results share a place, so they are never separated. */
   #compact(upToSeq: number, summary: string): void {
     let cut = this.#seqs.findIndex((seq) => seq > upToSeq);
     if (cut < 0) cut = this.#messages.length;
@@ -356,22 +356,22 @@ class MessageList implements Transcript {
     const moved = cut - 1;
     for (const slot of this.#slots.values()) {
       if (slot.index >= cut) slot.index -= moved;
-      // What is summed up has no place any more; what comes of it later is told behind it.
+      // Summarized messages have no place any more. A later result of their calls is appended after them.
       else slot.reply = 0;
     }
   }
 }
 
-/** Old results that can make room, where it is worth it; never while the user has spoken only once. */
+/** Old results that can be pruned, if it saves enough; none while the user has sent only one message. */
 export const prunableOf = (transcript: Transcript): Prunable | undefined =>
   transcript.userTurns < 2 ? undefined : prunableIn(transcript.messages(), (callId) => transcript.isOld(callId));
 
-/** An incremental fold: constant cost an entry. */
+/** An incremental fold with constant cost per entry. */
 export const createTranscript = (): Transcript => new MessageList();
 
 /**
- * Pure: the log as the model is shown it. `_policies` (as `createAgent` takes them) change nothing: what a policy makes
- * of the messages, such as a partial text kept, a result pruned, a summary, is in the log.
+ * Pure: the log as model messages. `_policies` (as `createAgent` takes them) change nothing: what a policy does to the
+ * messages, such as a kept partial text, a pruned result or a summary, is in the log.
  */
 export function modelMessages(entries: readonly LogEntry[], _policies?: object): Message[] {
   const transcript = createTranscript();

@@ -1,7 +1,7 @@
 /**
- * Loads the model adapter and the list of prices when a model is called. Rule: both are optional packages, so commands
- * without a model do without them; without the adapter the others say what to install, and without the list no cost is
- * known.
+ * Loads the model adapter and the price list when a model is called. Invariant: both are optional packages, so
+ * commands without a model work without them. Without the adapter the other commands print what to install. Without
+ * the price list the cost is unknown.
  */
 import { ConfigurationError } from '../errors.ts';
 import type { KnownModel } from '../models/prices.ts';
@@ -17,8 +17,8 @@ export async function loadAdapter(): Promise<typeof import('../models/openai/ope
   }
 }
 
-/** Prices and window of a model by its name; nothing where the list of them is not installed. */
-export async function knownOf(modelName: string, baseURL: string | undefined): Promise<KnownModel> {
+/** Returns prices and context window of a model by its name. Empty if the price list is not installed. */
+export async function modelFacts(modelName: string, baseURL: string | undefined): Promise<KnownModel> {
   try {
     const { knownModel } = await import('../models/prices.ts');
     return knownModel(modelName, baseURL ? { baseURL } : {});

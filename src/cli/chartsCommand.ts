@@ -1,6 +1,6 @@
 /**
- * `runchart charts`: the charts as they are built, drawn as mermaid or as SVG. Rule: what is printed is read off the machines, so
- * that it cannot differ from what runs.
+ * `runchart charts`: draws the charts as mermaid or as SVG. Invariant: the machines themselves are the source, so the
+ * drawing cannot differ from what runs.
  */
 import type { AnyStateMachine } from 'xstate';
 import {
@@ -28,7 +28,7 @@ const CHARTS: readonly AnyStateMachine[] = [
   responseStateMachine,
 ];
 
-function named(name: string): AnyStateMachine {
+function chartNamed(name: string): AnyStateMachine {
   const wanted = name.toLowerCase();
   const chart = CHARTS.find(({ id }) => id.toLowerCase() === wanted);
   if (chart) return chart;
@@ -36,20 +36,23 @@ function named(name: string): AnyStateMachine {
   throw new ConfigurationError(`there is no chart ${JSON.stringify(name)}; the charts are ${names}`);
 }
 
-/** One chart as SVG, laid out as the inspector's page shows it. Rejects with ConfigurationError for a name that none has. */
+/**
+ * Writes one chart as SVG with the layout of the inspector's page. Rejects with ConfigurationError for an unknown
+ * name.
+ */
 export async function chartPicture(name: string, write: (text: string) => void): Promise<void> {
-  const { id } = named(name);
+  const { id } = chartNamed(name);
   const { laidOutCharts } = await import('../inspect/drawing/layouts.ts');
-  const found = laidOutCharts().find(({ chart }) => chart.name === id);
-  if (!found) throw new ConfigurationError(`the chart ${id} has no layout: run \`npm run layouts\``);
-  write(chartSvg(found.chart, found.layout));
+  const laidOut = laidOutCharts().find(({ chart }) => chart.name === id);
+  if (!laidOut) throw new ConfigurationError(`the chart ${id} has no layout: run \`npm run layouts\``);
+  write(chartSvg(laidOut.chart, laidOut.layout));
 }
 
-/** A Markdown document of all charts, or one chart alone. Throws ConfigurationError for a name that none has. */
+/** Writes a Markdown document of all charts, or one chart. Throws ConfigurationError for an unknown name. */
 export function chartsCommand(name: string | undefined, write: (text: string) => void): void {
   if (name === undefined) {
     for (const chart of CHARTS) write(`## ${chart.id}\n\n\`\`\`mermaid\n${drawChart(chart).trimEnd()}\n\`\`\`\n\n`);
     return;
   }
-  write(`${drawChart(named(name)).trimEnd()}\n`);
+  write(`${drawChart(chartNamed(name)).trimEnd()}\n`);
 }

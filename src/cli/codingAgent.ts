@@ -1,6 +1,7 @@
 /**
- * The agent of the command line, as its options and the configuration files say: model, prompt, tools, rules, hooks, limits and the store of
- * its sessions. Rule: every command that runs an agent makes it here, so that the same options mean the same everywhere; rules are always in force.
+ * The agent of the command line, made from options and configuration files: model, prompt, tools, rules, hooks,
+ * limits and the session store. Invariant: every command that runs an agent makes it here, so equal options have
+ * equal meaning. The rules always apply.
  */
 import { resolve } from 'node:path';
 import { type Agent, createAgent } from '../agent.ts';
@@ -15,7 +16,7 @@ import { allowAlways, type Configuration, configuredPlugins, loadConfiguration }
 import { systemPrompt } from '../session/systemPrompt.ts';
 import { jsonlStore } from '../stores/jsonl/store.ts';
 import { codingTools } from '../tools/coding/index.ts';
-import { knownOf, loadAdapter } from './adapter.ts';
+import { loadAdapter, modelFacts } from './adapter.ts';
 import { countingStore } from './render.ts';
 import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
 
@@ -37,30 +38,30 @@ export interface CodingAgent {
   readonly model: Model;
   readonly permissions: Permissions;
   readonly cwd: string;
-  /** Where the sessions are kept. */
+  /** The directory of the sessions. */
   readonly directory: string;
   readonly store: ReturnType<typeof countingStore>;
-  /** These rules are allowed in this directory from now on, by the file that is answered. */
+  /** Allows these rules in this directory from now on. Resolves to the file that stores them. */
   keep(rules: readonly string[]): Promise<string>;
-  /** Earlier messages are summed up before the next request; `instructions` say what matters. */
+  /** Summarizes earlier messages before the next request. `instructions` describe what matters. */
   compactNext(instructions: string): void;
-  /** What `system-init` tells. */
+  /** The contents of `system-init`. */
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
 
-/** Told of a call that would be asked about where nobody can be asked, with the rules that would allow it: it is denied. */
+/** Called for a denied call that would need a question if nobody can be asked, with the rules that would allow it. */
 export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 
-/** `denied`: nobody can be asked. Rejects with ConfigurationError for an option that cannot work. */
+/** Pass `denied` if nobody can be asked. Rejects with ConfigurationError for an invalid option. */
 export async function codingAgent(options: AgentOptions, denied?: Denied): Promise<CodingAgent> {
   const cwd = await workingDirectory(options.cwd);
   const directory = sessionsDirectory(options.store);
   const configuration = await loadConfiguration({ cwd });
   const { permissionMode, allow = [], deny = [] } = options;
   const mode = permissionMode === undefined ? {} : { mode: modeOf(permissionMode) };
-  const made = () =>
+  const makePlugins = () =>
     configuredPlugins(configuration, { ...mode, allow, deny, protect: [`/${literalPath(directory)}`] });
-  const { rules, plugins: configured } = made();
+  const { rules, plugins: configured } = makePlugins();
   const model = await namedModel(options.model || configuration.model, configuration.environment);
   const tools = codingTools(configuration.sandbox ? { sandbox: configuration.sandbox } : {});
   const store = countingStore(jsonlStore(directory));
@@ -69,43 +70,43 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
     systemPrompt(),
     ...configured,
     summaries.plugin,
-    ...(denied ? [denying(() => made().rules, denied)] : []),
+    ...(denied ? [denying(() => makePlugins().rules, denied)] : []),
   ];
   const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
   const agent = options.inspect ? await inspected(agentOptions, options.control) : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
   const { compactNext } = summaries;
-  const keep = (kept: readonly string[]): Promise<string> => allowAlways(kept, { cwd });
+  const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
   return { agent, model, permissions: rules, cwd, directory, store, keep, compactNext, about };
 }
 
-/** What serves the page is loaded where somebody wants it: most requests do without. */
+/** The server of the page is loaded only on request, because most requests do not need it. */
 async function inspected(options: Parameters<typeof createAgent>[0], control = false): Promise<Agent> {
   const { inspectedAgent } = await import('./inspectCommand.ts');
   return inspectedAgent({ control }, (inspect) => createAgent({ ...options, inspect }));
 }
 
-/** A plugin that wants earlier messages summed up once, before the request behind the word. */
+/** A plugin that requests one summary of earlier messages, before the next model request. */
 export function summaryOnDemand(): { plugin: Plugin } & Pick<CodingAgent, 'compactNext'> {
-  let wanted: string | undefined;
+  let requested: string | undefined;
   const stepStart = (): { compact: true | string } | undefined => {
-    const compact = wanted;
-    wanted = undefined;
+    const compact = requested;
+    requested = undefined;
     return compact === undefined ? undefined : { compact: compact || true };
   };
   const compactNext = (instructions: string): void => {
-    wanted = instructions;
+    requested = instructions;
   };
   return { plugin: { name: 'compact', stepStart }, compactNext };
 }
 
-/** What is given on the command line counts more than any file. */
+/** Options of the command line take precedence over files. */
 function policiesOf(options: AgentOptions, configuration: Configuration): DeepPartial<Policies> {
   const policies = configuration.limited({ ...presets.coding, onPartialSuspend: 'wait' });
   return { ...policies, limits: { ...policies.limits, ...limitsOf(options) } };
 }
 
-/** A session's tools work where it began, so it is not taken for one of another directory. */
+/** The tools of a session work where it began, so it cannot continue in another directory. */
 export function mustWorkIn(conversation: Conversation, cwd: string): void {
   if (conversation.cwd === cwd) return;
   throw new ConfigurationError(
@@ -113,26 +114,26 @@ export function mustWorkIn(conversation: Conversation, cwd: string): void {
   );
 }
 
-/** `environment`: what the user's configuration says where the process's own says nothing. */
+/** `environment`: variables of the user's configuration, used if the process does not set them. */
 async function namedModel(name: string | undefined, environment: Configuration['environment']): Promise<Model> {
   if (name === undefined || name === '') {
     throw new ConfigurationError('no model: give one with -m, or set OPENAI_MODEL, by the name its server knows');
   }
-  const said = (variable: string): string | undefined => process.env[variable] || environment[variable];
-  const apiKey = said('OPENAI_API_KEY');
-  const baseURL = said('OPENAI_BASE_URL');
+  const variableOf = (variable: string): string | undefined => process.env[variable] || environment[variable];
+  const apiKey = variableOf('OPENAI_API_KEY');
+  const baseURL = variableOf('OPENAI_BASE_URL');
   const { openai } = await loadAdapter();
   return openai(name, {
-    ...(await knownOf(name, baseURL)),
+    ...(await modelFacts(name, baseURL)),
     ...(apiKey !== undefined && { apiKey }),
     ...(baseURL !== undefined && { baseURL }),
   });
 }
 
-function modeOf(given: string): PermissionMode {
-  const mode = PERMISSION_MODES.find((known) => known === given);
+function modeOf(value: string): PermissionMode {
+  const mode = PERMISSION_MODES.find((each) => each === value);
   if (mode) return mode;
-  throw new ConfigurationError(`expected --permission-mode to be one of ${PERMISSION_MODES.join(', ')}; got ${given}`);
+  throw new ConfigurationError(`expected --permission-mode to be one of ${PERMISSION_MODES.join(', ')}; got ${value}`);
 }
 
 function limitsOf({ maxTurns, maxBudgetUsd }: AgentOptions): DeepPartial<Policies['limits']> {
@@ -144,19 +145,19 @@ function limitsOf({ maxTurns, maxBudgetUsd }: AgentOptions): DeepPartial<Policie
   return { ...(turns !== undefined && { turns }), ...(costUsd !== undefined && { costUsd }) };
 }
 
-function numberOf(option: string, given: string | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  const number = Number(given);
-  if (given.trim() !== '' && Number.isFinite(number) && number >= 0) return number;
-  throw new ConfigurationError(`expected ${option} to be a number; got ${given}`);
+function numberOf(option: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (value.trim() !== '' && Number.isFinite(number) && number >= 0) return number;
+  throw new ConfigurationError(`expected ${option} to be a number; got ${value}`);
 }
 
-/** No character of it is a pattern. */
+/** Escapes all pattern characters of a path. */
 const literalPath = (path: string): string => resolve(path).replace(/[\\*?[\]!#]/g, '\\$&');
 
 const NOBODY = 'it needs the approval of a person, and nobody can be asked here. Do without it, or say what is needed';
 
-/** Answers in place of a person who is not there. `judge`: the same rules once more, which may learn. */
+/** Answers in place of an absent person. `judge` makes the same rules again; its rules may learn. */
 const denying = (judge: () => Permissions, denied: Denied) =>
   hooks({
     PermissionRequest: [

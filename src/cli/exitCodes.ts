@@ -1,6 +1,6 @@
 /**
- * How the program says what became of it. Rule: a code means one thing in every command, and scripts may rely on it; what is said
- * in words besides goes to standard error.
+ * The exit codes of the program. Invariant: a code has one meaning in every command, and scripts may rely on it.
+ * Explanations go to standard error.
  */
 import { ConfigurationError, SessionBusyError } from '../errors.ts';
 import type { RunResult } from '../index.ts';
@@ -13,11 +13,11 @@ export const MAX_BUDGET = 5;
 export const BUSY = 6;
 export const CANCELLED = 130;
 
-/** For a help text. */
+/** For help texts. */
 export const EXIT_CODES = `Exit codes: 0 completed, 1 error, 2 usage and an unknown session, 3 a call waits for a decision, 4 the turns are used up,
 5 the budget is used up, 6 another process holds the session, 130 cancelled.`;
 
-/** Of a run that has ended, or waits. */
+/** The exit code of a run that has ended or waits. */
 export function exitCodeOf({ reason, subtype }: Pick<RunResult, 'reason' | 'subtype'>): number {
   if (reason === 'completed') return 0;
   if (reason === 'interrupted') return CANCELLED;
@@ -26,7 +26,7 @@ export function exitCodeOf({ reason, subtype }: Pick<RunResult, 'reason' | 'subt
   return subtype === 'error_max_budget_usd' ? MAX_BUDGET : FAILED;
 }
 
-/** Of what a command has thrown: what its caller can mend by giving something else is usage. */
+/** The exit code of an error. An error that the caller can fix with other arguments is a usage error. */
 export function exitCodeOfError(error: unknown): number {
   if (error instanceof ConfigurationError) return USAGE;
   return error instanceof SessionBusyError ? BUSY : FAILED;

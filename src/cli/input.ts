@@ -1,6 +1,6 @@
 /**
- * What a person gives a command: the prompt, typed or piped in, the answer to a call that waits, and the wish to stop. Rule: a
- * pipe that nobody writes to never holds up a run that has something to do without it; a call is shown whole, only a clear yes
+ * A person's input to a command: the prompt, typed or piped in, the answer to a waiting call, and Ctrl-C. Invariant:
+ * a silent pipe never blocks a command that can work without it. A call is shown completely, only a clear yes
  * approves, and the end of the input is no answer.
  */
 import { fstatSync } from 'node:fs';
@@ -17,21 +17,21 @@ const BYTES_MAX = 4 * 1024 * 1024;
 const SILENT_MS = 3_000;
 
 export interface PromptOptions {
-  /** There is something to do without piped text: then a silent pipe is given up. */
+  /** The command can work without piped text, so a silent pipe is closed after a while. */
   optional: boolean;
-  /** Told when a silent pipe is given up. */
+  /** Called when a silent pipe is closed. */
   note(text: string): void;
-  /** Ends the reading; what came so far is the prompt. */
+  /** Ends the reading. The text so far is the prompt. */
   signal: AbortSignal;
 }
 
-/** Empty where there is neither. */
+/** Returns an empty text if there is neither. */
 export async function readPrompt(words: string, input: Readable | null, options: PromptOptions): Promise<string> {
   const piped = input ? (await readPiped(input, options)).trimEnd() : '';
   return [words.trim(), piped].filter((part) => part !== '').join('\n\n');
 }
 
-/** Standard input, where something is piped into it. */
+/** Returns standard input if something is piped into it. */
 export function pipedInput(): Readable | null {
   try {
     const kind = fstatSync(0);
@@ -71,7 +71,7 @@ async function bytesOf(input: Readable, came: () => void): Promise<Buffer> {
       chunks.push(chunk);
     }
   } catch (error) {
-    // It was ended here.
+    // `destroy` above ended the stream.
     if ((error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
   return Buffer.concat(chunks);
@@ -79,7 +79,7 @@ async function bytesOf(input: Readable, came: () => void): Promise<Buffer> {
 
 type Answer = { action: 'approve' | 'deny'; by: string } | 'later';
 const BY = 'terminal';
-/** Answers for one call. */
+/** Resolves to the answer for one call. */
 export type Asker = (call: PendingCall) => Promise<Answer>;
 
 const ANSWERS = new Map<string, Answer>([
@@ -91,10 +91,10 @@ const ANSWERS = new Map<string, Answer>([
   ['later', 'later'],
 ]);
 
-/** Asks on the terminal that standard input is. `signal` ends the question with `later`. */
+/** Asks on the terminal of standard input. `signal` ends the question with `later`. */
 export function terminalAsker(screen: Screen, signal: AbortSignal): Asker {
   return async () => {
-    // Without `terminal` the line discipline keeps Ctrl-C, which then is a signal like any other.
+    // Without `terminal` the line discipline keeps Ctrl-C, so it arrives as a signal.
     const lines = createInterface({ input: process.stdin, terminal: false });
     const end = (): void => lines.close();
     signal.addEventListener('abort', end);
@@ -115,7 +115,7 @@ export function terminalAsker(screen: Screen, signal: AbortSignal): Asker {
   };
 }
 
-/** The call as it would run, nothing left out, with what the rules say of the parts of a command. */
+/** Shows the call as it would run, completely, with the rules' results for the parts of a command. */
 export function showCall(screen: Screen, { name, args, reason, payload }: PendingCall): void {
   screen.line(['yellow', '? '], ['bold', name], ['plain', ` waits for a decision (${reason}). It would run with`]);
   for (const line of JSON.stringify(args, null, 2).split('\n')) screen.line(['plain', `    ${line}`]);
@@ -124,7 +124,7 @@ export function showCall(screen: Screen, { name, args, reason, payload }: Pendin
   for (const { text, outcome, by } of parts) screen.line(['plain', `    ${text}`], ['dim', `  ${outcome} (${by})`]);
 }
 
-/** Asks about every call that waits; answers how many are left undecided. */
+/** Asks about every waiting call. Resolves to the number of undecided calls. */
 export async function decidePending(conversation: Conversation, screen: Screen, ask: Asker): Promise<number> {
   for (const call of conversation.pending) {
     showCall(screen, call);
@@ -135,12 +135,15 @@ export async function decidePending(conversation: Conversation, screen: Screen, 
   return conversation.pending.length;
 }
 
-/** Who takes Ctrl-C in place of the end of the process: a conversation on a terminal. */
+/** Handles Ctrl-C instead of the default: a conversation on a terminal sets it. */
 export interface OwnInterrupt {
   sigint?: (() => void) | undefined;
 }
 
-/** Aborted by the first SIGINT, SIGTERM or SIGHUP, or once nobody reads the output. For the life of the process. */
+/**
+ * Returns a signal that is aborted by the first SIGINT, SIGTERM or SIGHUP, or when the output's reader is gone. It
+ * lasts for the life of the process.
+ */
 export function interrupts(own: OwnInterrupt = {}): AbortSignal {
   const asked = new AbortController();
   const ask = (name: NodeJS.Signals): void => {
@@ -149,7 +152,7 @@ export function interrupts(own: OwnInterrupt = {}): AbortSignal {
     asked.abort();
   };
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ask);
-  // Every write to a broken pipe fails anew, and none of them is a second Ctrl-C.
+  // Every write to a broken pipe fails again. Such an error must not count as a second Ctrl-C.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => asked.abort());
   return asked.signal;
 }

@@ -1,14 +1,16 @@
 /**
- * The inspector at the command line: `runchart inspect <log>`, and `--inspect` of commands that run something. Rule: its
- * address is told on standard error, since it is no result; a stored log is read as far as it can be, and never written.
+ * The inspector at the command line: `runchart inspect <log>`, and `--inspect` of other commands. Invariant: its
+ * address goes to standard error, because it is not a result. A stored log is read as far as possible, and never
+ * written.
  */
 import { once } from 'node:events';
 import { basename } from 'node:path';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Agent } from '../agent.ts';
 import { type Inspector, type InspectorOptions, startLogInspector } from '../inspect/inspector.ts';
+import { printable } from '../printable.ts';
 import { findLog, readStored } from './replay/readLog.ts';
-import { outputTo, printable } from './screen.ts';
+import { outputTo } from './screen.ts';
 import { sessionsDirectory } from './sessions/sessionStore.ts';
 
 export interface InspectOptions {
@@ -17,9 +19,9 @@ export interface InspectOptions {
   open?: boolean;
 }
 
-/** Shows the log until the signal is aborted, and answers the exit code. Rejects with ConfigurationError. */
-export async function inspectCommand(given: string, options: InspectOptions, signal: AbortSignal): Promise<number> {
-  const path = await findLog(given, sessionsDirectory(options.store));
+/** Shows the log until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
+export async function inspectCommand(log: string, options: InspectOptions, signal: AbortSignal): Promise<number> {
+  const path = await findLog(log, sessionsDirectory(options.store));
   const name = basename(path);
   const entries: LogEntry[] = [];
   const unread = await readStored(path, (value) => {
@@ -32,7 +34,7 @@ export async function inspectCommand(given: string, options: InspectOptions, sig
   const inspector = await startLogInspector({ ...port, open: options.open === true });
   try {
     inspector.show(name, entries, unread);
-    sayWhere(inspector);
+    printAddress(inspector);
     if (!signal.aborted) await once(signal, 'abort');
     return 0;
   } finally {
@@ -40,17 +42,17 @@ export async function inspectCommand(given: string, options: InspectOptions, sig
   }
 }
 
-function sayWhere({ url }: Inspector): void {
+function printAddress({ url }: Inspector): void {
   outputTo(process.stderr).write(`inspector ${printable(url)}\n`);
 }
 
-/** An agent that can be watched; it takes its inspector with it when it is closed. */
+/** Returns an agent that can be inspected. Closing it closes its inspector too. */
 export async function inspectedAgent(
   options: InspectorOptions,
   make: (inspect: Inspector['observe']) => Agent,
 ): Promise<Agent> {
   const inspector = await startLogInspector(options);
-  sayWhere(inspector);
+  printAddress(inspector);
   const agent = make(inspector.observe);
   return {
     profile: agent.profile,

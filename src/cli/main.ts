@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 /**
- * The program `runchart`. Rule: a command answers its exit code; what it throws is said on standard error, and ends as
- * usage (2) where the caller can mend it, else as an error.
+ * The program `runchart`. Invariant: a command resolves to its exit code. Its errors go to standard error and end as
+ * usage (2) if the caller can fix them, else as an error.
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
+import { printable } from '../printable.ts';
 import type { DemoOptions } from './demo/demoCommand.ts';
 import { EXIT_CODES, exitCodeOfError, USAGE } from './exitCodes.ts';
 import { interrupts, type OwnInterrupt } from './input.ts';
@@ -12,7 +13,6 @@ import type { InspectOptions } from './inspectCommand.ts';
 import type { InteractiveOptions } from './interactive/interactiveCommand.ts';
 import type { ReplayOptions } from './replay/replayCommand.ts';
 import type { RunOptions } from './runCommand.ts';
-import { printable } from './screen.ts';
 import type { ServeOptions } from './serveCommand.ts';
 import type { SessionsOptions } from './sessions/sessionsCommand.ts';
 
@@ -51,11 +51,11 @@ Who can reach the server and has the token can have commands run, as far as the 
 Exit codes: 0 ended by a signal (with --stdio: the input has ended and what was asked is done), 1 error, 2 usage,
 130 with --stdio: ended by a signal.`;
 
-/** Given more than once, all count. */
+/** Collects the values of an option that can be repeated. */
 const collected = (value: string, before: string[] = []): string[] => [...before, value];
 const STORE = ['--store <directory>', 'where sessions are kept'] as const;
 
-/** What every command that runs the agent takes. */
+/** The options of every command that runs the agent. */
 function agentOptions(command: Command): Command {
   return command
     .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
@@ -88,7 +88,7 @@ function program(invocation: Invocation): Command {
   serve(root, invocation);
   sessions(root, invocation);
   replay(root, invocation);
-  shows(root, invocation);
+  standalone(root, invocation);
   return root;
 }
 
@@ -161,7 +161,7 @@ function sessions(root: Command, { exit }: Invocation): void {
     .description('list the sessions of this directory, the latest first')
     .option('--all', 'those of every directory')
     .option('--cwd <directory>', 'those of another directory')
-    .option('--ids', 'nothing but their ids')
+    .option('--ids', 'nothing but their ids, those that need no quotes in a shell')
     .option('--json', 'one JSON object a line')
     .option(...STORE)
     .action(async (options: SessionsOptions) => {
@@ -197,8 +197,8 @@ function replay(root: Command, { signal, exit }: Invocation): void {
     });
 }
 
-/** What needs no session. */
-function shows(root: Command, { signal, exit }: Invocation): void {
+/** Commands that need no session. */
+function standalone(root: Command, { signal, exit }: Invocation): void {
   root
     .command('demo')
     .description('see it work: a scripted model in a process of its own, real tools, a real log')
@@ -257,15 +257,15 @@ async function main(): Promise<number> {
     await program({ signal: interrupts(own), own, exit }).parseAsync();
     return code;
   } catch (error) {
-    // Commander has said what is wrong.
+    // Commander has already printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
-    const said = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`runchart: ${printable(said)}\n`);
+    const errorMessage = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`runchart: ${printable(errorMessage)}\n`);
     return exitCodeOfError(error);
   }
 }
 
-/** Resolves once what was written is out. */
+/** Resolves when everything has been written. */
 const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((resolve) => {
     stream.write('', () => resolve());
@@ -273,5 +273,5 @@ const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
 
 const code = await main();
 await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
-// A tool that does not end when it is told to must not keep the process.
+// A tool that ignores cancellation must not keep the process alive.
 process.exit(code);

@@ -1,16 +1,19 @@
 /**
  * Renders entries and live signals as lines, and follows a conversation: as steps for a person, as entries for a
- * program. Rule: entries are what counts, and each is shown once it is durable; a signal only shows it sooner, and
- * streamed text is not shown again with its entry. With JSON, standard output holds entries and nothing else.
+ * program. Invariant: each entry is shown once it is durable. A signal only shows it sooner, and streamed text is not
+ * shown again with its entry. With JSON, standard output contains only entries.
  */
+
 import type { AgentItem, LogEntry, StoredPart } from '../../machines/internal.ts';
 import { textOf } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import type { Live } from '../live.ts';
+import { jsonLine, shortened } from '../printable.ts';
 import type { LogStore } from '../stores/store.ts';
 import type { Outgoing } from '../transports/index.ts';
-import { jsonLine, type Output, type Screen, type Style, shortened } from './screen.ts';
+import { diagnosticText } from './diagnosticText.ts';
+import type { Output, Screen, Style } from './screen.ts';
 import { count, emptyTally, type Tally, tallyText, withReply } from './tally.ts';
 
 const TEXT_MAX = 200;
@@ -22,9 +25,9 @@ type Of<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
 export class Renderer {
   readonly #screen: Screen;
   readonly #names = new Map<string, string>();
-  /** What of the current reply was streamed. */
+  /** Which parts of the current reply were streamed. */
   #streamed = { assistant: false, reasoning: false };
-  /** Of the current request, and of all that was shown. */
+  /** The sums of the current request, and of everything shown. */
   #request: Tally = emptyTally;
   #total: Tally = emptyTally;
 
@@ -36,13 +39,13 @@ export class Renderer {
     return this.#total;
   }
 
-  /** An entry of an earlier time: not shown, but later ones speak of its call. */
+  /** Remembers an earlier entry without showing it, because later ones refer to its call. */
   recall(entry: LogEntry): void {
     if (entry.type !== 'agent-output' || entry.item.type !== 'tool-call') return;
     this.#names.set(entry.item.callId, entry.item.name);
   }
 
-  /** What a sub-agent does is told by its call. */
+  /** Signals of a sub-agent are ignored, because its call shows the result. */
   signal(signal: Live): void {
     if (signal.path) return;
     if (signal.type === 'text-delta') {
@@ -53,7 +56,7 @@ export class Renderer {
       this.#screen.reasoning(signal.text);
     } else if (signal.type === 'reset') {
       const shown = this.#streamed.assistant || this.#streamed.reasoning;
-      this.#nothingStreamed();
+      this.#clearStreamed();
       if (shown) this.#screen.line(['yellow', '↻ the reply broke off: what was shown of it does not count']);
     }
   }
@@ -65,7 +68,7 @@ export class Renderer {
       case 'agent-output':
         return this.#item(entry.item);
       case 'model-reply':
-        this.#nothingStreamed();
+        this.#clearStreamed();
         this.#request = withReply(this.#request, entry);
         this.#total = withReply(this.#total, entry);
         return this.#screen.endLine();
@@ -89,7 +92,7 @@ export class Renderer {
     }
   }
 
-  /** What happens beside the steps. */
+  /** Shows entries that are not steps. */
   #aside(entry: LogEntry): void {
     switch (entry.type) {
       case 'model-retry': {
@@ -106,10 +109,8 @@ export class Renderer {
         return this.#step('dim', '· the older part of the conversation was summarised');
       case 'notice':
         return this.#step('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
-      case 'diagnostic': {
-        const detail = entry.detail === undefined ? '' : ` ${shortened(JSON.stringify(entry.detail), TEXT_MAX)}`;
-        return this.#step('dim', `! ${entry.code}${detail}`);
-      }
+      case 'diagnostic':
+        return this.#step('dim', `! ${diagnosticText(entry, TEXT_MAX)}`);
     }
   }
 
@@ -122,8 +123,8 @@ export class Renderer {
     if (item.type === 'tool-call') {
       const { callId, name, args, argsText } = item;
       this.#names.set(callId, name);
-      const given = argsText ?? JSON.stringify(args);
-      return this.#screen.line(['cyan', '→ '], ['bold', name], ['dim', ` ${shortened(given, ARGS_MAX)}`]);
+      const argumentText = argsText ?? JSON.stringify(args);
+      return this.#screen.line(['cyan', '→ '], ['bold', name], ['dim', ` ${shortened(argumentText, ARGS_MAX)}`]);
     }
     if (this.#streamed[item.type]) return;
     if (item.type === 'assistant') this.#screen.reply(item.text);
@@ -154,18 +155,18 @@ export class Renderer {
     return this.#names.get(callId) ?? callId;
   }
 
-  #nothingStreamed(): void {
+  #clearStreamed(): void {
     this.#streamed = { assistant: false, reasoning: false };
   }
 }
 
-/** The first line, and that there are more. */
+/** Returns the first line, marked if there are more. */
 export function firstLine(text: string, most: number): string {
   const line = shortened(text.split('\n', 1)[0] ?? '', most);
   return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
 }
 
-/** The size of a result, and its first line. */
+/** Returns the size of a result, and its first line. */
 export function resultText(content: readonly StoredPart[]): string {
   const text = textOf(content);
   const images = content.filter((part) => part.type === 'image').length;
@@ -189,7 +190,10 @@ export function followAsJson(conversation: Conversation, from: number, output: O
   conversation.log$(from).subscribe((entry) => output.write(`${jsonLine(entry)}\n`));
 }
 
-/** What a transport carries of a conversation, one JSON object a line; the answer is to be called with the last result. */
+/**
+ * Writes what a transport sends about a conversation, one JSON object a line. Call the returned function with the
+ * last result.
+ */
 export function followAsMessages(
   conversation: Conversation,
   from: number,
@@ -207,19 +211,19 @@ export function followAsMessages(
   };
 }
 
-/** A store that knows how long a log was when it was opened, before anything was repaired in it. */
+/** A store that records how long a log was when it was opened, before any repair. */
 export function countingStore(store: LogStore): LogStore & { readonly found: number } {
-  let found = 0;
+  let count = 0;
   return {
     list: () => store.list(),
     delete: (id) => store.delete(id),
     async open(id, options) {
       const handle = await store.open(id, options);
-      for await (const entry of handle.read()) found = entry.seq + 1;
+      for await (const entry of handle.read()) count = entry.seq + 1;
       return handle;
     },
     get found() {
-      return found;
+      return count;
     },
   };
 }

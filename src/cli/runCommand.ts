@@ -1,7 +1,7 @@
 /**
- * One request in a session, new or continued: `runchart run`, and `runchart -p`. Rule: the reply goes to standard output, everything else
- * to standard error; what the rules ask about waits for a person's yes, and where there is no terminal to ask on it waits (`run`) or is
- * denied (`-p`), which is said. The exit code says how the run ended.
+ * One request in a new or continued session: `runchart run`, and `runchart -p`. Invariant: the reply goes to standard
+ * output, everything else to standard error. A call that the rules ask about waits for a person's yes. Without a
+ * terminal it waits (`run`) or is denied (`-p`), which is printed. The exit code shows how the run ended.
  */
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
@@ -12,21 +12,21 @@ import { CANCELLED, exitCodeOf, WAITING } from './exitCodes.ts';
 import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './input.ts';
 import { followAsJson, followAsMessages, followAsSteps } from './render.ts';
 import { outputTo, Screen } from './screen.ts';
-import { chosenSession, logPath, newSessionId, type SessionChoice } from './sessions/sessionStore.ts';
+import { chosenSession, logPath, newSessionId, type SessionChoice, shellWord } from './sessions/sessionStore.ts';
 
 export interface RunOptions extends AgentOptions, SessionChoice {
   json?: boolean;
 }
 
-/** What differs between the two ways to give one request. */
+/** The difference between the two commands for one request. */
 export interface RunForm {
-  /** With `json`: entries of the log alone, or all that a transport carries. */
+  /** With `json`: only entries of the log, or everything that a transport sends. */
   json: 'entries' | 'messages';
-  /** What is asked about without a terminal. */
+  /** What happens without a terminal to a call that needs a question. */
   unasked: 'waits' | 'denied';
 }
 
-/** Does it and answers the exit code. Rejects with ConfigurationError and what opening a log rejects with. */
+/** Resolves to the exit code. Rejects with ConfigurationError and with errors of opening a log. */
 export async function runCommand(
   words: string,
   options: RunOptions,
@@ -35,33 +35,33 @@ export async function runCommand(
 ): Promise<number> {
   const screen = new Screen({ reply: outputTo(process.stdout), steps: outputTo(process.stderr) });
   const asks = !options.json && process.stdin.isTTY === true && process.stderr.isTTY === true;
-  const made = await codingAgent(options, asks || form.unasked === 'waits' ? undefined : sayDenied(screen));
+  const made = await codingAgent(options, asks || form.unasked === 'waits' ? undefined : denialPrinter(screen));
   try {
     const chosen = await chosenSession(options, made.directory, made.cwd);
-    const goesOn = chosen !== undefined && options.new !== true;
+    const isContinued = chosen !== undefined && options.new !== true;
     const prompt = await readPrompt(words, pipedInput(), {
       optional: words !== '' || chosen !== undefined,
       note: (text) => screen.line(['yellow', text]),
       signal,
     });
     if (signal.aborted) return CANCELLED;
-    if (prompt === '' && !goesOn) {
+    if (prompt === '' && !isContinued) {
       throw new ConfigurationError('there is nothing to do: give a prompt, or a session to go on with');
     }
     const conversation = await made.agent.open(chosen ?? newSessionId());
     mustWorkIn(conversation, made.cwd);
-    const tell = follow(conversation, made, screen, options.json ? form.json : 'steps');
-    const given: Request = { conversation, screen, prompt, signal, asks, last: undefined };
-    const code = await request(given);
-    if (given.last) tell(given.last);
-    if (!options.json) sayWhere(screen, conversation, made);
+    const reportResult = follow(conversation, made, screen, options.json ? form.json : 'steps');
+    const state: Request = { conversation, screen, prompt, signal, asks, last: undefined };
+    const code = await request(state);
+    if (state.last) reportResult(state.last);
+    if (!options.json) printSession(screen, conversation, made);
     return code;
   } finally {
     await made.agent.close();
   }
 }
 
-const sayDenied =
+const denialPrinter =
   (screen: Screen) =>
   ({ name, rules }: { name: string; rules: readonly string[] }): void => {
     const options = rules.map((rule) => `--allow '${rule.replaceAll("'", "'\\''")}'`).join(' ');
@@ -69,7 +69,7 @@ const sayDenied =
     screen.line(['yellow', `! ${name} is denied, since there is no terminal to ask on: ${how}`]);
   };
 
-/** Shows what happens; what it answers is to be called with the last result. */
+/** Shows the events of the conversation. Call the returned function with the last result. */
 function follow(
   conversation: Conversation,
   { store, about }: CodingAgent,
@@ -83,25 +83,25 @@ function follow(
   return () => undefined;
 }
 
-function sayWhere(screen: Screen, { id }: Conversation, { directory }: CodingAgent): void {
+function printSession(screen: Screen, { id }: Conversation, { directory }: CodingAgent): void {
   screen.line(['dim', `session ${id}, log ${logPath(directory, id)}`]);
 }
 
 interface Request {
   conversation: Conversation;
   screen: Screen;
-  /** Empty: go on with what waits or was interrupted. */
+  /** Empty: continue what waits or was interrupted. */
   prompt: string;
   signal: AbortSignal;
-  /** There is a terminal to ask for decisions on. */
+  /** There is a terminal for questions. */
   asks: boolean;
   last: RunResult | undefined;
 }
 
-async function request(given: Request): Promise<number> {
-  const { conversation, screen, prompt, signal } = given;
+async function request(state: Request): Promise<number> {
+  const { conversation, screen, prompt, signal } = state;
   if (conversation.status === 'waiting') {
-    const code = await continueRun(given);
+    const code = await continueRun(state);
     if (prompt === '' || code === CANCELLED) return code;
     if (code === WAITING) {
       screen.line(['plain', 'the prompt was not sent']);
@@ -110,14 +110,14 @@ async function request(given: Request): Promise<number> {
   }
   const before = conversation.log().length;
   const run = prompt === '' ? conversation.resume() : conversation.send(prompt, { signal });
-  const code = await ended(run, given);
+  const code = await runToEnd(run, state);
   if (conversation.log().length === before) screen.line(['plain', 'nothing waits and nothing was interrupted']);
-  return code === WAITING ? continueRun(given) : code;
+  return code === WAITING ? continueRun(state) : code;
 }
 
-/** Asks about what waits and goes on, as often as it comes to that. */
-async function continueRun(given: Request): Promise<number> {
-  const { conversation, screen, signal, asks } = given;
+/** Asks about waiting calls and resumes, as often as needed. */
+async function continueRun(state: Request): Promise<number> {
+  const { conversation, screen, signal, asks } = state;
   for (;;) {
     if (asks) await decidePending(conversation, screen, terminalAsker(screen, signal));
     if (signal.aborted) {
@@ -125,17 +125,17 @@ async function continueRun(given: Request): Promise<number> {
       return CANCELLED;
     }
     if (conversation.pending.length > 0) {
-      sayWaiting(conversation, screen, asks);
+      printWaiting(conversation, screen, asks);
       return WAITING;
     }
-    const code = await ended(conversation.resume(), given);
+    const code = await runToEnd(conversation.resume(), state);
     if (code !== WAITING) return code;
   }
 }
 
-/** The exit code of a run, and of those that follow it from the session's queue. */
-async function ended(run: Run, given: Request): Promise<number> {
-  const { conversation, screen, signal } = given;
+/** Resolves to the exit code of a run, and of the runs after it from the session's queue. */
+async function runToEnd(run: Run, state: Request): Promise<number> {
+  const { conversation, screen, signal } = state;
   let current = run;
   const cancel = (): void => void current.cancel();
   if (signal.aborted) cancel();
@@ -147,15 +147,15 @@ async function ended(run: Run, given: Request): Promise<number> {
       result = await current.result;
     }
     if (result.error) screen.line(['red', `error (${result.error.code}): ${result.error.message}`]);
-    given.last = result;
+    state.last = result;
     return signal.aborted ? CANCELLED : exitCodeOf(result);
   } finally {
     signal.removeEventListener('abort', cancel);
   }
 }
 
-function sayWaiting(conversation: Conversation, screen: Screen, asked: boolean): void {
+function printWaiting(conversation: Conversation, screen: Screen, asked: boolean): void {
   for (const call of conversation.pending) showCall(screen, call);
   const how = asked ? 'Decide later with' : 'There is no terminal to ask on. Decide on one with';
-  screen.line(['plain', `${how}: runchart run --session ${conversation.id}`]);
+  screen.line(['plain', `${how}: runchart run --session ${shellWord(conversation.id)}`]);
 }

@@ -1,20 +1,21 @@
 /**
- * Where a run is shown: the reply on one output, the steps on another, which may be the same terminal. Rule: all text
- * passes here and is made printable: what would drive the terminal or not be seen is shown as an escape, and nothing is dropped;
- * colours are put around it afterwards, and only where the output is a terminal.
+ * Shows a run: the reply on one output, the steps on another, which may be the same terminal. Invariant: all text
+ * passes here and is made printable: control and invisible characters become escapes, and nothing is dropped. Colours
+ * are added after that, and only on a terminal.
  */
 import pc from 'picocolors';
+import { PrintableStream, printableLine } from '../printable.ts';
 
 export type Style = 'plain' | 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Span = readonly [Style, string];
 
 export interface Output {
   write(text: string): void;
-  /** Takes colours. */
+  /** The output supports colours. */
   readonly styled: boolean;
 }
 
-/** A standard output of this process. */
+/** An output for a standard stream of this process. */
 export const outputTo = (stream: NodeJS.WriteStream): Output => ({
   write: (text) => void stream.write(text),
   styled: stream.isTTY === true && pc.isColorSupported,
@@ -22,7 +23,7 @@ export const outputTo = (stream: NodeJS.WriteStream): Output => ({
 
 type Paint = (text: string) => string;
 
-/** Puts a colour around text that is safe already. */
+/** Returns a function that adds colours to text that is already safe. */
 export function paintOf({ styled }: Output): (style: Style) => Paint {
   const colors = pc.createColors(styled);
   return (style) => (style === 'plain' ? (text) => text : colors[style]);
@@ -44,7 +45,7 @@ class Stream {
     this.#put(this.#pieces.push(piece));
   }
 
-  /** Ends the line, where one is open. */
+  /** Ends an open line. */
   end(): void {
     this.#put(this.#pieces.end());
     if (this.#midLine) this.#put('\n');
@@ -62,7 +63,7 @@ export class Screen {
   readonly #paint: (style: Style) => Paint;
   readonly #reply: Stream;
   readonly #reasoning: Stream;
-  /** The one that may have an open line. */
+  /** The stream that may have an open line. */
   #open: Stream | undefined;
 
   constructor(outputs: { reply: Output; steps: Output }) {
@@ -72,23 +73,23 @@ export class Screen {
     this.#reasoning = new Stream(outputs.steps, 'dim');
   }
 
-  /** A piece of the reply. */
+  /** Writes a piece of the reply. */
   reply(piece: string): void {
     this.#stream(this.#reply, piece);
   }
 
-  /** A piece of what the model thinks. */
+  /** Writes a piece of the model's reasoning. */
   reasoning(piece: string): void {
     this.#stream(this.#reasoning, piece);
   }
 
-  /** A line of its own among the steps. */
+  /** Writes a line among the steps. */
   line(...spans: Span[]): void {
     this.endLine();
     this.#steps.write(`${this.#painted(spans)}\n`);
   }
 
-  /** A question: the cursor stays behind it. */
+  /** Writes a question and leaves the cursor after it. */
   question(...spans: Span[]): void {
     this.endLine();
     this.#steps.write(`${this.#painted(spans)} `);
@@ -108,68 +109,4 @@ export class Screen {
   #painted(spans: readonly Span[]): string {
     return spans.map(([style, text]) => this.#paint(style)(printableLine(text))).join('');
   }
-}
-
-/** Controls, line and paragraph separators, lone surrogates, direction marks, interlinear annotations. */
-const DRIVING = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Bidi_Control}\\ufff9-\\ufffb]';
-/** What leaves no mark: zero-width spaces, fillers, tags. */
-const UNSEEN = '\\p{Default_Ignorable_Code_Point}';
-/** Joiners and variation selectors, without which emoji and some scripts fall apart in running text. */
-const JOINING = '[\\u200c\\u200d\\u034f\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f]';
-
-const IN_TEXT = new RegExp(`(?![\\n\\t])${DRIVING}|(?!${JOINING})${UNSEEN}`, 'gu');
-const IN_LINE = new RegExp(`${DRIVING}|${UNSEEN}`, 'gu');
-const NAMED: { readonly [character: string]: string } = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
-
-function escapeOf(character: string): string {
-  const named = NAMED[character];
-  if (named !== undefined) return named;
-  const code = character.codePointAt(0) ?? 0;
-  const digits = code.toString(16);
-  if (code > 0xffff) return `\\u{${digits}}`;
-  return code > 0xff ? `\\u${digits.padStart(4, '0')}` : `\\x${digits.padStart(2, '0')}`;
-}
-
-/** Running text: line breaks and tabs stay, CRLF is a line break. */
-export function printable(text: string): string {
-  return text.replaceAll('\r\n', '\n').replace(IN_TEXT, escapeOf);
-}
-
-/** One line, such as a name, a path or arguments: line breaks and tabs are escapes too, joiners as well. */
-export function printableLine(text: string): string {
-  return text.replace(IN_LINE, escapeOf);
-}
-
-/** Running text that comes in pieces, cut anywhere: what is printed is what the whole would be. */
-export class PrintableStream {
-  /** Half of a character or of a line break. */
-  #held = '';
-
-  push(piece: string): string {
-    const text = this.#held + piece;
-    const whole = /[\r\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length;
-    this.#held = text.slice(whole);
-    return printable(text.slice(0, whole));
-  }
-
-  /** What was held back. */
-  end(): string {
-    const rest = printable(this.#held);
-    this.#held = '';
-    return rest;
-  }
-}
-
-/** A value as one line of JSON, the same once parsed, that a terminal can be given too. */
-export function jsonLine(value: unknown): string {
-  const unit = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value).replace(IN_LINE, (character) =>
-    Array.from({ length: character.length }, (_, index) => unit(character.charCodeAt(index))).join(''),
-  );
-}
-
-/** At most `most` UTF-16 units, never half of a character; what was cut shows as an ellipsis. */
-export function shortened(text: string, most: number): string {
-  if (text.length <= most) return text;
-  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

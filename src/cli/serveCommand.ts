@@ -1,7 +1,7 @@
 /**
- * `runchart serve`: the agent of `runchart run` for other programs, over HTTP or over its own standard input and output. Rule: it
- * listens on the loopback unless told otherwise; whoever lacks the token, names another host or comes from another page is refused
- * before anything is read.
+ * `runchart serve`: serves the agent of `runchart run` to other programs over HTTP, or over standard input and
+ * output. Invariant: it listens on the loopback interface by default. It refuses a missing token, a wrong host or a
+ * foreign origin before it reads anything.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,11 +25,11 @@ export interface ServeOptions extends AgentOptions {
 }
 
 const TOKEN_MAX = 1024;
-/** A request is sent within this time, or its connection is closed. */
+/** A connection is closed if its request takes longer. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
 
-/** Serves until the signal is aborted, and answers the exit code. Rejects with ConfigurationError. */
+/** Serves until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function serveCommand(options: ServeOptions, signal: AbortSignal): Promise<number> {
   const port = portOf(options.port);
   const { agent, cwd } = await codingAgent(options);
@@ -37,7 +37,7 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
     const here = agentOf(agent, cwd);
     if (!options.stdio) return await listen(here, { host: options.host, port, origins: options.origin ?? [] }, signal);
     const routed = route(here, stdioTransport(), { multiTurn: true, drain: true });
-    // The end of the input ends the service once the turns that were begun are told; a signal ends them.
+    // The end of the input ends the service after the running turns were reported. A signal ends it at once.
     await Promise.race([routed, signal.aborted || once(signal, 'abort')]);
     return signal.aborted ? CANCELLED : 0;
   } finally {
@@ -45,7 +45,7 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
   }
 }
 
-/** A session's tools work where it began: those of other directories are not served. */
+/** The tools of a session work where it began, so sessions of other directories are not served. */
 function agentOf(agent: Agent, cwd: string): Agent {
   return {
     profile: agent.profile,
@@ -62,21 +62,21 @@ function agentOf(agent: Agent, cwd: string): Agent {
   };
 }
 
-function portOf(given: string): number {
-  const port = Number(given);
-  if (/^\d{1,5}$/.test(given) && port <= 65_535) return port;
-  throw new ConfigurationError(`expected a port from 0 to 65535, got ${given}`);
+function portOf(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new ConfigurationError(`expected a port from 0 to 65535, got ${text}`);
 }
 
 interface Place {
   host: string;
   port: number;
-  /** Of pages that may ask. */
+  /** Allowed origins of pages. */
   origins: readonly string[];
 }
 
 async function listen(agent: Agent, { host, port, origins }: Place, signal: AbortSignal): Promise<number> {
-  // Not an argument: those can be read by every user of the machine.
+  // The token is not an argument, because every user of the machine can read arguments.
   const token = process.env.RUNCHART_TOKEN || randomBytes(32).toString('base64url');
   const hosts = new Set<string>();
   const app = guardedApp(agent, { token, hosts, origins });
@@ -99,7 +99,7 @@ async function listen(agent: Agent, { host, port, origins }: Place, signal: Abor
 
 interface Guard {
   token: string;
-  /** Names that this server has, with its port. */
+  /** The host names of this server, with its port. */
   hosts: ReadonlySet<string>;
   origins: readonly string[];
 }
@@ -111,7 +111,7 @@ function guardedApp(agent: Agent, { token, hosts, origins }: Guard): Hono {
   const app = new Hono();
   app.use(async ({ req, json }, next) => {
     const host = req.header('host')?.toLowerCase() ?? '';
-    // A page whose name was bound to this address would be of our origin otherwise.
+    // Otherwise a page whose DNS name points to this address would have our origin.
     if (!hosts.has(host)) return json(refusal('forbidden', 'the host is not one of this server'), 403);
     const origin = req.header('origin');
     const own = origin === `http://${host}`;
@@ -127,17 +127,17 @@ function guardedApp(agent: Agent, { token, hosts, origins }: Guard): Hono {
   return app;
 }
 
-/** An EventSource cannot send a header, so for events alone the token may stand in the address. */
+/** An EventSource cannot send a header, so for events the token may be in the address. */
 function tokenOf(request: Request): string {
-  const given = /^Bearer (\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
-  if (given !== undefined) return given;
+  const bearer = /^Bearer (\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
+  if (bearer !== undefined) return bearer;
   const { pathname, searchParams } = new URL(request.url);
   return request.method === 'GET' && pathname.endsWith('/events') ? (searchParams.get('token') ?? '') : '';
 }
 
-/** In a time that says nothing about where they differ. */
-function sameSecret(given: string, wanted: string): boolean {
-  if (given.length > TOKEN_MAX) return false;
+/** Compares in constant time, which does not reveal where the tokens differ. */
+function sameSecret(candidate: string, expected: string): boolean {
+  if (candidate.length > TOKEN_MAX) return false;
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(wanted));
+  return timingSafeEqual(digest(candidate), digest(expected));
 }

@@ -1,7 +1,7 @@
 /**
- * What model calls took: turns, tokens, money, of a run and of the cycles of a stored log. Rule: a sum with an unknown
- * price in it is unknown, and says so. A cycle's tokens come from its rounds, its money from the reply records of every
- * run that worked on it.
+ * Turns, tokens and cost of model calls, for a run and for the cycles of a stored log. Invariant: a sum with an
+ * unknown price is unknown. A cycle's tokens come from its rounds, its cost from the replies of all runs that worked
+ * on it.
  */
 import type { RuntimeEntry } from '../../machines/internal.ts';
 import type { RequestCycle } from '../projector/index.ts';
@@ -12,7 +12,7 @@ export interface Tally {
   readonly turns: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Null where a price is unknown. */
+  /** Null if a price is unknown. */
   readonly costUsd: number | null;
 }
 
@@ -37,13 +37,13 @@ export const tallyText = (tally: Tally): string => {
 };
 
 export class ReplaySpending {
-  /** A run to the message it works on. */
+  /** The request message of each run. */
   readonly #rootOf = new Map<string, string>();
-  /** By that message. */
+  /** The cost for each request message. */
   readonly #costOf = new Map<string, number | null>();
 
-  /** Takes anything a log may hold, in order. */
-  take(value: unknown): void {
+  /** Accepts any value of a log, in order. */
+  addEntry(value: unknown): void {
     if (typeof value !== 'object' || value === null) return;
     const { type, runId, messageId, kind, of, costUsd } = value as Record<string, unknown>;
     if (typeof runId !== 'string') return;
@@ -57,8 +57,8 @@ export class ReplaySpending {
     }
   }
 
-  /** Undefined where no reply says what it took. */
-  of({ root, rounds }: RequestCycle): Tally | undefined {
+  /** Returns the tally of a cycle, or undefined if no reply has usage. */
+  tallyOf({ root, rounds }: RequestCycle): Tally | undefined {
     const usages = rounds.flatMap(({ usage }) => (usage === undefined ? [] : [usage]));
     if (usages.length === 0) return undefined;
     return {

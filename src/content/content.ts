@@ -1,6 +1,7 @@
 /**
- * Content as callers give it, and as a log holds it. Rule: content is judged where it comes in, so that no message is accepted
- * which no model can be shown; bytes are in the store before the entry that names them; without images nothing waits.
+ * Content as callers pass it, and as a log stores it. Invariant: content is validated on input, so no message is
+ * accepted that no model can receive. The store has the bytes before the entry that refers to them. Text alone never
+ * waits.
  */
 
 import type { Json, Message, StoredPart, ToolValue } from '../../machines/internal.ts';
@@ -12,30 +13,41 @@ import type { ScaleImage } from './scale.ts';
 
 export type ContentPart =
   | { type: 'text'; text: string }
-  /** `data`: bytes, their base64 form, a data:, http: or https: URL, or the reference that an entry of this log holds. */
+  /** `data`: bytes, their base64 form, a data:, http: or https: URL, or a reference from an entry of this log. */
   | { type: 'image'; mediaType: string; data: Uint8Array | string | URL };
 export type Content = string | ContentPart[];
 type WithContent<M extends Message> = M extends Message ? Omit<M, 'content'> & { content: Content } : never;
-/** A message as a caller gives it: its images may be bytes. */
+/** A message as a caller passes it: its images may be bytes. */
 export type EarlierMessage = WithContent<Message>;
-/** A part that was judged; bytes are a copy of the caller's. */
+/** A validated part. Its bytes are a copy of the caller's. */
 export type ReadPart = StoredPart | { type: 'image'; mediaType: string; bytes: Uint8Array };
 
-/** Bytes of one image, before it is scaled. */
+/** Bytes of one image before it is scaled. */
 const IMAGE_BYTES_MOST = 32 * 1_048_576;
 const BASE64_MOST = Math.ceil(IMAGE_BYTES_MOST / 3) * 4 + 128;
 const URL_MOST = 8_192;
-/** Not a browser's `blob:https://…`, which nobody else can open. */
+/** This excludes a browser's `blob:https://…`, which nobody else can open. */
 const REFERENCE = /^blob:[\w-]{1,128}(:\w{1,64}\/[\w.+-]{1,64})?$/;
 
-/** Reads a message's content. Throws ConfigurationError for what is neither text nor an image that can be sent. */
+/** Validates a message's content. Throws ConfigurationError for anything but text and supported images. */
 export function readContent(content: Content): ReadPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content))
     throw new ConfigurationError(`content must be a string or a list of parts, got ${typeof content}`);
   const parts: ReadPart[] = [];
-  // Not `map`, which passes over the holes of a list.
+  // `map` would skip the holes of a list.
   for (const part of content) parts.push(readPart(part));
+  return parts;
+}
+
+/**
+ * Validates the content of a new message. Throws ConfigurationError if it has neither text nor an image, because it
+ * would ask the model nothing.
+ */
+export function readMessage(content: Content): ReadPart[] {
+  const parts = readContent(content);
+  if (parts.every((part) => part.type === 'text' && part.text === ''))
+    throw new ConfigurationError('a message needs some text or an image; this content is empty');
   return parts;
 }
 
@@ -45,7 +57,7 @@ function readPart(part: ContentPart): ReadPart {
   throw new ConfigurationError("a content part must be { type: 'text', text } or { type: 'image', mediaType, data }");
 }
 
-/** The same with bytes in base64, at once. */
+/** Returns the content with bytes in base64, synchronously. */
 export const storedContent = (content: Content): StoredPart[] => readContent(content).map(encodedPart);
 
 export const encodedPart = (part: ReadPart): StoredPart =>
@@ -55,11 +67,11 @@ function refuse(expected: string, got: string): never {
   throw new ConfigurationError(`an image's ${expected}, got ${got}`);
 }
 
-function readImage(mediaType: unknown, given: unknown): ReadPart {
+function readImage(mediaType: unknown, source: unknown): ReadPart {
   if (typeof mediaType !== 'string' || !IMAGE_TYPES.includes(mediaType))
     refuse(`mediaType must be one of ${IMAGE_TYPES.join(', ')}`, String(JSON.stringify(mediaType)).slice(0, 80));
-  if (given instanceof Uint8Array) return imageOf(given);
-  const data = given instanceof URL ? given.href : given;
+  if (source instanceof Uint8Array) return imageOf(source);
+  const data = source instanceof URL ? source.href : source;
   if (typeof data !== 'string') refuse('data must be a Uint8Array, a string or a URL', typeof data);
   const scheme = /^([a-z][a-z\d+.-]*):/i.exec(data.slice(0, 64))?.[1]?.toLowerCase();
   const isWeb = scheme === 'http' || scheme === 'https';
@@ -77,14 +89,14 @@ function readImage(mediaType: unknown, given: unknown): ReadPart {
 
 const tooLarge = (): never => refuse(`bytes may be ${IMAGE_BYTES_MOST}`, 'more');
 
-/** The bytes say what they are: a wrong media type is put right, what is no image of a known type is refused. */
+/** The bytes determine the type: a wrong media type is corrected, and bytes of an unknown type are refused. */
 function imageOf(bytes: Uint8Array): ReadPart {
   if (bytes.length > IMAGE_BYTES_MOST) tooLarge();
   const mediaType = imageType(bytes) ?? refuse('bytes must be PNG, JPEG, GIF or WebP', `${bytes.length} others`);
   return { type: 'image', mediaType, bytes: new Uint8Array(bytes) };
 }
 
-/** The text of some content, images left out. */
+/** Returns the text of the content, without images. */
 export function textOf(content: readonly StoredPart[]): string {
   let text = '';
   for (const part of content) if (part.type === 'text') text += part.text;
@@ -93,7 +105,7 @@ export function textOf(content: readonly StoredPart[]): string {
 
 const loadPreparer = onDemand(() => import('./imagePreparer.ts'));
 
-/** A model, as far as its images are concerned. */
+/** The part of a model that concerns images. */
 type ImageModel = { id: string; imageLimits?: ImageLimits };
 type Diagnose = (code: string, detail: Json) => void;
 
@@ -101,7 +113,7 @@ export class Images {
   readonly #handle: LogHandle;
   readonly #scale: ScaleImage | undefined;
   #preparers: import('./imagePreparer.ts').ImagePreparers | undefined;
-  /** Messages without an image. */
+  /** The last messages that had no image. */
   #text: readonly Message[] = [];
 
   constructor(handle: LogHandle, scale?: ScaleImage) {
@@ -109,19 +121,22 @@ export class Images {
     this.#scale = scale;
   }
 
-  /** The parts as a log may hold them; at once where no store has to be asked. Rejects where the store does. */
+  /** Returns the parts as a log stores them, synchronously if no store is needed. Rejects if the store rejects. */
   keep(parts: readonly ReadPart[]): StoredPart[] | Promise<StoredPart[]> {
     const { putBlob } = this.#handle;
-    const asks = (part: ReadPart): boolean => ('bytes' in part ? putBlob !== undefined : isReference(part));
-    return parts.some(asks) ? this.#stored(parts) : parts.map(encodedPart);
+    const needsStore = (part: ReadPart): boolean => ('bytes' in part ? putBlob !== undefined : isReference(part));
+    return parts.some(needsStore) ? this.#storeParts(parts) : parts.map(encodedPart);
   }
 
-  /** The same for what a tool or a plugin made: an image that the store does not take is told, and the rest is kept. */
+  /**
+   * Does the same for results of tools and plugins. If the store refuses an image, a diagnostic reports it and the
+   * rest is kept.
+   */
   keepResult(parts: StoredPart[], diagnose: Diagnose): StoredPart[] | Promise<StoredPart[]> {
-    return hasImage(parts) ? this.#keptAsFarAsPossible(parts, diagnose) : parts;
+    return hasImage(parts) ? this.#keepWherePossible(parts, diagnose) : parts;
   }
 
-  async #keptAsFarAsPossible(parts: readonly StoredPart[], diagnose: Diagnose): Promise<StoredPart[]> {
+  async #keepWherePossible(parts: readonly StoredPart[], diagnose: Diagnose): Promise<StoredPart[]> {
     const kept: StoredPart[] = [];
     for (const part of parts) {
       try {
@@ -135,53 +150,53 @@ export class Images {
     return kept;
   }
 
-  /** Messages as the model takes them: the same list where none holds an image. */
+  /** Returns the messages for a model: the same list if none has an image. */
   shownTo(
     model: ImageModel,
     messages: readonly Message[],
     signal: AbortSignal,
     diagnose: Diagnose,
   ): readonly Message[] | Promise<Message[]> {
-    // Messages are never changed: those that were seen to hold no image are not looked into again.
+    // Messages never change, so those without an image are not searched again.
     if (!messages.every((message, index) => message === this.#text[index] || !hasImage(message.content)))
-      return this.#prepared(model, messages, signal, diagnose);
+      return this.#prepareImages(model, messages, signal, diagnose);
     this.#text = messages;
     return messages;
   }
 
-  /** Decoding and scaling are loaded when the first image is to be shown. */
-  async #prepared(model: ImageModel, messages: readonly Message[], signal: AbortSignal, diagnose: Diagnose) {
+  /** Decoding and scaling are loaded with the first image. */
+  async #prepareImages(model: ImageModel, messages: readonly Message[], signal: AbortSignal, diagnose: Diagnose) {
     const { ImagePreparers } = await loadPreparer();
     this.#preparers ??= new ImagePreparers(this.#handle, this.#scale);
-    return this.#preparers.shown(model, messages, signal, diagnose);
+    return this.#preparers.prepare(model, messages, signal, diagnose);
   }
 
-  async #stored(parts: readonly ReadPart[]): Promise<StoredPart[]> {
+  async #storeParts(parts: readonly ReadPart[]): Promise<StoredPart[]> {
     const kept: StoredPart[] = [];
     for (const part of parts) {
-      if ('bytes' in part) kept.push(await this.#put(part.mediaType, part.bytes));
+      if ('bytes' in part) kept.push(await this.#putBytes(part.mediaType, part.bytes));
       else {
-        if (isReference(part)) await this.#mustHave(part.data);
+        if (isReference(part)) await this.#checkReference(part.data);
         kept.push(part);
       }
     }
     return kept;
   }
 
-  async #put(mediaType: string, bytes: Uint8Array): Promise<StoredPart> {
+  async #putBytes(mediaType: string, bytes: Uint8Array): Promise<StoredPart> {
     const data = await this.#handle.putBlob?.(bytes, mediaType);
     if (typeof data !== 'string' || data === '' || data.length > 1_024)
       throw new RunchartError('store', 'putBlob must answer with a reference, a text of at most 1024 characters');
     return { type: 'image', mediaType, data };
   }
 
-  async #mustHave(reference: string): Promise<void> {
+  async #checkReference(reference: string): Promise<void> {
     if ((await this.#handle.getBlob?.(reference)) === undefined)
       throw new RunchartError('store', `no image ${reference} beside this log: give its bytes`);
   }
 }
 
-/** Of a tool's answer. */
+/** Returns true if a tool's result has an image. */
 export const holdsImage = (value: ToolValue): value is Exclude<ToolValue, { kind: 'pending' }> =>
   value.kind !== 'pending' && hasImage(value.content);
 const hasImage = (content: readonly ReadPart[]): boolean => content.some(({ type }) => type === 'image');

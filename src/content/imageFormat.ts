@@ -1,6 +1,6 @@
 /**
- * Formats of images: the media type of bytes, their base64 form, and what a model takes. Rule: the type is what the first bytes
- * say, never what somebody claims; base64 is made without Node's Buffer; an impossible limit is refused at start.
+ * Image formats: the media type of bytes, their base64 form, and a model's limits. Invariant: the first bytes
+ * determine the type, never a claim. Base64 needs no Buffer of Node. An impossible limit is refused at the start.
  */
 import { ConfigurationError } from '../errors.ts';
 
@@ -10,10 +10,10 @@ export const IMAGE_TYPES: readonly string[] = ['image/png', 'image/jpeg', 'image
 const BEGINNINGS = [/^\x89PNG\r\n\x1a\n/, /^\xff\xd8\xff/, /^GIF8[79]a/, /^RIFF.{4}WEBP/s];
 const BEGINNING = 12;
 
-/** The type of an image, or undefined where the bytes are none of a known type. */
+/** Returns the type of an image, or undefined for an unknown type. */
 export function imageType(bytes: Uint8Array): string | undefined {
   const beginning = String.fromCharCode(...bytes.subarray(0, BEGINNING));
-  return IMAGE_TYPES[BEGINNINGS.findIndex((known) => known.test(beginning))];
+  return IMAGE_TYPES[BEGINNINGS.findIndex((beginsWith) => beginsWith.test(beginning))];
 }
 
 export function toBase64(bytes: Uint8Array): string {
@@ -22,7 +22,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
-/** Undefined where the text is no base64. White space is skipped. */
+/** Returns undefined if the text is not base64. White space is skipped. */
 export function fromBase64(text: string): Uint8Array | undefined {
   let binary: string;
   try {
@@ -35,23 +35,26 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** Whether a text is the base64 form of an image; decides by its beginning. */
+/** Returns true if a text begins like the base64 form of an image. */
 export const isEncodedImage = (text: string): boolean => imageType(fromBase64(text.slice(0, 16)) ?? NONE) !== undefined;
 const NONE = new Uint8Array(0);
 
 export interface ImageLimits {
   /** Pixels on the longer side. */
   maxPixels?: number;
-  /** Bytes of one image, base64 encoded as it is sent. */
+  /** Bytes of one image in base64, as it is sent. */
   maxBytes?: number;
-  /** Of image/png, image/jpeg, image/gif and image/webp; an empty list: the model takes no images. */
+  /**
+   * A subset of image/png, image/jpeg, image/gif and image/webp. An empty list means that the model accepts no
+   * images.
+   */
   mediaTypes?: readonly string[];
 }
 
-/** No image with more pixels is decoded. */
+/** Images with more pixels are not decoded. */
 export const PIXELS_MOST = 100_000_000;
 
-/** A model's limits over the defaults: 2,000 pixels, 4.5 MiB, all four types. Throws ConfigurationError. */
+/** Returns a model's limits. Defaults: 2,000 pixels, 4.5 MiB, all four types. Throws ConfigurationError. */
 export function imageLimitsOf({ id, imageLimits }: { id: string; imageLimits?: ImageLimits }): Required<ImageLimits> {
   const limits = { maxPixels: 2_000, maxBytes: 4_718_592, mediaTypes: IMAGE_TYPES, ...imageLimits };
   const { maxPixels, maxBytes, mediaTypes } = limits;

@@ -1,6 +1,6 @@
 /**
- * The images of a conversation as one model is shown them. Rule: each is read, checked and scaled once and kept while
- * there is room; one that cannot be shown is a text that says so, and a diagnostic, and never the end of a run.
+ * Prepares the images of a conversation for one model. Invariant: each is read, checked and scaled once, and cached
+ * while there is room. An image that cannot be shown becomes a text and a diagnostic. It never ends the run.
  */
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { thrownText } from '../errors.ts';
@@ -12,16 +12,17 @@ import { type ScaleImage, scaleByPlatform } from './scale.ts';
 type Image = Extract<StoredPart, { type: 'image' }>;
 interface ImagePreparerOptions {
   limits: Required<ImageLimits>;
-  /** In place of the platform's own. */
+  /** Replaces the scaler of the platform. */
   scale: ScaleImage | undefined;
   getBlob: ((reference: string) => Promise<Uint8Array>) | undefined;
   diagnose(code: string, detail: Json): void;
+  /** Characters of the cached images. Default: 64 Mi. */
+  cachedMost?: number;
 }
 
-/** Characters of the images that are kept at hand. */
-const KEPT_MOST = 64 * 1_048_576;
+const CACHED_MOST = 64 * 1_048_576;
 
-/** One for each model that a conversation asks. */
+/** Has one preparer for each model of a conversation. */
 export class ImagePreparers {
   readonly #handle: Pick<LogHandle, 'getBlob'>;
   readonly #scale: ScaleImage | undefined;
@@ -32,7 +33,7 @@ export class ImagePreparers {
     this.#scale = scale;
   }
 
-  shown(
+  prepare(
     model: { id: string; imageLimits?: ImageLimits },
     messages: readonly Message[],
     signal: AbortSignal,
@@ -44,23 +45,23 @@ export class ImagePreparers {
       preparer = new ImagePreparer({ limits: imageLimitsOf(model), scale: this.#scale, getBlob, diagnose });
       this.#preparers.set(model, preparer);
     }
-    return preparer.shown(messages, signal);
+    return preparer.prepare(messages, signal);
   }
 }
 
 export class ImagePreparer {
   readonly #options: ImagePreparerOptions;
-  /** What each image became, by its data in the log; the least lately shown first. */
-  readonly #kept = new Map<string, StoredPart>();
+  /** The prepared part of each image, by its data in the log. The least recently used comes first. */
+  readonly #cache = new Map<string, StoredPart>();
   #weight = 0;
-  readonly #said = new Set<string>();
+  readonly #reportedImages = new Set<string>();
 
   constructor(options: ImagePreparerOptions) {
     this.#options = options;
   }
 
-  /** One after the other, so that few are in memory at once; ends early where nobody waits any more. */
-  async shown(messages: readonly Message[], signal: AbortSignal): Promise<Message[]> {
+  /** Prepares one image after the other, so that few are in memory. Stops after an abort. */
+  async prepare(messages: readonly Message[], signal: AbortSignal): Promise<Message[]> {
     const shown: Message[] = [];
     for (const message of messages) {
       if (!message.content.some(({ type }) => type === 'image')) {
@@ -70,48 +71,48 @@ export class ImagePreparer {
       const content: StoredPart[] = [];
       for (const part of message.content) {
         signal.throwIfAborted();
-        content.push(part.type === 'image' ? await this.#show(part) : part);
+        content.push(part.type === 'image' ? await this.#prepareImage(part) : part);
       }
       shown.push({ ...message, content });
     }
     return shown;
   }
 
-  async #show(part: Image): Promise<StoredPart> {
+  async #prepareImage(part: Image): Promise<StoredPart> {
     const { limits } = this.#options;
-    if (limits.mediaTypes.length === 0) return told(part, 'this model takes no images');
-    // The server fetches it: how large it is, only the server sees.
+    if (limits.mediaTypes.length === 0) return replacementText(part, 'this model takes no images');
+    // The server fetches the image, so its size is unknown here.
     if (/^https?:/i.test(part.data)) return part;
-    const known = this.#kept.get(part.data);
-    if (known) {
-      this.#kept.delete(part.data);
-      this.#kept.set(part.data, known);
-      return known;
+    const cached = this.#cache.get(part.data);
+    if (cached) {
+      this.#cache.delete(part.data);
+      this.#cache.set(part.data, cached);
+      return cached;
     }
     let bytes: Uint8Array;
     try {
       bytes = await this.#bytesOf(part.data);
     } catch (error) {
-      this.#say('image_missing', part, thrownText(error));
-      return told(part, 'its bytes are missing');
+      this.#report('image_missing', part, thrownText(error));
+      return replacementText(part, 'its bytes are missing');
     }
-    return this.#keep(part.data, await this.#fit(part, bytes));
+    return this.#addToCache(part.data, await this.#fit(part, bytes));
   }
 
   async #fit(part: Image, bytes: Uint8Array): Promise<StoredPart> {
     const { limits, scale = scaleByPlatform } = this.#options;
     try {
-      const found = await fitted(bytes, limits, scale);
-      if (found.kind === 'fits') {
-        const { mediaType } = found;
-        const data = found.bytes === bytes && isEncodedImage(part.data) ? part.data : toBase64(found.bytes);
+      const result = await fitted(bytes, limits, scale);
+      if (result.kind === 'fits') {
+        const { mediaType } = result;
+        const data = result.bytes === bytes && isEncodedImage(part.data) ? part.data : toBase64(result.bytes);
         return { type: 'image', mediaType, data };
       }
-      this.#say('image_not_shown', part, found.why);
-      return told(part, found.why);
+      this.#report('image_not_shown', part, result.why);
+      return replacementText(part, result.why);
     } catch (error) {
-      this.#say('image_not_shown', part, thrownText(error));
-      return told(part, 'it is larger than this model takes, or of another type, and could not be scaled');
+      this.#report('image_not_shown', part, thrownText(error));
+      return replacementText(part, 'it is larger than this model takes, or of another type, and could not be scaled');
     }
   }
 
@@ -122,27 +123,28 @@ export class ImagePreparer {
     throw new Error('it is no image, and this store has no blobs');
   }
 
-  #keep(data: string, part: StoredPart): StoredPart {
-    this.#kept.set(data, part);
+  #addToCache(data: string, part: StoredPart): StoredPart {
+    const { cachedMost = CACHED_MOST } = this.#options;
+    this.#cache.set(data, part);
     this.#weight += weightOf(part);
-    for (const [oldest, kept] of this.#kept) {
-      if (this.#weight <= KEPT_MOST || oldest === data) break;
-      this.#kept.delete(oldest);
+    for (const [oldest, kept] of this.#cache) {
+      if (this.#weight <= cachedMost || oldest === data) break;
+      this.#cache.delete(oldest);
       this.#weight -= weightOf(kept);
     }
     return part;
   }
 
-  /** Once an image: what is wrong with it is wrong in every request. */
-  #say(code: 'image_missing' | 'image_not_shown', { mediaType, data }: Image, message: string): void {
+  /** Reports each image once, because its fault repeats in every request. */
+  #report(code: 'image_missing' | 'image_not_shown', { mediaType, data }: Image, message: string): void {
     const image = data.slice(0, 100);
-    if (this.#said.has(image)) return;
-    this.#said.add(image);
+    if (this.#reportedImages.has(image)) return;
+    this.#reportedImages.add(image);
     this.#options.diagnose(code, { mediaType, image, message });
   }
 }
 
-const told = ({ mediaType }: Image, why: string): StoredPart => ({
+const replacementText = ({ mediaType }: Image, why: string): StoredPart => ({
   type: 'text',
   text: `[An image (${mediaType}) belongs here. It is not shown: ${why}.]`,
 });

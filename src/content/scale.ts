@@ -1,24 +1,24 @@
 /**
- * The port that scales images, and the two scalers of the library: a browser's canvas, and sharp where it is installed. Rule: a
- * scaler decides nothing; it decodes, turns the image upright, draws it smaller and encodes it; its answer is checked. sharp is
- * loaded when the first image needs it and by no bundler, and what it may decode is bounded.
+ * The port that scales images, and two scalers: a browser's canvas, and sharp if it is installed. Invariant: a scaler
+ * decides nothing. It decodes, rotates upright, scales and encodes; its result is checked. sharp is loaded with the
+ * first image, never by a bundler, and only decodes within limits.
  */
 import { PIXELS_MOST } from './imageFormat.ts';
 
 export interface Scaled {
-  /** Pixels on the longer side; never more than the image has. */
+  /** Pixels on the longer side, at most those of the image. */
   side: number;
   /** image/png, image/jpeg or image/webp. */
   mediaType: string;
 }
 
 /**
- * Answers the image in that type and size: its first frame, upright as its EXIF orientation says. Rejects where it cannot.
- * `from`: the media type of the bytes.
+ * Resolves to the image in that type and size: its first frame, upright according to its EXIF orientation. Rejects if
+ * that fails. `from` is the media type of the bytes.
  */
 export type ScaleImage = (bytes: Uint8Array, wanted: Scaled, from: string) => Promise<Uint8Array>;
 
-/** A canvas where the platform has one that needs no page, as browsers and their workers do, else sharp. */
+/** Uses a canvas if the platform has one without a page, as browsers and workers do. Otherwise it uses sharp. */
 export const scaleByPlatform: ScaleImage = (bytes, wanted, from) =>
   (typeof OffscreenCanvas === 'function' && typeof createImageBitmap === 'function' ? scaleByCanvas : scaleBySharp)(
     bytes,
@@ -41,11 +41,11 @@ interface Drawing {
 }
 type Sharp = (bytes: Uint8Array, options: { limitInputPixels: number; failOn: 'error' }) => Drawing;
 
-/** A variable, so that what is optional is not looked for when an app is bundled. */
+/** A variable prevents bundlers from resolving the optional package. */
 const PEERS = ['sharp'];
 let sharp: Promise<Sharp> | undefined;
 
-async function load(): Promise<Sharp> {
+async function loadSharp(): Promise<Sharp> {
   const [peer = ''] = PEERS;
   try {
     const loaded = (await import(/* @vite-ignore */ /* webpackIgnore: true */ peer)) as { default: Sharp };
@@ -56,7 +56,7 @@ async function load(): Promise<Sharp> {
 }
 
 export const scaleBySharp: ScaleImage = async (bytes, { side, mediaType }) => {
-  sharp ??= load();
+  sharp ??= loadSharp();
   const draw = await sharp;
   const drawing = draw(bytes, { limitInputPixels: PIXELS_MOST, failOn: 'error' })
     .timeout({ seconds: SECONDS_MOST })
@@ -69,7 +69,7 @@ export const scaleBySharp: ScaleImage = async (bytes, { side, mediaType }) => {
 function encodedAs(mediaType: string, drawing: Drawing): Drawing {
   if (mediaType === 'image/png') return drawing.png();
   if (mediaType === 'image/webp') return drawing.webp({ quality: SHARP_QUALITY });
-  // What is transparent would be black.
+  // Transparent areas would become black.
   return drawing.flatten({ background: '#fff' }).jpeg({ quality: SHARP_QUALITY });
 }
 
@@ -86,7 +86,7 @@ export const scaleByCanvas: ScaleImage = async (bytes, { side, mediaType }, from
     const pen = canvas.getContext('2d');
     if (!pen) throw new Error('the browser gives no canvas to draw on');
     if (mediaType === 'image/jpeg') {
-      // What is transparent would be black.
+      // Transparent areas would become black.
       pen.fillStyle = '#fff';
       pen.fillRect(0, 0, width, height);
     }

@@ -1,6 +1,6 @@
 /**
- * Closes a conversation. Rule: what was asked for before is answered first, and queued messages are given back; a store is
- * waited for as long as it answers; one that is silent is given up, every promise settles all the same, and the caller is told.
+ * Closes a conversation. Invariant: earlier commands are answered first, and queued messages are returned. The close waits
+ * as long as the store answers. If the store is silent, every promise still settles, and the caller receives an error.
  */
 
 import { RunchartError } from '../errors.ts';
@@ -8,7 +8,7 @@ import type { Ports } from '../runtime/ports.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Runs } from './runs.ts';
 
-/** Rejects where the store is silent, or does not let go. */
+/** Rejects where the store is silent, or does not release its log. */
 export async function closeConversation(runtime: Runtime, runs: Runs): Promise<void> {
   const { log, commands } = runtime;
   const timeout = new StoreTimeout(runtime.setTimer, log);
@@ -41,19 +41,19 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   const given = new Set<string>();
   const queued = (): string[] => runtime.queue.map(({ messageId }) => messageId).filter((id) => !given.has(id));
   do {
-    // What is given back now is not promoted when the run has ended; what a slow store held up comes into the queue later.
+    // A message that is returned now is not promoted after the run. Messages that a slow store delayed are queued later.
     const left = queued();
     for (const messageId of left) given.add(messageId);
     const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
     if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.unfinished, true);
     await Promise.all(returned);
-    // What was put before may be queued only now.
+    // Commands that were sent before may have queued a message only now.
     await commands.allAnswered();
   } while ((isBusy() || queued().length > 0) && !commands.closed);
   await runtime.subAgents?.close();
 }
 
-/** How long a store may say nothing. */
+/** How long a store may be silent. */
 const SILENCE_MS = 5000;
 
 export interface AppendingStore {
@@ -72,12 +72,15 @@ export class StoreTimeout {
     this.#store = store;
   }
 
-  /** Waits for what needs appends. Rejects with `store` where the store is silent: the work goes on, unheeded. */
+  /**
+   * Waits for work that needs appends. Rejects with `store` where the store is silent; the work then continues without a
+   * reader.
+   */
   wait<T>(work: Promise<T>): Promise<T> {
     return this.#bounded(work, () => this.#store.hasPendingAppend);
   }
 
-  /** Waits for the store to let go of its log. Rejects in the same way. */
+  /** Waits until the store has released its log. Rejects in the same way. */
   release(work: Promise<void>): Promise<void> {
     return this.#bounded(work, () => true);
   }
@@ -88,7 +91,7 @@ export class StoreTimeout {
       isOver = true;
     };
     work.then(over, over);
-    // What is done by now needs no timer.
+    // Finished work needs no timer.
     await undefined;
     if (isOver) return work;
     let stop: (() => void) | undefined;

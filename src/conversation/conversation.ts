@@ -1,6 +1,7 @@
 /**
- * The public face of one conversation, and its streams. Rule: every verb becomes a command that is judged in order; an answer is
- * true once it is durable; nothing accepted is lost. Streams have no gap and no repeat, and a subscriber that throws harms nobody.
+ * The public interface of one conversation, and its streams. Invariant: every method becomes a command, and commands are judged
+ * in order. An answer is true once it is durable. No accepted message is lost. Streams have no gap and no repetition. A
+ * subscriber that throws affects nobody else.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Observable } from 'rxjs';
@@ -14,7 +15,7 @@ import type {
   QueuedMessage,
   Settlement,
 } from '../../machines/internal.ts';
-import { type Content, type ReadPart, readContent } from '../content/content.ts';
+import { type Content, type ReadPart, readMessage } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { guarded } from '../log/isolatedObservable.ts';
@@ -29,15 +30,26 @@ import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
 import { Runs } from './runs.ts';
 
-/** For a conversation whose agent has tools, or that exists already. */
+/** For a conversation that exists already, or whose agent has tools. */
 export const loadDecisions = onDemand(() => import('./decisions.ts'));
 
-/** A conversation from inside, for who observes it. */
+/** The runtime of a conversation, for observers. */
 export let runtimeOf: (conversation: Conversation) => Runtime;
+/** `send`, with the receipt of the message. A run does not name the messages that it takes. */
+export let sendWithReceipt: (
+  conversation: Conversation,
+  content: Content,
+  options: SendOptions,
+) => { run: Run; receipt: Receipt };
+/** A run of the log, active or over. */
+export let openRun: (conversation: Conversation, runId: string) => Run;
 
-export class Conversation {
+/** `Output`: the type of final answers, where the agent has a schema for them. */
+export class Conversation<Output = unknown> {
   static {
+    openRun = (conversation, runId) => conversation.#runs.ofLog(runId);
     runtimeOf = (conversation) => conversation.#runtime;
+    sendWithReceipt = (conversation, content, options) => conversation.#send(content, options);
   }
   readonly id: string;
   readonly cwd: string;
@@ -71,7 +83,7 @@ export class Conversation {
     return this.#runtime.state;
   }
 
-  /** Suspended and undecided. */
+  /** Calls that are suspended and have no decision. */
   get pending(): readonly PendingCall[] {
     return pendingCalls(this.#runtime.logState, this.#runtime.subAgents);
   }
@@ -86,27 +98,29 @@ export class Conversation {
   }
 
   /** Sends a message. Throws AgentBusyError by policy, LimitError where the queue is full. */
+  send<S extends StandardSchemaV1>(
+    content: Content,
+    options: SendOptions & { output: S },
+  ): Run<StandardSchemaV1.InferOutput<S>>;
+  send(content: Content, options?: SendOptions & { output?: undefined }): Run<Output>;
+  send(content: Content, options?: SendOptions): Run;
   send(content: Content, options: SendOptions = {}): Run {
-    this.#mustBeOpen();
-    const read = readContent(content);
-    const kind = kindAsked(options) ?? kindNow(this.status, this.#options.policies);
-    const { handle } = this.#put(read, kind, options);
-    return handle;
+    return this.#send(content, options).run;
   }
 
-  /** A message for the run under way: it is delivered before its next model call. */
+  /** A message for the current run, delivered before its next model call. */
   steer(content: Content): Receipt {
     this.#mustBeOpen();
-    return this.#put(readContent(content), 'steer').receipt;
+    return this.#put(readMessage(content), 'steer').receipt;
   }
 
-  /** A message for after the work under way: it becomes the next request. */
+  /** A message for later: it becomes the next request. */
   followUp(content: Content): Receipt {
     this.#mustBeOpen();
-    return this.#put(readContent(content), 'followUp').receipt;
+    return this.#put(readMessage(content), 'followUp').receipt;
   }
 
-  /** Makes a decision durable, then answers. Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
+  /** Resolves when the decision is durable. Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
   async decide(decision: Decision): Promise<DecisionReceipt> {
     this.#mustBeOpen();
     const { runtime, authorize, policies } = this.#options;
@@ -115,8 +129,12 @@ export class Conversation {
     return decide({ runtime, authorize, most: policies.limits.decisions, mustBeOpen }, readDecision(decision));
   }
 
-  /** Continues what waits or was interrupted, in the same cycle. Never throws. */
-  resume(): Run {
+  /** Continues the cycle that waits or was interrupted. Never throws. */
+  resume(): Run<Output> {
+    return this.#resume() as Run<Output>;
+  }
+
+  #resume(): Run {
     if (this.#closed) return this.#runs.over('closed', 'the conversation is closed');
     if (this.#options.parentId !== undefined)
       return this.#runs.over('configuration', 'a sub-agent is resumed by its parent');
@@ -125,7 +143,7 @@ export class Conversation {
 
   /**
    * Settles a call whose outcome is unknown after a crash, of this conversation or of a sub-agent that has not ended.
-   * Rejects with InvalidDecisionError for what is no call id or no settlement.
+   * Rejects with InvalidDecisionError for an invalid call id or settlement.
    */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     this.#mustBeOpen();
@@ -133,11 +151,11 @@ export class Conversation {
     return settle(this.#runtime, callId, how);
   }
 
-  /** Ends the run under way, or the cycle that waits; resolves when its stop is durable. */
+  /** Ends the current run or the waiting cycle; resolves when its stop is durable. */
   async cancel(): Promise<void> {
     const { status } = this;
     if (status === 'idle' || status === 'error') return;
-    // A close ends what runs, and leaves what waits as it is.
+    // A close ends a run and leaves a waiting cycle as it is.
     if (status === 'waiting') this.#mustBeOpen();
     this.#mustBeOwn();
     await this.#runs.cancelAll();
@@ -152,7 +170,7 @@ export class Conversation {
     return this.#streams.log$(from);
   }
 
-  /** What the reply under way has streamed, whole; null between replies. */
+  /** The complete text that the current reply has streamed; null between replies. */
   get inFlight(): InFlight | null {
     return this.#runtime.inFlight;
   }
@@ -161,14 +179,14 @@ export class Conversation {
     return this.#streams.view();
   }
 
-  /** What the model would be sent now. */
+  /** The messages that a model call would contain now. */
   messages(): Message[] {
     return this.#runtime.transcript.messages();
   }
 
   /**
-   * Ends a run as interrupted, gives queued messages back, and lets go of the store. Rejects with RunchartError, code
-   * `store`, where the store says nothing for 5 s, and with what it says where it does not let go.
+   * Ends a run as interrupted, returns queued messages, and releases the store. Rejects with RunchartError, code `store`,
+   * where the store does not answer for 5 s, and with the error of the store where it cannot be released.
    */
   close(): Promise<void> {
     this.#closing ??= this.#end();
@@ -195,30 +213,49 @@ export class Conversation {
     throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
-  /** Messages that the chart has not delivered, and those whose delivery or return the log has not heard of. */
+  /** Messages in the queue of the chart or of the log. The log may not contain the delivery or return of a message yet. */
   #queued(): number {
     const { queue, logState } = this.#runtime;
     return new Set([...queue, ...logState.queue].map(({ messageId }) => messageId)).size;
   }
 
-  #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', { signal, output }: SendOptions = {}) {
+  #send(content: Content, options: SendOptions) {
+    this.#mustBeOpen();
+    const read = readMessage(content);
+    const kind = kindAsked(options);
+    const { messageId, whileSuspended } = options;
+    const repeated = messageId === undefined ? undefined : this.#runs.repeated(messageId);
+    if (repeated) return repeated;
+    const sent = this.#put(read, kind ?? kindNow(this.status, this.#options.policies, whileSuspended), options);
+    return messageId === undefined ? sent : this.#runs.keep(sent);
+  }
+
+  #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', options: SendOptions = {}) {
+    const { signal, output, whileSuspended } = options;
     const { policies, newId, schemas } = this.#options;
     const { status } = this;
     const { queue } = policies.limits;
     const { queueing } = this.#runtime.commands;
-    // A message on its way before it may start a run.
+    // A message that was sent before this one may start a run.
     const supersedes = status === 'waiting' && kind === 'direct' && !queueing;
     const starts = status === 'idle' || status === 'error' || supersedes;
     if (!starts && this.#queued() + queueing >= queue) {
       throw new LimitError(`the queue holds ${queue} messages (policies.limits.queue)`);
     }
-    const messageId = newId();
+    const { messageId = newId() } = options;
     const receipt = this.#runs.receipt(messageId);
     if (output) schemas.set(messageId, output);
     const content = this.#runtime.images.keep(read);
     const stored = Array.isArray(content) ? { content } : { content: [], kept: content };
-    const handle = this.#runs.send({ type: 'message.sent', messageId, ...stored, kind }, signal);
-    return { handle, receipt };
+    const message = {
+      type: 'message.sent',
+      messageId,
+      ...stored,
+      kind,
+      ...(whileSuspended && { whileSuspended }),
+    } as const;
+    const run = this.#runs.send(message, signal);
+    return { run, receipt };
   }
 }
 
@@ -229,11 +266,11 @@ export interface ConversationOptions {
   policies: Policies;
   newId(): string;
   authorize: AgentOptions['authorize'] | undefined;
-  /** Where a call can wait: a decision is read in the order in which it is given. */
+  /** Loaded where a call can wait, so that decisions are read in the order of their arrival. */
   decisions?: typeof import('./decisions.ts') | undefined;
-  /** Whose sub-agent this is, where somebody else opened it: it can be read, and nothing else. */
+  /** The parent, if somebody else opened this sub-agent: then it can only be read. */
   parentId?: string | undefined;
-  /** Schemas of final answers, by the message that came with each; under no id the agent's own. */
+  /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: Map<string, StandardSchemaV1>;
   closed(): void;
 }
@@ -241,17 +278,29 @@ export interface ConversationOptions {
 export interface SendOptions {
   signal?: AbortSignal;
   kind?: 'steer' | 'followUp';
-  /** What the final answer must fit, in place of the agent's own schema. */
+  /** The schema of the final answer, in place of the agent's own. */
   output?: StandardSchemaV1;
+  /** The message's own id. A second message with the same id is the same message: its receipt and run are returned again. */
+  messageId?: string;
+  /** What the message does while a call waits; default: the policy of the same name. */
+  whileSuspended?: Policies['whileSuspended'];
 }
+
+/** An id is part of the ids of runs and effects, which `/` separates. */
+const messageIdValidator = {
+  expected: 'a text of 1 to 200 characters without / and control characters',
+  test: (value: unknown) => typeof value === 'string' && /^[^/\p{Cc}]{1,200}$/u.test(value),
+};
 
 const sendValidator = object({
   kind: choice('steer', 'followUp'),
+  messageId: messageIdValidator,
   output: standardSchema,
   signal: { expected: 'an AbortSignal', test: (value) => hasMethods(value, 'addEventListener'), secret: true },
+  whileSuspended: choice('followUp', 'reject', 'denyAndRun'),
 });
 
-/** What the caller asked for. Throws ConfigurationError for an option that is unknown, or is no kind or no signal: it would reach the log. */
+/** The requested kind. Throws ConfigurationError for an unknown option, kind or signal, because it would reach the log. */
 export function kindAsked(options: SendOptions): 'steer' | 'followUp' | undefined {
   checkOptionsOf('send', options, sendValidator);
   return options.kind;
@@ -261,6 +310,7 @@ export function kindAsked(options: SendOptions): 'steer' | 'followUp' | undefine
 export function kindNow(
   status: ConversationStatus,
   { whileActive, whileSuspended }: Pick<Policies, 'whileActive' | 'whileSuspended'>,
+  asked: Policies['whileSuspended'] = whileSuspended,
 ): 'direct' | 'steer' | 'followUp' {
   switch (status) {
     case 'active':
@@ -270,8 +320,8 @@ export function kindNow(
       if (whileActive !== 'reject') return whileActive;
       throw new AgentBusyError('cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve');
     case 'waiting':
-      if (whileSuspended === 'denyAndRun') return 'direct';
-      if (whileSuspended === 'followUp') return 'followUp';
+      if (asked === 'denyAndRun') return 'direct';
+      if (asked === 'followUp') return 'followUp';
       throw new AgentBusyError(
         'agent_busy',
         'agent is busy: a call waits for a decision; decide() it and resume(), or cancel()',
@@ -292,11 +342,11 @@ export class Streams {
     const { log, live, observerFailed } = runtime;
     this.live$ = guarded(observerFailed, (subscriber) => live.signals$.subscribe(subscriber));
     this.view$ = guarded(observerFailed, (subscriber) => {
-      // Before the first view is shown: who is shown it may act at once.
+      // Before the first view is emitted: its subscriber may act at once.
       const from = log.entries.length;
       subscriber.next(this.view());
       return log.stream(from, observerFailed).subscribe({
-        // One view an append: what stands between its entries is no state that ever was durable.
+        // One view for each append. The states between its entries were never durable.
         next: ({ seq }) => {
           if (seq === log.entries.length - 1) subscriber.next(this.view());
         },
@@ -309,7 +359,7 @@ export class Streams {
     return this.#runtime.log.stream(from, this.#runtime.observerFailed);
   }
 
-  /** The projector is made when somebody asks for a view, and fed from then on. */
+  /** The projector is made on first use and receives every later entry. */
   view(): ConversationView {
     if (!this.#projector) {
       const projector = createProjector();

@@ -1,6 +1,6 @@
 /**
- * Reads, authorizes and routes decisions of a host. Rule: nothing from outside reaches a chart unparsed;
- * each is about one call, of this conversation or of a sub-agent within it; the answer is true once it is durable there.
+ * Reads, authorizes and routes decisions of a host. Invariant: nothing from outside reaches a chart unparsed. A decision
+ * concerns one call, of this conversation or of a sub-agent. Its answer is true once it is durable there.
  */
 import {
   type Decision,
@@ -13,25 +13,26 @@ import { DecisionRefusedError, LimitError } from '../errors.ts';
 import { ownArgsJson } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { display } from '../validation.ts';
 import { field, fieldsOf, readCallId, refuse, textField } from './hostInput.ts';
 import { pendingCall } from './run.ts';
 
 const load = onDemand(() => import('./settlements.ts'));
 let settlements: typeof import('./settlements.ts') | undefined;
-/** For a conversation that exists already: only a process that died leaves an outcome unknown. */
+/** For a conversation that exists already: only a process that ended early leaves an unknown outcome. */
 export const loadSettlements = async (): Promise<typeof import('./settlements.ts')> => {
   settlements ??= await load();
   return settlements;
 };
 
-/** Read in the order in which it is given, where it was loaded. Rejects with InvalidDecisionError. */
+/** Read in the order of arrival, once loaded. Rejects with InvalidDecisionError. */
 export const settle = async (runtime: Runtime, callId: unknown, how: unknown): Promise<'applied' | 'unknown'> =>
   (settlements ?? (await loadSettlements())).settle(runtime, callId, how);
 
 export interface DecisionContext {
   runtime: Runtime;
   authorize: ((decision: Decision, call: PendingCall) => boolean | Promise<boolean>) | undefined;
-  /** Decisions that the conversation holds for calls that have not used them. */
+  /** Decisions for calls that have not used them. */
   most: number;
   /** Throws where the conversation was closed meanwhile. */
   mustBeOpen(): void;
@@ -56,7 +57,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   const command = { type: 'decision.proposed', decision } as const;
   const { receipt, suspension } = (await runtime.commands.decisions.run(callId, () => {
     const { receipt } = judgeDecision(logState.calls.get(callId), decision);
-    // Who says the same again is told so; another word would be one more.
+    // A repeated decision is reported as such. A different one counts as one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
     if (isNew && logState.held + runtime.commands.countOf(command.type) >= most) {
       throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
@@ -64,7 +65,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
     return runtime.submit(command);
   })) as Judgement;
   if (receipt !== 'applied' && receipt !== 'held') return receipt;
-  // One that the store refused before may have landed with the stop of its run. Of what is stored secrets are gone.
+  // A decision that the store refused may have been stored with the stop of its run. Stored decisions contain no secrets.
   const written = log.redact.entry({ runId: null, type: 'decision', callId, suspension, decision }) as DecisionEntry;
   const record = logState.calls.get(callId);
   const stored = judgeDecision(record, { ...written.decision, suspension }).receipt;
@@ -72,9 +73,18 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   return stored === 'conflict' || (stored === 'duplicate' && !isOwn) ? stored : receipt;
 }
 
-const ACTIONS: readonly string[] = ['approve', 'deny', 'edit', 'answer'];
+type Action = Decision['action'];
+const COMMON = ['callId', 'suspension', 'by', 'action'];
+/** The fields that a decision of each action may have. */
+const FIELDS: { readonly [action in Action]: readonly string[] } = {
+  approve: COMMON,
+  deny: [...COMMON, 'reason'],
+  edit: [...COMMON, 'args'],
+  answer: [...COMMON, 'payload'],
+};
+const isAction = (value: unknown): value is Action => typeof value === 'string' && Object.hasOwn(FIELDS, value);
 
-/** A decision as it may enter the log. Throws InvalidDecisionError. */
+/** The decision as it may be logged. Throws InvalidDecisionError. */
 export function readDecision(input: unknown): Decision {
   const given = fieldsOf(input, 'a decision');
   const callId = readCallId(field(given, 'callId'));
@@ -82,7 +92,12 @@ export function readDecision(input: unknown): Decision {
   const action = field(given, 'action');
   const known = typeof suspension === 'number' && Number.isSafeInteger(suspension) && suspension >= 1;
   if (suspension !== undefined && !known) refuse('suspension to be a whole number from 1 on');
-  if (typeof action !== 'string' || !ACTIONS.includes(action)) refuse(`action, one of ${ACTIONS.join(', ')}`);
+  if (!isAction(action)) return refuse(`action, one of ${Object.keys(FIELDS).join(', ')}`);
+  // An approval with new arguments must not run the old ones.
+  const stray = Object.keys(given).find((key) => !FIELDS[action].includes(key));
+  if (stray !== undefined) {
+    refuse(`no other fields than ${FIELDS[action].join(', ')}, got ${display(stray)}`, `a decision to ${action}`);
+  }
   const by = textField(given, 'by');
   const base = { callId, ...(known && { suspension }), ...(by !== undefined && { by }) };
   switch (action) {
@@ -104,7 +119,7 @@ export function readDecision(input: unknown): Decision {
   }
 }
 
-/** Only a plain yes is one; an authorizer that throws has not said it. */
+/** Only `true` allows. An authorizer that throws refuses. */
 export async function isAllowed(ask: () => boolean | Promise<boolean>): Promise<boolean> {
   try {
     return (await ask()) === true;

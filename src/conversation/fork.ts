@@ -1,7 +1,7 @@
 /**
- * A new conversation that begins as another one did. Rule: entries are copied and nothing is executed; the one that is
- * forked is read and left as it is; calls that were cut off are closed when the new one is opened, as after a crash.
- * Its sub-agents come with it, under ids of their own.
+ * A new conversation with the beginning of another one. Invariant: entries are copied and nothing is executed. The source is
+ * read and stays unchanged. Interrupted calls are closed when the new conversation is opened, as after a crash. Its
+ * sub-agents are copied too, with new ids.
  */
 import type { LogEntry, Message } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -15,17 +15,17 @@ import { readLog } from './open.ts';
 type Parts = Extract<LogEntry, { type: 'user-message' }>['content'];
 type Parent = NonNullable<Extract<LogEntry, { type: 'conversation' }>['parent']>;
 
-/** One log that is copied. */
+/** One log to copy. */
 interface Copy {
   from: string;
   to: string;
-  /** Whose sub-agent the new one is. */
+  /** The parent of the new conversation. */
   parent?: Parent;
-  /** How many of its entries. */
+  /** The number of entries to copy. */
   placeIn(log: readonly LogEntry[]): number;
 }
 
-/** Blobs stand beside the log that names them. */
+/** Blobs are stored next to the log that names them. */
 async function copied(content: Parts, from: LogHandle, to: LogHandle): Promise<Parts> {
   const { getBlob } = from;
   if (!getBlob || !to.putBlob) return content;
@@ -42,7 +42,7 @@ const ownerOf = ([first]: readonly LogEntry[]): string | undefined =>
 
 class Fork {
   readonly #store: LogStore;
-  /** Logs in which nothing is, and those this fork wrote. */
+  /** Empty logs, and logs that this fork wrote. */
   readonly #empty = new Set<string>();
   readonly #written = new Set<string>();
 
@@ -50,7 +50,7 @@ class Fork {
     this.#store = store;
   }
 
-  /** Resolves with how many entries were copied. Sub-agents come first: a log never names one that is still to be copied. */
+  /** Resolves with the number of copied entries. Sub-agents come first, so a log never names one that does not exist yet. */
   async copy({ from, to, parent, placeIn }: Copy): Promise<number> {
     const source = await this.#store.open(from);
     try {
@@ -87,7 +87,7 @@ class Fork {
     }
   }
 
-  /** Nothing is left of logs that were only looked into, and of a fork that failed. */
+  /** Deletes logs that were only read, and those of a fork that failed. */
   async clear(failed: boolean): Promise<void> {
     const left = failed ? [...this.#written, ...this.#empty] : this.#empty;
     for (const id of left) await this.#store.delete(id).catch(() => undefined);
@@ -101,7 +101,7 @@ class Fork {
         this.#empty.add(id);
         return handle;
       }
-      // Its conversation is about to be made: what is there is left of one that was deleted, or of a fork cut short.
+      // The conversation is about to be made. Existing entries remain from a deleted one or from an interrupted fork.
       const isLeft = parent !== undefined && ownerOf(written) === parent.conversationId;
       if (!isLeft)
         throw new ConfigurationError(`the conversation ${JSON.stringify(id)} exists already; fork into a new id`);
@@ -121,7 +121,7 @@ class Fork {
     const { family, parent, source, target } = to;
     const forked = { ...withForkedIds({ ...entry, conversationId: to.to }, family) };
     if (forked.type === 'conversation') {
-      // What a sub-agent's log begins with makes a conversation that somebody holds by itself.
+      // The copy of a sub-agent has a parent only if that is copied too.
       delete forked.parent;
       if (parent) forked.parent = parent;
     }
@@ -137,10 +137,9 @@ class Fork {
 }
 
 /**
- * Copies the first `until` entries of a conversation, all of them where it is not given, into the new conversation `to`,
- * and the logs of the sub-agents they name. Rejects with ConfigurationError where `store` is none, an id is none that
- * `open` takes, `until` is no whole number of at least 1, there is nothing to copy, or `to` exists already, and with
- * SessionBusyError while somebody has one of them open.
+ * Copies the first `until` entries (default: all) of a conversation into the new conversation `to`, and the logs of the
+ * sub-agents that they name. Rejects with ConfigurationError for an invalid `store`, id or `until`, where there is nothing to
+ * copy, or where `to` exists. Rejects with SessionBusyError while one of the logs is open elsewhere.
  */
 export async function forkConversation(store: LogStore, from: string, to: string, until?: number): Promise<void> {
   if (!storeValidator.test(store)) throw invalidOption('what a fork is kept in', storeValidator, store);

@@ -1,10 +1,10 @@
-/** Earlier messages as the entry that a new log holds of them. Rule: what is no list of messages of known roles is refused. */
+/** Earlier messages as one entry of a new log. Invariant: a value that is not a list of messages with known roles is refused. */
 import type { Json, Message, NewEntry, StoredPart } from '../../machines/internal.ts';
 import { type EarlierMessage, type Images, readContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import { toJson } from '../json.ts';
 
-/** `content`: its content, as the log may hold it. */
+/** `content`: the content in the form of the log. */
 function storedMessage(message: EarlierMessage, content: StoredPart[]): Message {
   switch (message.role) {
     case 'user':
@@ -32,7 +32,10 @@ function ownExtra(given: unknown): Json {
 
 const ownCall = <Call extends object>(call: Call): Call => ({ ...call });
 
-/** Nothing for no message. Rejects with ConfigurationError, and where the store does, which images are in behind it. */
+/**
+ * Undefined for an empty list. Rejects with ConfigurationError, and with the error of the store where an image cannot be
+ * stored.
+ */
 export async function historyEntries(history: readonly EarlierMessage[], images: Images): Promise<NewEntry[]> {
   if (!Array.isArray(history)) {
     throw new ConfigurationError(`history must be a list of messages, got ${typeof history}`);
@@ -43,7 +46,7 @@ export async function historyEntries(history: readonly EarlierMessage[], images:
       throw new ConfigurationError('history must be a list of messages with role user, assistant or tool');
     }
     const content = images.keep(readContent(message.content));
-    // A history may be long: nothing waits without an image.
+    // A history may be long, so nothing waits unless there is an image.
     messages.push(storedMessage(message, Array.isArray(content) ? content : await content));
   }
   return messages.length === 0 ? [] : [{ runId: null, type: 'history', messages }];

@@ -1,4 +1,4 @@
-/** The fields of what a host says of a call, read one by one. Rule: only what is JSON, of its own and not too long is looked at. */
+/** Reads the fields of what a host sends about a call. Invariant: only own JSON fields of bounded length are read. */
 import type { Json } from '../../machines/internal.ts';
 import { InvalidDecisionError } from '../errors.ts';
 import { exactJson } from '../json.ts';
@@ -10,7 +10,7 @@ export function refuse(expected: string, what = 'a decision'): never {
   throw new InvalidDecisionError(`${what} needs ${expected}; nothing was changed`);
 }
 
-/** The fields of an object that is JSON already. */
+/** The fields of an object that is JSON. */
 export function fieldsOf(input: unknown, what: string): Fields {
   const json = exactJson(input, BYTES_MAX);
   if (json.kind === 'refused') refuse(`to be JSON of at most ${BYTES_MAX} bytes (${json.why})`, what);
@@ -19,7 +19,7 @@ export function fieldsOf(input: unknown, what: string): Fields {
   return value;
 }
 
-/** Own fields only: `constructor` and its like are on every object. */
+/** Own fields only: every object inherits `constructor` and others. */
 export const field = (given: Fields, key: string): Json | undefined =>
   Object.hasOwn(given, key) ? given[key] : undefined;
 
@@ -29,7 +29,7 @@ export function textField(given: Fields, key: string): string | undefined {
   return refuse(`${key} to be a text`);
 }
 
-/** The id of the call that is meant. Throws InvalidDecisionError. */
+/** The id of the call. Throws InvalidDecisionError. */
 export function readCallId(callId: unknown, what = 'a decision'): string {
   return typeof callId === 'string' && callId !== '' ? callId : refuse('callId, the id of the call', what);
 }

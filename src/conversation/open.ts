@@ -1,6 +1,6 @@
 /**
- * Opens a conversation: its log is read, brought to rest where its process died, and its chart started from it. Rule:
- * everything an opening writes is durable before anything starts; what fails lets go of the log again.
+ * Opens a conversation: reads its log, completes it where a process ended early, and starts its chart. Invariant: the
+ * entries of an opening are durable before anything starts. A failed opening releases the log.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
@@ -28,9 +28,9 @@ const load = {
   phases: onDemand(() => import('../plugins/phases.ts')),
   /** Where the policy `textToolCalls` names a format. */
   textCalls: onDemand(() => import('../models/textCalls.ts')),
-  /** Where something happens as the window fills up, and the model says how large it is. */
+  /** Where something happens as the window fills up, and the model declares the size of its window. */
   contextWindow: onDemand(() => import('../runtime/contextWindow.ts')),
-  /** Where the policy `context` compacts, and the model says how large its window is. */
+  /** Where the policy `context` compacts, and the model declares the size of its window. */
   summaries: onDemand(() => import('../runtime/summary.ts')),
   /** For `open(id, { history })`. */
   history: onDemand(() => import('./history.ts')),
@@ -40,7 +40,7 @@ const load = {
   inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
 } as const;
 
-/** What every conversation of an agent has in common. */
+/** Shared by all conversations of an agent. */
 export interface AgentEnvironment {
   store: Pick<LogStore, 'open' | 'list'>;
   ports: Ports;
@@ -53,17 +53,17 @@ type Parent = { conversationId: string; callId: string };
 
 export interface OpenRequest {
   id: string;
-  /** Of a new conversation; an existing one keeps its own. */
+  /** For a new conversation; an existing one keeps its own. */
   cwd: string;
   history?: readonly EarlierMessage[] | undefined;
-  /** None is made; one of a sub-agent is none. */
+  /** Opens only a conversation that exists; the log of a sub-agent does not count. */
   existing?: boolean | undefined;
-  /** Somebody can be asked for approval. */
+  /** A person can be asked for approval. */
   attended: boolean;
   authorize?: AgentOptions['authorize'] | undefined;
-  /** What final answers must fit. */
+  /** The schema of final answers. */
   output?: StandardSchemaV1 | undefined;
-  /** Whose sub-agent it is. */
+  /** The parent of a sub-agent. */
   parent?: Parent;
   closed(): void;
 }
@@ -149,7 +149,7 @@ async function opened(
   return { conversation, runtime };
 }
 
-/** All that a handle holds. Throws CorruptLogError. */
+/** All entries of a handle. Throws CorruptLogError. */
 export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]> {
   const log: LogEntry[] = [];
   for await (const entry of handle.read()) {
@@ -159,14 +159,14 @@ export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]
   return log;
 }
 
-/** Nothing of a new log is mended. */
+/** A new log needs no repair. */
 async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { logState }: Runtime, toolbox: Toolbox) {
   if (entries.length === 0 && !handle.notices?.length) return [];
   const { mended } = await load.entryShape();
   return mended(handle, entries, logState, (name) => toolbox.isIdempotent(name));
 }
 
-/** What few conversations need and this one does: the parts, under the names that they export. */
+/** The optional parts that this conversation needs, by the names of their exports. */
 async function loadedFor(
   { ports, inspect, interpreter }: AgentEnvironment,
   { policies, plugins, models: [model] }: AgentProfile,
@@ -192,7 +192,7 @@ async function loadedFor(
   };
 }
 
-/** What was decided while it waits; and of a cycle that a crash cut off, the rest. */
+/** Decisions made during the wait; and the rest of a cycle that a crash interrupted. */
 function resumesByItself({ status, logState }: Runtime, onRestart: Policies['onRestart']): boolean {
   if (onRestart === 'idle') return false;
   if (status === 'waiting') return openCalls(logState).decisions.length > 0;
@@ -210,7 +210,7 @@ async function headOf(
   return [parent ? { ...head, parent } : head, ...earlier];
 }
 
-/** The conversation that alone may go on with this one; nothing where the caller is it. */
+/** The only conversation that may continue this one; undefined where that is the caller. */
 function parentIdOf([first]: readonly LogEntry[], { id, parent }: OpenRequest): string | undefined {
   const written = first?.type === 'conversation' ? first.parent : undefined;
   if (!parent) return written?.conversationId;

@@ -27,6 +27,7 @@ export interface Receipt {
 }
 
 interface PendingReceipt {
+  receipt: Receipt;
   settle(how: Delivery): void;
   refuse(why: RunchartError): void;
 }
@@ -40,10 +41,17 @@ export class Receipts {
   }
 
   open(messageId: string): Receipt {
-    const delivered = new Promise<Delivery>((settle, refuse) => void this.#open.set(messageId, { settle, refuse }));
+    const known = this.#open.get(messageId);
+    if (known) return known.receipt;
+    let pending: Omit<PendingReceipt, 'receipt'> | undefined;
+    const delivered = new Promise<Delivery>((settle, refuse) => {
+      pending = { settle, refuse };
+    });
     // Most hosts do not look at most receipts.
     delivered.catch(() => undefined);
-    return { messageId, delivered };
+    const receipt = { messageId, delivered };
+    if (pending) this.#open.set(messageId, { ...pending, receipt });
+    return receipt;
   }
 
   /** Of receipts that are not settled. */
@@ -116,6 +124,16 @@ export class Returns {
   returned(messageId: string, output: RunOutput = givenBack(runOf(messageId))): void {
     this.#receipts.settle(messageId, 'returned');
     this.#finish(output);
+  }
+
+  /** The run of a message is over without having begun: the message is not delivered, unless it waits in the queue again. */
+  async returnUnbegun({ runId, durable }: RunOutput): Promise<void> {
+    const messageId = this.#receipts.messageIds.find((id) => runOf(id) === runId);
+    if (messageId === undefined) return;
+    // What was given up may still land.
+    if (!durable) await this.#runtime.settled();
+    const { queue } = this.#runtime.logState;
+    if (!queue.some((queued) => queued.messageId === messageId)) this.#receipts.settle(messageId, 'returned');
   }
 
   /** Takes a message off the queue again; resolves when the log says so, or cannot. */

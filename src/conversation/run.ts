@@ -1,7 +1,7 @@
 /**
- * One run: the handle that is iterated, awaited and cancelled, and its result, read off its entries. Rule: `result` always resolves
- * and says nothing that the log does not say; iteration starts at the run's first entry; live signals are taken only while
- * somebody follows.
+ * One run: a handle that can be iterated, awaited and cancelled, and its result, read from its entries. Invariant: `result`
+ * always resolves and agrees with the log. Iteration starts at the run's first entry. Live signals are collected only while
+ * somebody iterates.
  */
 import {
   addUsage,
@@ -23,23 +23,24 @@ import type { Live } from '../live.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SubAgents } from '../runtime/subAgentPort.ts';
 
-export interface RunResult {
+/** `Output`: the type of a final answer that its schema took. */
+export interface RunResult<Output = unknown> {
   runId: string;
   termination: Termination;
   cause?: string;
   reason: StopReason | null;
   subtype: 'success' | 'suspended' | 'error_max_turns' | 'error_max_budget_usd' | 'error_during_execution';
-  /** Of the last reply. */
+  /** The text of the last reply. */
   text: string;
-  /** The final answer as its schema takes it, where it has one. */
-  output?: unknown;
+  /** The final answer as parsed by its schema, where it has one. */
+  output?: Output;
   turns: number;
   usage: Usage;
   /** Null where a price is unknown. */
   costUsd: number | null;
   pending: PendingCall[];
   error?: { code: string; message: string };
-  /** What is known of each call of the run. */
+  /** The state of each call of the run. */
   calls: { callId: string; name: string; outcome: ToolOutcome | 'suspended'; code?: string }[];
 }
 
@@ -54,10 +55,10 @@ export class RunError extends RunchartError {
   }
 }
 
-export interface Run extends AsyncIterable<LogEntry | Live> {
+export interface Run<Output = unknown> extends AsyncIterable<LogEntry | Live> {
   readonly id: string;
   /** Always resolves. */
-  readonly result: Promise<RunResult>;
+  readonly result: Promise<RunResult<Output>>;
   /** Rejects with RunError unless the run completed. */
   readonly text: Promise<string>;
   cancel(): Promise<void>;
@@ -68,7 +69,7 @@ type Take = (item: Item) => void;
 export class RunHandle implements Run {
   readonly id: string;
   readonly result: Promise<RunResult>;
-  /** Seq of the run's first entry, and of the first behind its last. */
+  /** Seq of the run's first entry, and of the first entry after its last. */
   since: number | undefined;
   until: number | undefined;
   readonly #source: RunFeed;
@@ -103,13 +104,13 @@ export class RunHandle implements Run {
     return this.#cancel(this);
   }
 
-  /** Calls back once the run is over. */
+  /** Calls back when the run is over. */
   onFinished(act: () => void): void {
     if (this.#ended) act();
     else this.#onFinished.add(act);
   }
 
-  /** Calls back where the signal is aborted before the run is over; nobody listens to it any more then. */
+  /** Calls back if the signal is aborted before the run is over. The listener is removed then. */
   bindSignal(signal: AbortSignal | undefined, aborted: () => void): void {
     if (!signal || signal.aborted) return;
     signal.addEventListener('abort', aborted, { once: true });
@@ -134,7 +135,7 @@ export class RunHandle implements Run {
 class RunIterator implements AsyncIterator<Item> {
   #buffer: Item[];
   #head = 0;
-  /** Reads that are ahead of the run. */
+  /** Reads that wait for the run. */
   #waiting: ((result: IteratorResult<Item>) => void)[] = [];
   #over = false;
   readonly #stop: () => void;
@@ -197,7 +198,7 @@ export class RunFeed {
     return this.#runtime.log.entries.slice(since, until).filter((entry) => entry.runId === id);
   }
 
-  /** Calls `take` with each entry and signal of the run from now on; the answer ends it. */
+  /** Calls `take` with each later entry and signal of the run; the returned function ends it. */
   follow({ id }: RunHandle, take: Take): () => void {
     const followers = this.#followers.get(id) ?? new Set<Take>();
     this.#followers.set(id, followers);
@@ -212,7 +213,7 @@ export class RunFeed {
     };
   }
 
-  /** What a sub-agent does is shown by the run that its call is open in. */
+  /** Signals of a sub-agent belong to the run with its open call. */
   #runOf(signal: Live): string | undefined {
     if (!signal.path) return 'runId' in signal ? signal.runId : undefined;
     const { logState, runId } = this.#runtime;
@@ -236,15 +237,18 @@ function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
   return (termination === 'Stopped' && cause !== undefined && SUBTYPES[cause]) || 'error_during_execution';
 }
 
-/** A call as a host is shown it. */
+/** A call as a host receives it. */
 export function pendingCall(record: CallRecord, path: string[] = [record.callId]): PendingCall {
   const { callId, name, args, reason, payload, suspension } = record;
   const call = { callId, name, args, reason, suspension, path };
   return payload === undefined ? call : { ...call, payload };
 }
 
-/** Calls that wait for a decision, those of sub-agents behind the conversation's own. */
-export function pendingCalls(logState: LogState, subAgents?: SubAgents): PendingCall[] {
+/** Calls that wait for a decision: the conversation's own first, then those of sub-agents. */
+export function pendingCalls(
+  logState: Pick<LogState, 'calls' | 'open'>,
+  subAgents?: Pick<SubAgents, 'pending' | 'waitsWithin'>,
+): PendingCall[] {
   const pending: PendingCall[] = [];
   for (const callId of logState.open) {
     const record = logState.calls.get(callId);
@@ -255,7 +259,7 @@ export function pendingCalls(logState: LogState, subAgents?: SubAgents): Pending
   return subAgents ? [...pending, ...subAgents.pending] : pending;
 }
 
-/** Calls whose outcome is unknown and not settled, those of sub-agents behind the conversation's own. */
+/** Calls with an unknown outcome that are not settled: the conversation's own first, then those of sub-agents. */
 export function unsettledCalls(logState: LogState, subAgents?: SubAgents): PendingCall[] {
   const own = [...logState.unsettled].flatMap((callId) => {
     const record = logState.calls.get(callId);
@@ -266,7 +270,7 @@ export function unsettledCalls(logState: LogState, subAgents?: SubAgents): Pendi
   return [...own, ...(subAgents?.unsettled ?? [])];
 }
 
-/** A run whose message was given back before it began. */
+/** A run whose message was returned before it began. */
 export const givenBack = (runId: string): RunOutput => ({
   runId,
   termination: 'Cancelled',
@@ -320,7 +324,7 @@ export function runResult(
     const record = logState.calls.get(callId);
     if (!record) return [];
     const { name, outcome, code, status } = record;
-    // Behind a call that waits, one that has not begun waits for its turn.
+    // A call that has not begun waits for its turn after a call that waits.
     if (status === 'called' && termination === 'Suspended') {
       return [{ callId, name, outcome: 'suspended', code: 'not_started' }];
     }

@@ -6,7 +6,13 @@ import { GO_ON_STOPPED, isUnfinished, type LogEntry, type RunOutput, runOf } fro
 import type { MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
+import { entryOfMessage, outputInLog } from './repeatedMessages.ts';
 import { givenBack, notBegun, nothingDone, RunFeed, RunHandle, runResult } from './run.ts';
+
+export interface SentMessage {
+  run: RunHandle;
+  receipt: Receipt;
+}
 
 export class Runs {
   readonly #runtime: Runtime;
@@ -16,6 +22,8 @@ export class Runs {
   readonly #returns: Returns;
   /** Runs that came to be one with another. */
   #joined: WeakMap<RunHandle, RunHandle> | undefined;
+  /** Messages under ids of the host's own, until their runs are over; from then on the log has them, or they were not accepted. */
+  readonly #named = new Map<string, SentMessage>();
   /** What was asked for and may still wait for its turn, by the run that it would start. */
   readonly #asked = new Map<RunHandle, StartingCommand>();
 
@@ -25,7 +33,11 @@ export class Runs {
     this.#feed = new RunFeed(runtime);
     // V8 makes a function that is written where it is assigned among its old objects: the whole conversation would stay
     // until the next full collection.
-    const ended = (output: RunOutput): void => this.#finish(this.open(output.runId), output);
+    const ended = (output: RunOutput): void => {
+      const handle = this.open(output.runId);
+      if (handle.since === undefined) void this.#returns.returnUnbegun(output);
+      this.#finish(handle, output);
+    };
     runtime.onEnded = ended;
     this.#returns = new Returns(runtime, this.#receipts, (output) => {
       const handle = this.#handles.get(output.runId);
@@ -78,6 +90,43 @@ export class Runs {
       },
     );
     return handle;
+  }
+
+  /** Keeps what answers a message of this id when it comes again. */
+  keep(message: SentMessage): SentMessage {
+    const { messageId } = message.receipt;
+    this.#named.set(messageId, message);
+    message.run.onFinished(() => this.#named.delete(messageId));
+    return message;
+  }
+
+  /** What answered the message of this id; nothing where it is new. */
+  repeated(messageId: string): SentMessage | undefined {
+    const named = this.#named.get(messageId);
+    if (named) return named;
+    const entry = entryOfMessage(this.#runtime.log.entries, messageId);
+    if (!entry) return undefined;
+    if (entry.type === 'user-message') {
+      const receipt = { messageId, delivered: Promise.resolve('delivered' as const) };
+      return { run: this.ofLog(entry.runId ?? ''), receipt };
+    }
+    if (entry.type === 'message-queued') {
+      const steered = entry.kind === 'steer' ? this.current : undefined;
+      return { run: steered ?? this.open(runOf(messageId)), receipt: this.#receipts.open(messageId) };
+    }
+    const run = this.#made(runOf(messageId));
+    this.#finish(run, givenBack(run.id));
+    return { run, receipt: { messageId, delivered: Promise.resolve('returned' as const) } };
+  }
+
+  /** A run that began, under way or over. */
+  ofLog(runId: string): RunHandle {
+    if (runId === this.#runtime.runId || this.#handles.has(runId)) return this.open(runId);
+    const { entries } = this.#runtime.log;
+    const run = this.#made(runId);
+    run.since = entries.findIndex((entry) => entry.runId === runId);
+    this.#finish(run, outputInLog(runId, this.#feed.entriesOf(run)));
+    return run;
   }
 
   /** Continues the last cycle, or promotes a queued followUp, or has nothing to do. */

@@ -1,6 +1,6 @@
 /**
- * Reads and routes settlements of a host: what became of a call whose outcome is unknown. Rule: nothing from outside reaches a chart
- * unparsed; the answer is true once it is durable.
+ * Reads and routes settlements of a host for calls with an unknown outcome. Invariant: nothing from outside reaches a chart
+ * unparsed. The answer is true once it is durable.
  */
 import type { Settlement } from '../../machines/internal.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -8,7 +8,7 @@ import { fieldsOf, readCallId, refuse } from './hostInput.ts';
 
 type Settled = 'applied' | 'unknown';
 
-/** Rejects with InvalidDecisionError for what is no call id or no settlement. */
+/** Rejects with InvalidDecisionError for an invalid call id or settlement. */
 export async function settle(runtime: Runtime, id: unknown, given: unknown): Promise<Settled> {
   const callId = readCallId(id, 'a settlement');
   const how = readSettlement(given);
@@ -18,7 +18,7 @@ export async function settle(runtime: Runtime, id: unknown, given: unknown): Pro
   return (await runtime.commands.decisions.run(callId, () => runtime.submit(command))) as Settled;
 }
 
-/** How an unknown outcome is settled, as it may enter the log. Throws InvalidDecisionError. */
+/** The settlement as it may be logged. Throws InvalidDecisionError. */
 function readSettlement(input: unknown): Settlement {
   const what = 'a settlement';
   const given = fieldsOf(input, what);

@@ -1,6 +1,6 @@
 /**
- * A conversation as it was at any place of its log. Rule: a pure function of entries; nothing is opened, started or
- * called, and what it says of a place is what a process that read the log up to there would have known.
+ * A conversation as it was at any place of its log. Invariant: a pure function of entries. Nothing is opened, started or
+ * called, and the answer equals what a process with the log up to there would give.
  */
 import {
   applyEntry,
@@ -20,10 +20,10 @@ import { pendingCalls, unsettledCalls } from './run.ts';
 export interface Past {
   /** Seq of the first entry that is not counted. */
   readonly until: number;
-  /** How the last cycle stood: nothing was said, a run was under way, it waited, or it was over. */
+  /** The state of the last cycle: none, running, suspended or stopped. */
   readonly cycle: 'none' | 'running' | 'suspended' | 'stopped';
   readonly view: ConversationView;
-  /** What the model would have been sent. */
+  /** The messages that a model call would have contained. */
   readonly messages: readonly Message[];
   readonly pending: readonly PendingCall[];
   readonly unsettled: readonly PendingCall[];
@@ -32,9 +32,9 @@ export interface Past {
 }
 
 /**
- * The conversation behind its first `until` entries, none of them for 0; all of them where it is not given. Throws
- * ConfigurationError where `until` is no whole number or `entries` no list, and CorruptLogError for what is no entry, or
- * one without the fields of its type. Constant only in the length of the log.
+ * The conversation after its first `until` entries: none for 0, all by default. Throws ConfigurationError where `until` is
+ * not a whole number or `entries` is not a list, and CorruptLogError for an invalid entry. Takes time in proportion to the
+ * length of the log.
  */
 export function pastOf(entries: readonly LogEntry[], until?: number): Past {
   if (!isList(entries)) throw invalidOption('a log', { expected: 'a list of entries', secret: true }, entries);

@@ -17,7 +17,15 @@ import {
 } from '../plugins/callChecks.ts';
 import type { PhaseContext, Plugin } from '../plugins/plugin.ts';
 import { callback, checkOptionsOf, flag, list, object, text, whole } from '../validation.ts';
-import { type Hook, type HookEvent, type HookInput, type HookOutput, type HookPorts, runHook } from './runHook.ts';
+import {
+  type Hook,
+  type HookAnswer,
+  type HookEvent,
+  type HookInput,
+  type HookOutput,
+  type HookPorts,
+  runHook,
+} from './runHook.ts';
 
 const EVENTS: readonly HookEvent[] = [
   'SessionStart',
@@ -201,7 +209,12 @@ class HooksPlugin implements Plugin, ChecksCalls {
     const { outputs } = await this.#fire({ ...ofCall(call), event: 'PermissionRequest' }, call);
     const last = outputs.at(-1);
     if (last && ends(last)) return { decision: 'deny', reason: reasonOf(last), stop: last.continue === false };
-    return outputs.some(({ decision }) => decision === 'allow') ? { decision: 'allow', by: 'hook' } : undefined;
+    const rewrite = outputs.map(({ updatedInput }) => updatedInput !== undefined).lastIndexOf(true);
+    const args = outputs[rewrite]?.updatedInput;
+    // Who allowed the call before it was rewritten has not allowed what it became.
+    const isAllowed = outputs.slice(Math.max(0, rewrite)).some(({ decision }) => decision === 'allow');
+    if (!isAllowed && args === undefined) return undefined;
+    return { by: 'hook', ...(isAllowed && { decision: 'allow' as const }), ...(args !== undefined && { args }) };
   }
 
   /** Runs the hooks of an event, until one of them ends it. A rewrite is what the next one sees. */
@@ -210,7 +223,7 @@ class HooksPlugin implements Plugin, ChecksCalls {
     const said: Said = { outputs: [] };
     for (const { hook, fits } of this.#hooks.get(given.event) ?? []) {
       if (!fits(given.toolName)) continue;
-      const answer = await runHook(hook, input, { setTimer, signal });
+      const answer = usable(given.event, await runHook(hook, input, { setTimer, signal }));
       if (answer.kind === 'failed') {
         diagnose('hook_error', { event: given.event, message: answer.message });
         if (hook.required === false) continue;
@@ -225,6 +238,15 @@ class HooksPlugin implements Plugin, ChecksCalls {
     }
     return said;
   }
+}
+
+/** Events with a call that has not run. */
+const REWRITES: readonly HookEvent[] = ['PreToolUse', 'PermissionRequest'];
+
+/** An answer that asks for what cannot be done is a failed one. */
+function usable(event: HookEvent, answer: HookAnswer): HookAnswer {
+  if (answer.kind === 'failed' || answer.output.updatedInput === undefined || REWRITES.includes(event)) return answer;
+  return { kind: 'failed', message: `updatedInput is for ${REWRITES.join(' and ')}, not for ${event}` };
 }
 
 /** It wants what the event is about not to happen. */

@@ -70,6 +70,8 @@ const TIMEOUT_MS = 5_000;
 const BLOCKS = 2;
 const OUTPUT_MAX = 1_048_576;
 const REASON_MAX = 16_384;
+/** How long what was printed may still be read after the command has ended: another process may hold its outputs open. */
+const DRAIN_MS = 100;
 
 /** Rejects only where the signal was aborted. */
 export async function runHook(hook: Hook, input: HookInput, { setTimer, signal }: HookPorts): Promise<HookAnswer> {
@@ -152,8 +154,19 @@ async function printed(command: string, input: HookInput, ended: AbortSignal): P
   });
   // A command that does not read its input closes the pipe.
   child.stdin.on('error', () => undefined).end(JSON.stringify(input));
-  return new Promise<Printed>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code, by) => resolve({ code, by, stdout, stderr }));
-  });
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise<Printed>((resolve, reject) => {
+      child.once('error', reject);
+      const done = (code: number | null, by: string | null): void => resolve({ code, by, stdout, stderr });
+      child.once('exit', (code, by) => {
+        timer = setTimeout(() => done(code, by), DRAIN_MS);
+      });
+      child.once('close', done);
+    });
+  } finally {
+    clearTimeout(timer);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
 }

@@ -1,7 +1,7 @@
 /**
- * What the actors of one actor system do, as records: of runchart's own interpreter, and of XState's. Rule: it is called in
- * the middle of a step, so it keeps references and copies nothing; an actor is on record before all that it does, parents
- * before children, whenever the observer came.
+ * Records of what the actors of one system do, for runchart's interpreter and for XState. Invariant: the methods run
+ * in the middle of a step, so they keep references and copy nothing. An actor is recorded before its events, and a
+ * parent before its children, also for a late observer.
  */
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import type { ChartActor, Observer } from '../runtime/interpreter/chartActor.ts';
@@ -15,25 +15,25 @@ type Redact = (value: object) => unknown;
 type MadeFact = Extract<NewRecord, { type: 'actor' }>;
 type StoppedFact = Extract<NewRecord, { type: 'stopped' }>;
 
-/** Of each machine, once a process. */
+/** Each machine is drawn once per process. */
 const drawings = new WeakMap<object, { drawn: Chart; text: string }>();
 
-/** The charts that were told already, by their machines. */
+/** The charts that were already recorded, by machine. */
 export class ChartCatalog {
   readonly #records: RecordLog;
   readonly #keys = new WeakMap<object, string>();
-  /** By what is drawn: an app may build the same machine for each actor. */
+  /** The key is the drawn text: an app may build the same machine for each actor. */
   readonly #drawn = new Map<string, string>();
 
   constructor(records: RecordLog) {
     this.#records = records;
   }
 
-  /** The key of a machine's chart; nothing for what is no machine. */
+  /** Returns the key of a machine's chart, or undefined if the logic is not a machine. */
   keyOf(logic: unknown): string | undefined {
     const machine = logic as AnyStateMachine | undefined;
-    const known = machine && this.#keys.get(machine);
-    if (known !== undefined) return known;
+    const existingKey = machine && this.#keys.get(machine);
+    if (existingKey !== undefined) return existingKey;
     if (!machine?.root?.states || !machine.root.transitions) return undefined;
     let drawing = drawings.get(machine);
     if (!drawing) {
@@ -47,8 +47,8 @@ export class ChartCatalog {
   }
 
   add(drawn: Chart, text: string = JSON.stringify(drawn)): string {
-    const known = this.#drawn.get(text);
-    if (known !== undefined) return known;
+    const existingKey = this.#drawn.get(text);
+    if (existingKey !== undefined) return existingKey;
     const key = `${drawn.name}#${this.#drawn.size}`;
     this.#drawn.set(text, key);
     this.#records.add({ type: 'chart', chart: key, drawn });
@@ -56,24 +56,27 @@ export class ChartCatalog {
   }
 }
 
-interface KnownActor {
+interface RecordedActor {
   readonly id: string;
-  readonly parent: KnownActor | undefined;
-  /** How many below it have not stopped. */
+  readonly parent: RecordedActor | undefined;
+  /** The number of children that have not stopped. */
   children: number;
   value: StateValue | undefined;
   status: ActorStatus;
   step: number;
 }
 
-/** How an actor ended: with what it threw, or with an output; a run's says whether it failed. */
+/** The end of an actor: an error or an output. The output of a run contains its failure. */
 interface End {
   error?: unknown;
   output?: unknown;
 }
 
-/** What went wrong, with its code where it has one. An app's output may throw when it is read: that is no end of the app. */
-function wordsOf({ error, output }: End): string | undefined {
+/**
+ * Returns the error's message, with its code if there is one. Reading an app's output may throw; that must not stop
+ * the app.
+ */
+function errorTextOf({ error, output }: End): string | undefined {
   try {
     if (error instanceof Error) return error.message;
     const { code, message } = Object(Object(Object(output).end).error) as { code?: unknown; message?: unknown };
@@ -87,28 +90,28 @@ export interface ActorsOptions {
   records: RecordLog;
   charts: ChartCatalog;
   conversation: string;
-  /** Unique within the inspector. */
+  /** Returns ids that are unique within the inspector. */
   nextId(): string;
   redact: Redact;
 }
 
 export class Actors {
   readonly #options: ActorsOptions;
-  readonly #known = new Map<object, KnownActor>();
-  /** The one that did something last is mostly the one that does the next thing. */
-  #latest: object | undefined;
-  #latestKnown: KnownActor | undefined;
+  readonly #actors = new Map<object, RecordedActor>();
+  /** Most calls are about the same actor as the call before, so it is cached. */
+  #latestRef: object | undefined;
+  #latestActor: RecordedActor | undefined;
 
   constructor(options: ActorsOptions) {
     this.#options = options;
   }
 
   made(actor: object, about: { name: string; parent: object | undefined; logic: unknown; late: boolean }): void {
-    if (this.#known.has(actor)) return;
+    if (this.#actors.has(actor)) return;
     const { records, charts, conversation, nextId } = this.#options;
     const chart = charts.keyOf(about.logic);
-    const parent = about.parent && this.#known.get(about.parent);
-    const known: KnownActor = {
+    const parent = about.parent && this.#actors.get(about.parent);
+    const recorded: RecordedActor = {
       id: nextId(),
       parent,
       children: 0,
@@ -116,10 +119,10 @@ export class Actors {
       status: 'active',
       step: 0,
     };
-    this.#known.set(actor, known);
+    this.#actors.set(actor, recorded);
     if (parent) parent.children += 1;
     // Made field by field: to spread what may be missing costs more than all the rest.
-    const fact: MadeFact = { n: 0, at: 0, type: 'actor', actor: known.id, conversation, name: about.name };
+    const fact: MadeFact = { n: 0, at: 0, type: 'actor', actor: recorded.id, conversation, name: about.name };
     if (parent) fact.parent = parent.id;
     if (chart !== undefined) fact.chart = chart;
     if (about.late) fact.late = true;
@@ -127,76 +130,76 @@ export class Actors {
   }
 
   event(actor: object, event: { type: string }, sender: object | undefined): void {
-    const known = this.#of(actor);
-    if (!known) return;
-    const from = sender && this.#known.get(sender);
-    this.#options.records.event(known.id, from?.id, event, this.#options.redact);
+    const recorded = this.#find(actor);
+    if (!recorded) return;
+    const from = sender && this.#actors.get(sender);
+    this.#options.records.event(recorded.id, from?.id, event, this.#options.redact);
   }
 
   transition(actor: object, event: string, taken: Taken, value: StateValue): void {
-    const known = this.#of(actor);
-    if (!known) return;
-    known.value = value;
-    this.#options.records.transition(known.id, known.step, event, taken, value);
-    known.step += 1;
+    const recorded = this.#find(actor);
+    if (!recorded) return;
+    recorded.value = value;
+    this.#options.records.transition(recorded.id, recorded.step, event, taken, value);
+    recorded.step += 1;
   }
 
   settled(actor: object, event: string, value: StateValue, status: ActorStatus): void {
-    const known = this.#of(actor);
-    if (!known) return;
-    known.step = 0;
-    // XState makes a new value object for each snapshot.
-    const isSame = known.value === value || JSON.stringify(known.value) === JSON.stringify(value);
-    if (isSame && known.status === status) return;
-    known.value = value;
-    known.status = status;
-    this.#options.records.settled(known.id, event, value, status);
+    const recorded = this.#find(actor);
+    if (!recorded) return;
+    recorded.step = 0;
+    // XState creates a new value object for each snapshot.
+    const isSame = recorded.value === value || JSON.stringify(recorded.value) === JSON.stringify(value);
+    if (isSame && recorded.status === status) return;
+    recorded.value = value;
+    recorded.status = status;
+    this.#options.records.settled(recorded.id, event, value, status);
   }
 
-  /** Those below it that did not say so themselves have stopped with it. */
+  /** Stops its children first if they have not reported their stop. */
   stopped(actor: object, status: Exclude<ActorStatus, 'active'>, end: End = {}): void {
-    const known = this.#known.get(actor);
-    if (!known) return;
-    if (known.children > 0)
-      for (const [child, { parent }] of this.#known) if (parent === known) this.stopped(child, 'stopped');
-    this.#known.delete(actor);
-    if (known.parent) known.parent.children -= 1;
-    // What is over is held by nobody here.
-    this.#latest = undefined;
-    this.#latestKnown = undefined;
-    const fact: StoppedFact = { n: 0, at: 0, type: 'stopped', actor: known.id, status };
-    const error = wordsOf(end);
+    const recorded = this.#actors.get(actor);
+    if (!recorded) return;
+    if (recorded.children > 0)
+      for (const [child, { parent }] of this.#actors) if (parent === recorded) this.stopped(child, 'stopped');
+    this.#actors.delete(actor);
+    if (recorded.parent) recorded.parent.children -= 1;
+    // Release references to the stopped actor.
+    this.#latestRef = undefined;
+    this.#latestActor = undefined;
+    const fact: StoppedFact = { n: 0, at: 0, type: 'stopped', actor: recorded.id, status };
+    const error = errorTextOf(end);
     if (error !== undefined) fact.error = `${excerpt(Object(this.#options.redact({ error })).error, CONTEXT)}`;
     this.#options.records.add(fact);
   }
 
-  /** The actor with this id, while it lives. */
+  /** Returns the running actor with this id. */
   find(id: string): object | undefined {
-    for (const [actor, known] of this.#known) if (known.id === id) return actor;
+    for (const [actor, recorded] of this.#actors) if (recorded.id === id) return actor;
     return undefined;
   }
 
   get isEmpty(): boolean {
-    return this.#known.size === 0;
+    return this.#actors.size === 0;
   }
 
-  #of(actor: object): KnownActor | undefined {
-    if (actor === this.#latest) return this.#latestKnown;
-    const known = this.#known.get(actor);
-    this.#latest = actor;
-    this.#latestKnown = known;
-    return known;
+  #find(actor: object): RecordedActor | undefined {
+    if (actor === this.#latestRef) return this.#latestActor;
+    const recorded = this.#actors.get(actor);
+    this.#latestRef = actor;
+    this.#latestActor = recorded;
+    return recorded;
   }
 }
 
-/** What a conversation wants to know of its own chart: that it moved, and that it is over. */
-interface Heard {
+/** Callbacks for a conversation: its chart changed its state, or ended. */
+interface ChartCallbacks {
   moved(): void;
   over(): void;
 }
 
-/** Observes charts run by their plans; told of those that live already first. */
-export function planObserver(actors: Actors, { moved, over }: Heard): { observer: Observer; begun(): void } {
+/** Observes charts that run compiled plans. Actors that already run are recorded first, as late ones. */
+export function planObserver(actors: Actors, { moved, over }: ChartCallbacks): { observer: Observer; begun(): void } {
   let late = true;
   const observer: Observer = {
     actor(actor) {
@@ -207,7 +210,7 @@ export function planObserver(actors: Actors, { moved, over }: Heard): { observer
     transition: (actor, { type }, transition) => actors.transition(actor, type, transition, actor.value),
     settled(actor, { type }) {
       actors.settled(actor, type, actor.value, actor.status);
-      // What a conversation says of itself is read from its own chart; where its runs begin and end the log tells.
+      // The status of a conversation is read from its root chart. The log contains the begin and end of its runs.
       if (!actor.parent) moved();
     },
     stopped(actor) {
@@ -226,10 +229,10 @@ export function planObserver(actors: Actors, { moved, over }: Heard): { observer
 const endOf = ({ status }: ChartActor): Exclude<ActorStatus, 'active'> => (status === 'active' ? 'stopped' : status);
 
 const definitions = new WeakMap<AnyTransitionDefinition, TakenTransition>();
-/** Where a definition of XState's stands in its chart. */
+/** Returns the position of an XState transition in its chart. */
 function placeOf(definition: AnyTransitionDefinition): TakenTransition {
-  const known = definitions.get(definition);
-  if (known) return known;
+  const existing = definitions.get(definition);
+  if (existing) return existing;
   const source = definition.source as AnyStateMachine['root'];
   const [event = '', list = []] = [...transitionLists(source)].find(([, each]) => each.includes(definition)) ?? [];
   const { guard } = definition as { guard?: unknown };
@@ -252,10 +255,10 @@ interface SomeSnapshot {
   output?: unknown;
 }
 
-/** Values of actors that are no machines are their own business. */
+/** Actors that are not machines have no state value. */
 const stateOf = (snapshot: SomeSnapshot | undefined): StateValue => snapshot?.value ?? '';
 
-/** Tells of the actors of an XState system what its inspection tells. */
+/** Records the inspection events of an XState system. */
 export function inspectedActors(actors: Actors): (event: InspectionEvent) => void {
   return (event) => {
     const actor = event.actorRef as AnyActorRef & { logic?: unknown };
@@ -267,7 +270,7 @@ export function inspectedActors(actors: Actors): (event: InspectionEvent) => voi
     if (event.type !== '@xstate.microstep' && event.type !== '@xstate.snapshot') return;
     const snapshot = event.snapshot as SomeSnapshot;
     if (event.type === '@xstate.microstep') {
-      // What is entered at the start is no transition that one could look up.
+      // The initial transition is not in the chart, so there is nothing to look up.
       const list = (event._transitions ?? []).map(placeOf).filter(({ index }) => index >= 0);
       if (list.length === 0 && event.event.type === 'xstate.init') return;
       return actors.transition(actor, event.event.type, list, stateOf(snapshot));
@@ -278,11 +281,11 @@ export function inspectedActors(actors: Actors): (event: InspectionEvent) => voi
   };
 }
 
-/** Those that lived before anybody inspected, parents before children. */
-export function livingActors(actors: Actors, root: AnyActorRef): void {
+/** Records the actors that ran before the inspection began, parents before children. */
+export function recordRunningActors(actors: Actors, root: AnyActorRef): void {
   const { id, _parent: parent } = root;
   actors.made(root, { name: id, parent, logic: (root as { logic?: unknown }).logic, late: true });
   const snapshot = root.getSnapshot() as SomeSnapshot & { children?: { [id: string]: AnyActorRef | undefined } };
   actors.settled(root, '', stateOf(snapshot), snapshot.status ?? 'active');
-  for (const child of Object.values(snapshot.children ?? {})) if (child) livingActors(actors, child);
+  for (const child of Object.values(snapshot.children ?? {})) if (child) recordRunningActors(actors, child);
 }

@@ -1,7 +1,7 @@
 /**
- * Apps of XState 5 that connect with `createWebSocketInspector` of `@statelyai/inspect`, as records. Rule: that wire has
- * neither numbers nor transitions, an actor may be told late or never, and all of it is an app's own word: it is read
- * before it counts, copied within bounds, and no app reaches the actors of another.
+ * Records of XState 5 apps that connect with `createWebSocketInspector` of `@statelyai/inspect`. Invariant: every
+ * message is untrusted. It is validated and copied within limits, and no app can reach the actors of another. The
+ * protocol has neither numbers nor transitions, and an actor may be announced late or never.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 import type { Chart, ChartState, ChartTransition } from './chart.ts';
@@ -20,14 +20,14 @@ const listOf = (value: unknown): readonly unknown[] =>
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value.slice(0, 500) : undefined;
 
-/** Levels of states that are read. */
+/** Deeper states are ignored. */
 const DEPTH_MAX = 20;
 
-/** The chart of a machine's configuration as JSON, where functions are `{ type: name }`. */
+/** Returns the chart of a machine configuration in JSON, where functions are `{ type: name }`. */
 export function chartOfConfig(config: unknown): Chart {
-  const given = fieldsOf(config);
-  const name = textOf(given.id) ?? '(machine)';
-  const root = stateOf(given, { key: name, id: name, parent: undefined, depth: 0 });
+  const fields = fieldsOf(config);
+  const name = textOf(fields.id) ?? '(machine)';
+  const root = stateOf(fields, { key: name, id: name, parent: undefined, depth: 0 });
   return { name, root };
 }
 
@@ -43,24 +43,24 @@ function typeOf({ type }: Fields, states: readonly unknown[]): ChartState['type'
   return states.length > 0 ? 'compound' : 'atomic';
 }
 
-function stateOf(given: Fields, place: Place): ChartState {
-  const children = place.depth < DEPTH_MAX ? Object.entries(fieldsOf(given.states)) : [];
+function stateOf(fields: Fields, place: Place): ChartState {
+  const children = place.depth < DEPTH_MAX ? Object.entries(fieldsOf(fields.states)) : [];
   const states = children.map(([key, child]) => {
     const state = fieldsOf(child);
     const id = textOf(state.id) ?? `${place.id}.${key}`;
     return stateOf(state, { key, id, parent: place, depth: place.depth + 1 });
   });
   const lists: [string, unknown][] = [
-    ...Object.entries(fieldsOf(given.on)),
-    ...Object.entries(fieldsOf(given.after)).map(([delay, list]): [string, unknown] => [`after ${delay}`, list]),
-    ...(given.onDone === undefined ? [] : [['done', given.onDone] as [string, unknown]]),
-    ...listOf(given.invoke).flatMap((each) => invokedLists(fieldsOf(each))),
-    ['', given.always],
+    ...Object.entries(fieldsOf(fields.on)),
+    ...Object.entries(fieldsOf(fields.after)).map(([delay, list]): [string, unknown] => [`after ${delay}`, list]),
+    ...(fields.onDone === undefined ? [] : [['done', fields.onDone] as [string, unknown]]),
+    ...listOf(fields.invoke).flatMap((each) => invokedLists(fieldsOf(each))),
+    ['', fields.always],
   ];
-  const type = typeOf(given, states);
-  const initial = textOf(given.initial) ?? textOf(fieldsOf(given.initial).target);
-  const invoked = listOf(given.invoke).map((each) => sourceOf(fieldsOf(each)));
-  const description = textOf(given.description);
+  const type = typeOf(fields, states);
+  const initial = textOf(fields.initial) ?? textOf(fieldsOf(fields.initial).target);
+  const invoked = listOf(fields.invoke).map((each) => sourceOf(fieldsOf(each)));
+  const description = textOf(fields.description);
   return {
     id: place.id,
     key: place.key,
@@ -86,15 +86,15 @@ function invokedLists(invoke: Fields): [string, unknown][] {
   return lists.filter(([, list]) => list !== undefined);
 }
 
-function transitionOf(given: unknown, at: { event: string; index: number }, place: Place): ChartTransition {
-  const made = typeof given === 'string' ? { target: given } : fieldsOf(given);
-  const { guard } = made;
+function transitionOf(transition: unknown, at: { event: string; index: number }, place: Place): ChartTransition {
+  const fields = typeof transition === 'string' ? { target: transition } : fieldsOf(transition);
+  const { guard } = fields;
   const guardName = textOf(guard) ?? textOf(fieldsOf(guard).type) ?? (guard === undefined ? undefined : 'guard');
-  const targets = listOf(made.target).flatMap((target) => targetOf(textOf(target), place));
-  return { ...at, targets, ...(guardName && { guard: guardName }), ...(made.reenter === true && { reenter: true }) };
+  const targets = listOf(fields.target).flatMap((target) => targetOf(textOf(target), place));
+  return { ...at, targets, ...(guardName && { guard: guardName }), ...(fields.reenter === true && { reenter: true }) };
 }
 
-/** `#id`, `.child`, or a sibling. */
+/** Resolves `#id`, `.child` or a sibling's key. */
 function targetOf(target: string | undefined, place: Place): string[] {
   if (target === undefined) return [];
   if (target.startsWith('#')) return [target.slice(1)];
@@ -114,7 +114,7 @@ interface AppActor {
 const STATUSES = new Set<unknown>(['active', 'done', 'error', 'stopped']);
 const statusOf = (status: unknown): ActorStatus => (STATUSES.has(status) ? (status as ActorStatus) : 'active');
 
-/** State values are texts all the way down. */
+/** Only strings are allowed as leaves of a state value. */
 function stateValueOf(value: unknown, depth = 0): StateValue {
   if (typeof value === 'string') return value.slice(0, 500);
   if (!isFields(value) || depth > DEPTH_MAX) return '';
@@ -125,7 +125,7 @@ function stateValueOf(value: unknown, depth = 0): StateValue {
   );
 }
 
-/** Actors that one connection may have on record at a time. */
+/** The most actors that one connection may have at a time. */
 const ACTORS_MAX = 2000;
 
 /** One connection of an app. */
@@ -133,7 +133,7 @@ export class AppConnection {
   readonly #records: RecordLog;
   readonly #observed: Observed;
   readonly #actors = new Map<string, AppActor>();
-  /** By the id of its root. */
+  /** Names of apps by the session id of their root. */
   readonly #apps = new Map<string, string>();
 
   constructor(records: RecordLog, observed: Observed) {
@@ -141,15 +141,15 @@ export class AppConnection {
     this.#observed = observed;
   }
 
-  /** Takes a message as text; false for what is none. */
-  take(text: string): boolean {
-    let given: unknown;
+  /** Processes a message. Returns false if it is invalid. */
+  receive(text: string): boolean {
+    let parsed: unknown;
     try {
-      given = JSON.parse(text);
+      parsed = JSON.parse(text);
     } catch {
       return false;
     }
-    const message = fieldsOf(given);
+    const message = fieldsOf(parsed);
     const sessionId = textOf(message.sessionId);
     if (sessionId === undefined) return false;
     switch (message.type) {
@@ -164,13 +164,13 @@ export class AppConnection {
     }
   }
 
-  /** Within bounds and without credentials; null for an actor that is not of this app. */
+  /** Returns the context within limits and without credentials, or null if the actor is not of this app. */
   contextOf(actorId: string): Json {
     for (const { id, context } of this.#actors.values()) if (id === actorId) return context;
     return null;
   }
 
-  /** The app has left: what it ran is not known any more. */
+  /** Marks the conversations of a disconnected app: the state of its actors is now unknown. */
   close(): void {
     for (const conversation of this.#apps.values()) this.#records.add({ type: 'status', conversation, status: 'gone' });
     this.#actors.clear();
@@ -184,7 +184,7 @@ export class AppConnection {
     const chart = this.#chartOf(message.definition);
     const conversation = parent?.conversation ?? this.#appOf(textOf(message.rootId) ?? sessionId, name);
     const id = this.#observed.nextActorId();
-    const known: AppActor = {
+    const added: AppActor = {
       id,
       conversation,
       parent: parent?.id,
@@ -192,7 +192,7 @@ export class AppConnection {
       status: 'active',
       context: null,
     };
-    this.#actors.set(sessionId, known);
+    this.#actors.set(sessionId, added);
     this.#records.add({
       type: 'actor',
       actor: id,
@@ -201,51 +201,51 @@ export class AppConnection {
       ...(parent && { parent: parent.id }),
       ...(chart !== undefined && { chart }),
     });
-    if (isFields(message.snapshot)) this.#show(known, sessionId, message.snapshot, '');
+    if (isFields(message.snapshot)) this.#show(added, sessionId, message.snapshot, '');
     return true;
   }
 
   #event(sessionId: string, { event, sourceId }: Fields): boolean {
-    const known = this.#known(sessionId);
+    const actor = this.#actorOf(sessionId);
     const type = textOf(fieldsOf(event).type);
-    if (!known || type === undefined) return false;
+    if (!actor || type === undefined) return false;
     const from = this.#actors.get(textOf(sourceId) ?? '');
     const shown = excerpt(event) as { type: string; [field: string]: Json };
-    this.#records.add({ type: 'event', actor: known.id, ...(from && { from: from.id }), event: { ...shown, type } });
+    this.#records.add({ type: 'event', actor: actor.id, ...(from && { from: from.id }), event: { ...shown, type } });
     return true;
   }
 
   #snapshot(sessionId: string, { event, snapshot }: Fields): boolean {
-    const known = this.#known(sessionId);
-    if (!known || !isFields(snapshot)) return false;
-    this.#show(known, sessionId, snapshot, textOf(fieldsOf(event).type) ?? '');
+    const actor = this.#actorOf(sessionId);
+    if (!actor || !isFields(snapshot)) return false;
+    this.#show(actor, sessionId, snapshot, textOf(fieldsOf(event).type) ?? '');
     return true;
   }
 
-  #show(known: AppActor, sessionId: string, snapshot: Fields, event: string): void {
+  #show(actor: AppActor, sessionId: string, snapshot: Fields, event: string): void {
     const value = stateValueOf(snapshot.value);
     const status = statusOf(snapshot.status);
     const text = JSON.stringify(value);
-    known.context = excerpt(snapshot.context, CONTEXT);
-    if (text !== known.value || status !== known.status || event !== '')
-      this.#records.add({ type: 'settled', actor: known.id, event, value, status });
-    known.value = text;
-    known.status = status;
+    actor.context = excerpt(snapshot.context, CONTEXT);
+    if (text !== actor.value || status !== actor.status || event !== '')
+      this.#records.add({ type: 'settled', actor: actor.id, event, value, status });
+    actor.value = text;
+    actor.status = status;
     if (status === 'active') return;
     this.#actors.delete(sessionId);
     const error = textOf(fieldsOf(snapshot.error).message) ?? textOf(snapshot.error);
-    this.#records.add({ type: 'stopped', actor: known.id, status, ...(status === 'error' && error && { error }) });
+    this.#records.add({ type: 'stopped', actor: actor.id, status, ...(status === 'error' && error && { error }) });
   }
 
-  /** One that was not announced to us: the app connected late, or dropped what it could not send. */
-  #known(sessionId: string): AppActor | undefined {
+  /** Returns the actor. It is added first if it was never announced: the app connected late, or dropped the message. */
+  #actorOf(sessionId: string): AppActor | undefined {
     if (!this.#actors.has(sessionId)) this.#actor(sessionId, { name: sessionId });
     return this.#actors.get(sessionId);
   }
 
   #appOf(rootId: string, name: string): string {
-    const known = this.#apps.get(rootId);
-    if (known !== undefined) return known;
+    const existing = this.#apps.get(rootId);
+    if (existing !== undefined) return existing;
     const conversation = this.#observed.nextName(name);
     this.#apps.set(rootId, conversation);
     this.#records.add({ type: 'conversation', conversation, of: 'xstate' });

@@ -1,7 +1,7 @@
 /**
- * The inspector of an app that runs in a browser: pages of the same origin, in a frame or a tab of their own, watch over a
- * BroadcastChannel. Rule: the browser lets no other origin in, so there is no token; a page that says nothing for a while
- * is gone, and costs nothing more.
+ * The inspector of an app in a browser: pages of the same origin, in another frame or tab, connect over a
+ * BroadcastChannel. Invariant: the browser admits no other origin, so there is no token. A page that is silent for
+ * too long is disconnected.
  */
 import type { Conversation } from '../conversation/conversation.ts';
 import { checkOptionsOf, flag, nonEmptyText, object } from '../validation.ts';
@@ -12,31 +12,31 @@ import { RecordLog } from './recordLog.ts';
 export interface ChannelInspectorOptions {
   /** Pages name it in their address: `?channel=<name>`. */
   channel?: string;
-  /** Lets pages decide, cancel, resume and send. */
+  /** Allows pages to decide, cancel, resume and send. */
   control?: boolean;
 }
 
 export interface ChannelInspector {
   readonly channel: string;
-  /** As `inspect` of `createAgent` or of XState's `createActor`. */
+  /** Pass it as `inspect` to `createAgent` or to XState's `createActor`. */
   readonly observe: (event: unknown) => void;
-  /** A living conversation, at any time; what it answers ends it. */
+  /** Observes a running conversation from now on. The returned function ends that. */
   attach(conversation: Conversation): () => void;
   close(): void;
 }
 
-/** What a page posts: its own name, and a frame; an empty one says that it is still there. */
+/** A page's message: its own name and a frame. An empty frame is a heartbeat. */
 interface Posted {
   readonly page: string;
   readonly frame: string;
 }
 
 const optionsValidator = object({ channel: nonEmptyText, control: flag });
-/** Pages speak every five seconds. */
+/** Pages send a heartbeat every five seconds. */
 const GONE_MS = 20_000;
 
-const isPosted = (given: unknown): given is Posted => {
-  const { page, frame } = (given ?? {}) as Partial<Posted>;
+const isPosted = (value: unknown): value is Posted => {
+  const { page, frame } = (value ?? {}) as Partial<Posted>;
   return typeof page === 'string' && typeof frame === 'string';
 };
 
@@ -74,10 +74,10 @@ class Pages {
     this.#channel = channel;
     this.#options = options;
     channel.onmessage = ({ data }) => {
-      if (isPosted(data)) this.#take(data);
+      if (isPosted(data)) this.#receive(data);
     };
-    this.#timer = setInterval(() => this.#forget(), GONE_MS / 4);
-    // Pages that were here before begin anew.
+    this.#timer = setInterval(() => this.#disconnectSilentPages(), GONE_MS / 4);
+    // Pages that are already open start again.
     channel.postMessage({ begun: this.#session });
   }
 
@@ -88,7 +88,7 @@ class Pages {
     this.#channel.close();
   }
 
-  #take({ page: name, frame }: Posted): void {
+  #receive({ page: name, frame }: Posted): void {
     const page = this.#pages.get(name) ?? this.#open(name);
     page.seenAt = performance.now();
     if (frame !== '') page.connection.receive(frame);
@@ -96,13 +96,13 @@ class Pages {
 
   #open(name: string): Page {
     const { records, observed, control } = this.#options;
-    const way = {
+    const channel = {
       send: (text: string) => this.#channel.postMessage({ to: name, frame: text }),
-      // The browser says nothing of what waits; a page that is gone is forgotten.
+      // A BroadcastChannel does not report its buffer. Pages that are gone are removed by `#forget`.
       waiting: 0,
       drop: () => void this.#pages.delete(name),
     };
-    const connection = new PageConnection(way, {
+    const connection = new PageConnection(channel, {
       ...{ records, observed, control, session: this.#session, version: '', stallMs: GONE_MS },
       appContext: () => null,
       now: () => performance.now(),
@@ -116,7 +116,7 @@ class Pages {
     return page;
   }
 
-  #forget(): void {
+  #disconnectSilentPages(): void {
     for (const [name, { connection, seenAt }] of this.#pages) {
       if (performance.now() - seenAt < GONE_MS) continue;
       connection.close();

@@ -1,7 +1,6 @@
 /**
- * A machine as it can be drawn: its states, and every transition with its guard's name, as plain JSON. Rule: read off the
- * machine itself, those that are taken at once included; of a machine that came as the JSON of its configuration the same
- * is read from there.
+ * A machine as plain JSON for drawing: its states, and every transition with the name of its guard. Invariant: the
+ * machine itself is the source, including its eventless transitions. `apps.ts` reads machines that arrive as JSON.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 
@@ -14,22 +13,22 @@ export interface ChartState {
   readonly id: string;
   readonly key: string;
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history';
-  /** Keys of the states that are entered with it; those of a parallel one are all. */
+  /** Key of the state that is entered with it. A parallel state enters all of its regions. */
   readonly initial?: string;
   /** In the order of the definition. */
   readonly states: readonly ChartState[];
   readonly transitions: readonly ChartTransition[];
-  /** Names of what runs while it is active. */
+  /** Names of the actors that run while it is active. */
   readonly invoked?: readonly string[];
   readonly description?: string;
 }
 
 export interface ChartTransition {
-  /** Descriptor it stands under; empty for one that is taken at once. */
+  /** The event descriptor; empty for an eventless transition. */
   readonly event: string;
-  /** Its place in the list under that descriptor. */
+  /** Its index in the list of that descriptor. */
   readonly index: number;
-  /** Ids of states; none where it stays. */
+  /** Ids of states; empty if it stays in its state. */
   readonly targets: readonly string[];
   readonly guard?: string;
   readonly reenter?: true;
@@ -38,28 +37,28 @@ export interface ChartTransition {
 
 type Node = AnyStateMachine['root'];
 
-/** What a guard is called: guards without a name are `guard`. */
+/** Returns the name of a guard. Guards without a name are called `guard`. */
 function guardName(guard: unknown): string | undefined {
   if (guard === undefined || guard === null) return undefined;
   if (typeof guard === 'string') return guard;
   const { type, name } = guard as { type?: unknown; name?: unknown };
-  for (const said of [type, name]) if (typeof said === 'string' && said !== '') return said;
+  for (const candidate of [type, name]) if (typeof candidate === 'string' && candidate !== '') return candidate;
   return 'guard';
 }
 
-function transitionOf(event: string, index: number, made: AnyTransitionDefinition): ChartTransition {
-  const guard = guardName(made.guard);
+function transitionOf(event: string, index: number, definition: AnyTransitionDefinition): ChartTransition {
+  const guard = guardName(definition.guard);
   return {
     event,
     index,
-    targets: ((made.target ?? []) as readonly Node[]).map(({ id }) => id),
+    targets: ((definition.target ?? []) as readonly Node[]).map(({ id }) => id),
     ...(guard !== undefined && { guard }),
-    ...(made.reenter && { reenter: true as const }),
-    ...(made.description && { description: made.description }),
+    ...(definition.reenter && { reenter: true as const }),
+    ...(definition.description && { description: definition.description }),
   };
 }
 
-/** The lists in which a state holds its transitions, by event descriptor. */
+/** Yields the transition lists of a state by event descriptor. */
 export function* transitionLists(node: Node): Generator<[event: string, list: readonly AnyTransitionDefinition[]]> {
   yield* node.transitions as unknown as Map<string, readonly AnyTransitionDefinition[]>;
   if (node.always) yield ['', node.always as readonly AnyTransitionDefinition[]];
@@ -75,12 +74,11 @@ function stateOf(node: Node): ChartState {
     ...(initial && node.type === 'compound' && { initial: initial.key }),
     states: (Object.values(node.states) as Node[]).map(stateOf),
     transitions: [...transitionLists(node)].flatMap(([event, list]) =>
-      list.map((made, index) => transitionOf(event, index, made)),
+      list.map((definition, index) => transitionOf(event, index, definition)),
     ),
     ...(invoked.length > 0 && { invoked }),
     ...(node.description && { description: node.description }),
   };
 }
 
-/** The chart of a machine. */
 export const chartOf = (machine: AnyStateMachine): Chart => ({ name: machine.id, root: stateOf(machine.root) });

@@ -1,52 +1,72 @@
 /**
- * A copy of any value as JSON, within bounds and without credentials. Rule: what an app holds may be anything (cycles,
- * actors, getters that throw, megabytes), so nothing of it is taken as it is; what was left out is said in its place.
+ * Copies any value as JSON, within limits and without credentials. Invariant: an app's value can contain anything
+ * (cycles, actors, throwing getters, megabytes), so no part of it is used directly. Omitted parts are marked in their
+ * place.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 
 export interface ExcerptLimits {
-  /** Characters of one text. */
+  /** Characters of one string. */
   text: number;
   /** Items of a list, and fields of an object. */
   items: number;
   depth: number;
-  /** Values in all. */
+  /** Values in total. */
   values: number;
 }
 
 const EVENT: ExcerptLimits = { text: 500, items: 20, depth: 5, values: 80 };
-/** Of a whole context that somebody asked for. */
+/** For a whole context that a page requests. */
 export const CONTEXT: ExcerptLimits = { text: 4000, items: 200, depth: 12, values: 5000 };
-/** Of a log entry that is too large for a frame. */
+/** For a log entry that is too large for a frame. */
 export const ENTRY: ExcerptLimits = { text: 8000, items: 500, depth: 20, values: 20_000 };
 
 export const REDACTED = '[redacted]';
 const SECRET_KEY = /authorization|api[-_]?key|passw(or)?d|secret|credential|cookie|(^|[-_a-z])token$/i;
-/** Keys of providers and of clouds, and tokens that say what they are. */
+/** Keys of model providers and clouds, and tokens with a recognizable prefix. */
 const SECRET_SHAPE =
-  /\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+)\b|\bBearer [\w.~+/-]{12,}=*/g;
+  /\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,1000}\.eyJ[\w-]{10,8000}\.[\w-]+)\b|\bBearer [\w.~+/-]{12,}=*/g;
+
+/** JSON fields within a string, and lines of configuration files. */
+const QUOTED_FIELD = /("(?:[^"\\]|\\.){1,100}"\s*:\s*)"(?:[^"\\]|\\.)+"/g;
+const SETTING =
+  /\b([A-Z][A-Z0-9_]{0,60}?(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|CREDENTIAL)(?:_[A-Z0-9_]{0,60})?[ \t]?=[ \t]?)(?!\s)[^\n]+/g;
+/** A cheap test that matches every string which the patterns above could change. */
+const HINT =
+  /sk-|gh[pousr]_|github_pat|AKIA|AIza|xox|eyJ|bearer|authorization|api|passw|secret|credential|cookie|token/i;
+
+/** Replaces everything that looks like a credential with `[redacted]`. */
+export function withoutCredentials(text: string): string {
+  if (!HINT.test(text)) return text;
+  return text
+    .replace(SECRET_SHAPE, REDACTED)
+    .replace(QUOTED_FIELD, (field, name: string) =>
+      SECRET_KEY.test(name.slice(1, name.lastIndexOf('"'))) ? `${name}"${REDACTED}"` : field,
+    )
+    .replace(SETTING, `$1${REDACTED}`);
+}
 
 interface Copying {
   limits: ExcerptLimits;
-  left: number;
-  above: Set<object>;
+  valuesLeft: number;
+  ancestors: Set<object>;
   clean: (text: string) => string;
 }
 
-/** Characters behind a cut in which the end of a credential is looked for. */
+/** A credential may end this many characters after the cut. */
 const REACH = 500;
 
 function textOf(whole: string, { limits, clean }: Copying): string {
   const text = clean(whole);
-  if (text.length <= limits.text) return text.replace(SECRET_SHAPE, REDACTED);
+  if (text.length <= limits.text) return withoutCredentials(text);
   const head = text.slice(0, limits.text + REACH);
   let shown = '';
   let from = 0;
-  // One that the cut goes through is known by its whole.
-  for (const { index, 0: found } of head.matchAll(SECRET_SHAPE)) {
+  // A credential that crosses the cut is recognized by its whole text.
+  for (const { index, 0: match } of head.matchAll(SECRET_SHAPE)) {
     if (index >= limits.text) break;
     shown += head.slice(from, index) + REDACTED;
-    from = index + found.length;
+    from = index + match.length;
   }
   return `${shown}${head.slice(from, limits.text)}… ${text.length - limits.text} more characters`;
 }
@@ -56,8 +76,8 @@ function isActor(value: object): value is { sessionId: string; id?: unknown } {
   return typeof sessionId === 'string' && typeof send === 'function';
 }
 
-/** What is shown of an object in place of its fields; nothing where its fields are shown. */
-function inOneWord(value: object): Json | undefined {
+/** Returns what replaces the fields of an object, or undefined if its fields are shown. */
+function summaryOf(value: object): Json | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (value instanceof Error) return { name: value.name, message: value.message };
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `[${value.byteLength} bytes]`;
@@ -84,31 +104,32 @@ function fieldsOf(value: object, copying: Copying, depth: number): Json {
     }
     const hidden = typeof field === 'string' && field !== '' && SECRET_KEY.test(name);
     const copied = hidden ? REDACTED : copyOf(field, copying, depth + 1);
-    if (copied !== undefined) Object.defineProperty(fields, copying.clean(name), { value: copied, enumerable: true });
+    const key = withoutCredentials(copying.clean(name));
+    if (copied !== undefined) Object.defineProperty(fields, key, { value: copied, enumerable: true });
   }
   if (names.length > copying.limits.items) fields['…'] = `${names.length - copying.limits.items} more`;
   return fields;
 }
 
 function objectOf(value: object, copying: Copying, depth: number): Json {
-  const word = inOneWord(value);
+  const word = summaryOf(value);
   if (typeof word === 'string') return textOf(word, copying);
-  if (copying.above.has(value)) return '[circular]';
+  if (copying.ancestors.has(value)) return '[circular]';
   if (depth >= copying.limits.depth) return Array.isArray(value) ? `[${value.length} items]` : '[object]';
-  copying.above.add(value);
+  copying.ancestors.add(value);
   try {
     if (Array.isArray(value)) return listOf(value, copying, depth);
     if (value instanceof Set) return listOf([...value], copying, depth);
     if (value instanceof Map) return listOf([...value], copying, depth);
     return fieldsOf((word as object | undefined) ?? value, copying, depth);
   } finally {
-    copying.above.delete(value);
+    copying.ancestors.delete(value);
   }
 }
 
 function copyOf(value: unknown, copying: Copying, depth: number): Json | undefined {
-  copying.left -= 1;
-  if (copying.left < 0) return '…';
+  copying.valuesLeft -= 1;
+  if (copying.valuesLeft < 0) return '…';
   switch (typeof value) {
     case 'string':
       return textOf(value, copying);
@@ -130,11 +151,21 @@ function copyOf(value: unknown, copying: Copying, depth: number): Json | undefin
 }
 
 const asIs = (text: string): string => text;
+const WHOLE: ExcerptLimits = {
+  text: Number.POSITIVE_INFINITY,
+  items: Number.POSITIVE_INFINITY,
+  depth: 500,
+  values: Number.POSITIVE_INFINITY,
+};
 
-/** Never throws. `clean` takes secrets out of each text before it is cut. */
+/** JSON without credentials, for a page. It is copied only if it may contain one. */
+export const pageJson = <Value extends object>(value: Value, text: string = JSON.stringify(value)): Value =>
+  HINT.test(text) ? (excerpt(value, WHOLE) as Value) : value;
+
+/** Never throws. `clean` removes secrets from each string before it is cut. */
 export function excerpt(value: unknown, limits: ExcerptLimits = EVENT, clean: Copying['clean'] = asIs): Json {
   try {
-    return copyOf(value, { limits, left: limits.values, above: new Set(), clean }, 0) ?? null;
+    return copyOf(value, { limits, valuesLeft: limits.values, ancestors: new Set(), clean }, 0) ?? null;
   } catch {
     return '[cannot be read]';
   }

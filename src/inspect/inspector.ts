@@ -1,6 +1,6 @@
 /**
- * An inspector of this process: what it observes, and its server. Rule: off unless somebody starts it; a run that is
- * watched does the same as one that is not.
+ * The inspector of this process: its observer and its server. Invariant: it is off until you start it, and a watched
+ * run behaves like any other.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,21 +14,24 @@ import { RecordLog } from './recordLog.ts';
 import { startServer } from './server.ts';
 
 export interface InspectorOptions {
-  /** Any that is free, unless given. */
+  /** Default: any free port. */
   port?: number;
   /** Opens the page in the browser. */
   open?: boolean;
-  /** Lets the page decide, cancel, resume and send. Without it the page can only look. */
+  /** Allows the page to decide, cancel, resume and send. Without it the page is read-only. */
   control?: boolean;
 }
 
 export interface Inspector {
-  /** The page, with the token. */
+  /** The address of the page, with the token. */
   readonly url: string;
   readonly token: string;
-  /** As `inspect` of `createAgent` or of XState's `createActor`: every conversation, from its beginning. */
+  /**
+   * Pass it as `inspect` to `createAgent` or to XState's `createActor`: it observes every conversation from its
+   * beginning.
+   */
   readonly observe: (event: unknown) => void;
-  /** A living conversation, at any time; what it answers ends it. */
+  /** Observes a running conversation from now on. The returned function ends that. */
   attach(conversation: Conversation): () => void;
   close(): Promise<void>;
 }
@@ -36,15 +39,15 @@ export interface Inspector {
 const optionsValidator = object({ port: whole(0), open: flag, control: flag });
 const STALL_MS = 10_000;
 
-/** The inspector of the command line, which shows stored logs too. */
+/** The inspector of the command line, which also shows stored logs. */
 export interface LogInspector extends Inspector {
-  /** How many pages watch. */
+  /** The number of connected pages. */
   readonly pages: number;
-  /** Shows a stored log, by the name of its file. */
+  /** Shows a stored log under its file name. */
   show(name: string, entries: readonly LogEntry[], unread: readonly string[]): void;
 }
 
-/** Starts the inspector on this machine's loopback. Rejects with ConfigurationError. */
+/** Starts the inspector on the loopback interface. Rejects with ConfigurationError. */
 export async function startInspector(options?: InspectorOptions): Promise<Inspector> {
   const { url, token, observe, attach, close } = await startLogInspector(options);
   return { url, token, observe, attach, close };
@@ -85,13 +88,13 @@ function versionOfPackage(): string {
       const { version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8')) as { version?: unknown };
       if (typeof version === 'string') return version;
     } catch {
-      // The sources and what is built from them stand at different depths.
+      // The sources and the build have different depths.
     }
   }
   return '0.0.0';
 }
 
-/** Where there is no browser, the address was told all the same. */
+/** A failure is ignored: the address is printed anyway. */
 function openInBrowser(url: string): void {
   const [program, args] =
     process.platform === 'darwin'

@@ -1,6 +1,7 @@
 /**
- * The conversations and apps that an inspector observes. Rule: one may come and go at any time; a sub-agent's conversation
- * follows its parent's; what is told of a run is told once, whichever way it was found.
+ * The conversations and apps that an inspector observes. Invariant: they may come and go at any time. The
+ * conversation of a sub-agent is observed with its parent's. Each fact of a run is recorded once, however the run was
+ * discovered.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
@@ -12,7 +13,7 @@ import { ofOpened } from '../runtime/interpreter/inspection.ts';
 import { isOfConversation } from '../runtime/interpreter/xstate.ts';
 import type { OpenedChild } from '../runtime/subAgentPort.ts';
 import { decideCall, sendMessage, settleCall } from '../transports/acts.ts';
-import { Actors, ChartCatalog, inspectedActors, livingActors, planObserver } from './actors.ts';
+import { Actors, ChartCatalog, inspectedActors, planObserver, recordRunningActors } from './actors.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 import type { RecordLog } from './recordLog.ts';
 import type { Control, ConversationState } from './wire.ts';
@@ -22,12 +23,12 @@ interface ObservedConversation {
   readonly actors: Actors;
   readonly redact: <T>(value: T) => T;
   readonly parent: string | undefined;
-  /** Users of it that have not let go. */
+  /** The number of attachments that were not released. */
   holders: number;
   stop(): void;
 }
 
-/** An app of XState's, by its actor system. */
+/** An XState app, identified by its actor system. */
 interface ObservedApp {
   readonly actors: Actors;
   tell(event: InspectionEvent): void;
@@ -37,7 +38,7 @@ interface Follower {
   take: ((entry: LogEntry) => void) | undefined;
 }
 
-/** As much as is used of an actor of an app. */
+/** The part of an app's actor that is used. */
 interface AppActorRef {
   getSnapshot(): { context?: unknown; can?(event: { type: string }): boolean };
   send(event: { type: string }): void;
@@ -45,59 +46,68 @@ interface AppActorRef {
 
 const asIs = (value: object): object => value;
 
-/** Conversations that go on where they were when they are observed again. */
-const TOLD_MAX = 5000;
+/** A conversation that is observed again continues after its last recorded entry. So many are remembered. */
+const POSITIONS_MAX = 5000;
 
 export class Observed {
   readonly charts: ChartCatalog;
   readonly #records: RecordLog;
   readonly #open = new Map<Conversation, ObservedConversation>();
   readonly #apps = new WeakMap<object, ObservedApp>();
-  /** For contexts that are asked for, and only those: an app that is gone is to be forgotten. */
+  /** Only for requests of contexts. Weak references allow an ended app to be collected. */
   readonly #appActors = new Set<WeakRef<Actors>>();
-  /** Of conversations that are no longer observed, the latest at the end: the seq of the next entry. */
-  readonly #told = new Map<string, number>();
-  /** A log has no way to let a listener go: each has one here, which is told what to do. */
+  /**
+   * For conversations that are no longer observed, the latest last: the seq of the next entry, and the start time of
+   * the log.
+   */
+  readonly #positions = new Map<string, { next: number; began: number | undefined }>();
+  /** A log cannot remove a listener, so each log has one listener here, whose target changes. */
   readonly #followers = new WeakMap<Conversation, Follower>();
   readonly #listeners = new Set<(conversation: Conversation) => void>();
   #actors = 0;
   #names = 0;
+  #isClosed = false;
 
   constructor(records: RecordLog) {
     this.#records = records;
     this.charts = new ChartCatalog(records);
   }
 
-  /** As `inspect` of `createAgent`, and of `createActor` of XState. */
+  /** Pass it as `inspect` to `createAgent` or to XState's `createActor`. */
   readonly observe = ofOpened((event: unknown): void => {
-    const told = event as InspectionEvent | { type: '@runchart.open'; conversation: Conversation };
-    if (told.type === '@runchart.open') {
-      this.attach(told.conversation);
-      return;
-    }
-    if (typeof told?.type !== 'string' || !told.type.startsWith('@xstate.')) return;
-    const actor = told.actorRef as AnyActorRef & { logic?: unknown };
-    // Of a conversation its own observer tells.
-    const { system, logic } = actor;
-    if (isObject(logic) && isOfConversation(logic)) return;
-    if (isObject(system)) this.#app(system, actor)?.tell(told);
+    // Observation must never break an app, so an unreadable event is ignored.
+    try {
+      if (isObject(event) && !this.#isClosed) this.#observe(event);
+    } catch {}
   });
 
-  /** Until its conversation is closed, or what it answers is called as often as this was. */
+  #observe(event: object): void {
+    const inspected = event as InspectionEvent | { type: '@runchart.open'; conversation: Conversation };
+    if (inspected.type === '@runchart.open') return void this.attach(inspected.conversation);
+    if (!isWhole(inspected)) return;
+    const actor = inspected.actorRef as AnyActorRef & { logic?: unknown };
+    // A conversation's actors are recorded by its own observer.
+    const { system, logic } = actor;
+    if (isObject(logic) && isOfConversation(logic)) return;
+    this.#app(system, actor)?.tell(inspected);
+  }
+
+  /** Observes a conversation until it is closed, or until each returned function was called. */
   attach(conversation: Conversation): () => void {
-    const known = this.#open.get(conversation);
-    const observed = known ?? this.#begin(conversation);
-    if (known) known.holders += 1;
-    let held = true;
+    if (this.#isClosed) return () => {};
+    const existing = this.#open.get(conversation);
+    const observed = existing ?? this.#begin(conversation);
+    if (existing) existing.holders += 1;
+    let isHeld = true;
     return () => {
-      if (!held) return;
-      held = false;
+      if (!isHeld) return;
+      isHeld = false;
       observed.holders -= 1;
       if (observed.holders === 0) this.#end(observed);
     };
   }
 
-  /** Those that are open; who listens is told of each that comes. */
+  /** Returns the open conversations. The listener receives each new one. */
   conversations(onOpened: (conversation: Conversation) => void): { now: Conversation[]; stop(): void } {
     this.#listeners.add(onOpened);
     return { now: [...this.#open.keys()], stop: () => void this.#listeners.delete(onOpened) };
@@ -105,7 +115,7 @@ export class Observed {
 
   nextActorId = (): string => `a${this.#actors++}`;
 
-  /** A name for an app that has none of its own. */
+  /** Returns a unique name for an app. */
   nextName(name: string): string {
     this.#names += 1;
     return `${name || 'app'}-${this.#names}`;
@@ -129,7 +139,7 @@ export class Observed {
     return undefined;
   }
 
-  /** What a conversation does comes from its log: actors of apps alone are sent events. */
+  /** Only actors of apps accept events: a conversation must only do what its log contains. */
   #sendToApp({ actor: id, event }: Extract<Control, { type: 'event' }>): Json {
     const actor = this.#appActor(id);
     if (!actor) throw new RunchartError('not_found', 'expected a living actor of an XState app of this process');
@@ -140,16 +150,17 @@ export class Observed {
     return { sent: true };
   }
 
-  /** Rejects with what the conversation says, and with RunchartError, code `not_found`. */
+  /** Rejects with the conversation's error, or with RunchartError `not_found`. */
   async control(request: Control): Promise<Json> {
     if (request.type === 'event') return this.#sendToApp(request);
     const { conversation: id } = request;
-    const asked = this.#find(id);
-    // A decision on a sub-agent's call continues the conversation above it.
-    let conversation = asked;
-    for (let above = asked.parent; above !== undefined; above = conversation.parent) conversation = this.#find(above);
+    const target = this.#openConversation(id);
+    // A decision about a sub-agent's call resumes the top conversation.
+    let conversation = target;
+    for (let above = target.parent; above !== undefined; above = conversation.parent)
+      conversation = this.#openConversation(above);
     const top = conversation.conversation;
-    if (top !== asked.conversation && (request.type === 'cancel' || request.type === 'send'))
+    if (top !== target.conversation && (request.type === 'cancel' || request.type === 'send'))
       throw new RunchartError('configuration', `${id} is a sub-agent of ${top.id}: act there`);
     switch (request.type) {
       case 'decide':
@@ -163,17 +174,18 @@ export class Observed {
         return { status: top.status };
       default: {
         const { content, kind } = request;
-        return { ...(await sendMessage(asked.conversation, { content, ...(kind && { kind }) }, () => {})) };
+        return { ...(await sendMessage(target.conversation, { content, ...(kind && { kind }) }, () => {})) };
       }
     }
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const observed of [...this.#open.values()]) this.#end(observed);
     this.#listeners.clear();
   }
 
-  #find(id: string): ObservedConversation {
+  #openConversation(id: string): ObservedConversation {
     for (const observed of this.#open.values()) if (observed.conversation.id === id) return observed;
     throw new RunchartError('not_found', 'no conversation of that name is open here');
   }
@@ -184,7 +196,7 @@ export class Observed {
     const [first] = runtime.log.entries;
     const parent = first?.type === 'conversation' ? first.parent : undefined;
     const above = parent && { conversation: parent.conversationId, callId: parent.callId };
-    // Not by way of the log: who keeps an event is not to keep its conversation.
+    // This avoids a reference from kept events to the log, and so to the conversation.
     const { redact } = runtime.log;
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation: id, nextId, redact });
@@ -222,17 +234,20 @@ export class Observed {
     const { chart, log } = runtimeOf(conversation);
     const root: unknown = chart.root;
     if (root instanceof ChartActor) {
+      const parts: (() => void)[] = [];
       const over = (): void => {
-        if (log.hasPendingAppend || root.status !== 'stopped') this.#endWithLog(conversation);
+        if (log.hasPendingAppend || root.status !== 'stopped') parts.push(this.#endWithLog(conversation));
         else this.#endOf(conversation);
       };
       const { observer, begun } = planObserver(actors, { moved, over });
-      const stop = root.system.observe(observer);
+      parts.push(root.system.observe(observer));
       begun();
-      return stop;
+      return () => {
+        for (const part of parts.splice(0)) part();
+      };
     }
     const actor = root as AnyActorRef;
-    livingActors(actors, actor);
+    recordRunningActors(actors, actor);
     const tell = inspectedActors(actors);
     const system = actor.system as unknown as { inspect(observer: (event: InspectionEvent) => void): unknown };
     const inspecting = system.inspect((event) => {
@@ -242,7 +257,10 @@ export class Observed {
     return () => inspecting.unsubscribe();
   }
 
-  /** For where no stop of the chart tells it: a chart of XState's, one that broke, and one whose last entries are under way. */
+  /**
+   * Ends the observation with the log, for cases without a stop of the chart: an XState chart, a chart that failed,
+   * or one with pending appends.
+   */
   #endWithLog(conversation: Conversation): () => void {
     const ending = conversation.log$(Number.POSITIVE_INFINITY).subscribe({ complete: () => this.#endOf(conversation) });
     return () => ending.unsubscribe();
@@ -253,65 +271,68 @@ export class Observed {
     if (observed) this.#end(observed);
   }
 
-  /** By a listener of the log itself: a subscription of `log$` costs several times as much. */
+  /** Listens to the log itself: a subscription of `log$` costs several times as much. */
   #followLog({ conversation }: ObservedConversation, status: () => void): () => void {
     const { id } = conversation;
     const { log } = runtimeOf(conversation);
-    // One that was closed and opened again goes on where it was.
-    let next = Math.min(this.#told.get(id) ?? 0, log.entries.length);
-    const take = (entry: LogEntry): void => {
-      // Who comes while an append is told has taken what it was told already.
+    // A conversation that was closed and opened again continues at its position.
+    const began = log.entries[0]?.at;
+    const position = this.#positions.get(id);
+    // Another log with the same id is recorded from its beginning.
+    let next = position && position.began === began ? Math.min(position.next, log.entries.length) : 0;
+    const recordEntry = (entry: LogEntry): void => {
+      // If the observer comes during the notification of an append, it has already recorded this entry.
       if (entry.seq < next) return;
       next = entry.seq + 1;
       this.#records.entry(id, entry);
       if (entry.type.startsWith('run-')) status();
     };
-    for (const entry of log.entries.slice(next)) take(entry);
+    for (const entry of log.entries.slice(next)) recordEntry(entry);
     let follower = this.#followers.get(conversation);
-    if (follower) follower.take = take;
+    if (follower) follower.take = recordEntry;
     else {
-      const made: Follower = { take };
-      follower = made;
-      this.#followers.set(conversation, made);
-      log.listen((entry) => made.take?.(entry));
+      const newFollower: Follower = { take: recordEntry };
+      follower = newFollower;
+      this.#followers.set(conversation, newFollower);
+      log.listen((entry) => newFollower.take?.(entry));
     }
     const following = follower;
     return () => {
       following.take = undefined;
-      this.#told.delete(id);
-      this.#told.set(id, next);
-      const [oldest] = this.#told.keys();
-      if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
+      this.#positions.delete(id);
+      this.#positions.set(id, { next, began: log.entries[0]?.at });
+      const [oldest] = this.#positions.keys();
+      if (this.#positions.size > POSITIONS_MAX && oldest !== undefined) this.#positions.delete(oldest);
     };
   }
 
-  /** Tells the status where it is another than before, once what is under way has settled. */
+  /** Records the status when it has changed, after the current step has settled. */
   #statusOf(conversation: Conversation): () => void {
     let last: ConversationState | undefined;
     let isDue = false;
-    const look = (): void => {
+    const recordStatus = (): void => {
       isDue = false;
       const { status } = conversation;
       if (status === last || !this.#open.has(conversation)) return;
       last = status;
       this.#records.add({ type: 'status', conversation: conversation.id, status });
     };
-    const due = (): void => {
+    const scheduleStatus = (): void => {
       if (isDue) return;
       isDue = true;
-      queueMicrotask(look);
+      queueMicrotask(recordStatus);
     };
-    due();
-    return due;
+    scheduleStatus();
+    return scheduleStatus;
   }
 
   #app(system: object, actor: AnyActorRef): ObservedApp | undefined {
-    const known = this.#apps.get(system);
-    if (known) return known;
+    const existing = this.#apps.get(system);
+    if (existing) return existing;
     let root = actor;
     while (root._parent) root = root._parent;
     const { logic, id } = root as AnyActorRef & { logic?: { id?: unknown } };
-    // A plan's own actors: their conversation says itself that it was opened.
+    // Actors of a plan belong to a conversation, which announces itself.
     if (system instanceof ActorSystem) return undefined;
     const conversation = this.nextName(typeof logic?.id === 'string' ? logic.id : id);
     const { charts, nextActorId: nextId } = this;
@@ -326,10 +347,24 @@ export class Observed {
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** Signals of the conversation itself; those of its sub-agents come by theirs. */
+const isNamed = (event: unknown): boolean => isObject(event) && typeof (event as { type?: unknown }).type === 'string';
+
+/** Returns true if an inspection event has all fields that are read. */
+function isWhole(inspected: InspectionEvent): boolean {
+  const { type, actorRef, event, snapshot } = inspected as {
+    [field in 'type' | 'actorRef' | 'event' | 'snapshot']?: unknown;
+  };
+  const { id, system } = Object(actorRef) as { id?: unknown; system?: unknown };
+  if (typeof id !== 'string' || !isObject(system)) return false;
+  if (type === '@xstate.actor') return true;
+  if (type === '@xstate.event') return isNamed(event);
+  return (type === '@xstate.microstep' || type === '@xstate.snapshot') && isNamed(event) && isObject(snapshot);
+}
+
+/** Passes on the signals of the conversation itself. Those of sub-agents come from their own conversations. */
 export function ownSignals(conversation: Conversation, show: (signal: Live) => void, over: () => void): () => void {
   const { inFlight } = conversation;
-  // Who watched before has some of it, and is shown all of it now.
+  // An earlier observer may have shown a part of the reply, so it is shown again as a whole.
   if (inFlight) show({ type: 'reset', runId: inFlight.runId });
   const following = conversation.live$.subscribe({
     next: (signal) => {

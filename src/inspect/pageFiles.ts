@@ -1,6 +1,6 @@
 /**
- * The files of the inspector's page, as they were built into the package. Rule: they are found once, before anything is
- * served, and a request names one of them or none: no path of a request ever reaches the disk.
+ * The built files of the inspector's page. Invariant: they are found once, before anything is served. A request only
+ * looks up a name: no path of a request reaches the disk.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
@@ -11,7 +11,7 @@ export interface PageFile {
   readonly bytes: Uint8Array;
 }
 
-/** By the path of a request: `/index.html`, `/assets/page.js`. */
+/** The key is the path of a request: `/index.html`, `/assets/page.js`. */
 export type PageFiles = ReadonlyMap<string, PageFile>;
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -28,19 +28,19 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 const MISSING = `<!doctype html><meta charset="utf-8"><title>runchart</title>
 <p>The page of the inspector is not built: run <code>npm run build</code>.`;
 
-/** Of the package as it is installed, and of a checkout where it was built. */
+/** The folder in the installed package, and in a checkout with a build. */
 const FOLDERS = ['../../inspect/page/', '../../dist/inspect/page/'];
 
 function filesIn(folder: string): Map<string, PageFile> {
-  const found = new Map<string, PageFile>();
+  const files = new Map<string, PageFile>();
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const mediaType = MEDIA_TYPES[extname(entry.name)];
     if (!entry.isFile() || mediaType === undefined) continue;
     const path = join(entry.parentPath, entry.name);
     const name = `/${relative(folder, path).split(sep).join('/')}`;
-    found.set(name, { mediaType, bytes: readFileSync(path) });
+    files.set(name, { mediaType, bytes: readFileSync(path) });
   }
-  return found;
+  return files;
 }
 
 export function builtPage(): PageFiles {
@@ -49,7 +49,7 @@ export function builtPage(): PageFiles {
       const files = filesIn(fileURLToPath(new URL(place, import.meta.url)));
       if (files.has('/index.html')) return files;
     } catch {
-      // Not there: the next place.
+      // The next folder is tried.
     }
   }
   return new Map([['/index.html', { mediaType: 'text/html; charset=utf-8', bytes: Buffer.from(MISSING) }]]);

@@ -1,11 +1,12 @@
 /**
- * What an inspector was told, numbered in order and kept within bounds, for those who watch now and those who come late.
- * Rule: keeping one makes no text, no copy and, for what comes most, no object: a record is made of it when somebody reads.
- * Of what is kept, events and transitions go first, since the log and the living actors tell where a run stands without them.
+ * The records of an inspector, numbered in order and kept within limits, for pages that watch now or connect late.
+ * Invariant: keeping one makes no text, no copy and, for frequent kinds, no object; records are made when they are
+ * read. Events and transitions are dropped first: the log and the running actors show the state of a run without
+ * them.
  */
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
-import { ENTRY, excerpt } from './excerpt.ts';
+import { ENTRY, excerpt, pageJson } from './excerpt.ts';
 import {
   type ActorStatus,
   FRAME_MAX,
@@ -16,19 +17,22 @@ import {
 } from './wire.ts';
 
 export interface RecordLimits {
-  /** Events, transitions and what was settled. */
+  /** Events, transitions and settled states. */
   moves: number;
-  /** Events of this process that can still be asked for whole: they hold what a run is through with, and so cost the most to keep. */
+  /**
+   * Events of this process that can still be requested as a whole. They keep references to old values of a run, so
+   * they cost the most.
+   */
   events: number;
   /** All others: charts, conversations, actors, entries. */
   rest: number;
 }
 
 const LIMITS: RecordLimits = { moves: 20_000, events: 500, rest: 100_000 };
-/** Without its chart no actor can be drawn: these are never dropped. */
+/** These are never dropped: no actor can be drawn without its chart. */
 const isLasting = ({ type }: RecordedFact): boolean => type === 'chart' || type === 'conversation';
 
-/** Place of the first of `count` that is numbered `from` or later. */
+/** Returns the index of the first of `count` records that is numbered `from` or later. */
 function placeOf(count: number, numberAt: (index: number) => number, from: number): number {
   let low = 0;
   let high = count;
@@ -42,10 +46,10 @@ function placeOf(count: number, numberAt: (index: number) => number, from: numbe
 
 const numberIn = (list: readonly Recorded[]) => (index: number) => (list[index] as Recorded).n;
 
-/** A fact that is recorded often has room for its number and time from its beginning: to make room later costs more. */
+/** Frequent facts have fields for number and time from the start: adding them later costs more. */
 export type NewRecord = RecordedFact & { n?: 0; at?: 0 };
 
-/** What a microstep took: a list, or the transition of a plan, of which a list is made for those who read. */
+/** What a microstep took: a list, or the transition of a plan, whose list is made when it is read. */
 export type Taken = readonly TakenTransition[] | Transition | undefined;
 
 type Redact = (event: object) => unknown;
@@ -59,7 +63,7 @@ export class RecordLog {
   readonly #whole: WholeEvents;
   readonly #rest: Recorded[] = [];
   #next = 0;
-  /** When the last event or entry came: what follows of it has its time. */
+  /** The time of the last event or entry. The records that it causes have the same time. */
   #at = 0;
   #droppedRest = 0;
   readonly #listeners = new Set<() => void>();
@@ -71,7 +75,7 @@ export class RecordLog {
     this.#whole = new WholeEvents(limits.events);
   }
 
-  /** Number of the next record. */
+  /** The number of the next record. */
   get next(): number {
     return this.#next;
   }
@@ -80,45 +84,49 @@ export class RecordLog {
     return this.#droppedRest + this.#moves.dropped;
   }
 
-  /** The fact becomes the record: what is handed over is nobody else's any more. */
+  /** The fact becomes the record, so the caller must not use it any more. */
   add(fact: NewRecord): void {
-    // An actor comes behind an event or with its conversation: a clock asked for each costs as much as the record.
+    // An actor comes after an event or with its conversation. Reading the clock for each would cost as much as the
+    // record.
     if (fact.type !== 'actor') this.#at = this.#now();
-    if (fact.type === 'event') return this.#move(EVENT, fact.actor, fact.event, fact.from, undefined);
-    if (fact.type === 'settled') return this.#move(SETTLED, fact.actor, fact.event, fact.status, fact.value);
-    if (fact.type === 'transition') return this.#move(fact.step, fact.actor, fact.event, fact.taken, fact.value);
+    if (fact.type === 'event') return this.#addMove(EVENT, fact.actor, fact.event, fact.from, undefined);
+    if (fact.type === 'settled') return this.#addMove(SETTLED, fact.actor, fact.event, fact.status, fact.value);
+    if (fact.type === 'transition') return this.#addMove(fact.step, fact.actor, fact.event, fact.taken, fact.value);
     const record = fact as Recorded;
     record.n = this.#next;
     record.at = this.#at;
     this.#next += 1;
     if (isLasting(fact)) this.#lasting.push(record);
-    else this.#keep(record);
-    this.#tell();
+    else this.#addRecord(record);
+    this.#notifyListeners();
   }
 
   entry(conversation: string, entry: LogEntry): void {
     this.#at = this.#now();
-    this.#keep({ n: this.#next, at: this.#at, type: 'entry', conversation, entry });
+    this.#addRecord({ n: this.#next, at: this.#at, type: 'entry', conversation, entry });
     this.#next += 1;
-    this.#tell();
+    this.#notifyListeners();
   }
 
-  /** An event that was sent in this process; it is copied, without secrets, when somebody asks for it. */
+  /** Records an event of this process. It is copied, without secrets, only when it is requested. */
   event(actor: string, from: string | undefined, event: { type: string }, redact: Redact): void {
     this.#at = this.#now();
     this.#whole.add(this.#next, this.#at, event, redact);
-    this.#move(EVENT, actor, event.type, from, undefined);
+    this.#addMove(EVENT, actor, event.type, from, undefined);
   }
 
   transition(actor: string, step: number, event: string, taken: Taken, value: StateValue): void {
-    this.#move(step, actor, event, taken, value);
+    this.#addMove(step, actor, event, taken, value);
   }
 
   settled(actor: string, event: string, value: StateValue, status: ActorStatus): void {
-    this.#move(SETTLED, actor, event, status, value);
+    this.#addMove(SETTLED, actor, event, status, value);
   }
 
-  /** Those numbered `from` and later, in order; made one at a time. Moves that are not wanted are left out, and not made. */
+  /**
+   * Yields the records numbered `from` and later, in order. Moves that are not wanted are skipped before they are
+   * made.
+   */
   *since(from: number, wantsMove: (n: number) => boolean = () => true): Generator<Recorded> {
     const [lasting, moves, rest] = [this.#lasting, this.#moves, this.#rest];
     let place = placeOf(lasting.length, numberIn(lasting), from);
@@ -140,7 +148,7 @@ export class RecordLog {
     }
   }
 
-  /** How many there are numbered `from` and later. */
+  /** Returns how many records are numbered `from` or later. */
   countSince(from: number): number {
     const [lasting, moves, rest] = [this.#lasting, this.#moves, this.#rest];
     const places = [lasting, rest].map((list) => list.length - placeOf(list.length, numberIn(list), from));
@@ -148,7 +156,7 @@ export class RecordLog {
     return places.reduce((sum, count) => sum + count, move);
   }
 
-  /** The whole event of a record, without secrets and cut to bounds; null where it is kept no more. */
+  /** Returns the whole event of a record, without secrets and within limits, or null if it is no longer kept. */
   eventOf(n: number): Json {
     const { length } = this.#moves;
     const place = placeOf(length, (index) => this.#moves.numberAt(index), n);
@@ -157,40 +165,40 @@ export class RecordLog {
     return move.isPart ? this.#whole.at(n) : excerpt(move.event);
   }
 
-  /** Called behind each that is added. */
+  /** The listener is called after each added record. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  #move(kind: number, actor: string, event: unknown, third: unknown, fourth: unknown): void {
+  #addMove(kind: number, actor: string, event: unknown, third: unknown, fourth: unknown): void {
     this.#moves.add(this.#next, this.#at, kind, actor, event, third, fourth);
     this.#next += 1;
-    this.#tell();
+    this.#notifyListeners();
   }
 
-  #tell(): void {
+  #notifyListeners(): void {
     if (this.#listeners.size > 0) for (const listener of this.#listeners) listener();
   }
 
-  /** Some more than the limit, so that dropping is rare. */
-  #keep(record: Recorded): void {
+  /** Allows some more than the limit, so that dropping is rare. */
+  #addRecord(record: Recorded): void {
     const { rest } = this.#limits;
     this.#rest.push(record);
     if (this.#rest.length <= rest * 1.25) return;
-    const gone = this.#rest.length - rest;
-    this.#rest.splice(0, gone);
-    this.#droppedRest += gone;
+    const excess = this.#rest.length - rest;
+    this.#rest.splice(0, excess);
+    this.#droppedRest += excess;
   }
 }
 
-/** What a move is: an event, what was settled, or else the number of a microstep. */
+/** The kind of a move: an event, a settled state, or else the number of a microstep. */
 const EVENT = -1;
 const SETTLED = -2;
-/** Fields of a move beside its kind: actor, event, and two that its kind names. */
+/** Fields of a move besides its kind: actor, event, and two that depend on the kind. */
 const WIDTH = 4;
 
-/** The latest moves as they were told, each a few fields in a row: the oldest makes room for the newest. */
+/** The latest moves as rows of a few fields. The newest replaces the oldest. */
 class Moves {
   readonly #limit: number;
   readonly #fields: unknown[] = [];
@@ -198,7 +206,7 @@ class Moves {
   readonly #numbers: Float64Array;
   readonly #times: Float64Array;
   #added = 0;
-  /** Of the next one. */
+  /** The place of the next move. */
   #place = 0;
 
   constructor(limit: number) {
@@ -231,7 +239,7 @@ class Moves {
     this.#place = place + 1 === this.#limit ? 0 : place + 1;
   }
 
-  /** Behind the last: beyond every number. */
+  /** Returns infinity after the last move. */
   numberAt(index: number): number {
     return index < this.length ? (this.#numbers[this.#placeOf(index)] as number) : Number.POSITIVE_INFINITY;
   }
@@ -244,7 +252,7 @@ class Moves {
     const [actor, event, third, fourth] = this.#fields.slice(start, start + WIDTH) as [string, ...unknown[]];
     if (kind === EVENT) {
       const from = third === undefined ? {} : { from: third as string };
-      // What came from another process is a copy already.
+      // An event of another process is a copy already.
       if (typeof event !== 'string')
         return { n, at, type: 'event', actor, ...from, event: event as EventFact['event'] };
       return { n, at, type: 'event', actor, ...from, event: { type: event }, isPart: true };
@@ -262,7 +270,7 @@ class Moves {
 const lists = new WeakMap<Transition, readonly TakenTransition[]>();
 const NOTHING: readonly TakenTransition[] = [];
 
-/** The one list that every record of a transition shows. */
+/** Returns the one list that all records of a transition share. */
 function listOf(taken: Taken): readonly TakenTransition[] {
   if (!taken) return NOTHING;
   if (!('source' in taken)) return taken;
@@ -276,11 +284,14 @@ function listOf(taken: Taken): readonly TakenTransition[] {
   return list;
 }
 
-/** Whole events in each tenth of a second: more than a step of many calls has, and more than anybody could look at. */
+/** Whole events in each tenth of a second: more than a step with many calls has, and more than anybody could read. */
 const EVENTS_AT_ONCE = 100;
 const AT_ONCE_MS = 100;
 
-/** The latest events of this process, as they were sent; of a flood the first, since what they hold costs the most to keep. */
+/**
+ * The latest events of this process, as they were sent. Of many at once only the first are kept, because their
+ * contents cost the most memory.
+ */
 class WholeEvents {
   readonly #limit: number;
   #since = Number.NEGATIVE_INFINITY;
@@ -288,7 +299,7 @@ class WholeEvents {
   readonly #numbers: number[] = [];
   readonly #events: object[] = [];
   readonly #redacts: Redact[] = [];
-  /** Of the next one. */
+  /** The place of the next event. */
   #place = 0;
 
   constructor(limit: number) {
@@ -296,7 +307,7 @@ class WholeEvents {
   }
 
   add(n: number, at: number, event: object, redact: Redact): void {
-    // A clock may be set back.
+    // The clock may be set back.
     if (at - this.#since >= AT_ONCE_MS || at < this.#since) {
       this.#since = at;
       this.#kept = 0;
@@ -310,7 +321,7 @@ class WholeEvents {
     this.#place = place + 1 === this.#limit ? 0 : place + 1;
   }
 
-  /** Without secrets and cut to bounds; null where later ones have taken its place. */
+  /** Returns the event without secrets and within limits, or null if later ones have replaced it. */
   at(n: number): Json {
     const place = this.#numbers.indexOf(n);
     const redact = this.#redacts[place];
@@ -318,7 +329,7 @@ class WholeEvents {
   }
 }
 
-/** Texts of what many records share: transitions of a chart, and its states. */
+/** JSON texts of values that many records share: transitions and state values. */
 const texts = new WeakMap<object, string>();
 
 function textOf(shared: StateValue | readonly TakenTransition[]): string {
@@ -331,7 +342,7 @@ function textOf(shared: StateValue | readonly TakenTransition[]): string {
   return text;
 }
 
-/** The time of a record as text: those of one step have the same. */
+/** The last time as text: records of one step have the same time. */
 const timeText = { at: 0, text: '0' };
 
 function textOfTime(at: number): string {
@@ -339,7 +350,7 @@ function textOfTime(at: number): string {
   return timeText.text;
 }
 
-/** A record as JSON, within a frame. */
+/** Returns a record as JSON that fits a frame. */
 export function recordText(record: Recorded): string {
   if (record.type === 'transition') {
     const { n, at, actor, step, event, taken, value } = record;
@@ -347,7 +358,11 @@ export function recordText(record: Recorded): string {
     return `${head},"event":${JSON.stringify(event)},"taken":${textOf(taken)},"value":${textOf(value)}}`;
   }
   const whole = JSON.stringify(record);
-  if (whole.length < FRAME_MAX / 2) return whole;
-  const cut = record.type === 'entry' ? { ...record, entry: excerpt(record.entry, ENTRY), cut: true } : excerpt(record);
-  return JSON.stringify(cut);
+  if (whole.length >= FRAME_MAX / 2) {
+    const isEntry = record.type === 'entry';
+    return JSON.stringify(isEntry ? { ...record, entry: excerpt(record.entry, ENTRY), cut: true } : excerpt(record));
+  }
+  if (record.type !== 'entry') return whole;
+  const entry = pageJson(record.entry, whole);
+  return entry === record.entry ? whole : JSON.stringify({ ...record, entry });
 }

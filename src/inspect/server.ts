@@ -1,7 +1,7 @@
 /**
- * The inspector's server: the page, a stream for each page that watches, and a door for apps of XState. Rule: it listens on
- * the loopback and nowhere else; whoever names another host, comes from another page or lacks the token is refused before
- * anything is read; it is read-only unless it was started with control.
+ * The inspector's server: the page, a stream for each connected page, and an endpoint for XState apps. Invariant: it
+ * listens on the loopback interface only. It refuses a wrong host, a foreign origin or a missing token before it
+ * reads anything. It is read-only unless it is started with control.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -17,7 +17,7 @@ import { FRAME_MAX, REQUEST_MAX } from './wire.ts';
 
 const HOST = '127.0.0.1';
 const TOKEN_MAX = 1024;
-/** Connections at a time. */
+/** Simultaneous connections. */
 const SOCKETS_MAX = 64;
 
 export interface ServerOptions {
@@ -33,9 +33,9 @@ export interface ServerOptions {
 export interface InspectorServer {
   readonly url: string;
   readonly token: string;
-  /** How many pages watch. */
+  /** The number of connected pages. */
   readonly pages: number;
-  /** Messages from pages that were ignored. */
+  /** The number of ignored messages from pages. */
   readonly ignored: number;
   close(): Promise<void>;
 }
@@ -45,44 +45,44 @@ interface Refusal {
   message: string;
 }
 
-/** In a time that says nothing about where they differ. */
-function sameToken(given: string, wanted: string): boolean {
-  if (given.length > TOKEN_MAX) return false;
+/** Compares in constant time, which does not reveal where the tokens differ. */
+function sameToken(candidate: string, expected: string): boolean {
+  if (candidate.length > TOKEN_MAX) return false;
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(wanted));
+  return timingSafeEqual(digest(candidate), digest(expected));
 }
 
 const LOOPBACK = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
-/** Who may ask: by the names of this server, and its token. */
+/** Checks requests by the names of this server and by its token. */
 class Guard {
   readonly token: string = randomBytes(32).toString('base64url');
   readonly #hosts = new Set<string>();
 
-  /** The names under which it is reached. */
+  /** Sets the names of this server. */
   listensOn(port: number): void {
     for (const host of [HOST, 'localhost']) this.#hosts.add(`${host}:${port}`);
   }
 
-  /** Nothing where a request may be answered. `apps`: pages of this machine may ask, too. */
+  /** Returns undefined if the request is allowed. `apps`: other pages on the loopback are allowed too. */
   refusal(
     { headers, httpVersion }: IncomingMessage,
     query: string | undefined,
     { apps = false } = {},
   ): Refusal | undefined {
-    // Older ones have no headers, and so no host.
+    // HTTP/0.9 requests have no headers, so no host.
     if (httpVersion === '0.9') return { status: 400, message: 'expected HTTP/1.1' };
     const host = headers.host?.toLowerCase() ?? '';
-    // A page whose name was bound to this address would be of our origin otherwise.
+    // Otherwise a page whose DNS name points to this address would have our origin.
     if (!this.#hosts.has(host)) return { status: 403, message: 'the host is not one of this inspector' };
     const { origin } = headers;
     const isOurs = origin === undefined || origin === `http://${host}` || (apps && LOOPBACK.test(origin));
     if (!isOurs) return { status: 403, message: 'the origin is not allowed' };
     if (query === undefined) return undefined;
     const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
-    const given = bearer ?? new URLSearchParams(query).get('token') ?? '';
-    if (given.length > TOKEN_MAX) return { status: 413, message: 'the token is too long' };
-    if (sameToken(given, this.token)) return undefined;
+    const token = bearer ?? new URLSearchParams(query).get('token') ?? '';
+    if (token.length > TOKEN_MAX) return { status: 413, message: 'the token is too long' };
+    if (sameToken(token, this.token)) return undefined;
     return { status: 401, message: 'the token is missing or wrong: open the address that the inspector told' };
   }
 }
@@ -99,7 +99,7 @@ const policyOf = (port: number): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** Listens, and resolves once it does. */
+/** Resolves once the server listens. */
 export async function startServer(options: ServerOptions): Promise<InspectorServer> {
   const guard = new Guard();
   const server = createServer((request, response) => answer(request, response, guard, options.files));
@@ -144,7 +144,7 @@ function onBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   else socket.destroy();
 }
 
-/** The path as it was sent, and what stands behind the question mark: nothing is resolved, so nothing leads out. */
+/** Returns the raw path and the query. Nothing is resolved, so no path can leave the folder. */
 function partsOf({ url = '' }: IncomingMessage): [path: string, query: string] {
   const cut = url.indexOf('?');
   return cut < 0 ? [url, ''] : [url.slice(0, cut), url.slice(cut + 1)];
@@ -180,7 +180,13 @@ const wrongMethod = ({ method }: IncomingMessage): Refusal | undefined =>
 
 const REASONS = { 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found' } as const;
 
-/** Pages at `/ws`, apps of XState at `/app`. */
+/** Ends a socket with an answer. The server no longer tracks it, so nothing must wait for the other side. */
+function refuse(socket: Duplex, answer: string): void {
+  socket.once('finish', () => socket.destroy());
+  socket.end(answer);
+}
+
+/** Accepts pages at `/ws` and XState apps at `/app`. */
 class Sockets {
   readonly #guard: Guard;
   readonly #options: ServerOptions;
@@ -209,7 +215,7 @@ class Sockets {
     if (refused || isFull) {
       const status = refused?.status ?? 503;
       const reason = REASONS[status as keyof typeof REASONS] ?? 'Refused';
-      socket.end(`HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      refuse(socket, `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
       return;
     }
     if (isApp) this.#apps.handleUpgrade(request, socket, head, (opened) => this.#app(opened));
@@ -236,7 +242,7 @@ class Sockets {
       page.receive(isBinary ? '' : String(bytes));
       this.ignored += page.ignored - ignored;
     });
-    // What a broken frame or one that is too large says is told by the close.
+    // The close event follows a broken or too large frame.
     socket.on('error', () => {});
     socket.on('close', () => page.close());
   }
@@ -268,7 +274,7 @@ class Sockets {
     const app = new AppConnection(this.#options.records, this.#options.observed);
     this.#connections.add(app);
     socket.on('message', (bytes, isBinary) => {
-      if (isBinary || !app.take(String(bytes))) this.ignored += 1;
+      if (isBinary || !app.receive(String(bytes))) this.ignored += 1;
     });
     socket.on('error', () => {});
     socket.on('close', () => {

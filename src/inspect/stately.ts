@@ -1,7 +1,8 @@
 /**
- * Conversations in the inspector of `@statelyai/inspect`, or in any observer of XState's inspection. Rule: contexts and
- * events go out as excerpts without credentials and secrets, since that inspector hands on whatever it gets, by default to a page on
- * another host. Names are given where the conversation is opened: roots are called as it is.
+ * Shows conversations in the inspector of `@statelyai/inspect`, or in any observer of XState's inspection. Invariant:
+ * contexts and events are passed as excerpts without credentials and secrets. That inspector sends everything on, by
+ * default to a page on another host. Names are assigned where the conversation is opened: a root has the
+ * conversation's id.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -24,7 +25,7 @@ interface Ref {
   readonly logic?: unknown;
   getSnapshot(): Snapshot;
 }
-interface Told {
+interface InspectedEvent {
   readonly type: string;
   readonly rootId?: string;
   readonly actorRef: Ref;
@@ -33,23 +34,23 @@ interface Told {
   readonly snapshot?: Snapshot;
 }
 
-/** An inspector, or the observer that it gives. */
+/** An inspector, or its observer. */
 export type StatelyInspector = { next?(event: never): void } | { inspect: { next?(event: never): void } };
 
 /**
- * As `inspect` of `createAgent`: `inspect: statelyInspector(createWebSocketInspector(), { secrets })`; the agent's own `secrets`
- * are taken out of all that it is told. Throws ConfigurationError.
+ * An observer for `inspect` of `createAgent`: `inspect: statelyInspector(createWebSocketInspector(), { secrets })`.
+ * The agent's own `secrets` are always redacted. Throws ConfigurationError.
  */
 export function statelyInspector(
   inspector: StatelyInspector,
   { secrets = [] }: { secrets?: readonly string[] } = {},
 ): InspectObserver {
-  const found: unknown = 'inspect' in inspector ? inspector.inspect : inspector;
-  if (!hasMethods(found, 'next'))
+  const candidate: unknown = 'inspect' in inspector ? inspector.inspect : inspector;
+  if (!hasMethods(candidate, 'next'))
     throw new ConfigurationError(
       'statelyInspector needs an inspector of @statelyai/inspect, or an observer with next (@xstate/inspect is for XState 4)',
     );
-  const observer = found as { next(event: Told): void };
+  const observer = candidate as { next(event: InspectedEvent): void };
   const redact = redactor(secrets);
   const shown = (one: unknown, limits?: ExcerptLimits): Json => excerpt(one, limits, redact);
   const shownSnapshot = ({ status, value, context, output, error }: Snapshot): Snapshot => ({
@@ -61,8 +62,8 @@ export function statelyInspector(
   });
   const refs = new WeakMap<Ref, Ref>();
   const shownRef = (ref: Ref): Ref => {
-    const known = refs.get(ref);
-    if (known) return known;
+    const existing = refs.get(ref);
+    if (existing) return existing;
     const { logic, _parent } = ref;
     const copy: Ref = Object.create(ref, {
       logic: { value: logic },
@@ -74,8 +75,8 @@ export function statelyInspector(
   };
   return {
     next(event) {
-      const { type, rootId, actorRef, sourceRef, event: sent, snapshot } = event as Told;
-      // What its reader drops needs no copy.
+      const { type, rootId, actorRef, sourceRef, event: sent, snapshot } = event as InspectedEvent;
+      // The Stately inspector ignores other types, so they need no copy.
       if (type !== '@xstate.actor' && type !== '@xstate.event' && type !== '@xstate.snapshot') return;
       observer.next({
         type,

@@ -1,6 +1,7 @@
 /**
- * What the inspector's server and its page say to each other: messages as JSON, several in one frame. Rule: what lasts is
- * numbered in order, so a page that comes late or comes back asks for what is behind the number it has; what comes from a page is read before it counts, and all of it but reading needs control.
+ * The protocol between the inspector's server and its page: JSON messages, several in a frame. Invariant: records are
+ * numbered in order, so a page that connects late or again requests those after its last number. Messages of a page
+ * are validated, and all but reads need control.
  */
 import type { Decision, Json, LogEntry, Settlement } from '../../machines/vocabulary.ts';
 import type { Live } from '../live.ts';
@@ -8,15 +9,15 @@ import type { Chart } from './chart.ts';
 
 export const WIRE = 1;
 
-/** A transition as the chart has it: `chart.ts` finds it by these three. */
+/** A transition of a chart. These three fields identify it there, see `chart.ts`. */
 export type TakenTransition = {
-  /** Id of the state that holds it. */
+  /** Id of the state that has it. */
   source: string;
-  /** Descriptor it stands under; empty for one that is taken at once. */
+  /** The event descriptor; empty for an eventless transition. */
   event: string;
-  /** Its place in the list under that descriptor. */
+  /** Its index in the list of that descriptor. */
   index: number;
-  /** Ids of the states it leads to; none where it stays. */
+  /** Ids of the target states; empty if it stays. */
   targets: readonly string[];
   guard?: string;
 };
@@ -24,26 +25,29 @@ export type TakenTransition = {
 export type StateValue = string | { readonly [key: string]: StateValue };
 export type ActorStatus = 'active' | 'done' | 'error' | 'stopped';
 
-/** Numbered; kept for who comes late, within bounds. `at` is in ms since 1970. */
+/** Records are numbered, and kept within limits for pages that connect late. `at` is in ms since 1970. */
 export type Recorded = { n: number; at: number } & RecordedFact;
 export type RecordedFact =
-  /** Before the first actor that runs it. `chart` is its key: machines that are drawn alike share one. */
+  /** Comes before the first actor that runs it. `chart` is its key: machines with the same drawing share one. */
   | { type: 'chart'; chart: string; drawn: Chart }
   /**
-   * A conversation of runchart; an app that runs machines of its own: it has no log then, and its id is the name of its
-   * root; or a stored log, whose id is the name of its file: it has entries and no actors, and nothing of it moves.
+   * A conversation of runchart; an app with machines of its own, which has no log and the name of its root as its id;
+   * or a stored log, which has its file name as its id, entries, no actors and no changes.
    */
   | {
       type: 'conversation';
       conversation: string;
       of: 'runchart' | 'xstate' | 'file';
-      /** Of a stored log: what could not be read. */
+      /** The unreadable lines of a stored log. */
       unread?: readonly string[];
-      /** Of an app: its actors take events from a page; one that is connected by its own inspector only tells. */
+      /** Actors of this app accept events from a page. An app that connects with its own inspector only reports. */
       takesEvents?: true;
       parent?: { conversation: string; callId: string };
     }
-  /** `parent`: another actor. `chart`: none for what is no machine (a promise, a callback). `name`: its id within its parent. */
+  /**
+   * `parent`: another actor. `chart`: absent if the logic is not a machine (a promise, a callback). `name`: its id
+   * within its parent.
+   */
   | {
       type: 'actor';
       actor: string;
@@ -52,12 +56,15 @@ export type RecordedFact =
       name: string;
       chart?: string;
       value?: StateValue;
-      /** It lived already when the observer came: what it did before is not known. */
+      /** It ran before the observer came: its earlier behaviour is unknown. */
       late?: true;
     }
-  /** `from`: the actor that sent it; none for what came from outside. `isPart`: its type alone is told; `payload` asks for the rest. */
+  /**
+   * `from`: the sending actor, absent for an event from outside. `isPart`: only the type is included; `payload`
+   * requests the rest.
+   */
   | { type: 'event'; actor: string; from?: string; event: { type: string; [field: string]: Json }; isPart?: true }
-  /** One microstep; `step` counts those of one event, from 0. Nothing taken: the event changed nothing. */
+  /** One microstep. `step` counts those of one event, from 0. An empty `taken` means that the event changed nothing. */
   | {
       type: 'transition';
       actor: string;
@@ -66,48 +73,63 @@ export type RecordedFact =
       taken: readonly TakenTransition[];
       value: StateValue;
     }
-  /** It has settled behind an event. Told where value or status differ from what was told last, or for apps without transitions on their wire, of each. */
+  /**
+   * The actor has settled after an event. Recorded if value or status changed, or after each event for apps that send
+   * no transitions.
+   */
   | { type: 'settled'; actor: string; event: string; value: StateValue; status: ActorStatus }
   | { type: 'stopped'; actor: string; status: Exclude<ActorStatus, 'active'>; error?: string }
   | { type: 'entry'; conversation: string; entry: LogEntry /** Long values were cut to fit a frame. */; cut?: true }
   | { type: 'status'; conversation: string; status: ConversationState }
   | { type: 'closed'; conversation: string };
 
-/** `gone`: the app that told of it has left. */
+/** `gone`: the app that reported it has disconnected. */
 export type ConversationState = 'idle' | 'active' | 'waiting' | 'cancelling' | 'error' | 'gone';
 
-/** What the server says and does not keep. */
+/** Messages of the server that are not kept. */
 export type Passing =
-  /** First in every connection. `session` differs for each start of a server: with another one a page begins anew. */
+  /**
+   * The first message of every connection. `session` differs for each start of the server: a page with another one
+   * starts again.
+   */
   | {
       type: 'hello';
       wire: typeof WIRE;
       version: string;
       session: string;
-      /** Decisions, cancels and messages are taken. */
+      /** Decisions, cancels and messages are allowed. */
       control: boolean;
-      /** Number of the first record that follows, and of the one behind the last that there is now: what lies between is the past. */
+      /** The number of the first record that follows, and of the next new one: the records between are the past. */
       from: number;
       next: number;
-      /** Records that are no longer kept. */
+      /** The number of records that are no longer kept. */
       dropped: number;
     }
-  /** At most ten times a second each; text of one kind is joined. A page that comes late is told what is there of a reply, behind a `reset`. */
+  /**
+   * At most ten times a second each. Text of one kind is joined. A page that connects late receives a `reset`, then
+   * the current text of the reply.
+   */
   | { type: 'live'; conversation: string; signal: Live }
-  /** So many records since `from` were dropped before this page had them; those between them were told. */
+  /** This many records since `from` were dropped before they were sent. The others between were sent. */
   | { type: 'dropped'; from: number; count: number }
   | { type: 'answer'; ask: number; value: Json }
   | { type: 'refused'; ask: number; code: string; message: string };
 
 export type ToPage = Recorded | Passing;
 
-/** `ask` is a number of the page's own; exactly one `answer` or `refused` has it. */
+/** `ask` is a number that the page chooses. Exactly one `answer` or `refused` contains it. */
 export type FromPage =
-  /** First in every connection. `from`: number of the first record wanted; 0 for all. Of another session than `session`: all. */
+  /**
+   * The first message of every connection. `from`: number of the first wanted record, 0 for all. If `session` is not
+   * the server's, all are sent.
+   */
   | { type: 'subscribe'; from: number; session?: string }
-  /** Answers the actor's context as it is now, without secrets and cut to bounds; null for one that is gone. */
+  /** Answers the current context of the actor, without secrets and within limits, or null for an actor that is gone. */
   | { type: 'context'; ask: number; actor: string }
-  /** Answers the whole event that the record of this number told of, without secrets and cut to bounds; null where it is kept no more. */
+  /**
+   * Answers the whole event of the record with this number, without secrets and within limits, or null if it is no
+   * longer kept.
+   */
   | { type: 'payload'; ask: number; n: number }
   | ({ ask: number } & Control);
 
@@ -117,14 +139,17 @@ export type Control =
   | { type: 'decide'; conversation: string; decision: Decision }
   | { type: 'settle'; conversation: string; callId: string; how: Settlement }
   | { type: 'resume' | 'cancel'; conversation: string }
-  /** To an actor of an app that takes events. Answers `{ sent: true }`; refused where the actor does not take it as it stands. */
+  /**
+   * Sends an event to an actor of an app that accepts events. Answers `{ sent: true }`. Refused if the actor does not
+   * accept it now.
+   */
   | { type: 'event'; conversation: string; actor: string; event: { type: string; [field: string]: Json } }
-  /** Without `kind` as the conversation's policy says. */
+  /** Without `kind` the conversation's policy decides. */
   | { type: 'send'; conversation: string; content: string; kind?: 'steer' | 'followUp' };
 
 /** Characters of one frame. */
 export const FRAME_MAX = 1024 * 1024;
-/** Characters of one frame that a page may send. */
+/** Characters of one frame from a page. */
 export const REQUEST_MAX = 64 * 1024;
 
 const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
@@ -140,14 +165,14 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The messages of a frame of the server, without those of a later version. */
+/** Returns the messages of a frame of the server. Messages without a type are ignored. */
 export function readFrame(text: string): ToPage[] {
   const frame = parsed(text);
   if (!Array.isArray(frame)) return [];
   return frame.filter((message) => isObject(message) && typeof message.type === 'string') as unknown as ToPage[];
 }
 
-const CONTROLS: Readonly<Record<Control['type'], (given: { readonly [field: string]: unknown }) => boolean>> = {
+const CONTROLS: Readonly<Record<Control['type'], (request: { readonly [field: string]: unknown }) => boolean>> = {
   decide: ({ decision }) => isObject(decision),
   settle: ({ callId, how }) => isId(callId) && isObject(how),
   resume: () => true,
@@ -157,16 +182,16 @@ const CONTROLS: Readonly<Record<Control['type'], (given: { readonly [field: stri
     typeof content === 'string' && (kind === undefined || kind === 'steer' || kind === 'followUp'),
 };
 
-/** What a page asks; nothing for what is no request. Decisions and settlements are judged by the conversation. */
+/** Returns the request, or undefined if it is invalid. The conversation validates decisions and settlements. */
 export function readRequest(text: string): FromPage | undefined {
-  const given = text.length > REQUEST_MAX ? undefined : parsed(text);
-  if (!isObject(given) || typeof given.type !== 'string') return undefined;
-  const { type, ask, from, session, actor, conversation, n } = given;
+  const request = text.length > REQUEST_MAX ? undefined : parsed(text);
+  if (!isObject(request) || typeof request.type !== 'string') return undefined;
+  const { type, ask, from, session, actor, conversation, n } = request;
   if (type === 'subscribe')
     return isNumber(from) ? { type, from, ...(typeof session === 'string' && { session }) } : undefined;
   if (!isNumber(ask)) return undefined;
   if (type === 'context') return isId(actor) ? { type, ask, actor } : undefined;
   if (type === 'payload') return isNumber(n) ? { type, ask, n } : undefined;
-  const isControl = Object.hasOwn(CONTROLS, type) && CONTROLS[type as Control['type']](given);
-  return isControl && isId(conversation) ? (given as unknown as FromPage) : undefined;
+  const isControl = Object.hasOwn(CONTROLS, type) && CONTROLS[type as Control['type']](request);
+  return isControl && isId(conversation) ? (request as unknown as FromPage) : undefined;
 }

@@ -1,4 +1,4 @@
-/** Journals besides the embedded one: a run written down, and a run played again without doing anything. */
+/** Journals besides the embedded one: they record a run, or replay it without effects. */
 export type { RecordedDelivery, RecordingSink } from './recorded.ts';
 export { recordingJournal } from './recording.ts';
 export { type ChartState, type Replayed, type ReplayOptions, replayRecording, replayUntil } from './replay.ts';

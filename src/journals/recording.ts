@@ -1,6 +1,6 @@
 /**
- * A journal that writes down what it delivers. Rule: the run goes on exactly as without it; a sink that throws ends the
- * recording and not the run, and what was recorded until then replays as far as it goes.
+ * A journal that records its deliveries. Invariant: the run is the same as without recording. A sink that throws ends
+ * the recording, not the run. The lines until then can be replayed.
  */
 import type { Completion, Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/internal.ts';
 import { thrownMessage } from '../errors.ts';
@@ -55,14 +55,14 @@ class RecordingJournal implements Journal {
     if (!this.#delivered) this.#write({ kind: 'opened', at });
     try {
       const pending = this.#inner.append(entries, at, carried);
-      return pending && this.#follow(append, pending);
+      return pending && this.#recordOutcome(append, pending);
     } catch (error) {
       this.#write({ kind: 'failed', append, error: failureOf(error) });
       throw error;
     }
   }
 
-  async #follow(append: number, pending: Promise<void>): Promise<void> {
+  async #recordOutcome(append: number, pending: Promise<void>): Promise<void> {
     this.#write({ kind: 'waiting', append });
     try {
       await pending;
@@ -74,7 +74,7 @@ class RecordingJournal implements Journal {
   }
 }
 
-/** As the driver tells the charts of it. */
+/** The failure as the driver reports it to the charts. */
 function failureOf(error: unknown): Failure {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store';
   return { code, message: thrownMessage(error) };
@@ -85,7 +85,7 @@ function writer(sink: RecordingSink, redact: Redact, conversationId: string): Wr
   return (line) => {
     if (!open) return;
     try {
-      // A copy: what was delivered may still change hands, the recording may not.
+      // This is a copy, because a delivered value may still change.
       sink(redact(JSON.parse(JSON.stringify(line)) as RecordedDelivery), conversationId);
     } catch {
       open = false;
@@ -94,8 +94,8 @@ function writer(sink: RecordingSink, redact: Redact, conversationId: string): Wr
 }
 
 /**
- * For `ports.journal`: records every conversation of an agent. `sink` hears each line at once, before what it stands
- * for has an effect; lines are JSON. `secrets` are taken out of them as they are taken out of the log.
+ * For `ports.journal`: records every conversation of an agent. `sink` receives each line before the line has an
+ * effect. Lines are JSON. `secrets` are redacted as in the log.
  */
 export function recordingJournal(
   sink: RecordingSink,

@@ -1,6 +1,6 @@
 /**
- * A recorded run, played again. Rule: a pure function of its arguments; no model, tool, plugin, timer or store is
- * touched, and the log it answers with is the recorded one, byte for byte.
+ * Replays a recorded run. Invariant: a pure function of its arguments. It uses no model, tool, plugin, timer or
+ * store, and the resulting log equals the recorded one byte for byte.
  */
 import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
 import type { Journal, LogEntry } from '../../machines/internal.ts';
@@ -18,23 +18,23 @@ import { checkPlace } from '../validation.ts';
 import type { RecordedDelivery } from './recorded.ts';
 import { ReplayingJournal } from './replaying.ts';
 
-/** A chart as it stood: `CONVERSATION`, `RUN` and what ran under it, by the actor's id. */
+/** The state of a chart: `CONVERSATION`, `RUN` or a child of it, by the actor's id. */
 export interface ChartState {
   readonly chart: string;
   readonly actor: string;
-  /** The state value of XState: a name, or names within names. */
+  /** The state value of XState: a name, or nested names. */
   readonly value: unknown;
 }
 
 export interface ReplayOptions {
   recording: readonly RecordedDelivery[];
-  /** The log as it was when the recording began: what `conversation.log()` gives right after `open()`. */
+  /** The log at the start of the recording: the result of `conversation.log()` right after `open()`. */
   entries: readonly LogEntry[];
-  /** What charts read of the agent's options. Models and plugins are asked for their names and phases only. */
+  /** The options that the charts read. Of models and plugins only names and phases are used. */
   model: Pick<Model, 'id'>;
   plugins?: readonly Plugin[];
   policies?: DeepPartial<Policies>;
-  /** Those of the agent, its model's included. */
+  /** The secrets of the agent, with those of its model. */
   secrets?: readonly string[];
 }
 
@@ -45,30 +45,30 @@ const handle: LogHandle = {
   async close() {},
 };
 
-const silent = (id: string): Model => ({
+const unusedModel = (id: string): Model => ({
   id,
   stream() {
     throw new Error('a replay calls no model');
   },
 });
 
-/** A recording played up to some line of it. */
+/** A recording replayed up to one of its lines. */
 export interface Replayed {
-  /** The entries it began with included. */
+  /** Includes the entries at the start. */
   readonly log: LogEntry[];
-  /** The charts as they stand there, the conversation's first. */
+  /** The states of the charts there, the conversation's first. */
   readonly charts: readonly ChartState[];
 }
 
 /**
- * The log after the recording, the entries it began with included. Throws RunchartError with code `replay` where the
- * recording answers an effect that these charts, with these options, never asked for.
+ * Returns the log after the recording, with the entries at the start. Throws RunchartError with code `replay` if the
+ * recording answers an effect that these charts did not request with these options.
  */
 export const replayRecording = (options: ReplayOptions): LogEntry[] => replayUntil(options).log;
 
 /**
- * The log and the charts behind the first `until` lines of the recording; behind all where it is not given. Throws
- * ConfigurationError where `until` is no whole number.
+ * Returns the log and the charts after the first `until` lines of the recording, by default after all. Throws
+ * ConfigurationError if `until` is not a whole number.
  */
 export function replayUntil(options: ReplayOptions, until?: number): Replayed {
   checkPlace(until, 0);
@@ -79,7 +79,7 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     throw new RunchartError('replay', 'a replay needs the entries its recording began with, from the first on');
   }
   const policies = mergedPolicies(options.policies);
-  const [first, ...others] = modelsOf(silent(options.model.id), policies);
+  const [first, ...others] = modelsOf(unusedModel(options.model.id), policies);
   let replaying: ReplayingJournal | undefined;
   const journal = (embedded: Journal): Journal => {
     replaying = new ReplayingJournal(embedded, recording);
@@ -92,7 +92,7 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     handle,
     entries: [...entries],
     instructions: '',
-    models: [first ?? silent(options.model.id), ...others],
+    models: [first ?? unusedModel(options.model.id), ...others],
     toolbox: new Toolbox([]),
     plugins,
     policies,

@@ -1,7 +1,6 @@
 /**
- * A journal that delivers what a recording holds. Rule: nothing is executed; deliveries, times and failed appends come
- * from the recording and from nowhere else, so the same charts write the same log. Behind the last line nothing
- * happens any more.
+ * A journal that delivers the lines of a recording. Invariant: nothing is executed. Deliveries, times and failed
+ * appends come only from the recording, so the same charts write the same log. Nothing happens after the last line.
  */
 import type { Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
@@ -9,15 +8,15 @@ import type { RecordedDelivery } from './recorded.ts';
 
 type Recording = readonly RecordedDelivery[];
 
-/** What became of one append. */
+/** The outcome of one append. */
 interface Fate {
   failure?: Failure;
   /** It was not durable at once. */
   waited?: boolean;
   landed?: boolean;
-  /** Others were delivered while it waited, or its failure was. */
+  /** Other deliveries, or its own failure, came while it waited. */
   overtaken?: boolean;
-  /** It failed, and is part of the append behind it. */
+  /** It failed, and is part of the next append. */
   carried?: boolean;
 }
 
@@ -49,14 +48,14 @@ export class ReplayingJournal implements Journal {
   readonly #fates: Map<number, Fate>;
   readonly #openedAt: number | undefined;
   /** Appends that are not durable yet at this point of the recording. */
-  readonly #held = new Map<number, () => void>();
-  /** Entries of failed appends that the next one takes with it. */
+  readonly #pendingAppends = new Map<number, () => void>();
+  /** Entries of failed appends that the next append includes. */
   #carried: readonly NewEntry[] = [];
-  readonly #asked = new Set<string>();
+  readonly #requestedIds = new Set<string>();
   #next = 0;
   #appends = 0;
 
-  /** An effect the recording answers though these charts never asked for it: they are other charts, or other policies. */
+  /** An effect that the recording answers but these charts never requested: charts or policies differ. */
   strayed: string | undefined;
 
   constructor(inner: Journal, recording: Recording) {
@@ -66,10 +65,10 @@ export class ReplayingJournal implements Journal {
     this.#openedAt = recording.find((line) => line.kind === 'opened')?.at;
   }
 
-  /** Telling the host that a run is over is no effect on the world. */
+  /** Reporting the end of a run to the host has no effect outside. */
   start(request: EffectRequest): void {
     if (request.kind === 'ended') this.#inner.start(request);
-    else this.#asked.add(request.id);
+    else this.#requestedIds.add(request.id);
   }
 
   drop(): void {}
@@ -83,10 +82,10 @@ export class ReplayingJournal implements Journal {
       const line = this.#recording[this.#next];
       if (!line) break;
       this.#next += 1;
-      if (line.kind === 'landed') this.#land(line.append);
+      if (line.kind === 'landed') this.#storePending(line.append);
       if (line.kind !== 'delivery') continue;
       const { at, completion } = line;
-      if ('id' in completion && !this.#asked.has(completion.id)) this.strayed = completion.id;
+      if ('id' in completion && !this.#requestedIds.has(completion.id)) this.strayed = completion.id;
       else return { at, completion };
     }
     return undefined;
@@ -99,24 +98,24 @@ export class ReplayingJournal implements Journal {
     const { failure, waited, landed, overtaken, carried } = this.#fates.get(append) ?? {};
     const entries = this.#carried.length > 0 ? [...this.#carried, ...logged] : logged;
     this.#carried = carried ? entries : [];
-    // Where it was overtaken, a delivery of the recording tells of it, or nothing does.
+    // If it was overtaken, the recording reports the failure in a delivery, or not at all.
     if (failure && (overtaken || carried)) return;
     if (failure) throw new RunchartError(failure.code, failure.message);
     if (waited && !landed) return overtaken ? undefined : new Promise(() => undefined);
-    if (!overtaken && this.#held.size === 0) return this.#inner.append(entries, time, false);
-    this.#held.set(append, () => void this.#inner.append(entries, time, false));
+    if (!overtaken && this.#pendingAppends.size === 0) return this.#inner.append(entries, time, false);
+    this.#pendingAppends.set(append, () => void this.#inner.append(entries, time, false));
   }
 
-  #land(append: number): void {
-    const store = this.#held.get(append);
-    this.#held.delete(append);
+  #storePending(append: number): void {
+    const store = this.#pendingAppends.get(append);
+    this.#pendingAppends.delete(append);
     store?.();
   }
 }
 
 /**
- * For `ports.journal`: replays a recording. The store should append at once, as `memoryStore()` does, and hold the
- * entries the recording began with.
+ * For `ports.journal`: replays a recording. The store must append at once, like `memoryStore()`, and contain the
+ * entries at the start of the recording.
  */
 export function replayingJournal(recording: Recording): (embedded: Journal) => ReplayingJournal {
   return (embedded) => new ReplayingJournal(embedded, recording);

@@ -3,8 +3,9 @@
  * stamped; what the library itself writes to find its way (types, ids, outcomes) stays as it is.
  */
 import type { NewEntry } from '../../machines/internal.ts';
+import { RedactedReply, type RedactedReplyOptions } from './redactedReply.ts';
+import { formsOf, withoutSecrets } from './secretText.ts';
 
-const MARK = '[redacted]';
 /** Keys of local servers are often a word; a model's shorter key would blank out ordinary text. */
 const MODEL_SHORTEST = 8;
 
@@ -12,44 +13,18 @@ export interface Redact {
   <T>(value: T): T;
   /** An entry as it may be stored. */
   entry(entry: NewEntry): NewEntry;
+  /** A reply while it is streamed; absent where there is no secret to look for. */
+  reply?(options: Pick<RedactedReplyOptions, 'isTool' | 'live'>): RedactedReply;
 }
 type RedactValue = <T>(value: T) => T;
 type Secrets = readonly string[];
 type Fields = { [key: string]: unknown };
-
-/** The forms a value takes in a text, inside JSON text and inside a URL. */
-export function formsOf(secret: string): string[] {
-  const forms = [secret, JSON.stringify(secret).slice(1, -1)];
-  try {
-    forms.push(encodeURIComponent(secret));
-  } catch {
-    // Half a surrogate pair has no form in a URL.
-  }
-  return forms;
-}
 
 function valuesOf(given: Secrets, ofModels: readonly Secrets[]): string[] {
   const texts = (list: Secrets): string[] => list.filter((secret) => typeof secret === 'string' && secret !== '');
   const long = texts(ofModels.flat()).filter((secret) => secret.length >= MODEL_SHORTEST);
   const all = [...texts(given), ...long];
   return [...new Set(all.flatMap(formsOf))];
-}
-
-/** A text without each place where a secret stands; where two overlap, or one holds the other, the whole is gone. */
-export function withoutSecrets(text: string, secrets: Secrets): string {
-  const places: { from: number; to: number }[] = [];
-  for (const secret of secrets) {
-    for (let from = text.indexOf(secret); from >= 0; from = text.indexOf(secret, from + 1)) {
-      places.push({ from, to: from + secret.length });
-    }
-  }
-  let result = '';
-  let kept = 0;
-  for (const { from, to } of places.sort((a, b) => a.from - b.from)) {
-    if (from >= kept) result += `${text.slice(kept, from)}${MARK}`;
-    kept = Math.max(kept, to);
-  }
-  return result + text.slice(kept);
 }
 
 function cleaned(value: unknown, clean: (text: string) => string): unknown {
@@ -60,12 +35,23 @@ function cleaned(value: unknown, clean: (text: string) => string): unknown {
     return items.some((item, index) => item !== value[index]) ? items : value;
   }
   let changed = false;
+  const taken = new Set<string>();
   const fields = Object.entries(value).map(([key, child]) => {
-    const field = [clean(key), cleaned(child, clean)] as const;
+    const field = [freeKey(clean(key), key, value, taken), cleaned(child, clean)] as const;
+    taken.add(field[0]);
     changed ||= field[0] !== key || field[1] !== child;
     return field;
   });
   return changed ? Object.fromEntries(fields) : value;
+}
+
+/** Two keys may be alike without their secrets: the later ones get a number, so that no value is lost. */
+function freeKey(wanted: string, key: string, among: object, taken: ReadonlySet<string>): string {
+  if (wanted === key) return key;
+  const isFree = (name: string): boolean => !taken.has(name) && !Object.hasOwn(among, name);
+  let name = wanted;
+  for (let number = 2; !isFree(name); number++) name = `${wanted} ${number}`;
+  return name;
 }
 
 /**
@@ -91,7 +77,12 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
   const redact = <T>(value: T): T => (finds(value) ? (cleaned(value, clean) as T) : value);
   const entry = (made: NewEntry): NewEntry =>
     made.type === 'run-stop' || !finds(made) ? made : redactedEntry(made, redact);
-  return Object.assign(redact, { entry });
+  const secrets = (): Secrets => {
+    refresh();
+    return values;
+  };
+  const reply: Redact['reply'] = (options) => new RedactedReply({ ...options, secrets, redact });
+  return Object.assign(redact, { entry, reply });
 }
 
 /** Keys count as strings; nothing is made on the way. */

@@ -25,7 +25,15 @@ export interface Elicitation {
 }
 export type Settled = { kind: 'result'; result: McpResult } | { kind: 'elicitation'; elicitation: Elicitation };
 
+interface Connection {
+  readonly client: Client;
+  /** Resolves with the client when the server has answered. */
+  readonly ready: Promise<Client>;
+}
+
 interface CallUnderWay {
+  /** JSON text of the arguments that the server has. */
+  readonly args: string;
   readonly abort: AbortController;
   readonly result: Promise<McpResult>;
   /** What the server waits for, if it does. */
@@ -55,7 +63,9 @@ const NO_LIMIT = 2 ** 31 - 1;
 export class McpServer {
   readonly name: string;
   readonly #options: McpServerOptions;
-  #connection: Promise<Client> | undefined;
+  #connection: Connection | undefined;
+  /** How often it was closed. */
+  #closes = 0;
   /** Calls that wait for a person. */
   readonly #held = new Map<string, CallUnderWay>();
   /** Calls that run and wait for nobody. */
@@ -76,19 +86,39 @@ export class McpServer {
 
   /** Runs a call until it has a result or the server asks a person; goes on with one that was asked about. */
   async call(call: McpCall): Promise<Settled> {
-    const held = this.#held.get(call.key);
-    this.#held.delete(call.key);
-    if (held && call.decision && call.decision.action !== 'edit') return this.#goOn(held, call, call.decision);
-    held?.asked?.answer({ action: 'cancel' });
-    return call.readOnly ? this.#begin(call) : this.#inTurn(() => this.#begin(call));
+    const { key, decision } = call;
+    const held = this.#held.get(key);
+    const isAnswered = held && decision && decision.action !== 'edit';
+    if (isAnswered && held.args === JSON.stringify(call.args)) {
+      this.#held.delete(key);
+      return this.#goOn(held, call, decision);
+    }
+    this.leave(key);
+    // A plugin has changed the arguments since: the answer is about others.
+    return this.#anew(isAnswered ? { ...call, decision: undefined } : call);
   }
 
+  #anew(call: McpCall): Promise<Settled> {
+    const closes = this.#closes;
+    return call.readOnly ? this.#begin(call, closes) : this.#inTurn(() => this.#begin(call, closes));
+  }
+
+  /** The call that waits for a person is over: its question is called off, and it is cancelled at the server. */
+  leave(key: string): void {
+    const held = this.#held.get(key);
+    this.#held.delete(key);
+    held?.asked?.answer({ action: 'cancel' });
+    held?.abort.abort();
+  }
+
+  /** Ends the connection, one that is being made too, and the calls so far. A later call connects anew. */
   async close(): Promise<void> {
     const connection = this.#connection;
+    this.#closes += 1;
     this.#connection = undefined;
     for (const { abort } of [...this.#held.values(), ...this.#running.keys()]) abort.abort();
     this.#held.clear();
-    await connection?.then((client) => client.close()).catch(() => undefined);
+    await connection?.client.close().catch(() => undefined);
   }
 
   /** One after the other, each until it is over or waits for a person. */
@@ -98,9 +128,13 @@ export class McpServer {
     return done;
   }
 
-  async #begin({ name, args, ...call }: McpCall): Promise<Settled> {
+  async #begin({ name, args, ...call }: McpCall, closes: number): Promise<Settled> {
     call.signal.throwIfAborted();
+    // It waited for its turn when the close came: it must not connect again.
+    if (closes !== this.#closes) throw new RunchartError('closed', `the MCP server ${this.name} was closed`);
     const client = await this.#client();
+    // To connect anew takes time, and what was cancelled meanwhile is never sent.
+    call.signal.throwIfAborted();
     const abort = new AbortController();
     const result = client.callTool(
       { name, arguments: args },
@@ -111,8 +145,8 @@ export class McpServer {
           call.progress({ progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
       },
     );
-    const underWay: CallUnderWay = { abort, result, asked: undefined, tell: undefined, early: call.decision };
-    return this.#follow(underWay, call);
+    const state = { asked: undefined, tell: undefined, early: call.decision };
+    return this.#follow({ args: JSON.stringify(args), abort, result, ...state }, call);
   }
 
   #goOn(held: CallUnderWay, call: McpCall, decision: Decision): Promise<Settled> {
@@ -174,32 +208,38 @@ export class McpServer {
   }
 
   #client(): Promise<Client> {
-    this.#connection ??= this.#connect().catch((error: unknown) => {
-      this.#connection = undefined;
-      throw error;
-    });
-    return this.#connection;
+    this.#connection ??= this.#connect();
+    return this.#connection.ready;
   }
 
-  async #connect(): Promise<Client> {
+  #connect(): Connection {
     const client = new Client({ name: 'runchart', version: '1' }, { capabilities: { elicitation: { form: {} } } });
     client.setRequestHandler('elicitation/create', ({ params }) =>
       'requestedSchema' in params
         ? this.#elicit({ message: params.message, requestedSchema: params.requestedSchema as Json })
         : { action: 'cancel' },
     );
-    // A server that has ended is started again with the next call.
-    client.onclose = () => {
-      this.#connection = undefined;
+    // A server that has ended is started again with the next call; the end of an older connection is not the end of this one.
+    const forget = (): void => {
+      if (this.#connection?.client === client) this.#connection = undefined;
     };
-    try {
-      await client.connect(await transportOf(this.#options));
-      return client;
-    } catch (error) {
-      throw new RunchartError('mcp', `the MCP server ${this.name} cannot be reached: ${thrownText(error)}`, {
-        cause: error,
-      });
+    client.onclose = forget;
+    const ready = this.#connected(client).catch((error: unknown) => {
+      forget();
+      const message = `the MCP server ${this.name} cannot be reached: ${thrownText(error)}`;
+      throw new RunchartError('mcp', message, { cause: error });
+    });
+    return { client, ready };
+  }
+
+  async #connected(client: Client): Promise<Client> {
+    const transport = await transportOf(this.#options);
+    if (this.#connection?.client !== client) {
+      await transport.close();
+      throw new Error('it was closed meanwhile');
     }
+    await client.connect(transport);
+    return client;
   }
 }
 

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { Json } from '../../machines/vocabulary.ts';
 import { type ContentPart, readContent } from '../content/content.ts';
 import { ConfigurationError, thrownMessage } from '../errors.ts';
-import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
+import { defineTool, onWaitOver, type Tool, type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import { type McpResult, McpServer, type McpServerOptions, type McpToolInfo } from './mcpServer.ts';
 
 export type { McpServerOptions } from './mcpServer.ts';
@@ -97,6 +97,7 @@ async function execute(
   const key = `${conversationId} ${callId}`;
   const settled = await server.call({ key, name: own, args, readOnly, signal, decision, progress });
   if (settled.kind === 'result') return resultOf(settled.result);
+  onWaitOver(context, () => server.leave(key));
   const { message, requestedSchema } = settled.elicitation;
   const payload = { server: server.name, message, schema: requestedSchema };
   return toolResult.pending({ reason: 'elicitation', payload });

@@ -1,16 +1,22 @@
 /**
- * What stands between a caller's abort signal and a model call that may be deaf to it. Rule: an abort ends the call at
- * once, with the caller's reason, and a call that is over leaves no listener on the signal.
+ * Separates a caller's abort signal from a model call that may ignore it. Invariant: an abort ends the call at once
+ * with the caller's reason. A finished call leaves no listener on the signal.
  */
 
 export interface AbortGate {
-  /** For the callee. */
+  /** The signal for the called function. */
   readonly signal: AbortSignal;
-  /** Throws the caller's reason once its signal has fired. */
+  /** Throws the caller's reason once its signal is aborted. */
   check(): void;
-  /** What the next abort ends, in place of what it ended before. Runs at once where the signal has fired. */
+  /**
+   * Sets what the next abort ends, and replaces what was set before. Runs `stop` at once if the signal is already
+   * aborted.
+   */
   stage(stop: () => void): void;
-  /** Rejects with the caller's reason as soon as its signal fires, also where `start` ignores it. */
+  /**
+   * Rejects with the caller's reason at an abort, even if `start` ignores it. `late` receives a value that comes
+   * after that.
+   */
   race<T>(start: (signal: AbortSignal) => Promise<T>, late: (value: T) => void): Promise<T>;
   close(): void;
 }

@@ -1,28 +1,30 @@
 /**
- * One attempt of a model call: reads what a model yields, watches its time, and answers with the reply or a failure. Rule: a model
- * is foreign code; a part counts only where each of its fields has its type, and reading never throws.
+ * One attempt of a model call: reads the parts, watches the time, and resolves to the reply or a failure. Invariant: a
+ * model is foreign code. A part counts only if each of its fields has its type, and reading never throws.
  */
 import {
   type AgentItem,
   type FinishReason,
-  isCount,
   type Json,
   type ModelValue,
   readUsage,
   type Usage,
   zeroUsage,
 } from '../../machines/internal.ts';
-import { RunchartError, thrownMessage } from '../errors.ts';
 import { toJson } from '../json.ts';
 import type { InFlight, Live } from '../live.ts';
-import type { EffectAbort } from '../timeLimit.ts';
-import { BATCHES, type BatchedParts, type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
+import { closedAtAbort, type EffectAbort, nextTurn } from '../timeLimit.ts';
+import { failureOf, noStream, type PartStream } from './attemptFailure.ts';
+import { BATCHES, type Model, ModelError, type ModelPart, type ModelRequest } from './model.ts';
+
+/** After this many parts, timers and other tasks get a turn. */
+const PARTS_A_TURN = 256;
 
 export interface AttemptOptions {
   model: Model;
   request: ModelRequest;
   attempt: number;
-  /** What the model is told beside it. */
+  /** Further fields of the context that the model receives. */
   context?: Partial<Parameters<Model['stream']>[1]>;
   runId: string;
   abort: EffectAbort;
@@ -30,19 +32,19 @@ export interface AttemptOptions {
   now(): number;
   setTimer(ms: number, fire: () => void): () => void;
   random(): number;
-  /** Undefined while nobody listens: then nothing is made for it. */
+  /** Undefined without a listener: then no signal is made. */
   live(): ((signal: Live) => void) | undefined;
   diagnose(code: string, detail?: Json): void;
 }
 
 export interface RawCall {
-  /** Absent where the model gave none, since it wrote the call into its text. */
+  /** Missing if the model gave none, because it wrote the call into its text. */
   callId?: string;
   name: string;
   args: string;
   extra?: Json;
 }
-/** What a complete reply holds, before its calls are looked at. */
+/** The contents of a complete reply, before its calls are parsed. */
 export interface RawReply {
   kind: 'reply';
   items: (AgentItem | { type: 'call'; call: RawCall })[];
@@ -52,7 +54,7 @@ export interface RawReply {
 }
 export type Attempted = RawReply | Extract<ModelValue, { kind: 'failed' }>;
 
-/** The items of a reply under construction: neighbouring deltas of one kind are one text. */
+/** The items of a reply under construction: adjacent deltas of one kind form one text. */
 class ReplyText {
   readonly items: RawReply['items'] = [];
   #kind: 'assistant' | 'reasoning' | undefined;
@@ -74,7 +76,7 @@ class ReplyText {
     this.items.push({ type: 'call', call });
   }
 
-  /** All of one kind so far, for a reply that is cut or still comes. */
+  /** Returns all text of one kind so far, for a reply that is cut or still streams. */
   textOf(kind: 'assistant' | 'reasoning'): string {
     const open = this.#kind === kind ? this.#text : '';
     const done = this.items.map((item) => (item.type === kind ? item.text : ''));
@@ -97,15 +99,16 @@ export class Attempt {
   #extra: Json | undefined;
   #inputs: Map<number, { index: number; name?: string; text: string }> | undefined;
   #streamed = false;
-  /** Made when it is read, and the same until more comes. */
+  /** Made when it is read, and kept until more text comes. */
   #inFlight: InFlight | null = null;
-  #oddSaid = false;
+  readonly #diagnosed = new Set<string>();
+  #parts = 0;
 
   constructor(options: AttemptOptions) {
     this.#options = options;
   }
 
-  /** The text streamed so far. */
+  /** The streamed text so far. */
   get partial(): string {
     return this.#reply.textOf('assistant');
   }
@@ -114,7 +117,7 @@ export class Attempt {
     return this.#options.runId;
   }
 
-  /** What was streamed, whole; nothing before the first delta, and behind a reset. */
+  /** All streamed text. Null before the first delta and after a reset. */
   get inFlight(): InFlight | null {
     if (!this.#streamed) return null;
     this.#inFlight ??= Object.freeze({
@@ -126,7 +129,7 @@ export class Attempt {
     return this.#inFlight;
   }
 
-  /** Nothing of what was streamed counts; who listens is told. */
+  /** Discards the streamed text, and emits a `reset`. */
   reset(): void {
     if (!this.#streamed) return;
     this.#streamed = false;
@@ -137,10 +140,7 @@ export class Attempt {
     const { abort, model, random, timeouts, now, setTimer } = this.#options;
     const clock = new AttemptClock({ timeouts, now, setTimer, expire: (error) => abort.abort(error) });
     try {
-      await this.#read(clock).catch((error: unknown) => {
-        // The reply is whole: a model that keeps its stream open after it is waited for no longer, and not asked again.
-        if (this.#finish === undefined || !(abort.reason instanceof ModelError)) throw error;
-      });
+      await this.#read(clock);
       this.#reply.end();
       if (this.#finish === undefined) throw new ModelError({ code: 'stream-incomplete' });
       if (this.#finish === 'content-filter') throw new ModelError({ code: 'content-filter' });
@@ -155,43 +155,67 @@ export class Attempt {
     }
   }
 
-  /** Ends when the stream ends or the attempt is aborted, whichever comes first. */
+  /** Ends with the reply, with the stream or with an abort, whichever comes first. */
   #read(clock: AttemptClock): Promise<void> {
     const { abort } = this.#options;
     return new Promise((resolve, reject) => {
       if (abort.aborted) return reject(abort.reason);
       abort.onAbort(() => reject(abort.reason));
-      this.#consume(clock).then(resolve, reject);
+      this.#consume(clock, resolve).then(resolve, reject);
     });
   }
 
-  async #consume(clock: AttemptClock): Promise<void> {
-    const { model, request, attempt, abort, context } = this.#options;
-    const told = { ...context, signal: abort.signal, attempt };
-    const stream: AsyncIterable<ModelPart> & Partial<BatchedParts> = model.stream(request, told);
+  /** Calls `complete` with the last part: the attempt does not wait until the model has closed its stream. */
+  async #consume(clock: AttemptClock, complete: () => void): Promise<void> {
+    const stream = await this.#open();
     const batches = stream[BATCHES]?.();
     if (!batches) {
-      for await (const part of stream) if (!this.#hear(part, clock)) return;
+      for await (const part of closedAtAbort(stream, this.#options.abort)) {
+        if (!this.#processPart(part, clock)) return complete();
+        if (this.#turnIsDue) await nextTurn();
+      }
       return;
     }
     try {
       for (let batch = await batches.next(); batch; batch = await batches.next()) {
-        for (const part of batch) if (!this.#hear(part, clock)) return;
+        for (const part of batch) {
+          if (!this.#processPart(part, clock)) return complete();
+          if (this.#turnIsDue) await nextTurn();
+        }
       }
     } finally {
       batches.close();
     }
   }
 
-  /** False once nobody waits for the reply. */
-  #hear(part: ModelPart, clock: AttemptClock): boolean {
+  async #open(): Promise<PartStream> {
+    const { model, request, attempt, abort, context } = this.#options;
+    const stream: unknown = await model.stream(request, { ...context, signal: abort.signal, attempt });
+    if (!isStream(stream)) throw noStream(stream, model);
+    if (!abort.aborted) return stream;
+    // The stream came after the abort, so nobody reads it.
+    stream[Symbol.asyncIterator]?.()
+      .return?.()
+      ?.catch(() => {});
+    throw abort.reason;
+  }
+
+  /** Returns false if no more parts are needed: the reply is complete, or the attempt has ended. */
+  #processPart(part: ModelPart, clock: AttemptClock): boolean {
+    if (this.#options.abort.isLongOver) this.#diagnoseOnce('late_part');
     if (this.#options.abort.aborted) return false;
+    this.#parts += 1;
     const read = readPart(part);
     if (read) {
-      clock.part();
-      this.#take(read);
-    } else this.#odd();
-    return true;
+      clock.notePart();
+      this.#applyPart(read);
+    } else this.#diagnoseOnce('model_part');
+    return this.#finish === undefined;
+  }
+
+  /** A model that never waits would block timers, timeouts and a cancel. */
+  get #turnIsDue(): boolean {
+    return this.#parts % PARTS_A_TURN === 0;
   }
 
   #streams(): void {
@@ -199,7 +223,7 @@ export class Attempt {
     this.#inFlight = null;
   }
 
-  #input(index: number, name: string | undefined, text: string): void {
+  #addInput(index: number, name: string | undefined, text: string): void {
     this.#inputs ??= new Map();
     const input = this.#inputs.get(index) ?? { index, text: '' };
     input.text += text;
@@ -207,13 +231,13 @@ export class Attempt {
     this.#inputs.set(index, input);
   }
 
-  /** Said once: a stream may hold any number of them. */
-  #odd(): void {
-    if (!this.#oddSaid) this.#options.diagnose('model_part', { model: this.#options.model.id });
-    this.#oddSaid = true;
+  /** Reported once, because a stream may contain any number of such parts. */
+  #diagnoseOnce(code: 'model_part' | 'late_part'): void {
+    if (!this.#diagnosed.has(code)) this.#options.diagnose(code, { model: this.#options.model.id });
+    this.#diagnosed.add(code);
   }
 
-  #take(part: ModelPart): void {
+  #applyPart(part: ModelPart): void {
     if (this.#finish !== undefined && part.type !== 'diagnostic') return;
     const { runId } = this.#options;
     const live = this.#options.live();
@@ -226,7 +250,7 @@ export class Attempt {
         return;
       case 'tool-call-delta': {
         const { index, name, text } = part;
-        this.#input(index, name, text);
+        this.#addInput(index, name, text);
         this.#streams();
         live?.({ type: 'tool-input-delta', runId, index, text, ...(name !== undefined && { name }) });
         return;
@@ -247,16 +271,10 @@ export class Attempt {
   }
 }
 
-interface AttemptTimeouts {
-  /** Until the first part. */
-  firstPartMs: number;
-  /** From one part to the next. */
-  idleMs: number;
-  /** For the whole attempt. */
-  totalMs: number | false;
-}
+/** See the policy `modelTimeout`. */
+type AttemptTimeouts = { firstPartMs: number; idleMs: number; totalMs: number | false };
 
-/** A part is a note of the time; the timer of silence is armed anew only when it finds that a part came meanwhile. */
+/** A part only stores its time. The silence timer restarts only when it fires and finds that a part has come. */
 class AttemptClock {
   readonly #timeouts: AttemptTimeouts;
   readonly #now: () => number;
@@ -264,12 +282,12 @@ class AttemptClock {
   readonly #expire: (error: ModelError) => void;
   readonly #stopTotal: (() => void) | undefined;
   #stopSilence: () => void;
-  /** Of the last part; undefined before the first. */
+  /** The time of the last part. Undefined before the first. */
   #lastPart: number | undefined;
-  /** None came since the timer was armed. */
+  /** True if no part has come since the timer started. */
   #silent = true;
 
-  /** Starts at once; `expire` is called at most once for each of the two times. */
+  /** Starts at once. `expire` is called at most once for each of the two timeouts. */
   constructor(options: {
     timeouts: AttemptTimeouts;
     now(): number;
@@ -289,13 +307,13 @@ class AttemptClock {
     });
   }
 
-  part(): void {
+  notePart(): void {
     const isFirst = this.#lastPart === undefined;
     this.#lastPart = this.#now();
     this.#silent = false;
     if (!isFirst) return;
     this.#stopSilence();
-    this.#listen(this.#timeouts.idleMs);
+    this.#restartSilence(this.#timeouts.idleMs);
   }
 
   stop(): void {
@@ -303,7 +321,7 @@ class AttemptClock {
     this.#stopTotal?.();
   }
 
-  #listen(ms: number): void {
+  #restartSilence(ms: number): void {
     this.#silent = true;
     this.#stopSilence = this.#waitFor(ms, this.#timeouts.idleMs);
   }
@@ -315,20 +333,15 @@ class AttemptClock {
         this.#expire(new ModelError({ code: 'timeout', message: `the model sent nothing for ${allowed} ms` }));
         return;
       }
-      // A clock that was set back, or stands still, makes no silence longer than twice what is allowed.
-      const passed = Math.max(0, this.#now() - (this.#lastPart ?? 0));
-      this.#listen(Math.max(1, allowed - passed));
+      // If the clock was set back or forward, the allowed silence is at least its normal length and at most twice
+      // that.
+      const passed = this.#now() - (this.#lastPart ?? 0);
+      this.#restartSilence(passed < 0 || passed > ms + 1_000 ? allowed : Math.max(1, allowed - passed));
     });
   }
 }
 
-const REASONS: ReadonlySet<unknown> = new Set<FinishReason>([
-  'stop',
-  'tool-calls',
-  'length',
-  'content-filter',
-  'pause',
-]);
+const REASONS = new Set<unknown>(['stop', 'tool-calls', 'length', 'content-filter', 'pause']);
 
 const textOr = (value: unknown, other: string): string => (typeof value === 'string' ? value : other);
 
@@ -352,7 +365,7 @@ function readFinish({ type, reason, usage, extra: given }: Extract<ModelPart, { 
   return extra === undefined ? finish : { ...finish, extra };
 }
 
-/** The part, or nothing where it is none. */
+/** Returns undefined unless each field of the part has its type. */
 function readPart(part: ModelPart): ModelPart | undefined {
   try {
     switch (part.type) {
@@ -382,19 +395,6 @@ function readPart(part: ModelPart): ModelPart | undefined {
   }
 }
 
-type Failed = Omit<Extract<ModelValue, { kind: 'failed' }>, 'random' | 'model'>;
-type Fields = { retryable?: unknown; retryAfterMs?: unknown };
-
-/** What a thrown value means for the attempt; anything but a ModelError counts as a network error. */
-export function failureOf(error: unknown): Failed {
-  const message = thrownMessage(error);
-  try {
-    const { retryable, retryAfterMs } = error as Fields;
-    // A ModelError of another copy of the library is one too.
-    if (!RunchartError.isRunchartError(error) || typeof retryable !== 'boolean') throw error;
-    const failed = { kind: 'failed' as const, code: String(error.code), message, retryable };
-    return isCount(retryAfterMs) ? { ...failed, retryAfterMs } : failed;
-  } catch {
-    return { kind: 'failed', code: 'network', message, retryable: true };
-  }
-}
+/** Accepts lists and generators, which `for await` reads too. */
+const isStream = (given: unknown): given is PartStream =>
+  typeof given === 'object' && given !== null && (Symbol.asyncIterator in given || Symbol.iterator in given);

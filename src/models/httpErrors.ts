@@ -1,11 +1,11 @@
 /**
- * Turns a failed exchange, or an error body a server sent, into a ModelError. Rule: the code follows from the server's
- * own type and code, then from the status; the error holds the status and the wait the server asked for, where there
- * are any; the message quotes a cut, printable excerpt without secrets and says what to do.
+ * Turns a failed exchange, or an error body of a server, into a ModelError. Invariant: the code follows from the
+ * server's own type and code, then from the status. The error has the status and the requested wait, if any. The
+ * message quotes a short, printable excerpt without secrets, and gives advice.
  */
 
 import { thrownMessage } from '../errors.ts';
-import { formsOf, withoutSecrets } from '../log/redact.ts';
+import { formsOf, withoutSecrets } from '../log/secretText.ts';
 import { ModelError, type ModelErrorCode } from './model.ts';
 import { isRecord, parseJson } from './wireJson.ts';
 
@@ -17,7 +17,7 @@ const ADVICE: { readonly [code: string]: string } = {
   'rate-limit': 'the server asks for fewer requests',
 };
 
-/** What a response that is not 2xx means. `now` is in milliseconds, for a Retry-After that is a date. */
+/** The error for a response that is not 2xx. `now` is in milliseconds, for a Retry-After with a date. */
 export function statusError(
   response: { readonly status: number; readonly headers: Headers },
   body: string,
@@ -29,25 +29,28 @@ export function statusError(
   const parsed = parseJson(body);
   const facts = errorFacts(parsed === undefined ? body : parsed);
   const code = finalCode(facts) ?? statusCode(status);
-  const said = excerpt(facts.message || body, secrets);
+  const quoted = excerpt(facts.message || body, secrets);
   const advice = advised[code];
   const retryAfterMs = retryAfter(response.headers, now);
   return new ModelError({
     code,
     status,
-    message: [`the model server answered ${status} (${code})`, said, advice].filter(Boolean).join(': '),
+    message: [`the model server answered ${status} (${code})`, quoted, advice].filter(Boolean).join(': '),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
 
-/** The wait the server asks for, in milliseconds: `retry-after-ms`, else `retry-after` (seconds or an HTTP date). */
+/**
+ * Returns the wait that the server requests, in milliseconds: `retry-after-ms`, else `retry-after` (seconds or an
+ * HTTP date).
+ */
 export function retryAfter(headers: Headers, now: number): number | undefined {
   const exact = decimal(headers.get('retry-after-ms'));
   if (exact !== undefined) return Math.ceil(exact);
   const value = headers.get('retry-after');
   const seconds = decimal(value);
   if (seconds !== undefined) return Math.ceil(seconds * 1000);
-  // Date.parse takes almost anything for a date ("-5" is a year), so the form is checked first.
+  // Date.parse accepts almost any text ("-5" is a year), so the form is checked first.
   if (value === null || !/^\s*(mon|tue|wed|thu|fri|sat|sun)[a-z]*, .*\d:\d\d:\d\d/i.test(value)) return undefined;
   const date = Date.parse(value);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
@@ -58,7 +61,7 @@ function decimal(value: string | null): number | undefined {
   return Number(value);
 }
 
-/** What `fetch` or a body threw. A ModelError passes through, everything else is the network's. */
+/** The error for what `fetch` or a body threw. A ModelError is returned unchanged; others count as network errors. */
 export function networkError(error: unknown, url: string, secrets: readonly string[]): ModelError {
   if (error instanceof ModelError) return error;
   const said = thrownMessage(error);
@@ -66,7 +69,7 @@ export function networkError(error: unknown, url: string, secrets: readonly stri
   const code = /timeout|timedout/i.test(reason) ? 'timeout' : 'network';
   const detail = excerpt(withoutCredentials(said), secrets);
   const shown = reason === '' || detail.includes(reason) ? detail : `${detail} (${reason})`;
-  // What was thrown is not the cause: whoever prints an error prints its causes, and those name the whole URL.
+  // The thrown error is not the cause, because printed causes would show the whole URL.
   const cause = Object.assign(new Error(shown), reason === '' ? {} : { code: reason });
   return new ModelError({
     code,
@@ -75,11 +78,11 @@ export function networkError(error: unknown, url: string, secrets: readonly stri
   });
 }
 
-/** Addresses in a text lose their user, their query and what follows it. */
+/** Removes user, query and fragment from the URLs in a text. */
 const withoutCredentials = (text: string): string =>
   text.replace(/([a-z][a-z\d+.-]{0,20}:\/\/)(?:[^\s/?#"']*@)?([^\s?#"'<>)]*)(?:[?#][^\s"'<>)]*)?/gi, '$1$2');
 
-/** The system's word for it (ECONNRESET, UND_ERR_SOCKET, TimeoutError), which fetch keeps in the cause. */
+/** Returns the system's code (ECONNRESET, UND_ERR_SOCKET, TimeoutError), which fetch keeps in the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   for (const at of [error, error.cause]) {
@@ -89,7 +92,7 @@ function reasonOf(error: unknown): string {
   return error.name === 'TimeoutError' ? error.name : '';
 }
 
-// Path and query stay out of messages: a query may hold a key.
+// Messages omit path and query, because a query may contain a key.
 function originOf(url: string): string {
   try {
     return new URL(url).origin;
@@ -99,10 +102,13 @@ function originOf(url: string): string {
 }
 
 const EXCERPT_CHARS = 500;
-/** A shorter secret is a placeholder such as "x": taking it out would only garble the text. */
+/** A shorter secret is a placeholder such as "x". Redacting it would only garble the text. */
 const SECRET_CHARS = 4;
 
-/** A quotable piece of foreign text: secrets and control characters out, white space joined, cut to 500 characters. */
+/**
+ * Returns a quotable part of foreign text: without secrets and control characters, with joined white space, at most
+ * 500 characters.
+ */
 export function excerpt(text: string, secrets: readonly string[]): string {
   const long = secrets.filter((secret) => secret.length >= SECRET_CHARS);
   const quoted = withoutSecrets(text, long.flatMap(formsOf))
@@ -122,7 +128,7 @@ interface ErrorFacts {
   status: number | undefined;
 }
 
-/** Reads the error bodies in use: `{error: {…}}`, `{error: 'text'}`, `{message}`, `{detail}`, plain text. */
+/** Reads the common error bodies: `{error: {…}}`, `{error: 'text'}`, `{message}`, `{detail}`, plain text. */
 function errorFacts(body: unknown): ErrorFacts {
   // One server wraps its error body in a list.
   const outer: unknown = Array.isArray(body) ? body[0] : body;
@@ -139,12 +145,12 @@ const errorStatus = (value: unknown): number | undefined => {
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status < 600 ? status : undefined;
 };
 
-/** First match wins; these hold whatever the status says. */
+/** The first match wins, for every status. */
 const FINAL_KINDS: readonly (readonly [RegExp, ModelErrorCode])[] = [
   [/insufficient_(quota|balance|credit|funds)|billing|quota_exhausted/, 'quota'],
   [/content_(filter|policy)/, 'content-filter'],
 ];
-/** Read where no status tells. */
+/** Used if there is no status. */
 const KINDS: readonly (readonly [RegExp, ModelErrorCode])[] = [
   [/rate_?limit|too_many_requests|resource_exhausted|throttl/, 'rate-limit'],
   [/authentication|api_key|unauthori[sz]ed|permission|forbidden/, 'auth'],
@@ -156,7 +162,7 @@ const KINDS: readonly (readonly [RegExp, ModelErrorCode])[] = [
 const firstMatch = (kinds: typeof KINDS, kind: string): ModelErrorCode | undefined =>
   kind === '' ? undefined : kinds.find(([pattern]) => pattern.test(kind))?.[1];
 
-/** A code from the server's words alone: quota and content filter. */
+/** Codes that follow from the server's words alone: quota and content filter. */
 const finalCode = (facts: ErrorFacts): ModelErrorCode | undefined => firstMatch(FINAL_KINDS, facts.kind);
 
 function statusCode(status: number): ModelErrorCode {
@@ -168,7 +174,7 @@ function statusCode(status: number): ModelErrorCode {
   return status === 409 || status === 425 || status >= 500 ? 'server' : 'bad-request';
 }
 
-/** An error that came in place of a reply, under status 200. A fault of the server itself is `provider`. */
+/** The error for an error body under status 200. A fault of the server itself is `provider`. */
 export function providerError(body: unknown, secrets: readonly string[]): ModelError {
   const facts = errorFacts(body);
   const byStatus = facts.status === undefined || facts.status >= 500 ? undefined : statusCode(facts.status);

@@ -1,14 +1,14 @@
 /**
- * Finds JSON objects in text. Rule: one pass, no recursion and no going back: an object that turns out to be none is
- * left where it broke, so that any text is read in linear time.
+ * Finds JSON objects in text. Invariant: one pass without recursion or backtracking. A broken object is abandoned at
+ * the place of its fault, so every text is read in linear time.
  */
 
-/** Where a value stands in the text. */
+/** The position of a value in the text. */
 type Span = readonly [from: number, to: number];
 export interface FoundObject {
-  /** Behind the closing brace. */
+  /** The position after the closing brace. */
   end: number;
-  /** The values of its own keys; of a repeated key the last one. */
+  /** The values of its own keys. For a repeated key the last one counts. */
   fields: ReadonlyMap<string, Span>;
 }
 export interface BrokenObject {
@@ -18,7 +18,7 @@ export interface BrokenObject {
 /** One more than arguments may have. */
 const DEPTH_MAX = 65;
 const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
-/** Numbers, true, false, null: what they are is seen when the whole is parsed. */
+/** Numbers, true, false, null. The parser validates them when the object is complete. */
 const isAtom = (code: number): boolean =>
   (code >= 48 && code <= 57) || (code >= 97 && code <= 122) || code === 43 || code === 45 || code === 46 || code === 69;
 
@@ -28,7 +28,7 @@ export function afterSpace(text: string, from: number): number {
   return at;
 }
 
-/** Behind the closing quote of the string that opens at `from`; the negative of where it breaks else. */
+/** Returns the position after the string that opens at `from`, or the negative position of its fault. */
 function afterString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -41,7 +41,7 @@ function afterString(text: string, from: number): number {
 
 class Scan {
   readonly #text: string;
-  /** Closing brackets that are still to come. */
+  /** The expected closing brackets. */
   readonly #open: string[] = [];
   readonly #keys: [Span, Span][] = [];
   #key: Span | undefined;
@@ -58,7 +58,7 @@ class Scan {
     return at <= 0 ? { broken: Math.max(from + 1, -at) } : (this.#found(from, at) ?? { broken: at });
   }
 
-  /** Behind an opening bracket: at once to what closes it, or to its first value. */
+  /** Returns the position after an opening bracket: its closing bracket, or its first value. */
   #opens(at: number): number {
     const isObject = this.#text[at] === '{';
     if (this.#open.length === DEPTH_MAX) return -at;
@@ -68,7 +68,7 @@ class Scan {
     return isObject ? this.#keyAt(next) : next;
   }
 
-  /** A key with its colon. */
+  /** Reads a key with its colon. */
   #keyAt(at: number): number {
     if (this.#text[at] !== '"') return -at;
     const end = afterString(this.#text, at);
@@ -83,7 +83,7 @@ class Scan {
     return value;
   }
 
-  /** One value, comma or closing bracket. */
+  /** Reads one value, comma or closing bracket. */
   #step(at: number): number {
     const sign = this.#text[at];
     if (sign === '{' || sign === '[') return this.#opens(at);
@@ -104,7 +104,7 @@ class Scan {
     return this.#open.at(-1) === '}' ? this.#keyAt(next) : next;
   }
 
-  /** Commas and values were only counted; the parser says whether all of it is JSON. */
+  /** Commas and values were only counted, so the parser decides whether the object is JSON. */
   #found(from: number, end: number): FoundObject | undefined {
     try {
       JSON.parse(this.#text.slice(from, end));
@@ -116,5 +116,5 @@ class Scan {
   }
 }
 
-/** The object that opens at `from`, or where the text there stops being one. */
+/** Returns the object that opens at `from`, or the position of its fault. */
 export const objectAt = (text: string, from: number): FoundObject | BrokenObject => new Scan(text).read(from);

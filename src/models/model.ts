@@ -1,6 +1,6 @@
 /**
- * The contract between the runtime and a model. Rule: a model yields parts and ends with `finish`; anything else
- * (a throw, an end without `finish`) is a failed attempt. Retries belong to the run, never to the model.
+ * The contract between the runtime and a model. Invariant: a model yields parts and ends with `finish`. Anything else
+ * (an exception, an end without `finish`) is a failed attempt. The run retries, never the model.
  */
 import type { FinishReason, Json, Message, Usage } from '../../machines/vocabulary.ts';
 import { type ImageLimits, imageLimitsOf } from '../content/imageFormat.ts';
@@ -33,9 +33,9 @@ export interface ModelRequest {
 export type ModelPart =
   | { type: 'text-delta' | 'reasoning-delta'; text: string }
   | { type: 'tool-call-delta'; index: number; name?: string; text: string }
-  /** A complete call; `args` is the JSON text as the model wrote it. */
+  /** A complete call. `args` is the JSON text as the model wrote it. */
   | { type: 'tool-call'; callId: string; name: string; args: string; extra?: Json }
-  /** `extra`: what the provider wants back with this reply; it comes back on the assistant message, unchanged. */
+  /** `extra`: what the provider needs back with this reply. The assistant message contains it unchanged. */
   | { type: 'finish'; reason: FinishReason; usage?: Partial<Usage>; extra?: Json }
   | { type: 'diagnostic'; code: string; detail?: Json }
   /** Marks the text of this reply as a refusal. */
@@ -46,16 +46,16 @@ export interface Model {
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
   readonly prices?: Prices;
-  /** What it takes of images; 2,000 pixels on the longer side and 4.5 MiB encoded where it does not say. */
+  /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   readonly imageLimits?: ImageLimits;
   /** Values that must never be logged (the API key). */
   readonly secrets?: readonly string[];
   stream(request: ModelRequest, context: StreamContext): AsyncIterable<ModelPart>;
 }
 
-/** Where an adapter keeps the text of a conversation's messages from one request to the next. */
+/** The key under which an adapter keeps the serialized messages of a conversation between requests. */
 export const WRITTEN: unique symbol = Symbol('written');
-/** The first messages of a conversation, as they were written for a model. */
+/** The first messages of a conversation, serialized for a model. */
 export interface WrittenMessages {
   readonly model: string;
   readonly messages: readonly Message[];
@@ -64,16 +64,16 @@ export interface WrittenMessages {
 export interface StreamContext {
   signal: AbortSignal;
   attempt: number;
-  /** One a conversation, and gone with it: a map by its messages would keep it alive until the next full collection. */
+  /** One for each conversation. A map by messages would keep it alive until the next full garbage collection. */
   [WRITTEN]?: { last?: WrittenMessages };
 }
 
-/** A stream of parts that come several at a time may hand them over so, which costs no promise a part. */
+/** A stream whose parts come several at a time may deliver them together, which saves a promise for each part. */
 export const BATCHES: unique symbol = Symbol('batches');
 export interface PartBatches {
-  /** Undefined at the end; rejects as the stream does. */
+  /** Undefined at the end. Rejects like the stream. */
   next(): Promise<readonly ModelPart[] | undefined>;
-  /** Nobody reads on. */
+  /** Nobody reads further. */
   close(): void;
 }
 export interface BatchedParts extends AsyncIterable<ModelPart> {
@@ -107,13 +107,13 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   'provider',
 ]);
 
-/** Codes that no status makes worth another attempt. */
+/** Codes that no status makes retryable. */
 const FINAL: ReadonlySet<string> = new Set(['auth', 'quota', 'bad-request', 'not-found', 'content-filter']);
 const passes = (status: number): boolean => [408, 409, 425, 429].includes(status) || status >= 500;
 
 /**
- * Why an attempt failed; delays are in milliseconds. Where `retryable` is not given it follows from the code, and from
- * the HTTP status where the code is one of the model's own.
+ * The reason of a failed attempt. Delays are in milliseconds. The default of `retryable` follows from the code, and
+ * for a model's own codes from the HTTP status.
  */
 export class ModelError extends RunchartError {
   readonly status?: number;
@@ -136,13 +136,13 @@ export class ModelError extends RunchartError {
   }
 }
 
-/** Forms of calls in the text of a reply; their reader is loaded on demand. */
+/** Formats of calls in the text of a reply. Their parser is loaded on demand. */
 export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as const;
 export type TextCallFormat = (typeof textCallFormats)[number];
 
 /** USD per million tokens. */
 const price: Validator = { ...number(0), expected: 'a finite number of USD of at least 0' };
-/** What else a model and its prices hold is their own affair. */
+/** Other fields of models and prices are allowed. */
 const open = { refuses: () => false };
 export const modelValidator = object(
   { id: nonEmptyText, contextWindow: numberOrInfinity(0), maxOutputTokens: numberOrInfinity(0), secrets: strings },
@@ -150,7 +150,7 @@ export const modelValidator = object(
 );
 export const pricesValidator = object({ input: price, output: price, cachedInput: price, cacheWrite: price }, open);
 
-/** Throws ConfigurationError for a model that cannot be called, or whose cost could not be told. */
+/** Throws ConfigurationError for a model that cannot be called, or whose cost cannot be computed. */
 export function checkModel(model: Model): void {
   const { id, prices } = model;
   if (id === undefined) throw new ConfigurationError('a model needs an id: it names the model in the log');

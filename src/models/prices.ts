@@ -1,6 +1,6 @@
 /**
- * Prices and context windows by a model's name, from the package `@pydantic/genai-prices`, which is optional. Rule: what
- * is not known is left out; nothing is guessed from a similar name or another provider's list.
+ * Prices and context windows by the name of a model, from the optional package `@pydantic/genai-prices`. Invariant:
+ * unknown values are omitted. Nothing is guessed from a similar name or another provider's list.
  */
 import { calcPrice } from '@pydantic/genai-prices';
 import type { Prices } from './model.ts';
@@ -11,7 +11,7 @@ export interface KnownModel {
   contextWindow?: number;
 }
 
-/** Where a provider charges more for long prompts, the price of a short one. */
+/** If long prompts cost more, this is the price of a short one. */
 function priceOf(given: number | { base: number } | undefined): number | undefined {
   return typeof given === 'object' ? given.base : given;
 }
@@ -31,18 +31,19 @@ function pricesOf(list: Record<string, number | { base: number } | undefined>): 
 }
 
 /**
- * What is known of a model by the name its server calls it, at today's prices; `{}` of an unknown one. `provider` is an
- * id of that package (`openai`, `anthropic`, …) and `baseURL` the server's address: with either, only that provider's
- * list counts, so a local server's model has no price. Spread it into the options of a model.
+ * Returns today's prices and the context window of a model by its name on the server, or `{}` if it is unknown.
+ * `provider` is an id of that package (`openai`, `anthropic`, …) and `baseURL` the server's address. With either,
+ * only that provider's list counts, so a local server's model has no price. Spread the result into the options of a
+ * model.
  */
 export function knownModel(modelName: string, options: { provider?: string; baseURL?: string } = {}): KnownModel {
   const { provider: providerId, baseURL: providerApiUrl } = options;
-  const found = calcPrice({ input_tokens: 1, output_tokens: 1 }, modelName, {
+  const priced = calcPrice({ input_tokens: 1, output_tokens: 1 }, modelName, {
     ...(providerId !== undefined && { providerId }),
     ...(providerApiUrl !== undefined && { providerApiUrl }),
   });
-  if (!found) return {};
-  const prices = pricesOf(found.model_price);
-  const contextWindow = found.model.context_window;
+  if (!priced) return {};
+  const prices = pricesOf(priced.model_price);
+  const contextWindow = priced.model.context_window;
   return { ...(prices && { prices }), ...(contextWindow !== undefined && { contextWindow }) };
 }

@@ -1,17 +1,17 @@
-/** The credentials of a model: found in its headers, shown by nothing that prints it. */
+/** The credentials of a model: read from its headers, and hidden when the model is printed. */
 import type { Model } from './model.ts';
 
-/** By it Node's `util.inspect` asks an object how it is shown. */
+/** Node's `util.inspect` uses this key to ask an object for its printed form. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
-/** Where it is printed, inspected or written as JSON a model shows what it can, and no secret. */
+/** Hides the secrets when the model is printed, inspected or written as JSON. */
 export function withSecrets(model: Model, secrets: readonly string[]): Model {
   const { stream: _, ...shown } = model;
   const show = { value: () => shown };
   return Object.defineProperties(model, { secrets: { value: secrets }, toJSON: show, [INSPECT]: show });
 }
 
-/** What `headers` hold under a name that tells of a credential, and the key where there is one. */
+/** Returns the key, and the values of headers whose names suggest a credential. */
 export function secretsIn(headers: Record<string, string> = {}, apiKey: string | null = null): string[] {
   const secrets = new Set(apiKey ? [apiKey] : []);
   for (const [name, value] of Object.entries(headers)) {

@@ -1,6 +1,7 @@
 /**
- * Tool calls that a model wrote into its text (policy `textToolCalls`). Rule: formats are tried in the order given and
- * the first one with a hit is taken alone; what is not whole is text; arguments stay as they were written.
+ * Finds tool calls that a model wrote into its text (policy `textToolCalls`). Invariant: formats are tried in the
+ * given order, and only the first one with a match is used. Incomplete calls remain text. Arguments stay as they were
+ * written.
  */
 
 import type { RawCall } from './attempt.ts';
@@ -15,43 +16,46 @@ const FENCE = '```';
 
 const isName = (name: string): boolean => name.length <= NAME_LONGEST && /^[^\s<>"]+$/.test(name);
 
-/** Finds strings further and further on; what was found ahead is not looked for again. */
+/** Finds strings in ascending order. A position that was found ahead is not searched again. */
 class Ahead {
   readonly #text: string;
-  readonly #found = new Map<string, number>();
+  readonly #positions = new Map<string, number>();
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** Where `wanted` comes next, or -1. `from` never goes back. */
+  /** Returns the next position of `wanted`, or -1. `from` must not decrease. */
   next(wanted: string, from: number): number {
-    const known = this.#found.get(wanted);
-    if (known !== undefined && (known < 0 || known >= from)) return known;
+    const position = this.#positions.get(wanted);
+    if (position !== undefined && (position < 0 || position >= from)) return position;
     const at = this.#text.indexOf(wanted, from);
-    this.#found.set(wanted, at);
+    this.#positions.set(wanted, at);
     return at;
   }
 }
 
-/** The text of the first of these fields that is there. */
+/** Returns the text of the first of these fields that exists. */
 function fieldOf(text: string, { fields }: FoundObject, keys: readonly string[]): string | undefined {
   const span = fields.get(keys.find((key) => fields.has(key)) ?? '');
   return span && text.slice(...span).trim();
 }
 const isString = (json: string | undefined): json is string => json?.startsWith('"') === true;
 
-/** The call that an object stands for. `none`: its arguments where it has none; without it, it is no call then. */
+/**
+ * Returns the call in an object. `none`: the arguments of a call without any; if it is missing, arguments are
+ * required.
+ */
 function callOf(text: string, object: FoundObject, none?: string): RawCall | undefined {
   const name = fieldOf(text, object, NAME_KEYS);
   const args = fieldOf(text, object, ARGS_KEYS) ?? none;
   if (!isString(name) || args === undefined) return undefined;
   const written = JSON.parse(name) as string;
-  // Some models write the arguments as a string of JSON, as it stands in the structured form.
+  // Some models write the arguments as a string of JSON, as in the structured form.
   return isName(written) ? { name: written, args: isString(args) ? (JSON.parse(args) as string) : args } : undefined;
 }
 
-/** Calls among the outermost objects from `from` on, up to `stop` where that is given. */
+/** Returns calls among the outermost objects after `from`, up to `stop` if that is given. */
 function objectsIn(text: string, ahead: Ahead, from: number, stop?: string): { calls: RawCall[]; end: number } {
   const calls: RawCall[] = [];
   for (let at = from; ; ) {
@@ -67,7 +71,7 @@ function objectsIn(text: string, ahead: Ahead, from: number, stop?: string): { c
 
 const inText = (text: string): RawCall[] => objectsIn(text, new Ahead(text), 0).calls;
 
-/** Blocks that say nothing of their language, or json. */
+/** Searches blocks without a language, or with json. */
 function inFences(text: string): RawCall[] {
   const ahead = new Ahead(text);
   const calls: RawCall[] = [];
@@ -85,7 +89,10 @@ function inFences(text: string): RawCall[] {
   return calls;
 }
 
-/** What stands between two tags: `read` is given the place behind the first, and answers where the second must be. */
+/**
+ * Finds calls between two tags: `read` receives the position after the first one, and returns where the second must
+ * be.
+ */
 function inTags(
   text: string,
   [open, close]: readonly [string, string],
@@ -131,7 +138,7 @@ const FORMATS: { readonly [format in TextCallFormat]: (text: string) => RawCall[
   json: inText,
 };
 
-/** The calls that stand in these texts, in order, by the first format that finds any. */
+/** Returns the calls in these texts, in order, by the first format with a match. */
 export function textCalls(texts: readonly string[], formats: readonly TextCallFormat[]): RawCall[] {
   for (const format of formats) {
     const calls = texts.flatMap((text) => FORMATS[format](text));

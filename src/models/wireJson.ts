@@ -1,6 +1,6 @@
 /**
- * JSON that a server sent. Rule: it is read by name from plain records only, and what is kept of it is a bounded copy
- * of own properties without `__proto__`.
+ * JSON from a server. Invariant: fields are read by name from plain records only. Kept values are limited copies of
+ * own properties without `__proto__`.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 
@@ -11,7 +11,7 @@ export interface WireRecord {
 export const isRecord = (value: unknown): value is WireRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The parsed value; undefined, which JSON cannot say, where the text is no JSON. */
+/** Returns the parsed value, or undefined, which is not a JSON value, if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -20,7 +20,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A copy of parsed JSON; undefined where it is nested deeper than `depth`. */
+/** Returns a copy of parsed JSON, or undefined if it is nested deeper than `depth`. */
 export function plainCopy(value: unknown, depth: number): Json | undefined {
   if (value === null || typeof value !== 'object') return value as Json;
   if (depth === 0) return undefined;

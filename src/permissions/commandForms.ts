@@ -3,7 +3,8 @@
  * base name, behind wrappers, without assignments and global options; to allow there is one reading, the strictest. What
  * runs a program or text that the rules cannot see is named here and wants a rule for exactly that command.
  */
-import { isHarmlessEnvironment, type ShellWord, type SimpleCommand } from './shellSyntax.ts';
+import { isHarmlessEnvironment, isHarmlessVariable, type SimpleCommand } from './shellSyntax.ts';
+import type { ShellWord } from './wordExpansion.ts';
 
 const SAFE_TEXT = /^[\w@%+=:,./~^{}[\]*?!#-]+$/;
 
@@ -40,9 +41,16 @@ const WRAPPERS: { readonly [name: string]: (words: readonly string[]) => number 
   },
 };
 
+/** Global options of git that change nothing about what is read or run. */
+const GIT_PLAIN = /^(--no-pager|-P|--no-optional-locks)$/;
+
 /** Without wrappers that change nothing about what is run. */
 export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
-  const [name] = words;
+  const [name, option, value] = words;
+  if (name?.isLiteral && name.value === 'git' && option?.isLiteral) {
+    if (GIT_PLAIN.test(option.value)) return unwrapped([name, ...words.slice(2)]);
+    if (option.value === '-C' && value?.isLiteral && value.value === '.') return unwrapped([name, ...words.slice(3)]);
+  }
   if (!name?.isLiteral || !Object.hasOwn(WRAPPERS, name.value)) return words;
   const at = WRAPPERS[name.value]?.(words.map(({ value, isLiteral }) => (isLiteral ? value : '\0')));
   const next = at === undefined ? undefined : words[at];
@@ -119,7 +127,8 @@ const GLOBAL_OPTIONS: { readonly [name: string]: { valued: RegExp } } = {
   docker: { valued: /^(-H|--host|-c|--context|--config|-l|--log-level|--tlscacert|--tlscert|--tlskey)$/ },
 };
 
-function withoutGlobalOptions(words: readonly ShellWord[]): readonly ShellWord[] | undefined {
+/** Undefined where there are none. */
+export function withoutGlobalOptions(words: readonly ShellWord[]): readonly ShellWord[] | undefined {
   const [name] = words;
   const known = name && Object.hasOwn(GLOBAL_OPTIONS, baseName(name.value)) && GLOBAL_OPTIONS[baseName(name.value)];
   if (!name || !known) return undefined;
@@ -171,6 +180,7 @@ const FIND_RUNS = /^-(exec|execdir|ok|okdir|delete|fprint|fprint0|fprintf|fls)$/
 const GIT_OPTIONS: readonly string[] = [
   ...['--output', '--ext-diff', '--textconv', '--exec-path', '--config-env', '--git-dir', '--work-tree', '--exec'],
   ...['--upload-pack', '--receive-pack', '--open-files-in-pager', '--extcmd', '--tool', '--namespace', '--no-index'],
+  ...['--show-signature', '--submodule', '--recurse-submodules'],
 ];
 const GIT_RUNNERS: ReadonlySet<string> = new Set([
   ...['config', 'difftool', 'mergetool', 'filter-branch', 'submodule', 'bisect', 'daemon', 'send-email'],
@@ -186,7 +196,7 @@ export function wantsExactRule(given: readonly ShellWord[]): boolean {
   const command = baseName(name.value);
   const values = args.map(({ value }) => value);
   const [first] = values;
-  if (ALWAYS.has(command)) return !(command === 'export' && values.length > 0 && args.every(isHarmlessExport));
+  if (ALWAYS.has(command)) return !isHarmlessUse(name.value, args);
   if (Object.hasOwn(WRAPPERS, command)) return !/^-[vV]$/.test(first ?? '');
   if (SHELLS.test(command)) return first === undefined || first.startsWith('-') || !args[0]?.isLiteral;
   if (INTERPRETERS.test(command)) return runsText(values, args);
@@ -205,6 +215,30 @@ export function wantsExactRule(given: readonly ShellWord[]): boolean {
   if (/^(docker|podman|kubectl|nerdctl)$/.test(command)) return /^(exec|run|compose|debug)$/.test(second ?? '');
   if (/^(npm|pnpm|yarn)$/.test(command)) return /^(exec|x|dlx)$/.test(second ?? '') || values.some(movesNpm);
   return false;
+}
+
+/** Uses of commands on the list that set nothing which a later command heeds. */
+function isHarmlessUse(command: string, args: readonly ShellWord[]): boolean {
+  if (command === 'export') return args.length > 0 && args.every(isHarmlessExport);
+  if (command === 'read') return readsIntoVariables(args);
+  if (command === 'set') return isHarmlessSet(args);
+  return command === 'env' && args.length === 0;
+}
+
+/** `read -r line`: no option names a file or a descriptor, and the variable is none that a program heeds. */
+export const readsIntoVariables = (words: readonly ShellWord[]): boolean =>
+  words.length > 0 && words.every(({ value, isLiteral }) => isLiteral && (value === '-r' || isHarmlessVariable(value)));
+
+/** `set -euo pipefail` and parts of it. */
+export const isHarmlessSet = (words: readonly ShellWord[]): boolean =>
+  words.length > 0 &&
+  words.every(({ isLiteral }) => isLiteral) &&
+  /^(([-+][eux]+|[-+][eux]*o (pipefail|errexit|nounset|xtrace)) ?)+$/.test(plainTextOf(words));
+
+/** The program that a runner is named with (`npx tsc`); a rule must name it too. Takes a command without wrappers. */
+export function namedProgram([runner, program]: readonly ShellWord[]): string | undefined {
+  if (!runner?.isLiteral || !program?.isLiteral || !/^(npx|bunx|pnpx)$/.test(runner.value)) return undefined;
+  return /^[\w@][\w@./-]*$/.test(program.value) ? `${runner.value} ${program.value}` : undefined;
 }
 
 const NPM_OPTIONS: readonly string[] = [

@@ -6,6 +6,7 @@
 import { stat } from 'node:fs/promises';
 import type { Json } from '../../machines/internal.ts';
 import { isSpilled } from '../tools/coding/spilledOutput.ts';
+import type { NetworkChoice } from '../tools/tool.ts';
 import {
   isInsideRoot,
   type PathSubject,
@@ -15,6 +16,7 @@ import {
   type Surroundings,
   surroundingsOf,
 } from './pathRules.ts';
+import { mayShow } from './patternReach.ts';
 import { EDIT_TOOLS, READ_TOOLS, type Rule } from './rules.ts';
 import { shellVerdict } from './shellVerdict.ts';
 import { type Finding, findingOf, type JudgedVerdict, type RuleSet } from './verdict.ts';
@@ -30,23 +32,61 @@ export interface JudgedCall {
 /** Longer paths lead nowhere, and a verdict should not echo them. */
 const SHOWN_MAX = 500;
 
-export async function verdictOf(call: JudgedCall, rules: RuleSet): Promise<JudgedVerdict> {
+/** What holds without a sandbox, and what holds where commands run in one. */
+export interface CallVerdicts {
+  plain: JudgedVerdict;
+  sandboxed(network: NetworkChoice): JudgedVerdict;
+}
+
+export async function verdictsOf(call: JudgedCall, rules: RuleSet): Promise<CallVerdicts> {
   const tool = call.name.toLowerCase();
-  const around = await surroundingsOf(call.cwd);
   const args = fieldsOf(call.args);
+  // The file system is read only for tools that work on it.
   const verdict =
     tool === 'bash' && typeof args.command === 'string'
-      ? await shellVerdict(args.command, rules, around)
+      ? await shellVerdict(args.command, rules, await surroundingsOf(call.cwd))
       : READ_TOOLS.includes(tool) || EDIT_TOOLS.includes(tool)
-        ? await fileVerdict(tool, args, rules, around)
+        ? await fileVerdict(tool, args, rules, await surroundingsOf(call.cwd))
         : toolVerdict(tool, args, call.readOnly, rules);
   // Nobody is asked in this mode.
-  if (rules.mode === 'dontAsk' && verdict.outcome === 'ask') return { ...verdict, outcome: 'deny' };
+  const answered = (confined: JudgedVerdict): JudgedVerdict => {
+    if (rules.mode === 'dontAsk' && confined.outcome === 'ask') return { ...confined, outcome: 'deny' };
+    return confined;
+  };
+  return {
+    plain: answered(verdict),
+    sandboxed: (network) => answered(inSandbox(verdict, args, network, rules)),
+  };
+}
+
+/** Who allowed what runs unasked because it is confined. */
+export const READS_ONLY = 'sandbox: reads only';
+
+/** What a sandbox changes: reading runs unasked in it, and the network and the way out of it are questions of their own. */
+function inSandbox(
+  verdict: JudgedVerdict,
+  { network, unsandboxed }: { readonly [key: string]: Json },
+  choice: NetworkChoice,
+  { mode }: RuleSet,
+): JudgedVerdict {
+  const isReading = verdict.confined === true && (verdict.outcome === 'ask' || verdict.by === 'mode plan');
+  if (verdict.outcome === 'deny' && !isReading) return verdict;
+  const question = (text: string, outcome: 'ask' | 'deny'): JudgedVerdict => ({
+    ...verdict,
+    ...{ outcome, by: text, saves: [], confined: false },
+    parts: [...verdict.parts, { text, outcome, by: 'sandbox' }],
+  });
+  if (unsandboxed === true) return question('runs outside the sandbox', 'ask');
+  if (network === true && choice !== 'allow' && mode !== 'bypass') return question('uses the network', choice);
+  if (isReading) return { ...verdict, outcome: 'allow', by: READS_ONLY };
   return verdict;
 }
 
+/** Own fields alone: what every object inherits is no argument. */
 const fieldsOf = (args: Json): { readonly [key: string]: Json } =>
-  typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
+  typeof args === 'object' && args !== null && !Array.isArray(args)
+    ? Object.assign(Object.create(null), args)
+    : Object.create(null);
 
 async function fileVerdict(
   tool: string,
@@ -55,7 +95,7 @@ async function fileVerdict(
   around: Surroundings,
 ): Promise<JudgedVerdict> {
   const given = args.file_path ?? args.path ?? '.';
-  const path = await pathSubject(typeof given === 'string' ? given : '\0', around.cwd);
+  const path = await pathSubject(typeof given === 'string' ? given : '\0', around.cwd, around);
   const reads = READ_TOOLS.includes(tool);
   const fits = (rule: Rule, strict: boolean): boolean => {
     if (!rule.covers(tool)) return false;
@@ -65,21 +105,41 @@ async function fileVerdict(
     );
   };
   const isInside = isInsideRoot(path, around);
-  // Grep passes over hidden files alone; of what else a rule hides below a directory it would show lines.
-  const hides = ({ subject, covers }: Rule): boolean =>
-    subject.kind === 'path' && covers('read') && subject.pattern.seesVisible;
-  const mayShow = tool === 'grep' && [...rules.deny, ...rules.ask].some(hides) && (await isDirectory(path));
+  const hiding = tool === 'grep' ? await ruleHiddenBelow(path, rules, around) : undefined;
   const facts = {
     deny: rules.deny.filter((rule) => fits(rule, false)),
     ask: rules.ask.filter((rule) => fits(rule, false)),
     allow: rules.allow.filter((rule) => fits(rule, true)),
     guarded: reads ? undefined : protectedPlace(path, around, rules.protect),
-    reads: reads && ((isInside && !mayShow) || (path.real !== undefined && isSpilled(path.real))),
+    reads: reads && ((isInside && !hiding) || (path.real !== undefined && isSpilled(path.real))),
     edits: !reads && isInside,
     save: pathRule(reads ? tool : 'edit', path, around),
   };
-  const verdict = withPart(findingOf(facts, rules), `${tool} ${path.given.slice(0, SHOWN_MAX)}`);
-  return isInside || path.real === undefined ? verdict : { ...verdict, outside: path.real };
+  const finding = findingOf(facts, rules);
+  // What allows a search of a directory takes back no rule that hides a part of it.
+  const doubted: Finding =
+    hiding && finding.outcome === 'allow'
+      ? { ...finding, outcome: 'ask', by: `doubt: it may show files of ${hiding.text}`, save: undefined }
+      : finding;
+  const verdict = withPart(doubted, `${tool} ${path.given.slice(0, SHOWN_MAX)}`);
+  if (path.real === undefined) return verdict;
+  return { ...verdict, place: path.real, isOutside: !isInside };
+}
+
+/** The rule that hides files below a directory from a search. Grep itself skips names with a leading dot. */
+async function ruleHiddenBelow(
+  path: PathSubject,
+  { deny, ask }: RuleSet,
+  around: Surroundings,
+): Promise<Rule | undefined> {
+  const directory = path.real;
+  if (directory === undefined || !(await isDirectory(path))) return undefined;
+  for (const rule of [...deny, ...ask]) {
+    const { subject } = rule;
+    if (subject.kind !== 'path' || !rule.covers('read')) continue;
+    if (await mayShow(subject.pattern, { directory, dotted: false, isNow: false }, around)) return rule;
+  }
+  return undefined;
 }
 
 const isDirectory = async ({ real }: PathSubject): Promise<boolean> =>

@@ -5,7 +5,8 @@
 import { homedir } from 'node:os';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import ignore from 'ignore';
-import { isInside, realTarget, spellingFault } from '../tools/coding/workspace.ts';
+import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
+import { isInside, kernelPath, type LinkReader, linksReadOnce, spellingFault } from '../tools/coding/workspace.ts';
 
 /** What relative patterns and paths start from. */
 export interface Surroundings {
@@ -13,6 +14,8 @@ export interface Surroundings {
   /** The working directory, links resolved. */
   root: string;
   home: string;
+  /** Reads each link once, so that a verdict is about one state of the files. */
+  linkAt: LinkReader;
 }
 
 export interface PathSubject {
@@ -30,19 +33,20 @@ export interface PathPattern {
   seesVisible: boolean;
   /** Its last part, as it was written. */
   last: string;
+  /** Where it begins, and its parts; absent for one that fits at any depth. */
+  anchor?: { base: Base; parts: readonly string[] };
 }
-
-const LINKS_MAX = 40;
 
 export async function surroundingsOf(cwd: string): Promise<Surroundings> {
-  const root = await realTarget(resolve(cwd), LINKS_MAX).catch(() => resolve(cwd));
-  return { cwd: resolve(cwd), root, home: homedir() };
+  const linkAt = linksReadOnce();
+  const root = await kernelPath('/', resolve(cwd), linkAt).catch(() => resolve(cwd));
+  return { cwd: resolve(cwd), root, home: homedir(), linkAt };
 }
 
-export async function pathSubject(given: string, from: string): Promise<PathSubject> {
+export async function pathSubject(given: string, from: string, { linkAt }: Surroundings): Promise<PathSubject> {
   const spelled = resolve(from, given);
   if (spellingFault(given) !== undefined) return { given, spelled, real: undefined };
-  return { given, spelled, real: await realTarget(spelled, LINKS_MAX).catch(() => undefined) };
+  return { given, spelled, real: await kernelPath(from, given, linkAt).catch(() => undefined) };
 }
 
 export const isInsideRoot = ({ real }: PathSubject, { root }: Surroundings): boolean =>
@@ -62,20 +66,25 @@ export function pathPattern(spec: string): PathPattern | string {
   if (parts.length === 0) return 'names no file; ./** is all below the working directory';
   const isFloating = base === 'cwd' && (!body.replace(/\/$/, '').includes('/') || body.startsWith('**/'));
   const exactCase = ignore({ ignorecase: false }).add(body);
-  const anyCase = ignore({ ignorecase: true }).add(body);
+  const anyCase = ignore({ ignorecase: true }).add(body.normalize('NFC'));
   const isWhole = parts.every((part) => part === '**' || part === '*');
   const covers = (path: string, from: string, strict: boolean): boolean => {
-    const rest = relative(from, path).split(sep).join('/');
+    // An accented letter has two spellings that look alike: to deny, both are one name.
+    const name = strict ? path : path.normalize('NFC');
+    const rest = relative(strict ? from : from.normalize('NFC'), name)
+      .split(sep)
+      .join('/');
     if (rest === '') return isWhole;
     const matcher = strict ? exactCase : anyCase;
     const below = !(rest === '..' || rest.startsWith('../') || isAbsolute(rest));
     if (below) return matcher.ignores(rest) || (!strict && matcher.ignores(`${rest}/`));
-    const whole = path.split(sep).join('/').replace(/^\/+/, '');
+    const whole = name.split(sep).join('/').replace(/^\/+/, '');
     return !strict && isFloating && whole !== '' && anyCase.ignores(whole);
   };
   return {
     seesVisible: !parts.some((part) => part.startsWith('.')),
     last: parts.at(-1) ?? '',
+    ...(!isFloating && { anchor: { base, parts } }),
     matches({ spelled, real }, { cwd, root, home }, strict) {
       const from = { root: '/', home, cwd }[base];
       const realFrom = base === 'cwd' ? root : from;
@@ -85,30 +94,6 @@ export function pathPattern(spec: string): PathPattern | string {
     },
   };
 }
-
-const PROTECTED_PARTS: ReadonlySet<string> = new Set([
-  '.git',
-  // Its short name on Windows.
-  'git~1',
-  '.runchart',
-  '.husky',
-  '.ssh',
-  '.gnupg',
-  '.vscode',
-  '.idea',
-]);
-const PROTECTED_NAMES: ReadonlySet<string> = new Set(
-  `.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
-   .kshrc .cshrc .tcshrc .login .inputrc .envrc .gitconfig .gitmodules .mcp.json`
-    .trim()
-    .split(/\s+/),
-);
-const PROTECTED_BELOW_HOME: readonly string[] = [
-  '.config/fish',
-  '.config/git',
-  '.config/runchart',
-  '.local/state/runchart',
-];
 
 /** As file systems of other machines take a name: whatever its case, without what leaves no mark, dots at its end and streams. */
 const foldedName = (name: string): string =>

@@ -16,9 +16,12 @@ import {
 } from '../plugins/callChecks.ts';
 import { PHASE_MS, type Plugin } from '../plugins/plugin.ts';
 import { within } from '../timeLimit.ts';
+import { sandboxStatus } from '../tools/coding/sandbox.ts';
+import type { Confinement, NetworkChoice } from '../tools/tool.ts';
 import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, strings } from '../validation.ts';
-import { verdictOf } from './evaluate.ts';
-import { type PathPattern, pathPattern } from './pathRules.ts';
+import { type CallVerdicts, type JudgedCall, READS_ONLY, verdictsOf } from './evaluate.ts';
+import { hiddenPaths } from './hiddenPaths.ts';
+import { type PathPattern, pathPattern, surroundingsOf } from './pathRules.ts';
 import { parseRule, parseRules, READ_TOOLS, type Rule } from './rules.ts';
 import {
   type JudgedVerdict,
@@ -77,7 +80,8 @@ const optionsValidator = object({
 export function permissions(options: PermissionOptions = {}): Permissions {
   checkOptionsOf('permissions', options, optionsValidator);
   for (const layer of options.layers ?? []) checkOptionsOf('permissions, a layer', layer, layerValidator);
-  return new PermissionsPlugin(options);
+  // Own options alone: what every object inherits is no option.
+  return new PermissionsPlugin(Object.assign(Object.create(null), options));
 }
 
 /** The layer of what "always allow" adds. */
@@ -95,7 +99,9 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly #readOnly = new Set<string>(READ_TOOLS);
   #hasTold = false;
 
-  constructor({ mode = 'default', layers = [], protect = [], decide, ...own }: PermissionOptions) {
+  constructor({ mode = 'default', layers: given = [], protect = [], decide, ...rules }: PermissionOptions) {
+    const own: PermissionRules = Object.assign(Object.create(null), rules);
+    const layers = given.map((layer): PermissionLayer => Object.assign(Object.create(null), layer));
     const trusted = [own, ...layers.filter((layer) => layer.trusted === true)];
     const all = [own, ...layers];
     this.mode = mode;
@@ -116,13 +122,16 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly beforeToolExecute = (): void => undefined;
 
   readonly explain = async (toolName: string, args: Json, cwd: string): Promise<PermissionVerdict> => {
-    const judged = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
+    const { plain: judged, sandboxed } = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
     const { outcome, by, layer, matched, parts } = judged;
-    return { outcome, by, ...(layer !== undefined && { layer }), matched, parts };
+    const plain = { outcome, by, ...(layer !== undefined && { layer }), matched, parts };
+    if (toolName.toLowerCase() !== 'bash' || sandboxStatus().kind === 'none') return plain;
+    const inside = sandboxed('ask');
+    return { ...plain, sandboxed: { outcome: inside.outcome, by: inside.by } };
   };
 
   readonly remember = async (toolName: string, args: Json, cwd: string): Promise<string[]> => {
-    const { outcome, saves } = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
+    const { outcome, saves } = (await this.#judge({ name: toolName, args, cwd: resolve(cwd) })).plain;
     if (outcome !== 'ask') return [];
     this.#allow.push(...parseRules('allow', saves, SESSION));
     return [...saves];
@@ -134,17 +143,18 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   };
 
   #judge(
-    { name, args, cwd, readOnly }: { name: string; args: Json; cwd: string; readOnly?: boolean },
+    { name, args, cwd, readOnly }: JudgeCall,
     said: Pick<RuleSet, 'hook' | 'needsApproval'> = {},
-  ): Promise<JudgedVerdict> {
+  ): Promise<CallVerdicts> {
     const tool = name.toLowerCase();
     if (this.#disabled.has(tool)) {
       const by = `disabled ${name}`;
       const part = { text: tool, outcome: 'deny' as const, by };
-      return Promise.resolve({ outcome: 'deny', by, matched: [], parts: [part], saves: [] });
+      const plain: JudgedVerdict = { outcome: 'deny', by, matched: [], parts: [part], saves: [] };
+      return Promise.resolve({ plain, sandboxed: () => plain });
     }
     const call = { name, args, cwd, readOnly: readOnly ?? this.#readOnly.has(tool) };
-    return verdictOf(call, { ...this.#rules, allow: this.#allow, ...said });
+    return verdictsOf(call, { ...this.#rules, allow: this.#allow, ...said });
   }
 
   async #permit(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict> {
@@ -154,8 +164,49 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     this.#hasTold = true;
     if (call.readOnly) this.#readOnly.add(call.name.toLowerCase());
     const { needsApproval } = call;
-    const { outcome, by, parts, saves, outside } = await this.#judge(call, { hook, needsApproval });
-    return { outcome, by, payload: { by, parts, rules: [...saves] }, ...(outside !== undefined && { outside }) };
+    const verdicts = await this.#judge(call, { hook, needsApproval });
+    const judged = call.sandbox ? verdicts.sandboxed(call.sandbox) : verdicts.plain;
+    const { by, parts, saves, place, isOutside } = judged;
+    const confinement = call.sandbox && (await this.#confinement(call, call.sandbox, judged));
+    // Where denied files cannot all be hidden, nothing runs because they are.
+    const outcome = confinement === undefined && by === READS_ONLY ? 'ask' : judged.outcome;
+    const grant = {
+      ...(place !== undefined && { place }),
+      ...(isOutside && place !== undefined && { outside: place }),
+      ...(confinement !== undefined && { confinement }),
+    };
+    const runs = confinement && placeWords(confinement);
+    const shown = { ...(place !== undefined && { place }), ...(runs !== undefined && { runs }) };
+    return { outcome, by, payload: { by, parts, rules: [...saves], ...shown }, grant };
+  }
+
+  /** How a command runs if it may; undefined where the directory is too large to find what rules hide. */
+  async #confinement(
+    { args, cwd }: CheckedCall,
+    choice: NetworkChoice,
+    { outcome, confined = false, parts }: JudgedVerdict,
+  ): Promise<Confinement | 'none' | undefined> {
+    const { network, unsandboxed } = args as { network?: Json; unsandboxed?: Json };
+    if (unsandboxed === true) return 'none';
+    const { deny, ask } = this.#rules;
+    const reads = outcome === 'allow' && (confined || this.#onlyReadsInside(parts));
+    const patterns = (reads ? [...deny, ...ask] : deny).flatMap(({ subject, covers }) =>
+      subject.kind === 'path' && covers('read') ? [subject.pattern] : [],
+    );
+    const hidden = await hiddenPaths(patterns, await surroundingsOf(cwd));
+    if (hidden === undefined && reads) return undefined;
+    return {
+      ...{ writes: !reads, hide: hidden?.hide ?? [], hold: hidden?.hold ?? [] },
+      network: choice === 'allow' || (choice === 'ask' && network === true),
+      opensProtected: parts.some(({ by }) => by.startsWith('protected ')),
+      makesRepository: parts.some(({ text }) => /^git (init|clone)\b/.test(text)),
+    };
+  }
+
+  /** Nothing but reading inside allowed it: what was misread of it finds nothing outside. A repository may lie elsewhere. */
+  #onlyReadsInside(parts: JudgedVerdict['parts']): boolean {
+    const opensMore = this.#allow.some(({ subject, covers }) => subject.kind !== 'command' && covers('read'));
+    return !opensMore && parts.every(({ by, text }) => by === 'read-only' && !/\bgit\b/.test(text));
   }
 
   async #requested(call: CheckedCall): Promise<RequestVerdict | undefined> {
@@ -172,6 +223,17 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     }
     return undefined;
   }
+}
+
+type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall>;
+
+/** For whoever decides. */
+function placeWords(confinement: Confinement | 'none'): string {
+  if (confinement === 'none') return 'outside the sandbox';
+  const { writes, network, opensProtected } = confinement;
+  const reach = network ? ', with the network' : ', without the network';
+  const guarded = opensProtected ? ', protected places too' : '';
+  return `in the sandbox, ${writes ? `changing the working directory${guarded}` : 'reading only'}${reach}`;
 }
 
 function protectedPattern(spec: string): PathPattern {

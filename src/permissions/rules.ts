@@ -25,6 +25,8 @@ export interface CommandPattern {
   matches(text: string): boolean;
   /** It has no `*`: it means one command and no other. */
   exact: boolean;
+  /** What stands before its first `*`. */
+  head: string;
 }
 
 export const READ_TOOLS: readonly string[] = ['read', 'ls', 'glob', 'grep'];
@@ -98,14 +100,14 @@ function namesTool(name: string): (tool: string) => boolean {
 /** `*` is any text, `\` makes the next character literal; a trailing ` *` or `:*` also matches no arguments. */
 export function commandPattern(spec: string): CommandPattern | undefined {
   const given = spec.trim().replace(/:\*$/, ' *');
-  if (given === '*') return { matches: () => true, exact: false };
+  if (given === '*') return { matches: () => true, exact: false, head: '' };
   const pieces = piecesOf(given);
   const [first = ''] = pieces;
   if (pieces.length > 1 && first.trim() === '') return undefined;
   const all = textPattern(given);
-  if (!given.endsWith(' *') || given.endsWith('\\ *')) return { matches: all, exact: pieces.length === 1 };
+  if (!given.endsWith(' *') || given.endsWith('\\ *')) return { matches: all, exact: pieces.length === 1, head: first };
   const bare = textPattern(given.slice(0, -2));
-  return { matches: (text) => bare(text) || all(text), exact: false };
+  return { matches: (text) => bare(text) || all(text), exact: false, head: first };
 }
 
 /** The literal texts around each `*`. */

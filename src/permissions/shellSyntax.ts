@@ -3,19 +3,8 @@
  * heredocs and arithmetic too. Rule: what cannot be read as bash will read it is written down as a doubt, and a line with
  * a doubt is never allowed unasked; the commands found in it are looked at all the same.
  */
-import { type Command, forEachChild, parse, type Redirection, type SyntaxNode, type Word, type WordPart } from 'unbash';
-
-export interface ShellWord {
-  /** Quotes and escapes removed. */
-  value: string;
-  source: string;
-  /** Bash makes exactly `value` of it. */
-  isLiteral: boolean;
-  /** Not literal only because file names are matched against it. */
-  isGlob: boolean;
-  /** In quotes as a whole: bash makes one word of it. */
-  isQuoted: boolean;
-}
+import { type Command, forEachChild, parse, type Redirection, type SyntaxNode, type Word } from 'unbash';
+import { expandedWords, type KnownValues, knownValuesIn, type ShellWord } from './wordExpansion.ts';
 
 export interface ShellRedirect {
   operator: string;
@@ -55,8 +44,8 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u2
 const DIGITS = /^\d+$/;
 
 /** Never throws: what the parser cannot read is a doubt. */
-export function readShellLine(text: string): ShellLine {
-  const reader = new LineReader();
+export function readShellLine(text: string, around?: { cwd: string; home: string }): ShellLine {
+  const reader = new LineReader(around ? knownValuesIn(text, around) : {});
   if (text.length > CHARACTERS_MAX) reader.doubt(`the command is longer than ${CHARACTERS_MAX} characters`);
   if (CONTROLS.test(text)) reader.doubt('the command holds control characters');
   try {
@@ -70,9 +59,14 @@ export function readShellLine(text: string): ShellLine {
 
 class LineReader {
   readonly line: ShellLine = { commands: [], words: [], redirects: [], doubts: [], isUnread: false };
-  readonly #words = new Map<Word, ShellWord>();
+  readonly #known: KnownValues;
+  readonly #words = new Map<Word, readonly ShellWord[]>();
   #source = '';
   #depth = 0;
+
+  constructor(known: KnownValues) {
+    this.#known = known;
+  }
 
   doubt(why: string): void {
     if (!this.line.doubts.includes(why)) this.line.doubts.push(why);
@@ -115,8 +109,12 @@ class LineReader {
       case 'Redirected':
         for (const each of node.redirects) this.#redirect(each, this.line.redirects);
         break;
+      case 'CaseItem':
+        // Its patterns are compared with a text, never with file names.
+        for (const pattern of node.pattern) this.#words.set(pattern, []);
+        break;
       case 'Word':
-        this.#word(node);
+        this.#expanded(node);
         break;
       case 'Function':
         this.doubt('a function is defined');
@@ -179,21 +177,29 @@ class LineReader {
       redirects,
       input: [],
     };
-    if (node.name) command.words.push(this.#word(node.name));
+    if (node.name) command.words.push(...this.#expanded(node.name));
     for (const each of node.prefix) {
       if (each.type !== 'Assignment') continue;
       command.assigned.push({ name: each.index ? `${each.name}[]` : each.name, source: each.text });
     }
     for (const each of node.args) {
-      if (each.type === 'Word') command.words.push(this.#word(each));
+      if (each.type === 'Word') command.words.push(...this.#expanded(each));
       else command.words.push(this.#assignmentWord(each));
     }
+    this.#nameDirectory(command.words);
     for (const each of node.redirects) {
       this.#redirect(each, redirects);
       if (each.type === 'HereDoc') command.input.push(each.body.text);
       if (each.type === 'HereString' && each.target) command.input.push(each.target.value);
     }
     return command;
+  }
+
+  /** `git -C` with the path of the working directory is `git -C .`. */
+  #nameDirectory(words: ShellWord[]): void {
+    const [name, option, directory] = words;
+    if (name?.value !== 'git' || option?.value !== '-C' || !directory?.isLiteral) return;
+    if (directory.value === this.#known.PWD) words[2] = { ...directory, value: '.' };
   }
 
   /** `export A=b`: an argument that only some builtins read as an assignment. */
@@ -209,23 +215,20 @@ class LineReader {
     return whole;
   }
 
+  /** A word of which bash makes one: where brace forms make several, it is computed. */
   #word(word: Word): ShellWord {
-    const known = this.#words.get(word);
-    if (known) return known;
-    const read = this.#readWord(word);
-    this.#words.set(word, read);
-    this.line.words.push(read);
-    return read;
+    const [first, ...more] = this.#expanded(word);
+    const whole = { value: word.value, source: word.text, isLiteral: false, isGlob: false, isQuoted: false };
+    return first && more.length === 0 ? first : whole;
   }
 
-  #readWord(word: Word): ShellWord {
-    const source = word.text;
-    const parts = word.parts ?? [];
-    const isTilde = source.startsWith('~') && !/^~(\/|$)/.test(source);
-    const isLiteral = !isTilde && parts.every((part) => isLiteralPart(part, false));
-    const isGlob = !isTilde && !isLiteral && parts.every((part) => isLiteralPart(part, true));
-    const isQuoted = parts.length === 1 && ['DoubleQuoted', 'SingleQuoted'].includes(parts[0]?.type ?? '');
-    return { value: word.value, source, isLiteral, isGlob, isQuoted };
+  #expanded(word: Word): readonly ShellWord[] {
+    const known = this.#words.get(word);
+    if (known) return known;
+    const words = expandedWords(word, this.#known);
+    this.#words.set(word, words);
+    this.line.words.push(...words);
+    return words;
   }
 
   #redirect(node: Redirection, into: ShellRedirect[]): void {
@@ -238,22 +241,10 @@ class LineReader {
   }
 }
 
-function isLiteralPart(part: WordPart, orGlob: boolean): boolean {
-  switch (part.type) {
-    case 'Literal':
-    case 'SingleQuoted':
-    case 'AnsiCQuoted':
-      return true;
-    case 'DoubleQuoted':
-      return part.parts.every((inner) => inner.type === 'Literal');
-    case 'Glob':
-      return orGlob;
-    default:
-      return false;
-  }
-}
-
-const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(['LANG', 'NODE_ENV', 'CI', 'NO_COLOR', 'TERM']);
+const HARMLESS_VARIABLES: ReadonlySet<string> = new Set([
+  ...['LANG', 'NODE_ENV', 'CI', 'NO_COLOR', 'FORCE_COLOR', 'TERM', 'COLUMNS', 'LINES', 'CGO_ENABLED', 'GOOS', 'GOARCH'],
+  ...['RUST_BACKTRACE', 'PYTHONUNBUFFERED', 'PYTHONDONTWRITEBYTECODE'],
+]);
 
 /** Set for one command, it changes how that one speaks, never what it runs. */
 export const isHarmlessEnvironment = (name: string): boolean =>

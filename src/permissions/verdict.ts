@@ -17,18 +17,28 @@ export interface PermissionVerdict {
   layer?: string;
   /** Every rule that fits, of any list. */
   matched: string[];
+  /** What holds where the command runs in a sandbox, on a machine that has one. */
+  sandboxed?: { outcome: PermissionOutcome; by: string };
   /** The commands a shell line holds, each with its own verdict. */
-  parts: { text: string; outcome: PermissionOutcome; by: string }[];
+  parts: { text: string; outcome: PermissionOutcome; by: string; why?: string }[];
 }
 export interface Finding extends Omit<PermissionVerdict, 'parts'> {
+  /** In a sandbox it does no more than read what is not hidden: its programs only read, whatever their words name. */
+  confined?: boolean;
+  /** Of a question: which word led to it, and where that word leads. */
+  why?: string | undefined;
   /** The rule that would allow just this; only where a rule would. */
   save?: string | undefined;
 }
 export interface JudgedVerdict extends PermissionVerdict {
   /** The rules that would allow just this call; empty where none would. */
   saves: readonly string[];
-  /** The place outside the working directory that a file tool wants, links resolved. */
-  outside?: string;
+  /** The place that a file tool wants, links resolved. */
+  place?: string;
+  /** It lies outside the working directory. */
+  isOutside?: boolean;
+  /** In a sandbox the command does no more than read what is not hidden, and may run unasked there. */
+  confined?: boolean;
 }
 
 export interface RuleSet {

@@ -1,12 +1,12 @@
 /**
  * What a word of a command may name among files. Rule: to deny, a word is taken apart in every way in which programs find
- * a path in it (`--file=x`, `-fx`, `@x`, `HEAD:x`); a glob is what it may match, not what it matches today.
+ * a path in it (`--file=x`, `-fx`, `-nfx`, `@x`, `HEAD:x`); a glob is what it may match, not what it matches today.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import ignore from 'ignore';
-import { isInsideRoot, pathSubject, type Surroundings } from './pathRules.ts';
-import type { ShellWord } from './shellSyntax.ts';
+import { isInsideRoot, type PathSubject, pathSubject, type Surroundings } from './pathRules.ts';
+import type { ShellWord } from './wordExpansion.ts';
 
 const GLOB = /[*?[\]]/;
 const ENTRIES_MAX = 2_000;
@@ -28,11 +28,20 @@ export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, ho
   }
   const last = value.lastIndexOf(':');
   if (last > value.indexOf(':')) found.push(value.slice(last + 1));
-  if (/^-[^-]./.test(value)) found.push(value.slice(2));
+  found.push(...gluedTo(value));
   // What git is told of a path before it, unless it is told to leave that path out.
   const magic = /^:\((?![^)]*exclude)[^)]*\)(.+)$/s.exec(value)?.[1];
   if (magic !== undefined) found.push(magic);
   return found.filter((path) => path !== '');
+}
+
+/** How many letters of options may stand before a value that is glued to them. */
+const LETTERS_MAX = 8;
+
+/** What may be the value of a short option: `-fx` gives `x`, and `-nfx` gives `x` too, since `n` may be an option of its own. */
+function gluedTo(value: string): string[] {
+  const letters = /^-([^-][a-zA-Z0-9]*)/.exec(value)?.[1]?.length ?? 0;
+  return Array.from({ length: Math.min(letters, LETTERS_MAX) }, (_, index) => value.slice(index + 2));
 }
 
 /** The directory before the first part with a glob. */
@@ -78,30 +87,62 @@ export async function mayBecomeOption(glob: string, directory: string): Promise<
   return names.some((name) => name.startsWith('-') && name.startsWith(head));
 }
 
-/** Nothing that the glob can match leads out of the working directory, by a link or by `..` behind a match. */
-export async function globStaysInside(glob: string, from: string, around: Surroundings): Promise<boolean> {
-  const parts = glob.split('/');
-  const start = literalDirectory(glob);
-  const rest = parts.slice(parts.findIndex((part) => GLOB.test(part)));
-  if (glob.startsWith('~') || rest.includes('..')) return false;
-  let seen = 0;
-  let directories = [(await pathSubject(start, from)).spelled];
-  for (const part of rest) {
-    const next: string[] = [];
-    for (const directory of directories) {
-      if (!isInsideRoot(await pathSubject(directory, directory), around)) return false;
-      const entries = GLOB.test(part) ? await readdir(directory, { withFileTypes: true }).catch(() => []) : undefined;
-      seen += entries?.length ?? 1;
-      if (seen > ENTRIES_MAX || part.includes('**')) return false;
-      for (const entry of entries ?? []) {
-        const path = join(directory, entry.name);
-        if (entry.isSymbolicLink() && !isInsideRoot(await pathSubject(path, directory), around)) return false;
-        if (entry.isDirectory()) next.push(path);
-      }
-      if (entries === undefined) next.push(join(directory, part));
-    }
-    directories = next;
-  }
-  for (const path of directories) if (!isInsideRoot(await pathSubject(path, path), around)) return false;
-  return true;
+/** What a glob stands for at this moment. */
+export interface GlobMatches {
+  paths: readonly PathSubject[];
+  /** Every entry that was looked at lies inside the working directory, and no directory on the way is a link. */
+  staysInside: boolean;
 }
+
+/** Whether bash matches file names in a part of the path that is not its last. */
+export const globsDirectories = (glob: string): boolean =>
+  glob.replace(/\/+$/, '').split('/').slice(0, -1).some(isGlob);
+
+const isGlob = (part: string): boolean => GLOB.test(part);
+
+/** Looks a glob up as bash does. `**`, `..` after a match and more than 2,000 entries count as leading outside. */
+export async function globMatches(glob: string, from: string, around: Surroundings): Promise<GlobMatches> {
+  const parts = glob.split('/');
+  const rest = parts.slice(parts.findIndex(isGlob));
+  const outside: GlobMatches = { paths: [], staysInside: false };
+  if (rest.includes('..') || glob.includes('**')) return outside;
+  let staysInside = true;
+  let seen = 0;
+  let found = [await pathSubject(literalDirectory(glob), from, around)];
+  for (const part of rest) {
+    if (part === '' || part === '.') continue;
+    const next: PathSubject[] = [];
+    for (const directory of found) {
+      staysInside &&= isInsideRoot(directory, around);
+      const names = isGlob(part) ? await namesLike(part, directory.spelled) : [part];
+      seen += names.length;
+      if (seen > ENTRIES_MAX) return outside;
+      for (const name of names) next.push(await pathSubject(join(directory.spelled, name), directory.spelled, around));
+    }
+    found = next;
+  }
+  return { paths: found, staysInside: staysInside && found.every((path) => isInsideRoot(path, around)) };
+}
+
+async function namesLike(part: string, directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch(() => []);
+  return names.filter((name) => globLike(part).test(name) && (part.startsWith('.') || !name.startsWith('.')));
+}
+
+/** Matches at least what bash matches: from a bracket on, any text. */
+const globLike = (part: string): RegExp =>
+  new RegExp(
+    `^${part
+      .replace(/\[.*$/s, '*')
+      .replace(/[\\^$.+(){}|/\]]/g, '\\$&')
+      .replace(/\*+/g, '.*')
+      .replaceAll('?', '.')}$`,
+    'isu',
+  );
+
+/** Whether the last part of a glob may match one of these names, now or later. */
+export const mayMatchName = (glob: string, names: Iterable<string>): boolean => {
+  const last = glob.replace(/\/+$/, '').split('/').at(-1) ?? '';
+  if (!isGlob(last) || !last.startsWith('.')) return false;
+  return [...names].some((name) => globLike(last).test(name));
+};

@@ -1,9 +1,10 @@
 /**
  * What hooks and permissions have to say of a call, beyond what a phase can answer. Rule: the order is hooks, rules,
- * other plugins, whatever the order of the plugins is; a replay was decided by somebody, so no hook is asked again, and
- * only a denial still counts.
+ * other plugins, whatever the order of the plugins is. After an approval no hook is asked again and only a denial counts; edited
+ * arguments are judged like the model's.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
+import type { CallGrant, NetworkChoice } from '../tools/tool.ts';
 import type { RequestDraft } from './plugin.ts';
 
 /** By a name of its own, so that two copies of the library in one program understand each other. */
@@ -20,6 +21,8 @@ export interface CheckedCall {
   readOnly: boolean;
   /** The tool wants approval for these arguments. */
   needsApproval: boolean;
+  /** The tool runs commands in a sandbox, and whether these reach the network. */
+  sandbox: NetworkChoice | undefined;
   signal: AbortSignal;
   setTimer(ms: number, fire: () => void): () => void;
   diagnose(code: string, detail?: Json): void;
@@ -39,11 +42,14 @@ export interface RuleVerdict {
   by: string;
   /** What whoever decides should see. */
   payload?: Json;
-  /** The place outside the working directory, links resolved, that was judged: where the call may run, it may go there. */
-  outside?: string;
+  /** What was judged: where the call may run, it runs so. */
+  grant?: CallGrant;
 }
 
-export type RequestVerdict = { decision: 'allow'; by: string } | { decision: 'deny'; reason: string; stop?: boolean };
+/** Without a decision the question stays, about the new arguments where there are some. */
+export type RequestVerdict =
+  | { decision?: 'allow'; by: string; args?: Json }
+  | { decision: 'deny'; reason: string; stop?: boolean };
 
 export interface CallChecks {
   before?(call: CheckedCall): Promise<HookVerdict | undefined>;

@@ -1,13 +1,15 @@
 /**
  * Whether one call may run, by what hooks and rules say. Rule: hooks, rules, other plugins, then the question, whatever
- * the order of the plugins is; the strictest of several counts. A replay was decided by somebody: no hook is asked again,
- * and only a denial still counts. Anything that goes wrong blocks the call.
+ * the order of the plugins is; the strictest of several counts. After an approval no hook is asked again and only a denial
+ * counts. Edited arguments are judged like the model's: the edit answers a question, never a denial. Anything that goes wrong
+ * blocks the call.
  */
-import type { GateValue } from '../../machines/internal.ts';
+import type { GateValue, Json } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
 import { cut, type ResultLimits } from '../tools/result.ts';
-import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
+import { type CallGrant, sandboxNetworkOf } from '../tools/tool.ts';
+import type { Preparation, PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import {
   CALL_CHECKS,
   type CallChecks,
@@ -58,7 +60,7 @@ export class CallPermission {
     let prepared = first;
     const stopped = this.#scope.stops.ofItself(this.#request.runId);
     if (stopped !== undefined) return this.#refused('blocked', `Not run: a hook has stopped the run (${stopped}).`);
-    if (this.#request.decision) return passed(prepared);
+    if (!this.#isNew) return passed(prepared);
     for (const { plugin, checks } of this.#checks) {
       const call = await this.#call(prepared);
       const said = await this.#asked(plugin, () => checks.before?.(call));
@@ -71,13 +73,23 @@ export class CallPermission {
       // Of several, one that asks counts.
       if (decision !== undefined && this.#hook !== 'ask') this.#hook = decision;
       if (args === undefined) continue;
-      const { callId, name } = prepared.call;
-      const waiting = { setTimer: this.#scope.around.setTimer, signal: this.#signal };
-      const again = await this.#scope.toolbox.prepare({ callId, name, args }, waiting);
+      const again = await this.#rewritten(prepared, args);
       if (again.kind === 'refused') return { kind: 'refuse', code: again.code, text: again.text };
       prepared = again.prepared;
     }
     return passed(prepared);
+  }
+
+  /** The arguments are the model's, or a person's that nobody has judged. */
+  get #isNew(): boolean {
+    const { decision } = this.#request;
+    return decision === undefined || decision.action === 'edit';
+  }
+
+  /** A rewrite is validated like what the model wrote. */
+  #rewritten({ call: { callId, name } }: PreparedCall, args: Json): Promise<Preparation> {
+    const waiting = { setTimer: this.#scope.around.setTimer, signal: this.#signal };
+    return this.#scope.toolbox.prepare({ callId, name, args }, waiting);
   }
 
   /** The rules: a denial ends it here, before other plugins are asked. */
@@ -110,35 +122,73 @@ export class CallPermission {
     const verdict = this.#judged?.verdict;
     const result: Passed = { kind: 'passed', prepared, suspend };
     if (verdict === undefined) return { ...result, permission: {} };
-    const where = verdict.outside === undefined ? {} : { outside: verdict.outside };
     const { decision } = this.#request;
+    const where = whereOf(verdict);
+    if (decision && this.#isMoved(prepared, verdict))
+      return this.#refused('moved', 'The path leads elsewhere than when it was approved, so the call was not run.');
     if (verdict.outcome === 'allow') return { ...result, permission: decision ? where : { ...where, by: verdict.by } };
-    const { name } = prepared.definition;
-    if (decision) {
-      // Whoever changed the arguments has decided about these.
-      const isOwn = decision.action === 'edit' && prepared.call.args === decision.args;
-      return isOwn
-        ? { ...result, permission: where }
-        : { ...result, permission: { ...where, asked: this.#approval(name, verdict) } };
+    if (!this.#isNew) {
+      return { ...result, permission: { ...where, asked: this.#approval(prepared.definition.name, verdict) } };
     }
-    return this.#resolved({ ...result, permission: where }, verdict);
+    const answered = await this.#resolved({ ...result, permission: where }, verdict);
+    // Whoever changed the arguments has decided about these.
+    const isOwn =
+      answered.kind === 'passed' && decision?.action === 'edit' && answered.prepared.call.args === decision.args;
+    return isOwn ? { ...answered, permission: where } : answered;
   }
 
-  /** Somebody may answer in place of a person. */
-  async #resolved(result: Passed, verdict: RuleVerdict): Promise<Checked> {
-    const call = await this.#call(result.prepared);
+  /** The gates rewrote what a hook's answer had rewritten: it stays allowed, or asked about, unless the rules deny it. */
+  async rejudged(answered: Passed, prepared: PreparedCall): Promise<Checked> {
+    const ruled = await this.permit(prepared);
+    if (ruled.kind !== 'passed') return ruled;
+    const { grant: _, ...permission } = answered.permission ?? {};
+    return { ...answered, prepared, permission: { ...permission, ...whereOf(this.#judged?.verdict) } };
+  }
+
+  /** Somebody may answer in place of a person, and with other arguments. */
+  async #resolved(first: Passed, asking: RuleVerdict): Promise<Checked> {
+    let [result, verdict] = [first, asking];
     for (const { plugin, checks } of this.#checks) {
+      const call = await this.#call(result.prepared);
       const said = await this.#asked(plugin, () => checks.requested?.(call, verdict));
       if (said.kind === 'failed') return said.value;
-      if (said.value?.decision === 'deny') {
+      if (said.value === undefined) continue;
+      if (said.value.decision === 'deny') {
         if (said.value.stop) this.#stop(said.value.reason);
         return this.#refused('denied', `Denied: ${said.value.reason}`);
       }
-      if (said.value?.decision === 'allow')
-        return { ...result, permission: { ...result.permission, by: said.value.by } };
+      const { decision, by, args } = said.value;
+      if (args !== undefined) {
+        const again = await this.#rewritten(result.prepared, args);
+        if (again.kind === 'refused') {
+          this.#unfit(plugin, again.text);
+          continue;
+        }
+        const ruled = await this.permit(again.prepared);
+        if (ruled.kind !== 'passed') return ruled;
+        verdict = this.#judged?.verdict ?? verdict;
+        result = { ...result, prepared: again.prepared, permission: whereOf(verdict) };
+        if (verdict.outcome === 'allow') return { ...result, permission: { ...result.permission, by: verdict.by } };
+      }
+      if (decision === 'allow') return { ...result, permission: { ...result.permission, by } };
     }
     const asked = this.#approval(result.prepared.definition.name, verdict);
     return { ...result, permission: { ...result.permission, asked } };
+  }
+
+  /** An answer with arguments that do not validate is no answer: the question stays. */
+  #unfit(plugin: string, why: string): void {
+    const message = `it allowed the call with arguments that cannot be applied: ${this.#bounded(why)}`;
+    this.#scope.around.diagnose('plugin_error', { plugin, phase: 'beforeToolExecute', message });
+  }
+
+  /** Whoever approved the model's arguments approved the place that they led to then. */
+  #isMoved({ call }: PreparedCall, { grant }: RuleVerdict): boolean {
+    const record = this.#scope.around.logState.calls.get(call.callId);
+    const payload = record?.payload;
+    if (this.#request.decision?.action === 'edit' || typeof payload !== 'object' || payload === null) return false;
+    const place = Array.isArray(payload) ? undefined : payload.place;
+    return typeof place === 'string' && place !== grant?.place;
   }
 
   #approval(name: string, { payload }: RuleVerdict): GateValue {
@@ -149,9 +199,10 @@ export class CallPermission {
     const { conversationId, cwd, setTimer, diagnose } = this.#scope.around;
     const { callId, name, args } = prepared.call;
     const readOnly = prepared.definition.readOnly === true;
-    const needsApproval = this.#request.decision === undefined && (await this.#asking.isWanted(prepared));
+    const needsApproval = this.#isNew && (await this.#asking.isWanted(prepared));
     const base = { conversationId, runId: this.#request.runId, callId, name, args, cwd };
-    return { ...base, readOnly, needsApproval, signal: this.#signal, setTimer, diagnose };
+    const sandbox = sandboxNetworkOf(prepared.tool);
+    return { ...base, readOnly, needsApproval, sandbox, signal: this.#signal, setTimer, diagnose };
   }
 
   async #asked<T>(plugin: string, act: () => Promise<T> | undefined) {
@@ -200,6 +251,9 @@ export function callPermission(
 ): CallPermission | undefined {
   return checksOf(scope.plugins).length > 0 ? new CallPermission(scope, request, signal, asking) : undefined;
 }
+
+const whereOf = (verdict: RuleVerdict | undefined): { grant?: CallGrant } =>
+  verdict?.grant === undefined ? {} : { grant: verdict.grant };
 
 function stricter(one: RuleVerdict | undefined, other: RuleVerdict | undefined): RuleVerdict | undefined {
   if (!one || !other) return one ?? other;

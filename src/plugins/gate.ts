@@ -1,8 +1,8 @@
 /**
- * The gate before a tool runs (run-lifecycle, BeforeToolExecute): arguments, then plugins, which may rewrite them, then
- * permission for what will really run; a block beats a suspension and that beats an allow. Rule: anything that goes
- * wrong here blocks; a replay is checked again, but nobody is asked twice about the same arguments, and none run but
- * those that somebody was asked about.
+ * The gate before a tool runs (docs/internals/lifecycle.md, TOOL_CALL). It checks the arguments, then plugins, which
+ * may rewrite them, then permission for the final arguments. A block has priority over a suspension, and a suspension
+ * over an allowance. Invariant: every failure in this file blocks the call. A replay is checked again, but nobody is
+ * asked twice about the same arguments. Arguments that somebody was asked about are the only ones that run.
  */
 import {
   type CallRecord,
@@ -20,7 +20,7 @@ import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
 import type { ToolRunner } from '../tools/execute.ts';
 import type { ResultLimits } from '../tools/result.ts';
-import { ownGateOf } from '../tools/tool.ts';
+import { type CallGrant, ownGateOf } from '../tools/tool.ts';
 import type { Preparation, PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import { PHASE_MS, type RequestDraft } from './plugin.ts';
 
@@ -51,7 +51,7 @@ export type Checked =
       prepared: PreparedCall;
       suspend: GateValue | undefined;
       /** Where rules or hooks decided about permission: who allowed it, or what comes of the question. */
-      permission?: { by?: string; asked?: GateValue; outside?: string };
+      permission?: { by?: string; asked?: GateValue; grant?: CallGrant };
     }
   | GateValue;
 
@@ -121,7 +121,7 @@ export class Gate {
     const stays = asked ?? suspend;
     if (stays?.kind === 'suspend') return this.#same(args, record.args) ? stays : { ...stays, args };
     if (stays) return stays;
-    calls.ready({ ...prepared, outside: permission?.outside });
+    calls.ready({ ...prepared, grant: permission?.grant });
     const changed = record.changed || args !== record.args;
     const own = !prepared.definition.needsApproval || decision ? undefined : 'needsApproval';
     const by = permission ? permission.by : own;

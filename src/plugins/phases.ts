@@ -141,7 +141,13 @@ export class PhaseRunner implements ToolChecks {
     const gated = await this.#gates(hooked.prepared, request, signal);
     if (gated.kind !== 'passed') return gated;
     // What a plugin rewrote is another call to the rules.
-    return permission.concluded(gated.prepared, gated.suspend);
+    const concluded = await permission.concluded(gated.prepared, gated.suspend);
+    if (concluded.kind !== 'passed' || concluded.prepared === gated.prepared) return concluded;
+    // And what the answer to a question rewrote is another call to the plugins.
+    const again = await this.#gates(concluded.prepared, request, signal);
+    if (again.kind !== 'passed') return again;
+    const answered = { ...concluded, suspend: concluded.suspend ?? again.suspend };
+    return again.prepared === concluded.prepared ? answered : permission.rejudged(answered, again.prepared);
   }
 
   async #gates(first: PreparedCall, request: GateRequest, signal: AbortSignal): Promise<Checked> {
@@ -160,7 +166,11 @@ export class PhaseRunner implements ToolChecks {
         const waiting = { setTimer: this.#around.setTimer, signal };
         // A rewrite is validated like what the model wrote.
         const again = await this.#toolbox.prepare({ callId, name, args: said.args }, waiting);
-        if (again.kind === 'refused') return { kind: 'refuse', code: again.code, text: again.text };
+        if (again.kind === 'refused') {
+          const message = `it rewrote the arguments of ${name} into others that are refused: ${again.text}`;
+          this.#around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
+          return { kind: 'refuse', code: again.code, text: again.text };
+        }
         prepared = again.prepared;
       }
     }

@@ -1,6 +1,6 @@
 /**
- * What a plugin is: an object of phases (run-lifecycle, Phases). Rule: each phase may do what its verdict type says
- * and no more; a plugin sees frozen values and never the charts.
+ * A plugin is an object of phases (docs/internals/lifecycle.md, Phases). Invariant: each phase may do what its return
+ * type allows and no more. A plugin receives frozen values and never the charts.
  */
 import type {
   Decision,

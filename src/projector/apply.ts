@@ -1,7 +1,8 @@
 /**
- * The state of a projection, its machine, and what an entry does to it (request-cycle-model, Deterministic Construction). Rule: the
- * machine is a pure table from state and signal to one move, which knows neither entries nor views; the folds make the move. An
- * entry that does not fit leaves everything as it is, with a note. A branch continues without touching what it came from.
+ * The state of a projection, its machine, and the effect of an entry on it (docs/internals/model.md, Deterministic
+ * Construction). Invariant: the machine is a pure table from state and signal to one move, without entries or views;
+ * the folds make the move. An entry that does not fit changes nothing and adds a note. A branch continues without
+ * changing its origin.
  */
 
 import type { Json } from '../../machines/vocabulary.ts';
@@ -10,13 +11,13 @@ import {
   addResult,
   branchCallTable,
   type CallTable,
+  clearRunning,
   emptyCallTable,
-  follow as followCall,
+  updateCall as followCall,
   leaveCycle,
+  listUnanswered,
   placeOf,
-  rest,
-  settle,
-  unanswered,
+  settleCall,
 } from './calls.ts';
 import { Lookup } from './collections.ts';
 import {
@@ -55,7 +56,7 @@ export type Signal =
   | 'message-direct'
   | 'message-steer'
   | 'message-followUp'
-  /** A user message that leaves its kind to the receiver. */
+  /** A user message without a kind: the receiver chooses it. */
   | 'message-open'
   | 'work'
   | 'boundary'
@@ -71,14 +72,14 @@ export type Move =
   | 'close'
   /** The cycle stays open and waits: a suspension is no boundary. */
   | 'wait'
-  /** The last cycle goes on. */
+  /** The last cycle continues. */
   | 'reopen'
   | 'refuse';
 
 export interface Transition {
   readonly move: Move;
   readonly to: Phase;
-  /** The diagnostic's code where the signal did not fit. */
+  /** The diagnostic's code, if the signal did not fit. */
   readonly odd?: 'kind-overridden' | 'orphan' | 'stop_while_idle';
 }
 
@@ -106,7 +107,7 @@ const active = (unnamed: 'steer' | 'queue'): Table['active'] => ({
   resumption: { move: 'reopen', to: 'active' },
 });
 
-/** By what a message that is neither steer nor followUp becomes while a cycle is open. */
+/** The key is what a message that is neither steer nor followUp becomes while a cycle is open. */
 const TABLES: Readonly<Record<'steer' | 'followUp', Table>> = {
   steer: { idle: IDLE, active: active('steer') },
   followUp: { idle: IDLE, active: active('queue') },
@@ -121,7 +122,7 @@ const MESSAGES = {
   followUp: 'message-followUp',
 } as const satisfies Record<string, Signal>;
 
-/** Undefined where the entry moves nothing. */
+/** Undefined if the entry causes no transition. */
 export function signalOf(reading: Reading): Signal | undefined {
   switch (reading.type) {
     case 'user-message':
@@ -153,7 +154,7 @@ export function apply(projection: Projection, reading: Reading, origin: Origin):
   else applyWork(projection, reading, transition, origin);
 }
 
-/** What needs no open cycle, or asks for it itself. */
+/** Applies entries that need no open cycle, or that check for one themselves. */
 function applyAside(projection: Projection, reading: Reading, seq: number | undefined): void {
   const { records, calls, queue } = projection;
   switch (reading.type) {
@@ -175,7 +176,7 @@ function applyAside(projection: Projection, reading: Reading, seq: number | unde
       return;
     }
     case 'call-settled': {
-      const odd = settle(records, calls, reading.callId, reading.settlement);
+      const odd = settleCall(records, calls, reading.callId, reading.settlement);
       if (odd !== undefined) noteIn(projection, odd, seq, { callId: reading.callId });
       return;
     }
@@ -209,7 +210,7 @@ function applyMessage(projection: Projection, reading: MessageReading, { move, t
   dequeue(queue, records.owner, messageId);
   if (move === 'steer') addMessage(records, Object.freeze({ messageId, kind: 'steer', content }));
   else openRoot(projection, move === 'open-direct' ? 'direct' : 'followUp', reading, origin.seq);
-  follow(projection, origin);
+  recordRun(projection, origin);
 }
 
 function openRoot(
@@ -249,12 +250,15 @@ function applyWork(
       reopen(projection, reading.of, to, origin);
       return;
     case 'run-stop':
-      follow(projection, origin);
-      if (reading.odd) noteIn(projection, 'malformed', origin.seq, { type: reading.type, field: reading.odd });
+      recordRun(projection, origin);
+      if (reading.unknownReason !== undefined) {
+        const detail = { type: reading.type, field: 'reason', value: reading.unknownReason };
+        noteIn(projection, 'malformed', origin.seq, detail);
+      }
       close(projection, reading.stop, to, origin.seq);
       return;
   }
-  follow(projection, origin);
+  recordRun(projection, origin);
 }
 
 const waitingCall = ({ records, calls }: Projection, callId: string) => ({
@@ -274,13 +278,13 @@ function addItem(projection: Projection, item: ItemReading, seq: number | undefi
   if (odd !== undefined) noteIn(projection, odd, seq, { callId: item.call.callId });
 }
 
-/** A queued followUp becomes the next root at once, whatever the reason of the stop. */
+/** A queued followUp becomes the next root at once, for every stop reason. */
 function close(projection: Projection, stop: CycleRecord['stop'], to: Phase, seq: number | undefined): void {
   const { records, calls, queue, policy } = projection;
-  for (const callId of unanswered(records, calls)) noteIn(projection, 'result_missing', seq, { callId });
+  for (const callId of listUnanswered(records, calls)) noteIn(projection, 'result_missing', seq, { callId });
   for (const callId of calls.early.keys()) noteIn(projection, 'orphan', seq, { type: 'tool-result', callId });
   calls.early.clear();
-  rest(records, calls);
+  clearRunning(records, calls);
   closeCycle(records, stop);
   projection.phase = to;
   const promoted = promote(queue, records.owner);
@@ -289,22 +293,22 @@ function close(projection: Projection, stop: CycleRecord['stop'], to: Phase, seq
   openRoot(projection, 'followUp', promoted, seq);
 }
 
-/** Only the last cycle goes on. Where its run is not known, the list may have begun behind it. */
-function reopen(projection: Projection, of: string, to: Phase, origin: Origin): void {
+/** Only the last cycle can be reopened. If its run is unknown, the list may begin after the start of that run. */
+function reopen(projection: Projection, resumedRunId: string, to: Phase, origin: Origin): void {
   const { records, run } = projection;
   if (records.cycles.size === 0) {
     noteIn(projection, 'orphan', origin.seq, { type: 'run-resumed' });
-  } else if (run !== undefined && run !== of) {
-    noteIn(projection, 'not_last', origin.seq, { of });
+  } else if (run !== undefined && run !== resumedRunId) {
+    noteIn(projection, 'not_last', origin.seq, { of: resumedRunId });
   } else {
     projection.phase = to;
     keepOpen(records);
-    follow(projection, origin);
+    recordRun(projection, origin);
   }
 }
 
 /** Remembers which run works on the last cycle. */
-function follow(projection: Projection, { runId }: Origin): void {
+function recordRun(projection: Projection, { runId }: Origin): void {
   if (runId !== undefined) projection.run = runId;
 }
 
@@ -320,13 +324,13 @@ export interface Projection {
   calls: CallTable;
   queue: Queue;
   notes: Notes;
-  /** Root message ids, to keep the cycles' ids apart. */
+  /** Root message ids. They keep the ids of cycles unique. */
   roots: Lookup<string>;
-  /** The run that works on the last cycle, where its entries say one. */
+  /** The run that works on the last cycle, if an entry names one. */
   run: string | undefined;
 }
 
-/** Where an entry stands. */
+/** The position of an entry in the log. */
 interface Origin {
   seq: number | undefined;
   runId: string | undefined;
@@ -343,7 +347,7 @@ export const emptyProjection = (policy: Policy, owner: number): Projection => ({
   run: undefined,
 });
 
-/** A projection that goes on by itself. The old one must take a new owner too. */
+/** Returns an independent projection. The original must get a new owner too. */
 export const branchProjection = (projection: Projection, owner: number): Projection => ({
   ...projection,
   records: branchRecords(projection.records, owner),

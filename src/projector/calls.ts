@@ -1,8 +1,8 @@
 /**
- * Tool calls, how they are found by id, and what became of them. Rule: the first result of a call counts; a result that
- * comes before its call waits for it until the stop; only the host's word on an unknown outcome replaces a result. The
- * newest call of an id counts; of earlier cycles only calls without an outcome are found, since the others cannot
- * change.
+ * Tool calls: the index by id, and their states and results. Invariant: the first result of a call counts. Only the
+ * host's settlement of an unknown outcome replaces a result. A result that comes before its call is kept for it until
+ * the stop. The newest call of an id counts. In earlier cycles only calls without an outcome are found, because the
+ * others cannot change.
  */
 import type { GroupName } from '../../machines/vocabulary.ts';
 import { Lookup } from './collections.ts';
@@ -11,10 +11,10 @@ import type { CallReading, SettlementReading } from './readEntry.ts';
 import { outdateCall, outdateRound, type Records } from './records.ts';
 import type { ToolCallView, ToolResultView } from './view.ts';
 
-/** More results than this do not wait for their calls. */
+/** Further early results are reported as orphans. */
 const EARLY_MAX = 1024;
 
-/** Adds a call to the open cycle and gives it the result that waited for it. Says what was odd. */
+/** Adds a call to the open cycle, with a result that came early. Returns a diagnostic's code for a repeated call. */
 export function addCall(
   records: Records,
   table: CallTable,
@@ -32,7 +32,7 @@ export function addCall(
   return repeated ? 'call_repeated' : undefined;
 }
 
-/** Gives a result to its call, also behind the stop, or keeps it for a call to come. */
+/** Attaches a result to its call, also after the stop. Keeps it if the call has not come yet. */
 export function addResult(
   records: Records,
   table: CallTable,
@@ -53,8 +53,8 @@ export function addResult(
   return undefined;
 }
 
-/** The host's word. A retry leaves what is known until the next result. */
-export function settle(
+/** Applies the host's settlement. A retry keeps the result until the next one comes. */
+export function settleCall(
   records: Records,
   table: CallTable,
   callId: string,
@@ -64,15 +64,15 @@ export function settle(
   if (at === undefined) return 'orphan';
   if (!lacksOutcome(records.calls.at(at))) return 'settled_already';
   if (settlement === 'retry') {
-    // What was decided for a later suspension expired with the run that cut the call off.
+    // A decision for a later suspension expired with the run that interrupted the call.
     table.decided.delete(at);
     table.retried.set(at, 1);
   } else attach(records, table, at, settlement);
   return undefined;
 }
 
-/** The calls of the cycle that closes without a result, each named once. */
-export function unanswered(records: Records, table: CallTable): string[] {
+/** Returns the calls of the closing cycle that have no result, each once. */
+export function listUnanswered(records: Records, table: CallTable): string[] {
   const { calls } = records;
   const ids: string[] = [];
   for (let at = Math.max(table.checked, firstCall(records)); at < calls.size; at++) {
@@ -83,8 +83,8 @@ export function unanswered(records: Records, table: CallTable): string[] {
   return ids;
 }
 
-/** What is known of a call before its result: that it was started, waits, or that somebody decided about it. */
-export function follow(records: Records, table: CallTable, reading: CallReading): void {
+/** Applies the entries that come before a call's result: its start, its suspensions and its decisions. */
+export function updateCall(records: Records, table: CallTable, reading: CallReading): void {
   if (reading.type === 'tool-suspended') records.replying = false;
   const at = placeOf(records, table, reading.callId);
   if (at === undefined || (records.calls.at(at).result !== null && table.retried.get(at) !== 1)) return;
@@ -114,12 +114,12 @@ export function follow(records: Records, table: CallTable, reading: CallReading)
   }
 }
 
-/** The first decision counts. */
+/** Only the first decision counts. */
 const decidedBy = (call: ToolCallView, by: string | undefined): ToolCallView =>
   by === undefined || call.decidedBy !== undefined ? call : { ...call, decidedBy: by };
 
-/** Nothing runs behind a stop. */
-export function rest(records: Records, table: CallTable): void {
+/** No call runs after a stop. */
+export function clearRunning(records: Records, table: CallTable): void {
   const running = [...table.running];
   table.running.clear();
   for (const at of running) change(records, table, at, records.calls.at(at));
@@ -129,7 +129,7 @@ function change(records: Records, table: CallTable, at: number, call: ToolCallVi
   const state = call.result ? 'ended' : table.running.has(at) ? 'running' : 'waiting';
   records.calls = records.calls.replace(records.owner, at, Object.freeze({ ...call, state }));
   outdateCall(records, at);
-  // Who read the result as an input reads the call.
+  // The round that has this result as an input shows the call too.
   if (call.result) outdateRound(records, table.unknown.get(at) ?? -1);
 }
 
@@ -146,34 +146,37 @@ function attach(records: Records, table: CallTable, at: number, result: ToolResu
   }
 }
 
-/** A result is input of the round that comes next, where that round is of the same cycle. */
+/** A result is an input of the next round if that round is in the same cycle. */
 function feed(records: Records, at: number): void {
   if (at >= firstCall(records)) records.results = records.results.push(records.owner, at);
 }
 
 /**
- * Up to so many calls are searched faster than looked up. Of many the newest are searched first: nearly every result is
- * one of theirs, while a large index lies outside of every cache.
+ * A linear search is faster than the index for so few calls. Among more calls the newest are searched first: almost
+ * every result belongs to them, and a large index is outside every cache.
  */
 const SEARCH_MAX = 16;
 
 export interface CallTable {
-  /** The last cycle's calls, once they are many: id to place in the ledger. */
+  /** The calls of the last cycle, from `SEARCH_MAX` calls on: id to position in `records.calls`. */
   index: Lookup<string> | undefined;
-  /** Calls of earlier cycles whose outcome is still to be told. */
+  /** Calls of earlier cycles that may still get an outcome. */
   late: Lookup<string>;
   /** Results that came before their calls. */
   early: Map<string, ToolResultView>;
-  /** Unknown outcomes, the only ones that can be replaced, and the round they are input of, which may be to come. */
+  /**
+   * Calls with an unknown outcome, which can be replaced. The value is the round that has it as an input, which may
+   * not exist yet.
+   */
   unknown: Lookup<number>;
-  /** Calls whose next result counts again: 1 while that holds. */
+  /** Calls whose next result counts again: 1 while that is so. */
   retried: Lookup<number>;
-  /** Calls that were started and have no result. */
+  /** Started calls without a result. */
   running: Set<number>;
-  /** How often a call was suspended, and decisions that came before the suspension they are for. */
+  /** How often each call was suspended. `decided` contains decisions that came before their suspension. */
   suspensions: Lookup<number>;
   decided: Map<number, { suspension: number; by: string | undefined }>;
-  /** Calls before it were asked for their result at a stop. */
+  /** Calls before this position were already checked for a missing result at a stop. */
   checked: number;
 }
 
@@ -189,7 +192,7 @@ export const emptyCallTable = (): CallTable => ({
   checked: 0,
 });
 
-/** A book that goes on by itself. */
+/** Returns an independent copy. */
 export const branchCallTable = (table: CallTable): CallTable => ({
   index: table.index && new Lookup(table.index),
   late: new Lookup(table.late),
@@ -218,7 +221,7 @@ function inLastCycle(records: Records, { index }: CallTable, callId: string): nu
   return index?.get(callId);
 }
 
-/** Makes the ledger's newest call the one of its id. Says whether the cycle had one before. */
+/** Adds the call and makes it the one of its id. Returns true if the cycle already has a call of this id. */
 function enterCall(records: Records, table: CallTable, call: ToolCallView): boolean {
   const at = records.calls.size;
   const repeated =
@@ -236,7 +239,7 @@ function indexed({ calls, cycles }: Records): Lookup<string> {
   return index;
 }
 
-/** Another cycle begins. */
+/** Prepares for the next cycle. */
 export function leaveCycle(records: Records, table: CallTable): void {
   const { calls } = records;
   for (let at = firstCall(records); at < calls.size; at++) {

@@ -1,7 +1,7 @@
 /**
- * Values that never change: frozen copies of foreign JSON, the persistent list, and numbers by key. Rule: the holder of the owner's
- * number changes a list in place, everybody else gets a copy of the nodes on the path; a new number makes every list handed out
- * before immutable. A copy has own keys only and is bounded; a value that is not JSON gives undefined as a whole.
+ * Immutable values: frozen copies of foreign JSON, a persistent list, and numbers by key. Invariant: only the holder
+ * of a list's owner number changes it in place; others copy the nodes on the path. A new owner number makes all older
+ * lists immutable. A JSON copy has own keys only and a limited size; a value that is not JSON gives undefined.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 
@@ -9,7 +9,7 @@ const BITS = 5;
 const WIDTH = 1 << BITS;
 const MASK = WIDTH - 1;
 
-/** A leaf's slots are values, a branch's are nodes. */
+/** Leaves hold values, branches hold nodes. */
 interface Node {
   owner: number;
   slots: unknown[];
@@ -18,7 +18,7 @@ interface Node {
 export class List<T> {
   size = 0;
   private owner: number;
-  /** The tree's height in bits. The last values stand outside of it, in the tail. */
+  /** The height of the tree in bits. The last values are outside the tree, in `tail`. */
   private shift = BITS;
   private root: Node;
   private tail: T[];
@@ -29,7 +29,7 @@ export class List<T> {
     this.tail = tail;
   }
 
-  /** `index` must lie within the list. */
+  /** `index` must be within the list. */
   at(index: number): T {
     if (index >= tailBegin(this.size)) return this.tail[index & MASK] as T;
     let node = this.root;
@@ -81,7 +81,7 @@ export class List<T> {
     return list;
   }
 
-  /** Takes the full tail into the tree, which grows by a level where it is full. */
+  /** Moves the full tail into the tree. A full tree grows by one level. */
   private sink(leaf: Node): void {
     const { owner } = leaf;
     const index = tailBegin(this.size);
@@ -102,7 +102,7 @@ export class List<T> {
   }
 }
 
-/** The tail holds the last values, one at least. */
+/** The tail of a list that is not empty has at least one value. */
 const tailBegin = (size: number): number => (size === 0 ? 0 : (size - 1) & ~MASK);
 
 const ownedNode = (node: Node, owner: number): Node =>
@@ -121,7 +121,7 @@ export class Lookup<K> {
     return value === undefined && this.base !== undefined ? this.base.get(key) : value;
   }
 
-  /** Says whether the key is new. */
+  /** Returns true if the key is new. */
   set(key: K, value: number): boolean {
     const { size } = this.own;
     this.own.set(key, value);
@@ -136,10 +136,10 @@ interface Budget {
   left: number;
 }
 
-/** A frozen copy, or undefined where the value is not JSON. A throwing getter or proxy throws. */
+/** Returns a frozen copy, or undefined if the value is not JSON. Errors of getters and proxies are thrown. */
 export const copyJson = (value: unknown): Json | undefined => copy(value, 0, { left: VALUES_MAX });
 
-/** Does `copyJson` take it? Never throws. */
+/** Returns true if `copyJson` accepts the value. Never throws. */
 export function isJson(value: unknown): value is Json {
   try {
     return copyJson(value) !== undefined;
@@ -150,11 +150,11 @@ export function isJson(value: unknown): value is Json {
 
 function copy(value: unknown, depth: number, budget: Budget): Json | undefined {
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
-  // A stored log has no negative zero, so a live one must not show it either.
+  // A stored log has no negative zero, so a live log must not show one.
   if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined;
   if (typeof value !== 'object' || depth >= DEPTH_MAX) return undefined;
   if (Array.isArray(value)) return copyList(value, depth, budget);
-  return isPlain(value) ? copyRecord(value as Record<string, unknown>, depth, budget) : undefined;
+  return isPlainRecord(value) ? copyRecord(value as Record<string, unknown>, depth, budget) : undefined;
 }
 
 function copyList(list: readonly unknown[], depth: number, budget: Budget): Json[] | undefined {
@@ -173,7 +173,7 @@ function copyList(list: readonly unknown[], depth: number, budget: Budget): Json
 function copyRecord(record: Record<string, unknown>, depth: number, budget: Budget): Json | undefined {
   const copies: { [key: string]: Json } = {};
   for (const key of Object.keys(record)) {
-    // Data under this key would become the prototype of whatever it is assigned to later.
+    // A value under this key would become the prototype of the object it is assigned to later.
     if (key === '__proto__') continue;
     if (--budget.left < 0) return undefined;
     const one = copy(record[key], depth + 1, budget);
@@ -183,8 +183,8 @@ function copyRecord(record: Record<string, unknown>, depth: number, budget: Budg
   return Object.freeze(copies);
 }
 
-/** A record of any realm: its prototype is none, or one that has none. */
-function isPlain(value: object): boolean {
+/** Accepts records of every realm: their prototype is null, or has no prototype itself. */
+function isPlainRecord(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null;
 }
@@ -192,7 +192,7 @@ function isPlain(value: object): boolean {
 const EMPTY: never[] = [];
 Object.freeze(EMPTY);
 
-/** Frozen in fact, while the public types say a plain list. All empty lists are one. */
+/** The list is frozen, although the public type is a plain array. All empty lists are the same object. */
 export function freezeList<T>(list: T[]): T[] {
   if (list.length === 0) return EMPTY;
   Object.freeze(list);

@@ -1,10 +1,9 @@
 /**
- * Request cycles and their two views, resolution steps and inference rounds (request-cycle-model, 5, 6.1, 6.2). Rule: a
- * cycle is one root that is no steer, everything up to and with the stop, and nothing of the next root; only the last
- * one can continue behind its stop. A text item is a block of its own; a call joins the open block, and neighbours of
- * one kind are a group: by the host's word, else the tool's own, else the table. A round is one answer of the model,
- * opened by its first output; its input is what came since the round before, each result in the first round that
- * follows it.
+ * Request cycles and their two views, resolution steps and inference rounds (docs/internals/model.md, RequestCycle and
+ * Two Views). Invariant: a cycle has one root that is not a steer, and ends with its stop. Only the last cycle can
+ * continue after its stop. Each text item is a block. A call joins the open block; adjacent calls of one kind form a
+ * group: by the host's function, else the tool's group, else the table. A round is one reply of the model, opened by
+ * its first output. Its input is everything since the round before; each result belongs to the first round after it.
  */
 
 import type { GroupName, Usage } from '../../machines/vocabulary.ts';
@@ -21,7 +20,7 @@ import type {
   ToolGroup,
 } from './view.ts';
 
-/** Longer lists of a cycle are built when they are read: the open cycle changes with every entry. */
+/** The open cycle changes with every entry, so longer lists are built only when they are read. */
 const EAGER_MAX = 64;
 
 const NONE: CycleRecord['waiting'] = Object.freeze([]);
@@ -45,7 +44,7 @@ export function openCycle(records: Records, id: string, root: RequestCycle['root
   addMessage(records, root);
 }
 
-/** A root's or a steer's message: a step, and input of the next round. */
+/** Adds the message of a root or a steer: it is a step, and an input of the next round. */
 export function addMessage(records: Records, message: RoundMessage): void {
   records.replying = false;
   records.messages = records.messages.push(records.owner, message);
@@ -54,7 +53,7 @@ export function addMessage(records: Records, message: RoundMessage): void {
 
 export const closeCycle = (records: Records, stop: CycleRecord['stop']): void => changeCycle(records, stop, NONE);
 
-/** The last cycle has no stop (again) and waits for these calls. */
+/** Reopens the last cycle, or keeps it open, waiting for these calls. */
 export const keepOpen = (records: Records, waiting = NONE): void => changeCycle(records, null, waiting);
 
 function changeCycle(records: Records, stop: CycleRecord['stop'], waiting: CycleRecord['waiting']): void {
@@ -64,7 +63,7 @@ function changeCycle(records: Records, stop: CycleRecord['stop'], waiting: Cycle
   records.cycles = cycles.replace(owner, last, { ...cycles.at(last), stop, waiting, made: undefined });
 }
 
-/** The message id where it names no cycle yet, else one made of it and the cycle's place. */
+/** Returns the message id if no cycle has it, else an id made of it and the cycle's position. */
 export function freshId(ids: Lookup<string>, messageId: string, place: number): string {
   if (ids.set(messageId, place)) return messageId;
   let id = `${messageId}~${place}`;
@@ -72,7 +71,7 @@ export function freshId(ids: Lookup<string>, messageId: string, place: number): 
   return id;
 }
 
-/** All cycles. Those before the last one are built once and copied from then on. */
+/** Returns all cycles. Cycles before the last one are built once and copied after that. */
 export function cycleViews(records: Records): readonly RequestCycle[] {
   const { cycles, settled } = records;
   const last = cycles.size - 1;
@@ -85,7 +84,7 @@ export function cycleViews(records: Records): readonly RequestCycle[] {
   return freezeList(copyWith(settled.views, last, cycleView(records, last)));
 }
 
-/** The first `count` and one more. Copying in one go is many times faster than adding to a copy. */
+/** Returns the first `count` elements and one more. One copy is many times faster than a copy and a push. */
 function copyWith<T>(list: T[], count: number, one: T): T[] {
   if (list.length > count) return [...list.slice(0, count), one];
   list.push(one);
@@ -101,7 +100,7 @@ function cycleView(records: Records, index: number): RequestCycle {
   const stepsEnd = next === undefined ? steps.size : next.steps;
   const roundsEnd = next === undefined ? rounds.size : next.rounds;
   const rest = next === undefined ? groups.size + calls.size + texts.size : next.groups + next.calls + next.texts;
-  // All ends only ever grow, so an equal sum means equal ends.
+  // The ends never shrink, so an equal sum means equal ends.
   const mark = stepsEnd + roundsEnd + rest;
   return kept(record, mark) ?? keep(record, mark, makeView(records, record, stepsEnd, roundsEnd));
 }
@@ -131,30 +130,30 @@ function makeView(records: Records, record: CycleRecord, stepsEnd: number, round
   });
 }
 
-/** A suspended call of this cycle waits until it has its result. */
+/** A suspended call waits until it has a result. */
 function stillWaiting(records: Records, { waiting, calls }: CycleRecord): readonly string[] {
   if (waiting.length === 0) return freezeList([]);
   const open = waiting.filter(({ call }) => call < calls || records.calls.at(call).result === null);
   return freezeList(open.map(({ callId }) => callId));
 }
 
-/** A user's message is a step of its own, a text opens a block. */
-export function addStep(records: Records, of: RoundMessage | BlockText | null): void {
+/** Adds a step: a user message, or a block that begins with this text or with none. */
+export function addStep(records: Records, source: RoundMessage | BlockText | null): void {
   const { steps, owner, groups } = records;
-  records.steps = steps.push(owner, { of, groups: groups.size, made: undefined });
+  records.steps = steps.push(owner, { source: source, groups: groups.size, made: undefined });
 }
 
-/** Makes the last group the one that takes a call of this kind. The call itself is added after that. */
+/** Makes the last group accept calls of this kind. The caller adds the call after that. */
 export function addCallStep(records: Records, kind: GroupName): void {
-  if (!isBlock(records.steps.at(records.steps.size - 1).of)) addStep(records, null);
+  if (!isBlock(records.steps.at(records.steps.size - 1).source)) addStep(records, null);
   const { steps, groups, calls, owner } = records;
   const isFirst = steps.at(steps.size - 1).groups === groups.size;
   if (!isFirst && groups.at(groups.size - 1).kind === kind) return;
   records.groups = groups.push(owner, { kind, calls: calls.size, made: undefined });
 }
 
-const isBlock = (of: StepRecord['of']): of is BlockText | null =>
-  of === null || of.kind === 'assistant' || of.kind === 'reasoning';
+const isBlock = (source: StepRecord['source']): source is BlockText | null =>
+  source === null || source.kind === 'assistant' || source.kind === 'reasoning';
 
 function stepViews(records: Records, from: number, to: number): readonly ResolutionStep[] {
   const views = new Array<ResolutionStep>(to - from);
@@ -165,16 +164,16 @@ function stepViews(records: Records, from: number, to: number): readonly Resolut
 function stepView(records: Records, index: number): ResolutionStep {
   const { steps, groups } = records;
   const record = steps.at(index);
-  const { of } = record;
-  if (!isBlock(of)) return kept(record, 0) ?? keep(record, 0, userStep(of));
+  const { source } = record;
+  if (!isBlock(source)) return kept(record, 0) ?? keep(record, 0, userStep(source));
   const end = index + 1 < steps.size ? steps.at(index + 1).groups : groups.size;
-  // Both ends only ever grow, so an equal sum means equal ends.
+  // Both ends never shrink, so an equal sum means equal ends.
   const mark = end + (end > record.groups ? endOfCalls(records, end - 1) : 0);
-  const known = kept(record, mark);
-  if (known !== undefined) return known;
+  const existing = kept(record, mark);
+  if (existing !== undefined) return existing;
   const views = new Array<ToolGroup>(end - record.groups);
   for (let i = record.groups; i < end; i++) views[i - record.groups] = groupView(records, i);
-  return keep(record, mark, Object.freeze({ type: 'ai-block', text: of, groups: freezeList(views) }));
+  return keep(record, mark, Object.freeze({ type: 'ai-block', text: source, groups: freezeList(views) }));
 }
 
 const userStep = ({ kind, messageId, content }: RoundMessage): ResolutionStep =>
@@ -183,8 +182,8 @@ const userStep = ({ kind, messageId, content }: RoundMessage): ResolutionStep =>
 function groupView(records: Records, index: number): ToolGroup {
   const record = records.groups.at(index);
   const end = endOfCalls(records, index);
-  const known = kept(record, end);
-  if (known !== undefined) return known;
+  const existing = kept(record, end);
+  if (existing !== undefined) return existing;
   const calls = freezeList(records.calls.slice(record.calls, end));
   return keep(record, end, Object.freeze({ kind: record.kind, calls }));
 }
@@ -198,14 +197,14 @@ export function addRoundText(records: Records, text: BlockText): void {
   records.texts = records.texts.push(records.owner, plain);
 }
 
-/** The round that takes the next output: the one that is open, else a new one. */
+/** Opens a round if none is open. */
 export function openRound(records: Records): void {
   if (records.replying) return;
   pushRound(records, undefined);
   records.replying = true;
 }
 
-/** The record of a reply: the usage of the last round, or of an empty reply's own. */
+/** Records a model reply: as the usage of the last round, or as a round of its own if the reply was empty. */
 export function recordReply(records: Records, usage: Usage | undefined): void {
   const { cycles, rounds, owner } = records;
   const last = rounds.size - 1;
@@ -218,7 +217,7 @@ export function recordReply(records: Records, usage: Usage | undefined): void {
     return;
   }
   pushRound(records, usage);
-  // Some logs put the record before the output it stands for.
+  // Some logs contain the reply before its output.
   records.replying = true;
 }
 
@@ -249,10 +248,10 @@ function roundView(records: Records, index: number, messages: number, results: n
   const after = index + 1 < records.rounds.size ? records.rounds.at(index + 1) : undefined;
   const texts = after === undefined ? records.texts.size : after.texts;
   const calls = after === undefined ? records.calls.size : after.calls;
-  // Both ends only ever grow, so an equal sum means equal ends.
+  // Both ends never shrink, so an equal sum means equal ends.
   const mark = texts + calls;
-  const known = kept(record, mark);
-  if (known !== undefined) return known;
+  const existing = kept(record, mark);
+  if (existing !== undefined) return existing;
   const input = Object.freeze({
     messages: freezeList(records.messages.slice(messages, record.messages)),
     results: freezeList(resultsInOrder(records, results, record.results)),
@@ -285,16 +284,16 @@ const TABLE: ReadonlyMap<string, GroupName> = new Map<string, GroupName>([
 export type GroupOf = (toolName: string) => GroupName | undefined;
 
 export function groupName(name: string, own: GroupName | undefined, groupOf: GroupOf | undefined): GroupName {
-  return said(groupOf, name) ?? own ?? TABLE.get(name.toLowerCase()) ?? 'other-group';
+  return groupFromHost(groupOf, name) ?? own ?? TABLE.get(name.toLowerCase()) ?? 'other-group';
 }
 
-function said(groupOf: GroupOf | undefined, name: string): GroupName | undefined {
+function groupFromHost(groupOf: GroupOf | undefined, name: string): GroupName | undefined {
   if (groupOf === undefined) return undefined;
   try {
     const group: unknown = groupOf(name);
     return isGroupName(group) ? group : undefined;
   } catch {
-    // A host's mistake must not cost the view.
+    // A mistake in the host's function must not break the view.
     return undefined;
   }
 }

@@ -1,5 +1,6 @@
 /**
- * `runchart/projector`: a log to what people see of it. Rule: public names only; pure, so that it runs anywhere.
+ * `runchart/projector`: projects a log to a view for people. Invariant: public names only; pure, so it runs
+ * everywhere.
  */
 export { type LiveView, resolutionSteps, withLiveText } from './operators.ts';
 export { createProjector, type Projector, type ProjectorOptions, project } from './projector.ts';

@@ -1,7 +1,7 @@
 /**
- * The projector as RxJS operators, with the text a model is streaming. Rule: a subscription has a projector of its own,
- * and two subscriptions share nothing. Streamed text is never stored: it belongs to one run, a `reset` of that run
- * drops it, and so does what commits or ends the reply; the rest of the view never depends on it.
+ * The projector as RxJS operators, with the text that a model is streaming. Invariant: each subscription has its own
+ * projector. Streamed text is never stored. It belongs to one run, until the reply is committed, the run ends, or a
+ * `reset` of that run drops it. The rest of the view never depends on it.
  */
 import { defer, filter, map, type OperatorFunction } from 'rxjs';
 import type { LogEntry } from '../../machines/vocabulary.ts';
@@ -12,7 +12,7 @@ import type { ConversationView } from './view.ts';
 export type LiveView = ConversationView & { inFlight: null | { text: string; reasoning: string } };
 
 /**
- * The view after each entry.
+ * Emits the view after each entry.
  *
  *     log$.pipe(resolutionSteps()).subscribe((view) => render(view.cycles));
  */
@@ -30,8 +30,8 @@ export function resolutionSteps(options?: ProjectorOptions): OperatorFunction<Lo
 }
 
 /**
- * The view after each entry and each piece of streamed text. `inFlight` is the text of the reply that is under way,
- * null where there is none; the other live signals change nothing and emit nothing.
+ * Emits the view after each entry and each piece of streamed text. `inFlight` is the text of the current reply, or
+ * null. Other live signals emit nothing.
  *
  *     merge(log$, live$).pipe(withLiveText()).subscribe(({ cycles, inFlight }) => render(cycles, inFlight));
  */
@@ -54,7 +54,7 @@ export function withLiveText(options?: ProjectorOptions): OperatorFunction<LogEn
     });
 }
 
-/** The long lists stay unread until somebody reads them. */
+/** Long lists are not built until they are read. */
 function joinedView(view: ConversationView, inFlight: StreamedText | null): LiveView {
   return Object.freeze({
     state: view.state,
@@ -69,7 +69,7 @@ function joinedView(view: ConversationView, inFlight: StreamedText | null): Live
   });
 }
 
-/** More than this is cut off: strings have a length beyond which joining them throws. */
+/** Longer text is cut off: joining strings over the engine's limit throws. */
 const TEXT_MAX = 1 << 24;
 
 interface StreamedText {
@@ -96,19 +96,19 @@ interface SignalReading {
   text: unknown;
 }
 
-/** The little that matters of a live signal or an entry. Never throws. */
+/** Reads the few fields that matter of a live signal or an entry. Never throws. */
 function readSignal(value: unknown): SignalReading {
   try {
     const { type, runId, text, path } = value as Record<string, unknown>;
     const live = LIVE.has(type);
-    // A sub-agent's reply is not this conversation's.
+    // The reply of a sub-agent is not part of this conversation.
     return { live, type: live && path !== undefined ? undefined : type, runId, text };
   } catch {
     return { live: false, type: undefined, runId: undefined, text: undefined };
   }
 }
 
-/** The text in flight after a signal; the same object where nothing changed. */
+/** Returns the text in flight after a signal: the same object if nothing changed. */
 function applySignal(inFlight: StreamedText | null, { type, runId, text }: SignalReading): StreamedText | null {
   if (type === 'reset' || ENDS.has(type)) {
     return typeof runId === 'string' && inFlight !== null && runId !== inFlight.runId ? inFlight : null;

@@ -1,8 +1,8 @@
 /**
- * Projects a log to a view, whole or entry by entry (request-cycle-model). Rule: pure and total: the same entries give
- * the same view however they are split, and nothing that is pushed makes it throw. Entries count in the order of their
- * seq: an early one waits, within a window, until the gap is given up with a note; a repeat changes nothing. A view
- * costs a constant: long lists are built when they are first read, from lists that no later change touches.
+ * Projects a log to a view, whole or entry by entry (docs/internals/model.md, Determinism). Invariant: pure and total.
+ * The same entries give the same view however they are split, and no value makes it throw. The order is the order of
+ * `seq`: an early entry waits within a window, until the gap is given up with a note. A repeated entry changes nothing.
+ * A view has a constant cost: long lists are built at the first read, from lists that never change later.
  */
 import type { GroupName, QueuedMessage } from '../../machines/vocabulary.ts';
 import { apply, branchProjection, emptyProjection, noteIn, type Policy, type Projection } from './apply.ts';
@@ -12,16 +12,16 @@ import { notesView, queueView } from './records.ts';
 import type { ConversationView, RequestCycle } from './view.ts';
 
 export interface ProjectorOptions {
-  /** The group of a tool, before what the tool itself and its name say. A throw or another word does not count. */
+  /** Chooses the group of a tool, before the tool's own group and its name. An error or an unknown group is ignored. */
   groupOf?(toolName: string): GroupName | undefined;
-  /** What a user message without a possible kind is while a cycle is open; `followUp` by default. */
+  /** The kind of a user message without a valid kind while a cycle is open. Default: `followUp`. */
   whileActive?: 'steer' | 'followUp';
 }
 
 export interface Projector {
-  /** Constant cost. Takes anything, and never throws. */
+  /** Constant cost. Accepts any value and never throws. */
   push(entry: unknown): void;
-  /** Constant cost until `cycles` is read. Entries that wait for others are shown as if the gap were closed. */
+  /** Constant cost until `cycles` is read. Entries that wait for a gap are shown as if the gap were closed. */
   view(): ConversationView;
 }
 
@@ -30,7 +30,7 @@ export function createProjector(options: ProjectorOptions = {}): Projector {
   return { push: (entry) => incremental.push(readEntry(entry)), view: () => incremental.view() };
 }
 
-/** Takes any iterable; one that throws ends the list there, with a note. */
+/** Accepts any iterable. If it throws, the list ends there with a diagnostic. */
 export function project(entries: Iterable<unknown>, options: ProjectorOptions = {}): ConversationView {
   const incremental = new IncrementalProjection(policyOf(options));
   try {
@@ -46,7 +46,7 @@ const policyOf = (options: ProjectorOptions): Policy => ({
   whileActive: options.whileActive === 'steer' ? 'steer' : 'followUp',
 });
 
-/** One list of entries on its way into one projection. */
+/** Applies one list of entries to one projection. */
 class IncrementalProjection {
   private readonly order = new Order();
   private readonly projection: Projection;
@@ -62,25 +62,25 @@ class IncrementalProjection {
     if (!this.isOwn(entry)) return;
     if (entry.badSeq) this.noteIn('bad_seq');
     if (entry.seq === undefined) {
-      this.hand(entry);
+      this.applyEntry(entry);
       return;
     }
-    // What waits is in the view, so the view changes when it begins and when it ends to wait.
-    if (this.order.holds) this.current = undefined;
-    this.order.take(entry.seq, entry, this.hand, this.miss);
-    if (this.order.holds) this.current = undefined;
+    // Waiting entries are in the view, so the view changes when an entry begins to wait and when it stops.
+    if (this.order.hasWaiting) this.current = undefined;
+    this.order.accept(entry.seq, entry, this.applyEntry, this.noteGap);
+    if (this.order.hasWaiting) this.current = undefined;
   }
 
   view(): ConversationView {
-    this.current ??= snapshot(this.order.holds ? this.ahead() : this.projection);
-    // What the view reads later, also by way of a branch, belongs to an owner that is gone.
+    this.current ??= snapshot(this.order.hasWaiting ? this.projectionWithGapsClosed() : this.projection);
+    // From now on a new owner changes the records, so later reads of this view, also through a branch, see no change.
     this.projection.records.owner = ++this.owner;
     this.projection.records.shown = true;
     return this.current;
   }
 
-  /** The projection as it were if nothing more came for the gaps. */
-  private ahead(): Projection {
+  /** Returns the projection as if no more entries came for the gaps. */
+  private projectionWithGapsClosed(): Projection {
     const ahead = branchProjection(this.projection, ++this.owner);
     this.order.peek(
       (entry) => apply(ahead, entry.reading, entry),
@@ -89,20 +89,20 @@ class IncrementalProjection {
     return ahead;
   }
 
-  private readonly hand = (entry: Entry): void => {
+  private readonly applyEntry = (entry: Entry): void => {
     if (entry.reading.type === 'ignored') return;
     this.current = undefined;
     apply(this.projection, entry.reading, entry);
   };
 
-  private readonly miss = (from: number, to: number): void => {
+  private readonly noteGap = (from: number, to: number): void => {
     this.current = undefined;
     noteIn(this.projection, 'gap', from, { from, to });
   };
 
   /**
-   * A child's entries belong to its own view. One without an id among others with one could be a child's, but for what
-   * a parent's log says of a child: children have none of their own.
+   * Entries of a sub-agent belong to its own view. An entry without an id could be a sub-agent's if others have one.
+   * A parent's entry about a sub-agent is an exception: sub-agents have none of their own.
    */
   private isOwn({ conversationId, tellsOfChild, reading, seq }: Entry): boolean {
     if (conversationId !== undefined) {
@@ -153,54 +153,54 @@ function snapshot({ phase: state, records: growing, queue: waiting, notes }: Pro
 
 const WINDOW = 64;
 
-type Hand = (entry: Entry) => void;
-/** Told of the first and the last seq that are missing. */
-type Miss = (from: number, to: number) => void;
+type EntryHandler = (entry: Entry) => void;
+/** Receives the first and the last missing seq. */
+type GapHandler = (from: number, to: number) => void;
 
 class Order {
-  /** Undefined until the start is fixed. */
+  /** Undefined until the first seq is fixed. */
   private next: number | undefined;
-  private readonly held = new Map<number, Entry>();
+  private readonly waiting = new Map<number, Entry>();
 
-  get holds(): boolean {
-    return this.held.size > 0;
+  get hasWaiting(): boolean {
+    return this.waiting.size > 0;
   }
 
-  /** Hands on what is in order now: this entry and those it held up, or behind a full window those after the gap. */
-  take(seq: number, entry: Entry, hand: Hand, miss: Miss): void {
+  /** Passes on all entries that are in order now. If the window is full, it skips the gap first. */
+  accept(seq: number, entry: Entry, hand: EntryHandler, miss: GapHandler): void {
     if (seq === 0) this.next ??= 0;
     if (this.next !== undefined && seq < this.next) return;
     if (seq === this.next) {
       this.next++;
       hand(entry);
     } else {
-      if (!this.held.has(seq)) this.held.set(seq, entry);
-      if (this.held.size <= WINDOW) return;
-      this.skip(miss);
+      if (!this.waiting.has(seq)) this.waiting.set(seq, entry);
+      if (this.waiting.size <= WINDOW) return;
+      this.skipGap(miss);
     }
     this.release(hand);
   }
 
-  /** Hands on what waits as if the gaps were closed; it goes on waiting. */
-  peek(hand: Hand, miss: Miss): void {
+  /** Passes on the waiting entries as if the gaps were closed. They keep waiting. */
+  peek(hand: EntryHandler, miss: GapHandler): void {
     let { next } = this;
-    for (const [seq, entry] of [...this.held].sort(([a], [b]) => a - b)) {
+    for (const [seq, entry] of [...this.waiting].sort(([a], [b]) => a - b)) {
       if (next !== undefined && seq > next) miss(next, seq - 1);
       next = seq + 1;
       hand(entry);
     }
   }
 
-  private skip(miss: Miss): void {
-    const first = Math.min(...this.held.keys());
+  private skipGap(miss: GapHandler): void {
+    const first = Math.min(...this.waiting.keys());
     if (this.next !== undefined) miss(this.next, first - 1);
     this.next = first;
   }
 
-  private release(hand: Hand): void {
-    if (this.next === undefined || this.held.size === 0) return;
-    for (let entry = this.held.get(this.next); entry !== undefined; entry = this.held.get(this.next)) {
-      this.held.delete(this.next++);
+  private release(hand: EntryHandler): void {
+    if (this.next === undefined || this.waiting.size === 0) return;
+    for (let entry = this.waiting.get(this.next); entry !== undefined; entry = this.waiting.get(this.next)) {
+      this.waiting.delete(this.next++);
       hand(entry);
     }
   }

@@ -1,7 +1,8 @@
 /**
- * Reads any value as an entry: the wire events (request-cycle-model, Input Model) and the runtime entries that views depend on.
- * Rule: reading never throws, takes the wire events that `wireEventSchema` takes and no others, keeps nothing of the foreign value,
- * and says what is odd about the rest; a known runtime entry without a view is `ignored`.
+ * Reads any value as an entry: the wire events (docs/internals/model.md, Input Model) and the runtime entries that
+ * views depend on. Invariant: reading never throws. It accepts the wire events that `wireEventSchema` accepts and no
+ * others, and keeps no part of the foreign value. It reports everything else; a known runtime entry without a view is
+ * `ignored`.
  */
 
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
@@ -34,7 +35,7 @@ const isKind = (value: unknown): value is MessageKind =>
 const isFlag = (value: unknown): value is TextFlag => value === 'interrupted' || value === 'refusal';
 const isMaybeText = (value: unknown): value is string | undefined => value === undefined || typeof value === 'string';
 
-/** The event; the name of the field that refuses it; or undefined where the type is none of the four. */
+/** Returns the event, the name of the invalid field, or undefined if the type is not one of the four. */
 export function readWire(type: string, entry: Fields): WireReading | string | undefined {
   switch (type) {
     case 'agent-output':
@@ -59,9 +60,11 @@ function readMessage({ messageId, kind, content }: Fields): WireReading | string
 
 function readStop({ reason, cause }: Fields): WireReading | string {
   if (!isMaybeText(cause)) return 'cause';
-  const known = isStopReason(reason) ? reason : 'error';
-  const stop = Object.freeze(cause === undefined ? { reason: known } : { reason: known, cause });
-  return known === reason ? { type: 'run-stop', stop } : { type: 'run-stop', stop, odd: 'reason' };
+  const knownReason = isStopReason(reason) ? reason : 'error';
+  const stop = Object.freeze(cause === undefined ? { reason: knownReason } : { reason: knownReason, cause });
+  return knownReason === reason
+    ? { type: 'run-stop', stop }
+    : { type: 'run-stop', stop, unknownReason: wordOf(reason) };
 }
 
 function readResult({ callId, outcome, content, code }: Fields): WireReading | string {
@@ -74,7 +77,7 @@ function readResult({ callId, outcome, content, code }: Fields): WireReading | s
   return { type: 'tool-result', callId, result: Object.freeze(result) };
 }
 
-/** One `item`, or several under `item` or `items`: some backends send a whole reply as one event. */
+/** Accepts one `item`, or several under `item` or `items`: some backends send a whole reply as one event. */
 function readOutput({ item, items }: Fields): WireReading | string {
   const one = readItem(item);
   if (one !== undefined) return { type: 'agent-output', items: [one] };
@@ -98,17 +101,17 @@ function readCall({ callId, name, args, argsText, group, extra }: Fields): ItemR
   const copied = copyJson(args);
   if (copied === undefined) return undefined;
   const call = Object.freeze({ callId, name, args: copied, state: 'waiting' as const, result: null });
-  // A group of a later version must not cost the call.
+  // An unknown group of a later version must not lose the call.
   return { kind: 'tool-call', call, group: isGroupName(group) ? group : undefined };
 }
 
-/** Content as frozen parts of our own, or undefined where it is none. */
+/** Returns the content as frozen copies, or undefined if it is invalid. */
 export function readParts(value: unknown): StoredPart[] | undefined {
   const parts = readAll(value, readPart);
   return parts === undefined ? undefined : freezeList(parts);
 }
 
-/** Every element read, or undefined where the value is no list or one of them refuses. */
+/** Reads every element. Returns undefined if the value is not a list or an element is invalid. */
 export function readAll<T>(value: unknown, read: (element: unknown) => T | undefined): T[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const list = new Array<T>(value.length);
@@ -133,7 +136,7 @@ export type ItemReading = BlockText | { kind: 'tool-call'; call: ToolCallView; g
 export interface MessageReading {
   type: 'user-message';
   messageId: string;
-  /** Undefined where the sender left it to the receiver. */
+  /** Undefined if the sender left the choice to the receiver. */
   kind: MessageKind | undefined;
   content: StoredPart[];
 }
@@ -142,13 +145,13 @@ type WireReading =
   | MessageReading
   | { type: 'agent-output'; items: readonly ItemReading[] }
   | { type: 'tool-result'; callId: string; result: ToolResultView }
-  /** `odd`: the field whose value is of no known form; the stop ends its cycle all the same. */
-  | { type: 'run-stop'; stop: { reason: StopReason; cause?: string }; odd?: 'reason' };
+  /** `unknownReason` is the value in the place of a reason. The stop still ends its cycle. */
+  | { type: 'run-stop'; stop: { reason: StopReason; cause?: string }; unknownReason?: Json };
 
-/** The host's word on a call: the result it stands for, or `retry`: the next result counts. */
+/** The host's settlement of a call: its result, or `retry`, after which the next result counts. */
 export type SettlementReading = ToolResultView | 'retry';
 
-/** What a call came to before its result. */
+/** Events of a call before its result. */
 export type CallReading =
   | { type: 'tool-started'; callId: string; args: Json | undefined }
   | { type: 'tool-suspended'; callId: string; suspension: number }
@@ -156,7 +159,7 @@ export type CallReading =
 
 export type RuntimeReading =
   | CallReading
-  /** What came before, read event by event. */
+  /** Earlier messages, each read as an event. */
   | { type: 'history'; readings: readonly Reading[] }
   | { type: 'run-suspended'; waiting: readonly string[] }
   | { type: 'run-resumed'; of: string }
@@ -164,10 +167,10 @@ export type RuntimeReading =
   | { type: 'message-returned'; messageId: string }
   | { type: 'call-settled'; callId: string; settlement: SettlementReading }
   | { type: 'model-reply'; usage: Usage | undefined }
-  /** What follows belongs to another reply of the model. */
+  /** The next output belongs to another reply of the model. */
   | { type: 'reply-boundary' }
   | { type: 'noted'; diagnostic: Diagnostic }
-  /** Known, and of no concern to the views. */
+  /** A known entry that no view shows. */
   | { type: 'ignored' };
 
 interface OddReading {
@@ -183,27 +186,33 @@ export const odd = (code: string, detail?: Json): OddReading =>
 
 export const malformed = (type: string, field: string): OddReading => odd('malformed', { type, field });
 
-/** A value with what its envelope says. */
+/** A reading with the fields of its envelope. */
 export interface Entry {
   reading: Reading;
-  /** Undefined where there is none. */
+  /** Undefined if the entry has none. */
   seq: number | undefined;
   runId: string | undefined;
-  /** Whose entry it is, where it says so. */
+  /** The conversation of the entry, if it names one. */
   conversationId: string | undefined;
-  /** A sub-agent's entry of an old log: the id it holds is that of the sub-agent; whose entry it is, it does not say. */
+  /** A sub-agent entry of an old log. Its conversation id is the sub-agent's, so its own conversation is unknown. */
   tellsOfChild: boolean;
-  /** There is a seq, but it is no whole number from 0 on. */
+  /** The entry has a `seq` that is not a whole number from 0 on. */
   badSeq: boolean;
 }
 
-/** Longer words of strangers are cut in diagnostics. */
+/** Longer foreign words are cut in diagnostics. */
 const WORD_MAX = 80;
+/** Returns a value as diagnostics show it: strings and plain values as they are, else the name of the type. */
+function wordOf(value: unknown): Json {
+  if (typeof value === 'string') return cut(value);
+  return value === null || typeof value === 'boolean' || Number.isFinite(value) ? (value as Json) : typeof value;
+}
+
 const cut = (word: string): string => (word.length > WORD_MAX ? `${word.slice(0, WORD_MAX)}…` : word);
 
 export function readEntry(value: unknown): Entry {
   try {
-    return read(value);
+    return readEnvelope(value);
   } catch {
     return UNREADABLE;
   }
@@ -218,10 +227,10 @@ const bare = (reading: Reading): Entry => ({
   badSeq: false,
 });
 
-/** What a getter or a proxy that throws is read as. */
+/** The reading of a value with a getter or a proxy that throws. */
 export const UNREADABLE: Entry = bare(odd('unreadable'));
 
-function read(value: unknown): Entry {
+function readEnvelope(value: unknown): Entry {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return bare(odd('unknown', { is: value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value }));
   }
@@ -247,7 +256,10 @@ function readEvent(entry: Record<string, unknown>): Reading {
   return odd(type.startsWith('xstate.') ? 'reserved' : 'unknown', { type: cut(type) });
 }
 
-/** Between two replies of the model: an answer's checkpoint, a text no user wrote; a placeholder is one too. */
+/**
+ * Entries between two replies of the model: a reply's checkpoint, or a text that no user wrote, such as a
+ * placeholder.
+ */
 const BOUNDARIES: ReadonlySet<string> = new Set(['checkpoint', 'run-started', 'continuation']);
 const IGNORED: ReadonlySet<string> = new Set([
   'conversation',
@@ -264,7 +276,7 @@ const IGNORED: ReadonlySet<string> = new Set([
 const BOUNDARY: RuntimeReading = { type: 'reply-boundary' };
 const NOTHING: RuntimeReading = { type: 'ignored' };
 
-/** The entry; the name of the field that refuses it; or undefined where the type is not known. */
+/** Returns the reading, the name of the invalid field, or undefined if the type is unknown. */
 function readRuntime(type: string, entry: Fields): RuntimeReading | string | undefined {
   switch (type) {
     case 'history':
@@ -294,7 +306,7 @@ function readRuntime(type: string, entry: Fields): RuntimeReading | string | und
   }
 }
 
-/** What its messages stand for, each read as an event of its own. */
+/** Reads each of its messages as an event. */
 function readHistory(messages: unknown): RuntimeReading | string {
   try {
     const readings: Reading[] = [];
@@ -357,7 +369,7 @@ function readDiagnostic({ code, detail }: Fields): RuntimeReading | string {
   return { type: 'noted', diagnostic };
 }
 
-/** Counts a provider left out are 0. */
+/** Counts that a provider omits are 0. */
 function readUsage(value: unknown): Usage | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = value as Fields;

@@ -1,14 +1,14 @@
 /**
- * The records that the folds have built so far, the queue of messages, and notes on what was odd. Rule: only the last cycle
- * grows, so every list is one for the whole conversation, and the next record's beginning is the end of the one before. Messages
- * leave the queue first in, first out. Notes are in order, and behind the first thousand stands one counter of the rest.
+ * The records that the projection has built so far, the message queue and the diagnostics. Invariant: only the last
+ * cycle grows. Each list covers the whole conversation, and a record ends where the next one begins. Messages leave
+ * the queue first in, first out. Diagnostics keep their order; after the first thousand only one counter follows.
  *
- * Codes: `unknown` (no such entry), `reserved` (a name of the machinery), `unreadable` (reading it threw), `malformed`
- * (a known type, a field of another shape), `bad_seq`, `gap`, `conversation_missing` (an entry that says no
- * conversation among others that do), `orphan` (output, result or suspension that belongs to nothing),
+ * Codes: `unknown` (no such entry), `reserved` (a name that XState reserves), `unreadable` (reading it threw),
+ * `malformed` (a known type with a wrong field), `bad_seq`, `gap`, `conversation_missing` (an entry without a
+ * conversation id among others with one), `orphan` (output, result or suspension that belongs to nothing),
  * `stop_while_idle`, `kind-overridden`, `message_repeated`, `message_missing`, `call_repeated`, `result_repeated`,
  * `result_missing`, `settled_already`, `not_last` (only the last cycle reopens), `diagnostics_dropped`.
- * Diagnostics that the log itself holds stand among them under their own codes.
+ * Diagnostics that the log contains keep their own codes.
  */
 import type { Diagnostic, GroupName, Json, QueuedMessage, StopReason, Usage } from '../../machines/vocabulary.ts';
 import { freezeList, List, Lookup } from './collections.ts';
@@ -23,7 +23,7 @@ import type {
 } from './view.ts';
 
 export interface Viewed<V> {
-  /** Undefined until it is read. `mark` stands for the ends it was made for; they only ever grow. */
+  /** Undefined until the view is read. `mark` is the sum of the ends that the view was made for; ends never shrink. */
   made: { readonly view: V; readonly mark: number } | undefined;
 }
 
@@ -33,15 +33,15 @@ export interface GroupRecord extends Viewed<ToolGroup> {
 }
 
 export interface StepRecord extends Viewed<ResolutionStep> {
-  /** A user's message, or the text of a block, which may have none. */
-  readonly of: RoundMessage | BlockText | null;
+  /** A user message, or the text of a block. A block without text has null. */
+  readonly source: RoundMessage | BlockText | null;
   readonly groups: number;
 }
 
 export interface RoundRecord extends Viewed<InferenceRound> {
   readonly texts: number;
   readonly calls: number;
-  /** Its input ends here; it begins where the input of the round before ended. */
+  /** The end of its input, which begins where the input of the round before ends. */
   readonly messages: number;
   readonly results: number;
   readonly usage: Usage | undefined;
@@ -49,7 +49,7 @@ export interface RoundRecord extends Viewed<InferenceRound> {
 
 export interface WaitingCall {
   readonly callId: string;
-  /** Its place in `calls`, -1 where the call is not known. */
+  /** Its position in `calls`, or -1 if the call is unknown. */
   readonly call: number;
 }
 
@@ -67,18 +67,18 @@ export interface CycleRecord extends Viewed<RequestCycle> {
   readonly waiting: readonly WaitingCall[];
 }
 
-/** Views of the cycles before the last one, so that a list of all cycles is mostly copied. */
+/** Views of all cycles but the last. Most of a list of all cycles is copied from here. */
 export interface Settled {
   views: RequestCycle[];
   count: number;
-  /** May `views` grow in place? Else its first `count` are copied before. */
+  /** True if `views` may grow in place. Otherwise its first `count` views are copied first. */
   own: boolean;
 }
 
 export interface Records {
-  /** The number that changes the lists in place. */
+  /** The owner number that may change the lists in place. */
   owner: number;
-  /** Was a snapshot or a branch taken? Until then no view can be out of date. */
+  /** True after a snapshot or a branch. Until then no view can be outdated. */
   shown: boolean;
   cycles: List<CycleRecord>;
   steps: List<StepRecord>;
@@ -87,9 +87,9 @@ export interface Records {
   rounds: List<RoundRecord>;
   texts: List<BlockText>;
   messages: List<RoundMessage>;
-  /** Calls in the order in which their results came. */
+  /** Calls in the order of their results. */
   results: List<number>;
-  /** Does the last round still take output? */
+  /** True while the last round accepts output. */
   replying: boolean;
   settled: Settled;
 }
@@ -109,7 +109,7 @@ export const emptyRecords = (owner: number): Records => ({
   settled: { views: [], count: 0, own: true },
 });
 
-/** A ledger that grows on its own from here. What may still grow is not shared, nor are the views kept in it. */
+/** Returns independent records. Records that may still grow, and the views cached in them, are not shared. */
 export function branchRecords(records: Records, owner: number): Records {
   const { cycles, steps, groups, rounds, settled } = records;
   return {
@@ -124,7 +124,7 @@ export function branchRecords(records: Records, owner: number): Records {
   };
 }
 
-/** Forgets the views that show this call. Snapshots keep their records, since somebody may read them only later. */
+/** Drops the cached views that show this call. Snapshots keep their records, because they may be read later. */
 export function outdateCall(records: Records, call: number): void {
   if (!records.shown) return;
   const { cycles, steps, groups, rounds, owner, settled } = records;
@@ -134,7 +134,7 @@ export function outdateCall(records: Records, call: number): void {
   records.steps = outdated(steps, owner, holder(steps, group, groupsOf));
   records.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));
   records.cycles = outdated(cycles, owner, cycle);
-  // Also where nobody read it yet: an older snapshot must not find what a newer one puts there.
+  // This applies to unread cycles too: an older snapshot must not get a view that a newer one caches there.
   if (cycle < cycles.size - 1) records.settled = { ...settled, count: Math.min(settled.count, cycle), own: false };
 }
 
@@ -142,16 +142,16 @@ export function outdateRound(records: Records, round: number): void {
   if (records.shown) records.rounds = outdated(records.rounds, records.owner, round);
 }
 
-/** For what changes the last cycle without making one of its lists longer. */
+/** For changes of the last cycle that make none of its lists longer. */
 export function outdateLastCycle(records: Records): void {
   if (records.shown) records.cycles = outdated(records.cycles, records.owner, records.cycles.size - 1);
 }
 
-/** The view made for these ends. */
+/** Returns the view that was made for these ends. */
 export const kept = <V>({ made }: Viewed<V>, mark: number): V | undefined =>
   made !== undefined && made.mark === mark ? made.view : undefined;
 
-/** Keeps a view. Who reads an old snapshot late does not displace a newer one. */
+/** Caches a view. A late read of an old snapshot does not replace a newer view. */
 export function keep<V>(record: Viewed<V>, mark: number, view: V): V {
   if (record.made === undefined || mark > record.made.mark) record.made = { view, mark };
   return view;
@@ -165,7 +165,7 @@ function outdated<R extends Viewed<unknown>>(list: List<R>, owner: number, index
 const callsOf = (record: { calls: number }): number => record.calls;
 const groupsOf = (record: StepRecord): number => record.groups;
 
-/** The last record that begins at `position` or before: searched from the end, where most changes are. */
+/** Returns the last record that begins at or before `position`. The search starts at the end, where most changes are. */
 function holder<R>(list: List<R>, position: number, begin: (record: R) => number): number {
   let high = list.size - 1;
   let low = high;
@@ -186,7 +186,7 @@ const NOTES_MAX = 1000;
 export interface Notes {
   list: List<Diagnostic>;
   dropped: number;
-  /** The view made last, until something is added. */
+  /** The last view, until a diagnostic is added. */
   view: readonly Diagnostic[] | undefined;
 }
 
@@ -200,7 +200,7 @@ export function note(notes: Notes, owner: number, code: string, seq: number | un
   }
   const diagnostic: Diagnostic = { code };
   if (seq !== undefined) diagnostic.seq = seq;
-  // Details are flat, or were copied and so frozen when they were read.
+  // Details are flat, or are already frozen copies.
   if (detail !== undefined) diagnostic.detail = typeof detail === 'object' ? frozen(detail) : detail;
   notes.list = notes.list.push(owner, Object.freeze(diagnostic));
 }
@@ -227,14 +227,14 @@ interface Place {
 /** Taken places stay empty until the queue is packed. */
 export interface Queue {
   places: List<Place | undefined>;
-  /** No place before it is taken. */
+  /** All places before this one are taken. */
   head: number;
-  /** No place before it is promotable. */
+  /** No place before this one is promotable. */
   promotableFrom: number;
   size: number;
-  /** The view made last, until something changes. */
+  /** The last view, until the queue changes. */
   view: readonly QueuedMessage[] | undefined;
-  /** Message id to place; out of date where another message stands there now. */
+  /** Message id to place. An entry is outdated if another message is in that place. */
   index: Lookup<string>;
 }
 
@@ -249,10 +249,10 @@ export const emptyQueue = (owner: number): Queue => ({
   index: new Lookup(),
 });
 
-/** A queue that changes on its own from here. */
+/** Returns an independent queue. */
 export const branchQueue = (queue: Queue): Queue => ({ ...queue, index: new Lookup(queue.index) });
 
-/** Appends it; a message already there under this id is replaced and loses its place. Says whether there was one. */
+/** Appends a message, and replaces one with the same id. Returns true if there was one. */
 export function enqueue(queue: Queue, owner: number, message: QueuedMessage, promotable: boolean): boolean {
   const repeated = dequeue(queue, owner, message.messageId);
   queue.index.set(message.messageId, queue.places.size);
@@ -262,7 +262,7 @@ export function enqueue(queue: Queue, owner: number, message: QueuedMessage, pro
   return repeated;
 }
 
-/** Removes the message with this id. Says whether it was there. */
+/** Removes the message with this id. Returns true if it was there. */
 export function dequeue(queue: Queue, owner: number, messageId: string): boolean {
   if (queue.size === 0) return false;
   const at = queue.index.get(messageId);
@@ -271,7 +271,7 @@ export function dequeue(queue: Queue, owner: number, messageId: string): boolean
   return true;
 }
 
-/** Takes the first message a stop promotes. */
+/** Removes the first promotable message. */
 export function promote(queue: Queue, owner: number): QueuedMessage | undefined {
   for (let at = Math.max(queue.promotableFrom, queue.head); at < queue.places.size; at++) {
     queue.promotableFrom = at + 1;

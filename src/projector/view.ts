@@ -1,6 +1,6 @@
 /**
- * What a log looks like to people (request-cycle-model, RequestCycle and Two Views). Rule: plain frozen JSON; a view
- * that was handed out never changes, and a part that did not change is the same object in the next view.
+ * The view of a log (docs/internals/model.md, RequestCycle and Two Views). Invariant: plain frozen JSON. A returned
+ * view never changes, and a part that did not change is the same object in the next view.
  */
 import type {
   Diagnostic,
@@ -17,15 +17,15 @@ import type {
 export interface ConversationView {
   /** `active` while the last cycle has no stop, also while it waits for decisions. */
   state: 'idle' | 'active';
-  /** Built when it is first read: one list of the cycles' length. */
+  /** Built at the first read: one list with all cycles. */
   cycles: readonly RequestCycle[];
   queued: readonly QueuedMessage[];
-  /** What was odd, in order: at most 1,000, then one `diagnostics_dropped` that counts the rest. */
+  /** Diagnostics in order: at most 1,000, then one `diagnostics_dropped` with the count of the others. */
   diagnostics: readonly Diagnostic[];
 }
 
 export interface RequestCycle {
-  /** The root's message id; a repeated one is told apart by a suffix. */
+  /** The root's message id. A repeated id gets a suffix. */
   id: string;
   root: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] };
   steps: readonly ResolutionStep[];
@@ -52,7 +52,7 @@ export interface ToolGroup {
   calls: readonly ToolCallView[];
 }
 
-/** One text item, or none where calls came without, and the calls that follow it. */
+/** One text item and the calls after it. The text is null if calls came without one. */
 export interface AiBlock {
   type: 'ai-block';
   text: BlockText | null;
@@ -71,13 +71,13 @@ export interface ToolCallView {
   callId: string;
   name: string;
   args: Json;
-  /** What ran, where that differs: a plugin, a hook or a decision changed the arguments. */
+  /** The arguments that ran, if a plugin, a hook or a decision changed them. */
   ranArgs?: Json;
-  /** Who decided about it last, where the decision says so. */
+  /** The author of the last decision about this call, if the decision names one. */
   decidedBy?: string;
   /**
-   * `waiting` for its turn, for a decision, or to be started behind one; `running` once it is started; `ended` with its
-   * result. What has none at a stop runs no more: it waits to be resumed.
+   * `waiting` for its turn, for a decision or for its start after one; `running` after its start; `ended` with its
+   * result. A call without a result at a stop no longer runs: it waits to be resumed.
    */
   state: 'waiting' | 'running' | 'ended';
   result: null | ToolResultView;
@@ -89,7 +89,7 @@ export interface RoundMessage {
   content: StoredPart[];
 }
 
-/** One answer of the model, with what was new in its input. It is there once the model has answered. */
+/** One reply of the model, with the new part of its input. It exists once the model has answered. */
 export interface InferenceRound {
   input: { messages: readonly RoundMessage[]; results: readonly ToolCallView[] };
   output: {

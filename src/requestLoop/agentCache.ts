@@ -1,6 +1,6 @@
 /**
- * Agents by model and by the version of the settings (agent-loop-contract 2.2). Rule: the same version, the same agent; one
- * that is replaced or dropped is closed when its last request ends.
+ * The agents of a session, by model and by version of the settings (docs/internals/contracts.md, 2.2). Invariant: one
+ * version has one agent. An agent that is replaced or dropped is closed after its last request.
  */
 import { type Agent, createAgent } from '../agent.ts';
 import type { Model } from '../models/model.ts';
@@ -14,7 +14,7 @@ import { type CallsByConversation, loopTool } from './loopTools.ts';
 import { type LoopSettings, policiesUnder, versionOf } from './settings.ts';
 
 export interface LoopOptions {
-  /** The model of a name that `processRequest` is given. */
+  /** Returns the model for a name that `processRequest` receives. */
   resolveModel(name: string): Model;
   tools: readonly Tool[];
   instructions?: string;
@@ -26,10 +26,10 @@ export interface LoopOptions {
   ports?: Partial<Ports>;
 }
 
-/** An agent with those of its conversations that a request is under way in. */
+/** An agent with its conversations that have an active request. */
 export interface ServingAgent {
   readonly agent: Agent;
-  /** Holds the log of a request while it is under way. */
+  /** Contains the log of each active request. */
   readonly store: LogStore;
   readonly requests: CallsByConversation;
 }
@@ -37,11 +37,11 @@ export interface ServingAgent {
 export interface CachedAgent extends ServingAgent {
   readonly model: string;
   readonly version: string;
-  /** Requests under way. */
+  /** The number of active requests. */
   users: number;
 }
 
-/** The model behind a wait. */
+/** Adds a delay before each call of the model. */
 function delayed(model: Model, ms: number, setTimer: Ports['setTimer']): Model {
   if (ms === 0) return model;
   const pause = (signal: AbortSignal): Promise<void> =>
@@ -56,23 +56,23 @@ function delayed(model: Model, ms: number, setTimer: Ports['setTimer']): Model {
     });
   const stream: Model['stream'] = async function* (request, context) {
     await pause(context.signal);
-    yield* model.stream(request, context);
+    yield* await model.stream(request, context);
   };
-  // Everything else is asked of the model itself, whatever it is made of.
+  // The model itself answers all other properties, whatever object it is.
   return new Proxy(model, {
     get: (target, key) => (key === 'stream' ? stream : (Reflect.get(target, key, target) as unknown)),
   });
 }
 
-/** What was streamed is heard before anything follows from it. */
-const heardFirst = (requests: CallsByConversation): Plugin => ({
+/** The caller has processed the streamed text before the run continues. */
+const streamFirst = (requests: CallsByConversation): Plugin => ({
   name: 'runchart.request-loop',
   async afterInference({ conversationId }) {
     await requests.get(conversationId)?.heard;
   },
 });
 
-/** An agent whose tools run as the callbacks of their request say. */
+/** Makes an agent whose tools run through the callbacks of their request. */
 export function agentFor(model: Model, options: LoopOptions, settings: LoopSettings): ServingAgent {
   const { tools, instructions, plugins = [], cwd, policies, secrets, ports } = options;
   const { toolStrictValidation = false, requestDelayMs = 0 } = settings;
@@ -81,7 +81,7 @@ export function agentFor(model: Model, options: LoopOptions, settings: LoopSetti
   const agent = createAgent({
     model: delayed(model, requestDelayMs, portsOf(ports).setTimer),
     tools: tools.map((tool) => loopTool(tool, requests, toolStrictValidation)),
-    plugins: [...plugins, heardFirst(requests)],
+    plugins: [...plugins, streamFirst(requests)],
     policies: policiesUnder(policies, settings),
     store,
     ...(instructions !== undefined && { instructions }),
@@ -94,51 +94,51 @@ export function agentFor(model: Model, options: LoopOptions, settings: LoopSetti
 
 export class AgentCache {
   readonly #options: LoopOptions;
-  /** By model, those that the next request may get. */
+  /** The agents of the next requests, by model. */
   readonly #current = new Map<string, CachedAgent>();
-  /** Those that were replaced or dropped and still serve. */
-  readonly #leaving = new Set<CachedAgent>();
+  /** Replaced or dropped agents that still serve. */
+  readonly #retiring = new Set<CachedAgent>();
 
   constructor(options: LoopOptions) {
     this.#options = options;
   }
 
-  /** The agent for this request; whoever is given it releases it. */
+  /** Returns the agent for this request. The caller must release it. */
   acquire(model: string, settings: LoopSettings): CachedAgent {
     const version = versionOf(settings);
-    const known = this.#current.get(model);
-    const cached = known?.version === version ? known : this.#replaced(model, version, settings);
+    const existing = this.#current.get(model);
+    const cached = existing?.version === version ? existing : this.#replaceAgent(model, version, settings);
     cached.users += 1;
     return cached;
   }
 
   async release(cached: CachedAgent): Promise<void> {
     cached.users -= 1;
-    if (cached.users === 0 && this.#leaving.delete(cached)) await cached.agent.close();
+    if (cached.users === 0 && this.#retiring.delete(cached)) await cached.agent.close();
   }
 
-  /** The next request gets another one. */
+  /** The next request gets another agent. */
   drop(cached: CachedAgent): void {
     if (this.#current.get(cached.model) !== cached) return;
     this.#current.delete(cached.model);
-    if (cached.users > 0) this.#leaving.add(cached);
+    if (cached.users > 0) this.#retiring.add(cached);
     else void cached.agent.close();
   }
 
-  /** Ends what is under way. */
+  /** Cancels active requests. */
   async close(): Promise<void> {
-    const all = [...this.#current.values(), ...this.#leaving];
+    const all = [...this.#current.values(), ...this.#retiring];
     this.#current.clear();
-    this.#leaving.clear();
+    this.#retiring.clear();
     await Promise.all(all.map(({ agent }) => agent.close()));
   }
 
-  #replaced(model: string, version: string, settings: LoopSettings): CachedAgent {
+  #replaceAgent(model: string, version: string, settings: LoopSettings): CachedAgent {
     const serving = agentFor(this.#options.resolveModel(model), this.#options, settings);
-    const made = { ...serving, model, version, users: 0 };
-    const before = this.#current.get(model);
-    if (before) this.drop(before);
-    this.#current.set(model, made);
-    return made;
+    const added = { ...serving, model, version, users: 0 };
+    const previous = this.#current.get(model);
+    if (previous) this.drop(previous);
+    this.#current.set(model, added);
+    return added;
   }
 }

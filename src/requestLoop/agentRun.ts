@@ -1,6 +1,6 @@
 /**
- * The handle of a request that has run: its nodes, its messages, its answer (agent-loop-contract 1.1, 4). Rule: all of it is
- * read off the log of the run.
+ * The handle of a request: its nodes, its messages, its answer (docs/internals/contracts.md, 1.1 and 4). Invariant:
+ * everything is read from the log of the run.
  */
 import {
   type LogEntry,
@@ -13,13 +13,13 @@ import type { Node } from './nodes.ts';
 
 export interface AgentRun extends AsyncIterable<Node> {
   responseState: { state: 'USER_INPUT' | 'ASSISTANT' | 'TOOL_EXECUTION' | 'RESPONSE'; taskCompleted: boolean };
-  /** Those that the request began with, and its own. */
+  /** The messages at the start of the request, and its own. */
   allMessages(): Message[];
-  /** Null where the request ended without an answer: a limit was reached, or a call waited for somebody. */
+  /** Null if the request ended without an answer: a limit was reached, or a call was suspended. */
   result: { output: string } | null;
 }
 
-/** How far a request has come, as its chart says. */
+/** Returns the state of a request, computed by its chart. */
 export function responseStateOf(entries: readonly LogEntry[]): AgentRun['responseState'] {
   let { state } = nextState(responseStateMachine, undefined, {});
   for (const entry of entries) {
@@ -31,17 +31,17 @@ export function responseStateOf(entries: readonly LogEntry[]): AgentRun['respons
   return { state: 'RESPONSE', taskCompleted: value.RESPONSE === 'Completed' };
 }
 
-/** For the model in words; for a program beside them, under a name that no provider has. */
+/** The prefix is for the model. The mark is for programs, under a name that no provider has. */
 const INTERRUPTED = '[INTERRUPTED]\n\n';
 const MARK = { provider: 'runchart', flag: 'interrupted' };
 
-/** Whether the words that a log ends with are those of a reply that was cut off. */
+/** Returns true if the last reply of the log was interrupted. */
 function endsInterrupted(entries: readonly LogEntry[]): boolean {
   const last = entries.filter(({ type }) => type === 'agent-output' || type === 'tool-result').at(-1);
   return last?.type === 'agent-output' && last.item.type === 'assistant' && last.item.flag === 'interrupted';
 }
 
-/** Messages of a log for the session: a reply that was cut off says so, since its flag is in the log alone. */
+/** Returns the session's messages. An interrupted reply is marked, because only the log has its flag. */
 export function sessionMessages(messages: readonly Message[], entries: readonly LogEntry[]): Message[] {
   const last = messages.at(-1);
   if (last?.role !== 'assistant' || !endsInterrupted(entries)) return [...messages];
@@ -50,7 +50,7 @@ export function sessionMessages(messages: readonly Message[], entries: readonly 
   return [...messages.slice(0, -1), { ...last, content: marked ? [marked, ...others] : [], extra: MARK }];
 }
 
-/** The handle of these entries. */
+/** Makes the handle from these entries. */
 export function agentRun(entries: readonly LogEntry[], nodes: readonly Node[], messages: readonly Message[]): AgentRun {
   return {
     responseState: responseStateOf(entries),

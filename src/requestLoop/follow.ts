@@ -1,7 +1,7 @@
 /**
- * What a run's log says, told to the session and to the callbacks as it is said (agent-loop-contract 2.5, 3, 5). Rule: entries
- * are taken in order, and each changes the session before anybody is told; what a callback throws is the run's failure, but
- * for those that are a signal to an interface.
+ * Reads the log of a run as it grows, and updates the session and the callbacks (docs/internals/contracts.md, 2.5, 3
+ * and 5). Invariant: entries are processed in order, and each changes the session before a callback receives it. A
+ * callback that throws fails the run, except for signals to an interface.
  */
 import { type LogEntry, textOfContent, usageOf } from '../../machines/internal.ts';
 import type { Follower } from './loopRun.ts';
@@ -9,20 +9,20 @@ import { NodeFold } from './nodes.ts';
 import { labelOf, markObserved, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';
 import type { OpenSession } from './session.ts';
 
-/** What a callback may throw without any consequence (agent-loop-contract 1.1: best effort). */
+/** Calls a callback whose errors have no consequence (docs/internals/contracts.md, 1.1: best effort). */
 function signal(act: () => void): void {
   try {
     act();
   } catch {
-    // An interface that cannot show it is no reason to stop working.
+    // A failing interface must not stop the work.
   }
 }
 
-/** The way of each call through the registry, and the start of each batch. */
+/** Updates the registry for each call, and announces each batch. */
 export class CallFollower implements Follower {
   protected readonly own: OpenSession;
   protected callbacks: RequestCallbacks;
-  /** The names of the reply's calls, until they are announced. */
+  /** The names of the reply's calls, until the batch is announced. */
   #batch: string[] = [];
 
   constructor(own: OpenSession, callbacks: RequestCallbacks) {
@@ -47,9 +47,9 @@ export class CallFollower implements Follower {
         this.#announce();
         return toolRegistry.start(entry.callId);
       case 'tool-result': {
-        const said = textOfContent(entry.content);
-        if (entry.outcome === 'failed') toolRegistry.fail(entry.callId, said);
-        else if (entry.outcome !== 'succeeded') toolRegistry.cancel(entry.callId, said);
+        const resultText = textOfContent(entry.content);
+        if (entry.outcome === 'failed') toolRegistry.fail(entry.callId, resultText);
+        else if (entry.outcome !== 'succeeded') toolRegistry.cancel(entry.callId, resultText);
         return;
       }
       case 'checkpoint':
@@ -65,21 +65,21 @@ export class CallFollower implements Follower {
   }
 }
 
-/** The same with all that a request changes: nodes, returns, iterations, thoughts, usage and notices. */
+/** Also updates everything else that a request changes: nodes, returns, iterations, thoughts, usage and notices. */
 export class RequestFollower extends CallFollower {
   readonly fold = new NodeFold();
 
   override take(entry: LogEntry): void {
     super.take(entry);
-    const made = this.fold.take(entry);
-    if (made && 'node' in made) {
+    const change = this.fold.take(entry);
+    if (change && 'node' in change) {
       const { runtime } = this.own.session;
-      runtime.currentIteration = made.index;
-      runtime.iterationCount = made.index;
-      markObserved(made.node);
-      observeResponse(made.node, this.own, entry.type === 'model-reply' ? entry.costUsd : null);
+      runtime.currentIteration = change.index;
+      runtime.iterationCount = change.index;
+      markObserved(change.node);
+      observeResponse(change.node, this.own, entry.type === 'model-reply' ? entry.costUsd : null);
     }
-    if (made && 'returns' in made) observeReturns(made.returns, this.own, this.callbacks.toolResultCallback);
+    if (change && 'returns' in change) observeReturns(change.returns, this.own, this.callbacks.toolResultCallback);
     const bySubAgent = entry.type === 'extension' ? usageOf(entry) : undefined;
     if (bySubAgent) this.own.add(bySubAgent);
     if (entry.type === 'notice' && entry.code === 'empty_reply') {
@@ -87,7 +87,7 @@ export class RequestFollower extends CallFollower {
     }
   }
 
-  /** There where somebody listens: signals of a stream are made for listeners only. */
+  /** Undefined without a callback, because stream signals are made only for listeners. */
   get hear(): ((delta: string) => unknown) | undefined {
     return this.callbacks.streamingCallback && ((delta) => this.callbacks.streamingCallback?.(delta));
   }

@@ -1,4 +1,4 @@
-/** What `runchart/request-loop` publishes: requests by the agent-loop contract, over the charts and the log of the core. */
+/** `runchart/request-loop`: requests as the contract defines them, on the charts and the log of the core. */
 export type { LoopOptions } from './agentCache.ts';
 export type { AgentRun } from './agentRun.ts';
 export type { Node, Part } from './nodes.ts';

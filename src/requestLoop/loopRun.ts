@@ -1,7 +1,7 @@
 /**
- * A run for a caller of the contract, from the opening of its conversation to its close. Rule: the first thing that goes wrong
- * (a callback, an abort, the time) ends the run by a cancel and is what the caller is given; whatever happens, what the log
- * then says is told, the conversation is closed and its log let go.
+ * A run for a caller of the contract, from opening its conversation to closing it. Invariant: the first failure (a
+ * callback, an abort, the timeout) cancels the run, and the caller receives it. In every case the follower receives
+ * the rest of the log, and the conversation and its log are closed.
  */
 import type { LogEntry, Message } from '../../machines/internal.ts';
 import type { Conversation } from '../conversation/conversation.ts';
@@ -12,7 +12,7 @@ import { CallExecutor } from './loopTools.ts';
 import type { RequestCallbacks } from './observation.ts';
 import { GlobalRequestTimeoutError, isUserAbort, UserAbortError } from './requestErrors.ts';
 
-/** Why a caller is given no run. */
+/** The failure that the caller receives. */
 interface Failure {
   error: unknown;
 }
@@ -23,12 +23,12 @@ export interface RunEnd {
   messages: readonly Message[];
 }
 
-/** What hears of a run as it goes. What `take` throws is a failure. */
+/** Receives the entries of a run. An error of `take` is a failure. */
 export interface Follower {
   take(entry: LogEntry): void;
-  /** Where somebody listens to what is streamed. */
+  /** Receives streamed text, if anybody listens. */
   hear?: ((delta: string) => unknown) | undefined;
-  /** Nobody is to be told anything any more. */
+  /** After this no callback is called. */
   quiet(): void;
 }
 
@@ -37,15 +37,15 @@ export interface LoopRunOptions {
   setTimer: Ports['setTimer'];
   callbacks: RequestCallbacks;
   follower: Follower;
-  /** The user or the time has ended the run. */
+  /** Called when the user or the timeout has ended the run. */
   aborted?(): void;
 }
 
-export interface Asked {
+export interface LoopRequest {
   id: string;
   message: string;
   history: readonly Message[];
-  /** 0 for no limit. */
+  /** 0 means no limit. */
   timeoutSeconds: number;
 }
 
@@ -57,39 +57,39 @@ export class LoopRun {
   #conversation: Conversation | undefined;
   #failure: Failure | undefined;
   readonly #failed: Promise<void>;
-  #tellFailed = (): void => {};
+  #reportFailed = (): void => {};
 
   constructor(options: LoopRunOptions) {
     this.#options = options;
     this.#calls = new CallExecutor(options.callbacks.toolCallback, (error) => this.#fail(error));
     this.#failed = new Promise((resolve) => {
-      this.#tellFailed = resolve;
+      this.#reportFailed = resolve;
     });
   }
 
-  async run(asked: Asked): Promise<RunEnd> {
+  async run(request: LoopRequest): Promise<RunEnd> {
     const { signal } = this.#options.callbacks;
-    const { timeoutSeconds } = asked;
-    const late = (): void => this.#fail(new GlobalRequestTimeoutError(timeoutSeconds));
-    const stop = timeoutSeconds > 0 ? this.#options.setTimer(timeoutSeconds * MS, late) : () => undefined;
-    const aborted = (): void => this.#fail(new UserAbortError(undefined, { cause: signal?.reason }));
-    signal?.addEventListener('abort', aborted, { once: true });
+    const { timeoutSeconds } = request;
+    const onTimeout = (): void => this.#fail(new GlobalRequestTimeoutError(timeoutSeconds));
+    const stop = timeoutSeconds > 0 ? this.#options.setTimer(timeoutSeconds * MS, onTimeout) : () => undefined;
+    const onAbort = (): void => this.#fail(new UserAbortError(undefined, { cause: signal?.reason }));
+    signal?.addEventListener('abort', onAbort, { once: true });
     try {
-      return await this.#held(asked);
+      return await this.#runInConversation(request);
     } finally {
       stop();
-      signal?.removeEventListener('abort', aborted);
+      signal?.removeEventListener('abort', onAbort);
     }
   }
 
-  async #held({ id, message, history }: Asked): Promise<RunEnd> {
+  async #runInConversation({ id, message, history }: LoopRequest): Promise<RunEnd> {
     const { agent, store, requests } = this.#options.serving;
     requests.set(id, this.#calls);
     try {
       const conversation = await agent.open(id, history.length > 0 ? { history } : {});
       this.#conversation = conversation;
       try {
-        const result = await this.#sent(conversation, message);
+        const result = await this.#sendMessage(conversation, message);
         const failure = this.#failure ?? this.#failureOf(result);
         return { failure, entries: conversation.log(), messages: conversation.messages() };
       } finally {
@@ -101,18 +101,18 @@ export class LoopRun {
     }
   }
 
-  /** Resolves when the run is over and everything it said was heard. */
-  async #sent(conversation: Conversation, message: string): Promise<RunResult> {
+  /** Resolves when the run has ended and all its text was processed. */
+  async #sendMessage(conversation: Conversation, message: string): Promise<RunResult> {
     const { follower } = this.#options;
     const entries = conversation.log$(conversation.log().length).subscribe((entry) => this.#take(entry));
     const deltas = follower.hear
       ? conversation.live$.subscribe((live) => {
-          // What a sub-agent says is not this request's answer.
+          // Text of a sub-agent is not part of this request's answer.
           if (live.type === 'text-delta' && !live.path) this.#hear(live.text);
         })
       : undefined;
     try {
-      // What was aborted while the conversation was opened has its message and its stop on record all the same.
+      // An abort while the conversation opened still records the message and its stop.
       const run = conversation.send(message, this.#failure ? { signal: AbortSignal.abort() } : {});
       const result = await run.result;
       await Promise.race([this.#calls.heard, this.#failed]);
@@ -132,7 +132,7 @@ export class LoopRun {
     }
   }
 
-  /** A delta is told when those before it were heard. */
+  /** Each delta is passed on after those before it were processed. */
   #hear(delta: string): void {
     const before = this.#calls.heard;
     this.#calls.heard = before
@@ -143,17 +143,17 @@ export class LoopRun {
       );
   }
 
-  /** The first one counts. */
+  /** Only the first failure counts. */
   #fail(error: unknown): void {
     if (this.#failure) return;
     this.#failure = { error };
     if (isUserAbort(error) || error instanceof GlobalRequestTimeoutError) this.#options.aborted?.();
     this.#options.follower.quiet();
-    this.#tellFailed();
+    this.#reportFailed();
     void this.#conversation?.cancel();
   }
 
-  /** Why this end is none that the caller is given a run for. */
+  /** Returns the failure of a run that ended with an error or was cancelled by others. */
   #failureOf(result: RunResult): Failure | undefined {
     const { termination, cause, calls } = result;
     if (termination !== 'Error' && termination !== 'Cancelled') return undefined;

@@ -1,7 +1,7 @@
 /**
- * Tools as a request runs them (agent-loop-contract 5.3): by the callback where there is one, which may run the tool itself.
- * Rule: a tool that has succeeded is not run again for its call, whoever asks and however often; what it threw is kept as it
- * was, for whoever the request fails for.
+ * The tools of a request (docs/internals/contracts.md, 5.3): a `toolCallback`, where one exists, executes the call and
+ * may run the tool itself. Invariant: a tool that succeeded does not run again for its call, however often the callback
+ * requests it. An exception of a tool is kept unchanged for the caller of the request.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json } from '../../machines/internal.ts';
@@ -16,21 +16,24 @@ import {
 } from '../tools/tool.ts';
 import { isUserAbort } from './requestErrors.ts';
 
-/** Called once per call of a batch; where given, it is the executor. What it answers is the result; nothing stands for what `run` gave. */
+/**
+ * Called once for each call of a batch. If it is given, it executes the call and returns the result. Undefined means
+ * the result of `run`.
+ */
 export type ToolCallback = (
   part: { callId: string; name: string; args: unknown },
   node: { run(): Promise<unknown> },
 ) => Promise<unknown>;
 
-/** Of one request. */
+/** Executes the calls of one request. */
 export class CallExecutor {
-  /** Settled when every delta so far was heard. */
+  /** Resolves when all deltas so far were processed. */
   heard: Promise<void> = Promise.resolve();
-  /** What the last execution of a call threw. */
+  /** The error of each call's last execution. */
   readonly thrown = new Map<string, unknown>();
   readonly #callback: ToolCallback | undefined;
   readonly #aborted: (error: unknown) => void;
-  /** What runs, or ran to its end. */
+  /** Executions that are running or succeeded. */
   readonly #ran = new Map<string, Promise<unknown>>();
 
   constructor(callback: ToolCallback | undefined, aborted: (error: unknown) => void) {
@@ -42,7 +45,7 @@ export class CallExecutor {
     const { callId } = context;
     try {
       if (!this.#callback) return await definition.execute(args, context);
-      return await this.#called(this.#callback, definition, args, context);
+      return await this.#callCallback(this.#callback, definition, args, context);
     } catch (error) {
       this.thrown.set(callId, error);
       if (isUserAbort(error)) this.#aborted(error);
@@ -50,21 +53,21 @@ export class CallExecutor {
     }
   }
 
-  async #called(callback: ToolCallback, definition: ToolDefinition, args: never, context: ToolContext) {
+  async #callCallback(callback: ToolCallback, definition: ToolDefinition, args: never, context: ToolContext) {
     const { callId } = context;
-    // Of this execution: its failure too is one, however often it is asked for.
-    let mine: Promise<unknown> | undefined;
+    // One promise for each execution, so repeated requests get the same failure.
+    let execution: Promise<unknown> | undefined;
     const run = (): Promise<unknown> => {
-      mine ??= this.#once(callId, async () => definition.execute(args, context));
-      return mine;
+      execution ??= this.#executeOnce(callId, async () => definition.execute(args, context));
+      return execution;
     };
     const answer = await callback({ callId, name: definition.name, args }, { run });
-    return answer === undefined ? mine : answer;
+    return answer === undefined ? execution : answer;
   }
 
-  #once(callId: string, act: () => Promise<unknown>): Promise<unknown> {
-    const known = this.#ran.get(callId);
-    if (known) return known;
+  #executeOnce(callId: string, act: () => Promise<unknown>): Promise<unknown> {
+    const existing = this.#ran.get(callId);
+    if (existing) return existing;
     const running = act();
     this.#ran.set(callId, running);
     running.catch(() => this.#ran.delete(callId));
@@ -72,13 +75,13 @@ export class CallExecutor {
   }
 }
 
-/** The requests of an agent by their conversation. */
+/** The active requests of an agent by conversation. */
 export type CallsByConversation = Map<string, CallExecutor>;
 
 type Properties = { properties?: { [name: string]: Json }; additionalProperties?: Json };
 type JsonSchema = { jsonSchema?: { input(options: { target: string }): Properties } };
 
-/** The same schema, that refuses arguments which its JSON Schema does not name. */
+/** Returns the schema with an additional check: it refuses arguments that its JSON Schema does not name. */
 function strict(schema: StandardSchemaV1): StandardSchemaV1 {
   const standard = schema['~standard'];
   const { properties, additionalProperties } = (standard as JsonSchema).jsonSchema?.input({ target: 'draft-07' }) ?? {};
@@ -91,7 +94,7 @@ function strict(schema: StandardSchemaV1): StandardSchemaV1 {
   return { '~standard': { ...standard, validate } };
 }
 
-/** The tool as the requests of an agent run it; where none is under way, as in a sub-agent, it runs by itself. */
+/** Wraps a tool for the requests of an agent. Without an active request, as in a sub-agent, the tool runs directly. */
 export function loopTool(tool: Tool, requests: CallsByConversation, isStrict: boolean): Tool {
   const definition = definitionOf(tool);
   if (!definition) return tool;

@@ -1,7 +1,7 @@
 /**
- * Nodes and their parts, by the attributes that a caller of the contract reads (agent-loop-contract 4), and the fold that
- * makes them of a log. Rule: one node a model call, with what it was asked and what it replied; nothing is in a node that
- * is not in the log.
+ * Nodes and their parts, with the attributes that a caller reads (docs/internals/contracts.md, 4), and the fold that
+ * makes them from a log. Invariant: one node is one model call with its request and its reply. A node contains nothing
+ * that is not in the log.
  */
 import { type LogEntry, textOfContent, type Usage } from '../../machines/internal.ts';
 
@@ -11,24 +11,24 @@ export interface Part {
   content?: unknown;
   toolCallId?: string;
   toolName?: string;
-  /** JSON as text, or what it says. */
+  /** JSON text, or the parsed object. */
   args?: string | { [key: string]: unknown };
 }
 
 export interface Node {
-  /** What the model was asked in this step: prompts, and the returns of the calls of the step before. */
+  /** The input of this step: prompts, and the returns of the calls before. */
   request?: { parts: readonly Part[] };
   modelResponse?: { parts: readonly Part[]; usage: Usage };
   thought?: string;
-  /** Of the last node of a request that was answered. */
+  /** The last node of a request with an answer has it. */
   result?: { output: string };
-  /** The text of the response once more. */
+  /** Yields the text of the response again. */
   stream?(): AsyncIterable<{ delta: string }>;
 }
 
 export const isText = (content: unknown): content is string => typeof content === 'string' && content.trim() !== '';
 
-/** Neither text that can be seen nor a structured call (agent-loop-contract 1.2). */
+/** Returns true if there is neither visible text nor a structured call (docs/internals/contracts.md, 1.2). */
 export const isEmptyResponse = ({ parts }: { parts: readonly Part[] }): boolean =>
   !parts.some(({ partKind, content }) => partKind === 'tool-call' || (partKind === 'text' && isText(content)));
 
@@ -39,30 +39,30 @@ async function* deltasOf(parts: readonly Part[]): AsyncGenerator<{ delta: string
   for (const delta of textsOf(parts, 'text')) yield { delta };
 }
 
-/** What a request was given and gave, node by node; fed with the entries of its run. */
+/** Collects the nodes of a request from the entries of its run. */
 export class NodeFold {
   readonly #nodes: Node[] = [];
-  /** What the next model call is asked. */
-  #asked: Part[] = [];
-  #replied: Part[] = [];
-  /** Calls of the reply before, in its order, with what came of them. */
+  /** The input of the next model call. */
+  #prompt: Part[] = [];
+  #response: Part[] = [];
+  /** Calls of the last reply, in order, with their results. */
   #calls = new Map<string, Part | undefined>();
   readonly #names = new Map<string, string>();
 
-  /** With what a request was told that no model call was sent any more. */
+  /** Includes a last node for input that no model call received. */
   get nodes(): readonly Node[] {
-    const left = [...this.#asked, ...this.#returns()];
-    return left.length > 0 ? [...this.#nodes, { request: { parts: left } }] : this.#nodes;
+    const unsent = [...this.#prompt, ...this.#returns()];
+    return unsent.length > 0 ? [...this.#nodes, { request: { parts: unsent } }] : this.#nodes;
   }
 
-  /** The returns that an entry makes part of the next request, or the node that it ends, counted from 1. */
+  /** Returns the returns that an entry adds to the next request, or the node that it ends, counted from 1. */
   take(entry: LogEntry): { returns: readonly Part[] } | { node: Node; index: number } | undefined {
     switch (entry.type) {
       case 'user-message':
-        this.#asked.push({ partKind: 'user-prompt', content: textOfContent(entry.content) });
+        this.#prompt.push({ partKind: 'user-prompt', content: textOfContent(entry.content) });
         return undefined;
       case 'continuation':
-        this.#asked.push({ partKind: 'user-prompt', content: entry.text });
+        this.#prompt.push({ partKind: 'user-prompt', content: entry.text });
         return undefined;
       case 'agent-output':
         return this.#item(entry.item);
@@ -83,11 +83,11 @@ export class NodeFold {
   #item(item: Extract<LogEntry, { type: 'agent-output' }>['item']): undefined {
     if (item.type === 'tool-call') {
       const { callId: toolCallId, name: toolName, args, argsText } = item;
-      const given = argsText ?? (args as { [key: string]: unknown });
+      const callArguments = argsText ?? (args as { [key: string]: unknown });
       this.#names.set(toolCallId, toolName);
-      this.#replied.push({ partKind: 'tool-call', toolCallId, toolName, args: given });
+      this.#response.push({ partKind: 'tool-call', toolCallId, toolName, args: callArguments });
     } else {
-      this.#replied.push({ partKind: item.type === 'assistant' ? 'text' : 'thinking', content: item.text });
+      this.#response.push({ partKind: item.type === 'assistant' ? 'text' : 'thinking', content: item.text });
     }
   }
 
@@ -101,17 +101,17 @@ export class NodeFold {
   }
 
   #end(usage: Usage): Node {
-    const parts = this.#replied;
+    const parts = this.#response;
     const thought = textsOf(parts, 'thinking').join('');
     const node: Node = {
-      request: { parts: this.#asked },
+      request: { parts: this.#prompt },
       modelResponse: { parts, usage },
       ...(thought !== '' && { thought }),
       stream: () => deltasOf(parts),
     };
     this.#nodes.push(node);
-    this.#asked = [];
-    this.#replied = [];
+    this.#prompt = [];
+    this.#response = [];
     this.#calls = new Map(
       parts.flatMap(({ partKind, toolCallId = '' }) => (partKind === 'tool-call' ? [[toolCallId, undefined]] : [])),
     );
@@ -122,10 +122,10 @@ export class NodeFold {
     return [...this.#calls.values()].flatMap((part) => part ?? []);
   }
 
-  /** The results there are become part of the next request, in call order. */
+  /** Adds the existing results to the next request, in call order. */
   #commit(): readonly Part[] {
     const returns = this.#returns();
-    this.#asked.push(...returns);
+    this.#prompt.push(...returns);
     this.#calls = new Map([...this.#calls].filter(([, part]) => !part));
     return returns;
   }

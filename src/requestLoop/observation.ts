@@ -1,6 +1,7 @@
 /**
- * What a node changes in the session, and whom it is told (agent-loop-contract 2.5, 3.5, 3.6, 5). Rule: the same for a node
- * that was made of a log and for one of another engine; a return counts for a call that was registered, with its arguments.
+ * Updates the session for a node and calls the callbacks (docs/internals/contracts.md, 2.5, 3.5, 3.6 and 5). Invariant:
+ * nodes from a log and nodes of another engine are processed in the same way. A return counts for a registered call,
+ * with its arguments.
  */
 import { zeroUsage } from '../../machines/internal.ts';
 import type { ToolCallback } from './loopTools.ts';
@@ -11,9 +12,12 @@ import type { ToolRegistry } from './toolRegistry.ts';
 
 export interface RequestCallbacks {
   toolCallback?: ToolCallback;
-  /** Each delta of the text, in order; the next one waits for the answer. What it throws fails the request. */
+  /**
+   * Receives each delta of the text in order. The next one waits for the returned promise. An error fails the
+   * request.
+   */
   streamingCallback?(delta: string): void | Promise<void>;
-  /** Each return, when it is observed. What it throws fails the request. */
+  /** Receives each return when it is observed. An error fails the request. */
   toolResultCallback?(
     name: string,
     status: string,
@@ -21,20 +25,20 @@ export interface RequestCallbacks {
     result: string | null,
     durationMs: number | null,
   ): void;
-  /** Once a batch, before its first tool runs. */
+  /** Called once for each batch, before its first tool runs. */
   toolStartCallback?(label: string): void;
-  /** Where the model is asked again behind an empty reply. */
+  /** Called when the model is asked again after an empty reply. */
   noticeCallback?(text: string): void;
   signal?: AbortSignal;
 }
 
-/** Nodes whose effects on the session have happened. */
+/** Nodes that have already updated the session. */
 const observed = new WeakSet<Node>();
 export const isObserved = (node: Node): boolean => observed.has(node);
 export const markObserved = (node: Node): void => void observed.add(node);
 
 const NAMES_SHOWN = 3;
-/** What a batch is called where it starts. */
+/** Returns the name of a batch. */
 export const labelOf = (names: readonly string[]): string =>
   `${names.slice(0, NAMES_SHOWN).join(', ')}${names.length > NAMES_SHOWN ? '...' : ''}`;
 
@@ -43,7 +47,7 @@ function textOfReturn(content: unknown): string | null {
   return typeof content === 'string' ? content : (JSON.stringify(content) ?? String(content));
 }
 
-/** The registered call of a return. Throws UnregisteredCallError. */
+/** Returns the registered call of a return. Throws UnregisteredCallError. */
 function callOf({ toolCallId, toolName = 'unknown' }: Part, registry: ToolRegistry) {
   if (!toolCallId) {
     throw new UnregisteredCallError(
@@ -55,10 +59,10 @@ function callOf({ toolCallId, toolName = 'unknown' }: Part, registry: ToolRegist
   throw new UnregisteredCallError(`no arguments are registered for the call ${JSON.stringify(toolCallId)}`);
 }
 
-type Told = readonly [name: string, status: string, args: unknown, result: string | null];
+type ResultNotice = readonly [name: string, status: string, args: unknown, result: string | null];
 
-/** What a call came to that did not succeed; calls of nobody are passed over. */
-function learnFailure({ toolCallId = '', toolName, content }: Part, registry: ToolRegistry): Told[] {
+/** Handles the return of a call that did not succeed. Unregistered calls are skipped. */
+function recordFailure({ toolCallId = '', toolName, content }: Part, registry: ToolRegistry): ResultNotice[] {
   const call = registry.get(toolCallId);
   if (!call) return [];
   const text = textOfReturn(content);
@@ -67,8 +71,8 @@ function learnFailure({ toolCallId = '', toolName, content }: Part, registry: To
   return [[toolName ?? call.name, isOpen ? 'failed' : call.status, call.args, text]];
 }
 
-function learnReturn(part: Part, registry: ToolRegistry): Told[] {
-  if (part.partKind === 'retry-prompt') return learnFailure(part, registry);
+function recordReturn(part: Part, registry: ToolRegistry): ResultNotice[] {
+  if (part.partKind === 'retry-prompt') return recordFailure(part, registry);
   if (part.partKind !== 'tool-return') return [];
   const { callId, name, args } = callOf(part, registry);
   const result = textOfReturn(part.content);
@@ -76,23 +80,23 @@ function learnReturn(part: Part, registry: ToolRegistry): Told[] {
   return [[part.toolName ?? name, 'completed', args, result]];
 }
 
-/** Returns complete their calls; then each is told, in order. */
+/** Completes the calls of the returns, then calls the callback for each in order. */
 export function observeReturns(
   parts: readonly Part[],
   { session }: OpenSession,
   callback: RequestCallbacks['toolResultCallback'],
 ): void {
-  const told = parts.flatMap((part) => learnReturn(part, session.runtime.toolRegistry));
-  for (const [name, status, args, result] of told) callback?.(name, status, args, result, null);
+  const notices = parts.flatMap((part) => recordReturn(part, session.runtime.toolRegistry));
+  for (const [name, status, args, result] of notices) callback?.(name, status, args, result, null);
 }
 
-/** What the model replied: its thought, what it took, and how often in a row there was nothing in it. */
+/** Records a model's reply: its thought, its usage, and the number of consecutive empty replies. */
 export function observeResponse(node: Node, own: OpenSession, costUsd: number | null): void {
   const { conversation, runtime } = own.session;
   if (node.thought) conversation.thoughts.push(node.thought);
   const { modelResponse } = node;
   if (!modelResponse) return;
-  // Another engine may leave counts out.
+  // Another engine may omit counts.
   own.spend({ usage: { ...zeroUsage.usage, ...modelResponse.usage }, costUsd });
   const isEmpty = isEmptyResponse(modelResponse);
   runtime.consecutiveEmptyResponses = isEmpty ? runtime.consecutiveEmptyResponses + 1 : 0;

@@ -1,7 +1,7 @@
 /**
- * History made ready for the next request (agent-loop-contract 2.3, 6.2): old tool outputs pruned, what an abort left behind
- * cleaned up, a trailing request dropped. Rule: pure functions over messages; where nothing is to be done the very list
- * comes back. What is worth pruning is said by the same function as for a log.
+ * Prepares the history for the next request (docs/internals/contracts.md, 2.3 and 6.2): prunes old tool outputs,
+ * removes the remains of an abort, drops a trailing request. Invariant: pure functions over messages. If nothing
+ * changes, the same list is returned. Logs use the same function to select what to prune.
  */
 import { type Message, PRUNED_RESULT, prunableIn, sizeOfContent } from '../../machines/internal.ts';
 
@@ -9,11 +9,11 @@ type Of<R extends Message['role']> = Extract<Message, { role: R }>;
 
 export interface Pruned {
   messages: readonly Message[];
-  /** Tokens that are free now, as far as characters tell. */
+  /** Freed tokens, estimated from characters. */
   reclaimed: number;
 }
 
-/** Replaces old tool outputs by a placeholder, where it is worth it; never while the user has spoken only once. */
+/** Replaces old tool outputs with a placeholder if that frees enough. Never before the user's second message. */
 export function pruneToolOutputs(messages: readonly Message[]): Pruned {
   const userTurns = messages.filter(({ role }) => role === 'user').length;
   const prunable = userTurns < 2 ? undefined : prunableIn(messages, () => true);
@@ -31,11 +31,11 @@ export function pruneToolOutputs(messages: readonly Message[]): Pruned {
 export interface CleanedUp {
   messages: readonly Message[];
   changed: boolean;
-  /** Calls that went, since no result of theirs was there. */
+  /** Calls that were removed because they had no result. */
   removedCalls: readonly string[];
 }
 
-/** The calls of each assistant message that has no result of theirs among the tool messages directly behind it. */
+/** Returns the calls of each assistant message without a result among the tool messages directly after it. */
 function danglingIn(messages: readonly Message[]): Map<Of<'assistant'>, Set<string>> {
   const dangling = new Map<Of<'assistant'>, Set<string>>();
   for (const [index, message] of messages.entries()) {
@@ -47,7 +47,7 @@ function danglingIn(messages: readonly Message[]): Map<Of<'assistant'>, Set<stri
   return dangling;
 }
 
-/** A tool message with its call in the assistant message that it stands behind. */
+/** Returns true if a tool message belongs to a call of the assistant message before it. */
 function answers(messages: readonly Message[], index: number): boolean {
   const result = messages[index] as Of<'tool'>;
   let before = index - 1;
@@ -59,13 +59,13 @@ function answers(messages: readonly Message[], index: number): boolean {
 const isBlank = ({ content, toolCalls }: Of<'assistant'>): boolean =>
   toolCalls.length === 0 && content.every((part) => part.type === 'text' && part.text.trim() === '');
 
-/** One pass; the same list where nothing is to be done. */
-function cleaned(messages: readonly Message[], removed: string[]): readonly Message[] {
+/** Runs one pass. Returns the same list if nothing changes. */
+function cleanOnce(messages: readonly Message[], removed: string[]): readonly Message[] {
   const dangling = danglingIn(messages);
   for (const ids of dangling.values()) removed.push(...ids);
   const kept = messages.flatMap((message, index): Message[] => {
     if (message.role === 'user') return messages[index + 1]?.role === 'user' ? [] : [message];
-    // What refers to no call, or to one that goes, goes with it.
+    // A result without a call, or with a removed call, is removed too.
     if (message.role === 'tool') return answers(messages, index) ? [message] : [];
     const open = dangling.get(message);
     const rest = open
@@ -78,22 +78,22 @@ function cleaned(messages: readonly Message[], removed: string[]): readonly Mess
 }
 
 /**
- * Takes out calls without a result, results without a call, replies that say nothing, and of requests in a row all but the
- * last, until nothing is left to take out: what one of them leaves behind may be another.
+ * Removes calls without a result, results without a call, empty replies, and all but the last of consecutive
+ * requests. Repeats this until nothing changes, because each removal may cause another.
  */
 export function cleanHistory(messages: readonly Message[]): CleanedUp {
   const removedCalls: string[] = [];
   let before = messages;
-  let after = cleaned(before, removedCalls);
-  // Each pass that changes something leaves fewer messages or fewer calls, so it ends.
+  let after = cleanOnce(before, removedCalls);
+  // Each changing pass leaves fewer messages or calls, so the loop ends.
   while (after !== before) {
     before = after;
-    after = cleaned(before, removedCalls);
+    after = cleanOnce(before, removedCalls);
   }
   return { messages: after, changed: after !== messages, removedCalls };
 }
 
-/** History as the next request takes it: pruned, cleaned up, and without a request that nobody answered. */
+/** Returns the history for the next request: pruned, cleaned, and without an unanswered request. */
 export function prepareHistory(messages: readonly Message[]): CleanedUp & { reclaimed: number } {
   const { messages: pruned, reclaimed } = pruneToolOutputs(messages);
   const clean = cleanHistory(pruned);

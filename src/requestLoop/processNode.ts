@@ -1,7 +1,7 @@
 /**
- * One node of another engine, processed as the contract asks (agent-loop-contract 1.2, 2.5, 7.2): its returns, its thought,
- * its usage, its calls. Rule: calls are run by the same charts that run those of a request, with the node as the one reply of
- * a model; who gives no `toolCallback` runs them himself, and they are registered only.
+ * Processes one node of another engine (docs/internals/contracts.md, 1.2, 2.5 and 7.2): its returns, its thought, its
+ * usage, its calls. Invariant: the charts of a request also run these calls, with the node as the only reply of a
+ * model. Without a `toolCallback` the calls are registered only.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json } from '../../machines/internal.ts';
@@ -28,7 +28,7 @@ interface NodeCall {
 
 const PREVIEW = 200;
 
-/** The arguments of a call as an object. Throws ValidationError, with the beginning of what is none. */
+/** Returns the arguments of a call as an object. Throws ValidationError, which quotes the beginning of anything else. */
 export function normalizeArgs(args: unknown): { [key: string]: Json } {
   const text = typeof args === 'string' ? args : (JSON.stringify(args ?? {}) ?? '');
   const parsed = parsedCall('', '', text).args;
@@ -36,7 +36,7 @@ export function normalizeArgs(args: unknown): { [key: string]: Json } {
   throw new ValidationError(`the arguments of a call must be a JSON object, got ${text.slice(0, PREVIEW)}`);
 }
 
-/** The structured calls of a response; where there are none and somebody executes them, those that stand in its text. */
+/** Returns the structured calls of a response. If there are none and a callback executes calls, the calls in its text. */
 function callsOf(parts: readonly Part[], { options, ports }: OpenSession, isExecuted: boolean): NodeCall[] {
   const structured = parts.filter(({ partKind }) => partKind === 'tool-call');
   if (structured.length > 0) {
@@ -58,7 +58,7 @@ function callsOf(parts: readonly Part[], { options, ports }: OpenSession, isExec
   }));
 }
 
-/** A model whose one reply makes these calls. */
+/** A model whose only reply makes these calls. */
 const calling = (calls: readonly NodeCall[]): Model => ({
   id: 'node',
   async *stream() {
@@ -74,7 +74,7 @@ const anyArgs: StandardSchemaV1 = {
 };
 
 const NAME = /^[\w-]{1,64}$/;
-/** A tool that the other engine has and nobody else: the callback alone can execute it. */
+/** A tool that only the other engine has, so only the callback can execute it. */
 const foreign = (name: string): Tool =>
   defineTool({
     name,
@@ -85,20 +85,23 @@ const foreign = (name: string): Tool =>
     },
   });
 
-/** The calls by way of the charts: validated, in parallel, repeated where policies say so. */
+/** The message of a conversation whose only reply is the node. No model reads it. */
+const UNSEEN = 'the calls of a node';
+
+/** Runs the calls through the charts: validated, in parallel, repeated if the policies allow it. */
 async function dispatch(calls: readonly NodeCall[], own: OpenSession, callbacks: RequestCallbacks): Promise<void> {
   const { options, ports } = own;
-  const known = new Set(options.tools.map(({ name }) => name));
-  const others = [...new Set(calls.map(({ name }) => name))].filter((name) => !known.has(name) && NAME.test(name));
+  const ownNames = new Set(options.tools.map(({ name }) => name));
+  const others = [...new Set(calls.map(({ name }) => name))].filter((name) => !ownNames.has(name) && NAME.test(name));
   const tools = [...options.tools, ...others.map(foreign)];
   const settings = { ...checkedSettings(own.settings), maxIterations: 1, requestDelayMs: 0 };
-  // What the other engine spends is nothing that this model costs.
+  // Spending of the other engine is not a cost of this model.
   const policies = { ...options.policies, limits: { ...options.policies?.limits, costUsd: false as const } };
   const serving = agentFor(calling(calls), { ...options, policies, tools }, settings);
   const follower = new CallFollower(own, callbacks);
   try {
     const run = new LoopRun({ serving, setTimer: ports.setTimer, callbacks, follower });
-    const { failure } = await run.run({ id: ports.newId(), message: '', history: [], timeoutSeconds: 0 });
+    const { failure } = await run.run({ id: ports.newId(), message: UNSEEN, history: [], timeoutSeconds: 0 });
     if (failure) throw failure.error;
   } finally {
     await serving.agent.close();
@@ -106,8 +109,8 @@ async function dispatch(calls: readonly NodeCall[], own: OpenSession, callbacks:
 }
 
 /**
- * Processes a node; one that was processed is not counted again. Rejects with UnregisteredCallError, ValidationError,
- * UserAbortError, and what a callback threw.
+ * Processes a node. A node that was already processed does not count again. Rejects with UnregisteredCallError,
+ * ValidationError, UserAbortError, and errors of a callback.
  */
 export async function processNode(
   node: Node,

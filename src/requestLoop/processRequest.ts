@@ -1,7 +1,7 @@
 /**
- * One request of a caller of the contract (agent-loop-contract 1.1, 2.4, 6): a conversation of its own that begins with the
- * session's history. Rule: what happens is decided by the charts and read off their log, and the session is whole behind it,
- * however it ended.
+ * One request of the contract (docs/internals/contracts.md, 1.1, 2.4 and 6): a conversation that begins with the
+ * history of the session. Invariant: the charts decide, and the session is read from their log. The session is
+ * consistent after every end.
  */
 import { hash, type Message } from '../../machines/internal.ts';
 import { callback, checkOptionsOf, hasMethods, object } from '../validation.ts';
@@ -23,21 +23,21 @@ const callbacksValidator = object({
   signal: { expected: 'an AbortSignal', test: (value) => hasMethods(value, 'addEventListener'), secret: true },
 });
 
-/** Throws ConfigurationError for what is no callback, and UserAbortError where nothing is to begin. */
+/** Throws ConfigurationError for an invalid callback, and UserAbortError if the signal is already aborted. */
 export function checkCallbacks(callbacks: RequestCallbacks): void {
   checkOptionsOf('a request', callbacks, callbacksValidator);
   if (callbacks.signal?.aborted) throw new UserAbortError(undefined, { cause: callbacks.signal.reason });
 }
 
-/** The messages that are left; a call that went is registered no more. */
-function without({ session }: OpenSession, { messages, removedCalls }: CleanedUp): readonly Message[] {
+/** Removes the deleted calls from the registry, and returns the remaining messages. */
+function removeCalls({ session }: OpenSession, { messages, removedCalls }: CleanedUp): readonly Message[] {
   for (const callId of removedCalls) session.runtime.toolRegistry.remove(callId);
   return messages;
 }
 
 const REQUEST_ID = 8;
 
-async function processed(
+async function runRequest(
   own: OpenSession,
   { message, model, settings }: { message: string; model: string; settings: LoopSettings },
   callbacks: RequestCallbacks,
@@ -48,15 +48,19 @@ async function processed(
   own.begin(message, hash(id).padStart(REQUEST_ID, '0').slice(-REQUEST_ID));
   try {
     const baseline = session.conversation.messages.length;
-    const history = without(own, prepareHistory(session.conversation.messages));
+    const history = removeCalls(own, prepareHistory(session.conversation.messages));
     const follower = new RequestFollower(own, callbacks);
     const aborted = (): void => agents.drop(cached);
     const run = new LoopRun({ serving: cached, setTimer: ports.setTimer, callbacks, follower, aborted });
     const timeoutSeconds = settings.globalRequestTimeoutSeconds ?? 0;
-    const { failure, entries, messages: said } = await run.run({ id, message, history, timeoutSeconds });
-    const messages = sessionMessages(said, entries);
-    // What the run says of the conversation counts, and what others appended meanwhile stands behind it.
-    session.conversation.messages.splice(0, baseline, ...(failure ? without(own, cleanHistory(messages)) : messages));
+    const { failure, entries, messages: logged } = await run.run({ id, message, history, timeoutSeconds });
+    const messages = sessionMessages(logged, entries);
+    // The run's messages replace the old ones. Messages that others appended meanwhile come after them.
+    session.conversation.messages.splice(
+      0,
+      baseline,
+      ...(failure ? removeCalls(own, cleanHistory(messages)) : messages),
+    );
     if (failure) throw failure.error;
     return agentRun(entries, follower.fold.nodes, messages);
   } finally {
@@ -66,8 +70,8 @@ async function processed(
 }
 
 /**
- * Runs one request to its end. Rejects with UserAbortError, GlobalRequestTimeoutError, what a callback or a failing tool
- * threw, RunError where the model failed, ConfigurationError.
+ * Runs one request to its end. Rejects with UserAbortError, GlobalRequestTimeoutError, ConfigurationError, the error
+ * of a callback or a failing tool, or RunError if the model failed.
  */
 export async function processRequest(
   message: string,
@@ -77,5 +81,5 @@ export async function processRequest(
 ): Promise<AgentRun> {
   const own = sessionOf(state);
   checkCallbacks(callbacks);
-  return processed(own, { message, model, settings: checkedSettings(own.settings) }, callbacks);
+  return runRequest(own, { message, model, settings: checkedSettings(own.settings) }, callbacks);
 }

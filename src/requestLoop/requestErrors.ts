@@ -1,10 +1,10 @@
 /**
- * Errors of a request, and those that a tool is never executed again for (agent-loop-contract 1.1, 5.3). Rule: which errors
- * those are is known by their names as the document has them, so that the host's own classes of that name count too.
+ * The errors of a request, and the errors after which a tool is never executed again (docs/internals/contracts.md, 1.1
+ * and 5.3). Invariant: names identify these errors, so that a host's own classes of these names count too.
  */
 import { RunchartError } from '../errors.ts';
 
-/** The user wants no more of this request: thrown by a tool or a callback, or by an aborted `signal`. */
+/** The user cancelled this request: thrown by a tool or a callback, or caused by an aborted `signal`. */
 export class UserAbortError extends RunchartError {
   constructor(message = 'the user aborted the request', options?: { cause?: unknown }) {
     super('user_abort', message, options);
@@ -24,28 +24,28 @@ export class GlobalRequestTimeoutError extends RunchartError {
   }
 }
 
-/** The registry was asked about a call that nobody registered. */
+/** The registry has no call of this id. */
 export class UnregisteredCallError extends RunchartError {
   constructor(message: string) {
     super('unregistered_call', message);
   }
 }
 
-/** The arguments of a call are no JSON object. */
+/** The arguments of a call are not a JSON object. */
 export class ValidationError extends RunchartError {
   constructor(message: string) {
     super('invalid_arguments', message);
   }
 }
 
-/** A tool wants the model to make its call in another way. */
+/** The tool asks the model to make its call in another way. */
 export class ModelRetry extends RunchartError {
   constructor(message: string) {
     super('model_retry', message);
   }
 }
 
-/** A tool failed for good. */
+/** A tool failed permanently. */
 export class ToolExecutionError extends RunchartError {
   constructor(message: string, options?: { cause?: unknown }) {
     super('tool_execution', message, options);
@@ -68,7 +68,7 @@ const FINAL: ReadonlySet<string> = new Set([
   'FileOperationError',
 ]);
 
-/** The names of an error: its own, its class's and those of the classes above. */
+/** Yields the names of an error: its own, its class's, and those of the superclasses. */
 function* namesOf(error: object): Generator<unknown> {
   yield (error as { name?: unknown }).name;
   for (let at: unknown = error; typeof at === 'object' && at !== null; at = Object.getPrototypeOf(at)) {
@@ -79,6 +79,6 @@ function* namesOf(error: object): Generator<unknown> {
 const isNamed = (error: unknown, wanted: (name: string) => boolean): boolean =>
   typeof error === 'object' && error !== null && [...namesOf(error)].some((name) => wanted(String(name)));
 
-/** Whether a tool is not executed again behind this error, whatever the policy says. */
+/** Returns true if a tool is never executed again after this error, whatever the policy is. */
 export const isFinalError = (error: unknown): boolean => isNamed(error, (name) => FINAL.has(name));
 export const isUserAbort = (error: unknown): boolean => isNamed(error, (name) => name === 'UserAbortError');

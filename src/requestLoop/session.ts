@@ -1,6 +1,7 @@
 /**
- * What a caller of the contract keeps between requests and reads while one runs (agent-loop-contract 3). Rule: callers may
- * write here too; a request resets what is its own, and what a run knows is written here as the log tells of it.
+ * The session that a caller keeps between requests and reads during one (docs/internals/contracts.md, 3). Invariant:
+ * callers may write here too. A request resets only its own fields, and the log of a run is the source of everything
+ * else.
  */
 import { addUsage, type Message, type Usage, type UsageCost, zeroUsage } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -27,9 +28,9 @@ export interface Session {
 /** Published as StateManager. */
 export interface RequestState {
   readonly session: Session;
-  /** May be changed between requests: the next one reads them. */
+  /** May be changed between requests. The next request reads them. */
   readonly settings: LoopSettings;
-  /** Ends what is under way, and lets go of the cached agents. */
+  /** Cancels active requests, and closes the cached agents. */
   close(): Promise<void>;
 }
 
@@ -65,7 +66,7 @@ export class OpenSession implements RequestState {
   readonly agents: AgentCache;
   readonly options: LoopOptions;
   readonly ports: Ports;
-  /** Requests under way. */
+  /** The number of active requests. */
   #requests = 0;
 
   constructor(options: LoopOptions) {
@@ -84,7 +85,7 @@ export class OpenSession implements RequestState {
     return this.agents.close();
   }
 
-  /** What is reset as a request begins; the calls of another one under way stay registered. */
+  /** Resets the fields of a request. Calls of another active request stay registered. */
   begin(message: string, requestId: string): void {
     const { task, runtime } = this.session;
     const { toolRegistry } = runtime;
@@ -102,13 +103,13 @@ export class OpenSession implements RequestState {
     this.#requests -= 1;
   }
 
-  /** The last model call used this. */
+  /** Records the usage of the last model call. */
   spend({ usage, costUsd }: UsageCost): void {
     this.session.usage.lastCallUsage = usage;
     this.add({ usage, costUsd });
   }
 
-  /** It counts in the total: what a model call used, or a sub-agent. */
+  /** Adds the usage of a model call or a sub-agent to the total. */
   add(spent: UsageCost): void {
     const { costUsd: before, ...total } = this.session.usage.sessionTotalUsage;
     const { usage, costUsd } = addUsage({ usage: total, costUsd: before }, spent);
@@ -116,11 +117,11 @@ export class OpenSession implements RequestState {
   }
 }
 
-/** Published as createStateManager. Throws ConfigurationError for an option or a setting that is unknown or cannot work. */
+/** Published as createStateManager. Throws ConfigurationError for an unknown or invalid option or setting. */
 export const openSession = (options: LoopOptions): RequestState => new OpenSession(options);
 
-/** Throws ConfigurationError for what `createStateManager` did not make. */
-export function sessionOf(given: Pick<RequestState, 'session'>): OpenSession {
-  if (given instanceof OpenSession) return given;
+/** Throws ConfigurationError for objects that `createStateManager` did not make. */
+export function sessionOf(state: Pick<RequestState, 'session'>): OpenSession {
+  if (state instanceof OpenSession) return state;
   throw new ConfigurationError('a request needs what createStateManager made');
 }

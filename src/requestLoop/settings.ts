@@ -1,24 +1,25 @@
 /**
- * The settings of a request loop (agent-loop-contract 2.2, 6.1), and what they make of the policies. Rule: they may change
- * between requests, so each request reads them anew; a value that cannot work is refused by its name.
+ * The settings of a request loop (docs/internals/contracts.md, 2.2 and 6.1), and the policies that follow from them.
+ * Invariant: settings may change between requests, so each request reads them again. An impossible value is refused by
+ * its name.
  */
 
-import { RunchartError } from '../errors.ts';
 import type { DeepPartial, Policies } from '../policies.ts';
 import { presets } from '../policies.ts';
+import { onlyRefusing } from '../tools/toolRetry.ts';
 import { check, flag, number, object, whole } from '../validation.ts';
 import { isFinalError } from './requestErrors.ts';
 
 export interface LoopSettings {
-  /** Model calls a request at most; `policies.limits.turns` where it is not given. */
+  /** The most model calls of a request. Default: `policies.limits.turns`. */
   maxIterations?: number;
-  /** Executions of a tool that fails, the first one counted; `policies.toolRetry` where it is not given. */
+  /** The most executions of a failing tool, with the first one. Default: `policies.toolRetry`. */
   maxRetries?: number;
-  /** Arguments that the tool's JSON Schema does not name are refused. */
+  /** Refuses arguments that the tool's JSON Schema does not name. */
   toolStrictValidation?: boolean;
-  /** Passes before each call of the model. */
+  /** The delay before each call of the model. */
   requestDelayMs?: number;
-  /** 0, which is the default, for no limit. */
+  /** The default 0 means no limit. */
   globalRequestTimeoutSeconds?: number;
 }
 
@@ -30,11 +31,11 @@ const settingsValidator = object({
   globalRequestTimeoutSeconds: number(0),
 });
 
-/** A checked copy. Throws ConfigurationError. */
+/** Returns a validated copy. Throws ConfigurationError. */
 export const checkedSettings = (settings: LoopSettings): LoopSettings =>
   check('settings', settings, settingsValidator) as LoopSettings;
 
-/** Equal for settings under which one agent may serve. */
+/** Equal settings of an agent have equal versions. */
 export const versionOf = ({ maxIterations, maxRetries, ...rest }: LoopSettings): string => {
   const { toolStrictValidation = false, requestDelayMs = 0, globalRequestTimeoutSeconds = 0 } = rest;
   return JSON.stringify([maxIterations, maxRetries, toolStrictValidation, requestDelayMs, globalRequestTimeoutSeconds]);
@@ -42,7 +43,7 @@ export const versionOf = ({ maxIterations, maxRetries, ...rest }: LoopSettings):
 
 type GivenPolicies = DeepPartial<Policies>;
 
-/** Errors that end a tool's call are never a reason to execute it again, whatever the host says of the others. */
+/** Final errors never cause another execution of a call, whatever the host's policy is. */
 type GivenRetry = Exclude<GivenPolicies['toolRetry'], undefined>;
 function toolRetryOf(given: GivenRetry | undefined, maxRetries: number | undefined): GivenRetry {
   const base = given ?? presets.requestLoop.toolRetry ?? false;
@@ -51,14 +52,15 @@ function toolRetryOf(given: GivenRetry | undefined, maxRetries: number | undefin
   return {
     ...rest,
     ...(maxRetries !== undefined && { attempts: maxRetries }),
-    retryable: (error) =>
-      !isFinalError(error) && (retryable ? retryable(error) === true : !RunchartError.isRunchartError(error)),
+    retryable: retryable
+      ? (error) => !isFinalError(error) && retryable(error) === true
+      : onlyRefusing((error) => isFinalError(error)),
   };
 }
 
 const FIRST_PART_MS = 60_000;
 
-/** The policies of an agent that serves under these settings. */
+/** Returns the policies of an agent under these settings. */
 export function policiesUnder(given: GivenPolicies = {}, settings: LoopSettings): GivenPolicies {
   const { maxIterations, maxRetries, requestDelayMs = 0 } = settings;
   const { firstPartMs = FIRST_PART_MS } = given.modelTimeout ?? {};
@@ -66,7 +68,7 @@ export function policiesUnder(given: GivenPolicies = {}, settings: LoopSettings)
     ...presets.requestLoop,
     ...given,
     toolRetry: toolRetryOf(given.toolRetry, maxRetries),
-    // The delay is no silence of the model's.
+    // The delay must not count as silence of the model.
     modelTimeout: { ...given.modelTimeout, firstPartMs: firstPartMs + requestDelayMs },
     limits: { ...given.limits, ...(maxIterations !== undefined && { turns: maxIterations }) },
   };

@@ -1,6 +1,6 @@
 /**
- * The calls of the request under way and what became of them (agent-loop-contract 3.5). Rule: a call is known from its
- * registration on; whatever is said of one that nobody registered is an error that names it.
+ * The calls of the active request and their outcomes (docs/internals/contracts.md, 3.5). Invariant: a call exists from
+ * its registration. An update of an unregistered call throws an error that names it.
  */
 import { UnregisteredCallError } from './requestErrors.ts';
 
@@ -15,7 +15,7 @@ export interface RegisteredCall {
 }
 
 export interface ToolRegistry {
-  /** A call that is registered again gets these arguments, and stands where it stood. */
+  /** A call that is registered again gets the new arguments, and keeps its status. */
   register(callId: string, name: string, args: unknown): void;
   start(callId: string): void;
   complete(callId: string, result: unknown): void;
@@ -23,7 +23,7 @@ export interface ToolRegistry {
   cancel(callId: string, reason: string): void;
   get(callId: string): RegisteredCall | undefined;
   list(): RegisteredCall[];
-  /** Nothing where nobody registered it. */
+  /** Does nothing for an unregistered call. */
   remove(callId: string): void;
   clear(): void;
 }
@@ -32,8 +32,8 @@ export class CallRegistry implements ToolRegistry {
   readonly #calls = new Map<string, RegisteredCall>();
 
   register(callId: string, name: string, args: unknown): void {
-    const known = this.#calls.get(callId);
-    this.#calls.set(callId, known ? { ...known, name, args } : { callId, name, args, status: 'pending' });
+    const existing = this.#calls.get(callId);
+    this.#calls.set(callId, existing ? { ...existing, name, args } : { callId, name, args, status: 'pending' });
   }
 
   start(callId: string): void {
@@ -53,8 +53,8 @@ export class CallRegistry implements ToolRegistry {
   }
 
   get(callId: string): RegisteredCall | undefined {
-    const known = this.#calls.get(callId);
-    return known && { ...known };
+    const call = this.#calls.get(callId);
+    return call && { ...call };
   }
 
   list(): RegisteredCall[] {
@@ -70,9 +70,9 @@ export class CallRegistry implements ToolRegistry {
   }
 
   #change(callId: string, change: Partial<RegisteredCall> & Pick<RegisteredCall, 'status'>): void {
-    const known = this.#calls.get(callId);
-    if (!known) throw new UnregisteredCallError(`no call ${JSON.stringify(callId)} is registered; register() it first`);
-    const { callId: id, name, args } = known;
+    const call = this.#calls.get(callId);
+    if (!call) throw new UnregisteredCallError(`no call ${JSON.stringify(callId)} is registered; register() it first`);
+    const { callId: id, name, args } = call;
     this.#calls.set(callId, { callId: id, name, args, ...change });
   }
 }

@@ -1,12 +1,12 @@
 /**
- * Appends the steps of a conversation one after the other, and bounds how long a cancel waits for a slow store. Rule: steps
- * wait behind an append until a cancel overtakes it; nothing of a step starts before its own entries are durable. A refused
- * append is tried again as part of the next one, so only the last in the queue hears of a loss.
+ * Appends the steps of a conversation one after the other, and bounds how long a cancel waits for a slow store. Invariant:
+ * a step waits for the append before it until a cancel overtakes that append. Nothing of a step starts before its own entries
+ * are durable. A refused append is retried as part of the next one, so only the last one in the queue is reported as lost.
  */
 import type { EffectRequest, Failure, NewEntry } from '../../machines/internal.ts';
 import { thrownMessage } from '../errors.ts';
 
-/** What one delivery led to. */
+/** The result of one delivery. */
 export interface Step {
   readonly at: number;
   readonly entries: readonly NewEntry[];
@@ -14,30 +14,30 @@ export interface Step {
   readonly acts: readonly object[];
 }
 
-/** A step whose append is under way or in the queue. */
+/** A step whose append is active or queued. */
 export interface PendingAppend {
   step: Step;
-  /** The steps behind wait for it. */
+  /** Later steps wait for it. */
   blocks: boolean;
   givenUp: boolean;
-  /** It takes refused ones with it. */
+  /** It includes the entries of refused steps. */
   carries: boolean;
 }
 
 interface AppendOutcome {
   append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
-  /** The steps behind go on. */
+  /** Later steps continue. */
   ahead(): void;
   landed(step: Step): void;
-  /** The steps behind did not wait for it where it does not block any more. */
+  /** Where the step does not block any more, later steps did not wait for it. */
   failed(wait: PendingAppend, error: unknown): void;
-  /** The time is up. */
+  /** The time limit has passed. */
   tooLate(wait: PendingAppend): void;
 }
 
 export class AppendQueue {
   readonly #outcome: AppendOutcome;
-  /** The first is under way. */
+  /** The first one is active. */
   readonly #pending: PendingAppend[] = [];
   #onEmpty: (() => void)[] = [];
 
@@ -45,7 +45,7 @@ export class AppendQueue {
     this.#outcome = outcome;
   }
 
-  /** Answers nothing where the step is durable at once. Throws where the store refuses it at once. */
+  /** Undefined where the step is durable at once. Throws where the store refuses it at once. */
   add(step: Step): PendingAppend | undefined {
     const pending = this.isEmpty ? this.#outcome.append(step.entries, step.at, false) : 'queued';
     if (!pending) return undefined;
@@ -55,12 +55,12 @@ export class AppendQueue {
     return wait;
   }
 
-  /** The steps behind go on now. */
+  /** Later steps continue now. */
   overtake(): void {
     for (const wait of [...this.#pending]) this.#release(wait);
   }
 
-  /** The time is up for everything that is waited for. */
+  /** The time limit has passed for every step in the queue. */
   giveUp(): void {
     for (const wait of [...this.#pending]) {
       this.#outcome.tooLate(wait);
@@ -72,7 +72,7 @@ export class AppendQueue {
     return this.#pending.length === 0;
   }
 
-  /** Resolves when nothing is in the queue; whoever comes then may be told what became of it a moment later. */
+  /** Resolves when the queue is empty. A waiter may resolve slightly before the step's own report. */
   settled(): Promise<void> {
     return this.isEmpty ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
   }
@@ -123,60 +123,74 @@ const together = (first: Step, then: Step): Step => ({
   acts: [...first.acts, ...then.acts],
 });
 
-/** What charts are told of it. */
+/** The failure as charts receive it. */
 export const failureOf = (error: unknown): Failure => ({
   code: error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'store',
   message: thrownMessage(error),
 });
 
-/** How long a cancel waits behind an append. */
+/** How long a cancel, or the report of a durable stop, waits for an earlier append. */
 const OVERTAKE_MS = 50;
-/** How long everything that a cancel writes may take. */
+/** How long all appends of a cancel may take. */
 export const GIVE_UP_MS = 90;
 
-export class CancelDeadline {
-  readonly #setTimer: (ms: number, fire: () => void) => () => void;
-  readonly #appends: Pick<AppendQueue, 'overtake' | 'giveUp'>;
-  #stops: (() => void)[] = [];
-  #state: 'idle' | 'waiting' | 'overtaking' | 'timeUp' | 'stopped' = 'idle';
+type SetTimer = (ms: number, fire: () => void) => () => void;
 
-  constructor(setTimer: (ms: number, fire: () => void) => () => void, line: Pick<AppendQueue, 'overtake' | 'giveUp'>) {
+/** Bounds in stages how long appends are waited for. Every later append enters the stage that was reached last. */
+class AppendDeadline {
+  readonly #setTimer: SetTimer;
+  readonly #stages: readonly (readonly [ms: number, act: () => void])[];
+  #stops: (() => void)[] = [];
+  #state: 'idle' | 'running' | 'stopped' = 'idle';
+  #reached: (() => void) | undefined;
+
+  constructor(setTimer: SetTimer, stages: readonly (readonly [ms: number, act: () => void])[]) {
     this.#setTimer = setTimer;
-    this.#appends = line;
+    this.#stages = stages;
   }
 
   begin(): void {
     if (this.#state !== 'idle') return;
-    this.#state = 'waiting';
-    const overtake = (): void => {
-      this.#state = 'overtaking';
-      this.#appends.overtake();
-    };
-    const giveUp = (): void => {
-      this.#state = 'timeUp';
-      this.#appends.giveUp();
-    };
-    this.#stops = [this.#setTimer(OVERTAKE_MS, overtake), this.#setTimer(GIVE_UP_MS, giveUp)];
+    this.#state = 'running';
+    this.#stops = this.#stages.map(([ms, act]) =>
+      this.#setTimer(ms, () => {
+        this.#reached = act;
+        act();
+      }),
+    );
   }
 
   end(): void {
-    if (this.#state !== 'idle' && this.#state !== 'stopped') this.#leave('idle');
+    if (this.#state === 'running') this.#leave('idle');
   }
 
-  /** No cancel comes any more; an append may still land. */
+  /** Nothing is waited for any more; an append may still be stored. */
   stop(): void {
     this.#leave('stopped');
+  }
+
+  /** An append begins to be waited for. */
+  onAppend(): void {
+    this.#reached?.();
   }
 
   #leave(state: 'idle' | 'stopped'): void {
     for (const stop of this.#stops) stop();
     this.#stops = [];
+    this.#reached = undefined;
     this.#state = state;
   }
-
-  /** An append is waited for from now on. */
-  onAppend(): void {
-    if (this.#state === 'overtaking') this.#appends.overtake();
-    if (this.#state === 'timeUp') this.#appends.giveUp();
-  }
 }
+
+type Appends = Pick<AppendQueue, 'overtake' | 'giveUp'>;
+
+/** For a cancel: it overtakes slow appends, then gives up those that are not stored. */
+export const cancelDeadline = (setTimer: SetTimer, appends: Appends): AppendDeadline =>
+  new AppendDeadline(setTimer, [
+    [OVERTAKE_MS, () => appends.overtake()],
+    [GIVE_UP_MS, () => appends.giveUp()],
+  ]);
+
+/** For the report of a durable stop: it overtakes appends of commands that arrived while the stop was being stored. */
+export const reportDeadline = (setTimer: SetTimer, appends: Appends): AppendDeadline =>
+  new AppendDeadline(setTimer, [[OVERTAKE_MS, () => appends.overtake()]]);

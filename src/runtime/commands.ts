@@ -4,6 +4,7 @@
  * and are answered exactly once, when what they logged is durable.
  */
 import {
+  type ChartPolicies,
   type Completion,
   type Continued,
   type ConversationEvent,
@@ -32,6 +33,8 @@ export type Command =
       messageId: string;
       content: StoredPart[];
       kind: 'direct' | 'steer' | 'followUp';
+      /** In place of the policy. */
+      whileSuspended?: ChartPolicies['whileSuspended'];
       aborted?: boolean;
       /** The content, while its images are being stored; the command is put when they are. */
       kept?: Promise<StoredPart[]>;
@@ -63,8 +66,8 @@ export interface Admission {
 
 /** The state of the chart that commands are judged by. */
 export interface ChartState {
-  /** A message of this kind starts a run. */
-  isStartedBy(kind: 'direct' | 'steer' | 'followUp'): boolean;
+  /** This message starts a run. */
+  isStartedBy(message: Pick<MessageCommand, 'kind' | 'whileSuspended'>): boolean;
   /** The stop of what the chart carries out is in the log, and nothing follows it by itself: the status that is left. */
   settledStatus(log: LogState): 'idle' | 'error' | undefined;
   /** A message would start a run. */
@@ -105,19 +108,20 @@ function admitSettlement(logState: LogState, callId: string, how: Settlement): A
 export function startsRun(command: Command, chart: ChartState, log: LogState, isQueued: boolean): boolean {
   // What was put before the end is taken by the chart that has not heard of it.
   if (command.type === 'message.sent')
-    return (isQueued && chart.settledStatus(log) !== undefined) || chart.isStartedBy(command.kind);
+    return (isQueued && chart.settledStatus(log) !== undefined) || chart.isStartedBy(command);
   return command.type === 'resume.requested' || command.type === 'promotion.requested';
 }
 
-/** What a run follows. `isLogged`: the log has heard of everything that the chart has done. */
-function logged(logState: LogState, isLogged: boolean): Continued {
+/** What a run follows. `isLogged`: the log has all that the chart has done. `leavesAll`: also calls whose retry lost its end. */
+function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Continued {
   const of = { runId: logState.runId, counters: countersOf(logState), ended: !goesOn(logState) };
   if (!isLogged) return of;
   const { cycle, queue } = logState;
   const open = openCalls(logState);
   // Of a cycle that has lost its end, calls get their results where the next run begins.
   const kept = cycle === 'suspended' ? open.kept : [];
-  const reruns = open.reruns.filter(({ call }) => cycle !== 'running' && !logState.calls.get(call.callId)?.late);
+  const all = cycle === 'running' ? [] : open.reruns;
+  const reruns = all.filter(({ call }) => leavesAll || !logState.calls.get(call.callId)?.late);
   return { ...of, waits: { ...open, kept, reruns, queue } };
 }
 
@@ -137,7 +141,8 @@ export function admitCommand(
     case 'resume.requested':
     case 'promotion.requested': {
       const { aborted, ...asked } = given;
-      const event = { ...asked, of: logged(logState, isLogged) };
+      const leavesAll = given.type !== 'resume.requested' && chart.isIdle;
+      const event = { ...asked, of: logged(logState, isLogged, leavesAll) };
       if (!aborted) return { events: [event] };
       // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
       if (event.type === 'message.sent' ? !chart.isIdle : chart.runId !== undefined)

@@ -1,6 +1,6 @@
 /**
- * How full the context window is with the next request, and where a summary of earlier messages could end. Rule: a call is
- * never parted from its result, nor the model's last words from what came behind them.
+ * The usage of the context window with the next request, and the place where a summary of earlier messages could end.
+ * Invariant: a call is never separated from its result, nor the model's last words from the messages after them.
  */
 import {
   CHARACTERS_A_TOKEN,
@@ -17,10 +17,10 @@ import {
 import type { ToolSpec } from '../models/model.ts';
 import type { ContextUse } from './modelTurn.ts';
 
-/** Shares of the window: what the newest messages keep, and what is worth a summary. */
+/** Fractions of the window: what the newest messages keep, and what is worth a summary. */
 const KEPT = 0.4;
 const LEAST = 0.05;
-/** What a message takes besides its words, in tokens. */
+/** The size of a message besides its text, in tokens. */
 const FRAME = 4;
 
 type Readable = Pick<Transcript, 'messages' | 'seqs'>;
@@ -30,7 +30,7 @@ function tokensOf(message: Message, pruned: ReadonlySet<string>): number {
   return (isPruned ? PRUNED_RESULT.length : sizeOf(message)) / CHARACTERS_A_TOKEN + FRAME;
 }
 
-/** The index of the oldest message that still fits beside those behind it. */
+/** The index of the oldest message that fits together with those after it. */
 function firstThatFits(tokens: readonly number[], room: number): number {
   let left = room;
   let first = tokens.length;
@@ -44,9 +44,9 @@ function firstThatFits(tokens: readonly number[], room: number): number {
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, each) => sum + each, 0);
 
 /**
- * Where a summary can end, so that the newest messages that fit are kept, and at least the model's last words with all
- * that is behind them. A reply stands at one place in the log with its results, so both go or both stay. `summed`: where
- * the newest summary ended; it stands first, and is not summed up again alone.
+ * Where a summary can end, so that the newest messages that fit are kept, at least the model's last words and everything
+ * after them. A reply and its results share a place in the log, so both go or both stay. `summed`: the end of the newest
+ * summary, which comes first and is not summarized again alone.
  */
 export function summaryCut(
   transcript: Readable,
@@ -66,7 +66,8 @@ export function summaryCut(
   const most = spoken < 0 ? messages.length - 1 : spoken;
   let cut = Math.min(fits, most);
   while (cut > 0 && seqs[cut - 1] === seqs[cut]) cut -= 1;
-  // Messages that a conversation was opened with are one entry, and go as one; so does a reply behind a summary, unless it is the last.
+  // Messages that a conversation was opened with are one entry and go together. So does a reply after a summary, unless it is
+  // the last.
   if (cut <= from) cut = seqs.lastIndexOf(seqs[from] ?? -1) + 1;
   if (from > 0 && cut > most) return undefined;
   const upToSeq = seqs[cut - 1];
@@ -74,7 +75,7 @@ export function summaryCut(
   return cut < messages.length && isWorthIt && upToSeq !== undefined ? { upToSeq } : undefined;
 }
 
-/** Where the newest summary ended. */
+/** The end of the newest summary. */
 function summedUpTo(entries: readonly LogEntry[]): number | undefined {
   for (let index = entries.length - 1; index >= 0; index--) {
     const entry = entries[index];
@@ -83,10 +84,10 @@ function summedUpTo(entries: readonly LogEntry[]): number | undefined {
   return undefined;
 }
 
-/** Tokens kept free for the reply, unless the model replies with less. */
+/** Tokens reserved for the reply, unless the model declares less. */
 const RESERVE = 16_384;
 
-/** Characters of tool lists; an agent's own is always the same one. */
+/** Characters of tool lists. An agent's own list is always the same object. */
 const measured = new WeakMap<readonly ToolSpec[], number>();
 function sizeOfTools(tools: readonly ToolSpec[]): number {
   if (tools.length === 0) return 0;
@@ -95,7 +96,7 @@ function sizeOfTools(tools: readonly ToolSpec[]): number {
   return size;
 }
 
-/** Somebody wants a summary: of everything but the model's last words and what is behind them. */
+/** A summary was requested: of everything except the model's last words and the messages after them. */
 const WANTED = { kept: 0, least: 0 };
 
 export const contextUse: ContextUse = (request, scope) => {

@@ -1,12 +1,12 @@
 /**
- * Runs the charts of one conversation over a journal. A step takes one completion, delivers it, lets the charts
- * settle, appends what they logged in one go, and only then starts what they asked for, in ask order. Rule: one step
- * at a time; a subscriber that acts in between is queued; an answer goes to the actor that asked.
+ * Runs the charts of one conversation over a journal. A step takes one completion, delivers it, lets the charts settle,
+ * appends their entries together, and only then starts their requests, in order. Invariant: one step at a time. Acts of a
+ * subscriber during a step are queued. The actor that made a request receives its answer.
  */
 import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../machines/internal.ts';
 import type { Chart } from '../../machines/verbs.ts';
 import { RunchartError } from '../errors.ts';
-import { AppendQueue, CancelDeadline, failureOf, type Step } from './appendQueue.ts';
+import { AppendQueue, cancelDeadline, failureOf, reportDeadline, type Step } from './appendQueue.ts';
 import { compiled } from './interpreter/chartActor.ts';
 import type { ChartRef, Interpreter, RootChart } from './interpreter/interpreter.ts';
 
@@ -15,15 +15,17 @@ export interface DriverOptions {
   input: unknown;
   journal: Journal;
   setTimer(ms: number, fire: () => void): () => void;
-  /** Judges an act at its delivery: the events for the chart, none where the act changes nothing. */
+  /** Judges an act at its delivery: returns the events for the chart, none where the act changes nothing. */
   admit?(event: { type: string }): readonly { type: string }[];
-  /** Called after each step, when what it logged is durable, with the acts that it delivered. */
+  /** Called after each step with its acts, when its entries are durable. */
   settled?(acts: readonly object[]): void;
-  /** Whether a cancel is still being carried out. */
+  /** Whether a cancel is being carried out. */
   cancelling?(): boolean;
-  /** What a step logged could not be stored. */
+  /** Called after each delivery that leaves nothing to cancel. A waiting `cancel()` does not wait for what follows. */
+  uncancelled?(): void;
+  /** Called when the entries of a step could not be stored. */
   refused?(acts: readonly object[], error: unknown): void;
-  /** The root chart broke: a defect. */
+  /** Called when the root chart broke, which is a defect. */
   broke?(error: unknown): void;
   inspect?: ((event: unknown) => void) | undefined;
   /** What runs the charts. */
@@ -37,17 +39,21 @@ export class Driver {
   readonly #requests = new OpenRequests();
   #entries: NewEntry[] = [];
   #acts: object[] = [];
-  /** What the hosts of a failed step's acts are told, when its failure is delivered. */
+  /** For each failed step: reports the failure to the hosts of its acts, when the failure is delivered. */
   #refusals: WeakMap<Completion, () => void> | undefined;
   #stepping = false;
+  /** The id of a durable stop that the charts have not taken yet. */
+  #durableStop: string | undefined;
   readonly #appends: AppendQueue;
-  readonly #deadline: CancelDeadline;
+  readonly #deadline: ReturnType<typeof cancelDeadline>;
+  readonly #reportDeadline: ReturnType<typeof reportDeadline>;
 
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#journal = options.journal;
     this.#appends = this.#makeQueue();
-    this.#deadline = new CancelDeadline(options.setTimer, this.#appends);
+    this.#deadline = cancelDeadline(options.setTimer, this.#appends);
+    this.#reportDeadline = reportDeadline(options.setTimer, this.#appends);
     const { machine, input, inspect, interpreter = compiled } = options;
     this.root = interpreter({
       machine,
@@ -62,7 +68,7 @@ export class Driver {
     });
   }
 
-  /** Starts the charts and takes what comes from now on. */
+  /** Starts the charts, then takes completions as they arrive. */
   start(at: number): void {
     this.#stepping = true;
     this.#journal.bell(() => this.#drain());
@@ -70,12 +76,12 @@ export class Driver {
     if (this.#finish(at)) this.#goOn();
   }
 
-  /** A cancel was put: it does not wait for a slow store. */
+  /** A cancel was sent: it does not wait for a slow store. */
   beginCancel(): void {
     if (this.#stepping || this.#options.cancelling?.()) this.#deadline.begin();
   }
 
-  /** Resolves when every step so far is in the log, or never will be. */
+  /** Resolves when every step so far is in the log or lost. */
   settled(): Promise<void> {
     return this.#appends.settled();
   }
@@ -87,6 +93,7 @@ export class Driver {
 
   stop(): void {
     this.#deadline.stop();
+    this.#reportDeadline.stop();
     this.#journal.bell(() => {});
     this.#journal.drop('');
     this.#requests.drop('');
@@ -101,24 +108,24 @@ export class Driver {
 
   #goOn(): void {
     for (let next = this.#journal.take(); next; next = this.#journal.take()) {
-      this.#deliver(next.completion);
-      // Before what follows is appended: the run behind a cancel has all the time it needs.
-      this.#pace();
-      if (!this.#finish(next.at)) return;
+      if (!this.#step(next)) return;
     }
     this.#stepping = false;
     this.#pace();
   }
 
-  /** A cancel is taken before anything else, so what is not cancelling now has been cancelled, or never was. */
+  /** A cancel is delivered before anything else. If nothing is cancelling now, every cancel was carried out or never sent. */
   #pace(): void {
-    if (this.#options.cancelling?.()) this.#deadline.begin();
-    else this.#deadline.end();
+    if (this.#options.cancelling?.()) return this.#deadline.begin();
+    this.#deadline.end();
+    this.#options.uncancelled?.();
   }
 
-  /** False where the step waits for its append; the drain goes on behind it. */
+  /** False where the step waits for its append; the loop continues after it. */
   #step({ at, completion }: Delivery): boolean {
     this.#deliver(completion);
+    // This precedes the append of what follows: nobody waits for that, and the next run has no time limit from the cancel.
+    this.#pace();
     return this.#finish(at);
   }
 
@@ -140,14 +147,18 @@ export class Driver {
         this.#requests.close(completion.id);
         return this.root.send(completion);
       default:
+        if (completion.id === this.#durableStop) this.#stopTaken();
         this.#requests.close(completion.id)?.send(completion);
     }
   }
 
   #finish(at: number): boolean {
-    // Behind the charts' own actions: what ends an effect may act on other conversations.
-    for (const prefix of this.#requests.takeDrops()) this.#journal.drop(prefix);
-    // A run was over before: nobody waits for what begins behind it to be stored.
+    // After the charts' own actions, because ending an effect may act on other conversations.
+    for (const prefix of this.#requests.takeDrops()) {
+      this.#journal.drop(prefix);
+      if (this.#durableStop?.startsWith(prefix)) this.#stopTaken();
+    }
+    // Report finished runs first; they must not wait for the next run's append.
     for (const end of this.#requests.takeEnds()) this.#journal.start(end);
     const step: Step = { at, entries: this.#entries, asks: this.#requests.take(), acts: this.#acts };
     this.#entries = [];
@@ -159,6 +170,9 @@ export class Driver {
     try {
       if (this.#appends.add(step)) {
         this.#deadline.onAppend();
+        // A message that arrived while a stop was being stored does not delay the report of the stop.
+        if (this.#durableStop !== undefined) this.#reportDeadline.begin();
+        this.#reportDeadline.onAppend();
         return false;
       }
     } catch (error) {
@@ -170,11 +184,20 @@ export class Driver {
   }
 
   #begin({ asks, acts }: Step): void {
-    for (const request of asks) if (this.#requests.isOpen(request)) this.#journal.start(request);
+    for (const request of asks) {
+      if (!this.#requests.isOpen(request)) continue;
+      if (request.kind === 'commit' && request.boundary === 'RunFinished') this.#durableStop = request.id;
+      this.#journal.start(request);
+    }
     this.#options.settled?.(acts);
   }
 
-  /** What a failed step asked for is not started. A commit given up may land. */
+  #stopTaken(): void {
+    this.#durableStop = undefined;
+    this.#reportDeadline.end();
+  }
+
+  /** Requests of a failed step are not started. A commit that was given up may still be stored. */
   #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
     for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#requests.close(request.id);
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
@@ -195,14 +218,14 @@ export class Driver {
           if (this.#step({ at: step.at, completion })) this.#goOn();
           return;
         }
-        // Others have overtaken what is lost, so it comes as a delivery, and before any other one.
+        // Later steps have overtaken the lost one, so the failure is delivered before anything else.
         this.#journal.put(completion);
         if (blocks) this.#goOn();
       },
       tooLate: (wait) => {
         if (wait.givenUp || !isWanted(wait.step)) return;
         wait.givenUp = true;
-        // The entries may still land: nothing of them is lost, so nothing is written twice.
+        // The entries may still be stored. None of them is lost, so none is written twice.
         const silence = new RunchartError('store', 'the store did not answer in time');
         this.#journal.put(this.#failure(silence, wait.step, []));
       },
@@ -216,7 +239,7 @@ export class OpenRequests {
   #ends: EffectRequest[] = [];
   #drops: string[] = [];
 
-  /** The end of a run is told and takes no answer. */
+  /** The end of a run is a report without an answer. */
   add(asker: ChartRef, request: EffectRequest): void {
     if (request.kind === 'ended') {
       this.#ends.push(request);
@@ -226,28 +249,28 @@ export class OpenRequests {
     this.#requesters.set(request.id, asker);
   }
 
-  /** What was asked for since the last time, in ask order. */
+  /** The requests since the last call, in order. */
   take(): EffectRequest[] {
     const asks = this.#ofStep;
     this.#ofStep = [];
     return asks;
   }
 
-  /** What tells that runs are over. */
+  /** The reports of ended runs. */
   takeEnds(): EffectRequest[] {
     const ends = this.#ends;
     this.#ends = [];
     return ends;
   }
 
-  /** The prefixes that were dropped since the last time, in order. */
+  /** The prefixes dropped since the last call, in order. */
   takeDrops(): string[] {
     const drops = this.#drops;
     this.#drops = [];
     return drops;
   }
 
-  /** Whether the answer is still wanted. */
+  /** Whether the answer is still needed. */
   isOpen({ id }: EffectRequest): boolean {
     return this.#requesters.has(id);
   }
@@ -259,7 +282,7 @@ export class OpenRequests {
     return asker;
   }
 
-  /** What was under way is ended once the charts have settled. */
+  /** Effects are ended after the charts have settled. */
   drop(prefix: string): void {
     this.#drops.push(prefix);
     const stays = ({ id }: EffectRequest): boolean => !id.startsWith(prefix);

@@ -1,12 +1,13 @@
 /**
- * Does what charts ask for: calls models, runs tools, passes gates and phases. Rule: one executor a kind; each answers
- * with a value, and rejects only where the runtime itself cannot go on.
+ * Carries out the requests of charts: calls models, runs tools, passes gates and phases. Invariant: one executor for each
+ * kind. An executor resolves with a value, and rejects only where the runtime itself cannot continue.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { EffectRequest, EffectValue, Json, LogEntry, LogState, ModelValue } from '../../machines/internal.ts';
 import type { Images } from '../content/content.ts';
 import type { InFlight, Live } from '../live.ts';
 import type { Redact } from '../log/redact.ts';
+import type { RedactedReply } from '../log/redactedReply.ts';
 import { Attempt } from '../models/attempt.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import { onDemand } from '../onDemand.ts';
@@ -20,7 +21,7 @@ import { type ContextUse, type NextRequest, replyValue, type Summaries } from '.
 import type { Ports } from './ports.ts';
 import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 
-/** What plugins may touch, and the whole request behind it. */
+/** What plugins may change, and the complete request. */
 export interface RuntimeScope extends ConversationScope {
   next: NextRequest;
 }
@@ -33,22 +34,22 @@ export interface EffectsOptions extends OwnProfile {
   images: Images;
   textCalls?: TextCalls;
   PhaseRunner?: typeof PhaseRunner;
-  /** Where the agent has tools, or the log calls. */
+  /** Present where the agent has tools or the log has calls. */
   tools?: { ToolRunner: typeof ToolRunner; Gate: typeof Gate };
   contextUse?: ContextUse;
   summaries?: Summaries;
-  /** Schemas of final answers, by the message that came with each; under no id the agent's own. */
+  /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
-  /** Undefined while nobody listens. */
+  /** Undefined while nobody subscribes. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
   subAgents(): SubAgents | undefined;
 }
 
-/** Behind one of these nothing of the reply is in flight any more. */
+/** After one of these entries no part of the reply is in flight. */
 const LANDS: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-stop', 'run-suspended']);
 
-/** Where final answers are held to a schema. */
+/** Present where final answers have a schema. */
 const loadAnswers = onDemand(() => import('./finalAnswers.ts'));
 
 type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
@@ -57,14 +58,16 @@ export class Effects {
   readonly #options: EffectsOptions;
   readonly #logState: LogState;
   readonly #phases: PhaseRunner | undefined;
-  /** Where a tool can run. */
+  /** Present where a tool can run. */
   readonly #tools: ToolRunner | undefined;
   readonly #gate: Gate | undefined;
-  /** Where some final answer is held to a schema. */
+  /** Present where some final answer has a schema. */
   #answers: FinalAnswers | undefined;
   #attempt: Attempt | undefined;
-  /** The attempt whose reply is under way, or was given and is not durable yet. */
+  /** The attempt whose reply is being streamed or stored. */
   #streaming: Attempt | undefined;
+  /** The text for subscribers, where secrets are configured. */
+  #redacted: RedactedReply | undefined;
 
   constructor(options: EffectsOptions) {
     const { around, plugins, toolbox, policies, redact, PhaseRunner: Phases, tools } = options;
@@ -88,22 +91,25 @@ export class Effects {
     return this.#attempt?.partial ?? '';
   }
 
-  /** Plugins that want to know hear of the end of the conversation. */
+  /** Plugins with a close hook are called at the end of the conversation. */
   closed(): Promise<void> | undefined {
     return this.#phases?.closed();
   }
 
-  /** What the reply under way has streamed. */
+  /** The text that the current reply has streamed. */
   get inFlight(): InFlight | null {
-    return this.#streaming?.inFlight ?? null;
+    if (!this.#streaming) return null;
+    return this.#redacted ? this.#redacted.inFlight : this.#streaming.inFlight;
   }
 
-  /** The reply is durable, or its run is at rest without it. */
-  landed({ type, runId }: LogEntry): void {
+  /** The reply is durable, or its run is at rest without it; or a call has its result. */
+  landed(entry: LogEntry): void {
+    const { type, runId } = entry;
+    if (type === 'tool-result') this.#tools?.resultLanded(entry.callId);
     if (LANDS.has(type) && this.#streaming?.runId === runId) this.#streaming = undefined;
   }
 
-  /** The run is over, and what it streamed did not become durable. */
+  /** The run is over, and its streamed text did not become durable. */
   forget(): void {
     this.#streaming?.reset();
     this.#streaming = undefined;
@@ -144,7 +150,7 @@ export class Effects {
   };
 
   async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: EffectAbort): Promise<ModelValue> {
-    const { models, policies, ports, around, toolbox, plugins, live, images, schemas } = this.#options;
+    const { models, policies, ports, around, toolbox, plugins, live, images, schemas, redact } = this.#options;
     const model = models[index] ?? models[0];
     if (!model) throw new Error('an agent has a model');
     this.#tools?.forgetEnded();
@@ -159,12 +165,20 @@ export class Effects {
     const { now, setTimer, random } = ports;
     const timeouts = policies.modelTimeout;
     const about = { model, request, attempt, runId, context: next.context };
-    const current = new Attempt({ ...about, abort, timeouts, now, setTimer, random, live, diagnose });
+    const redacted = redact.reply?.({ live, isTool: (name) => toolbox.find(name) !== undefined });
+    const current = new Attempt({
+      ...{ ...about, abort, timeouts, now, setTimer, random },
+      live: redacted ? () => redacted.take : live,
+      // The code of a model's diagnostic comes from the model.
+      diagnose: (code, detail) => diagnose(redact(code), detail),
+    });
     this.#attempt = current;
     this.#streaming = current;
+    this.#redacted = redacted;
     const raw = await current.run();
     if (this.#attempt === current) this.#attempt = undefined;
-    if (raw.kind === 'failed') return { ...raw, message: this.#options.redact(raw.message) };
+    if (raw.kind === 'failed') return { ...raw, message: redact(raw.message) };
+    redacted?.end();
     const value = await replyValue(raw, {
       model,
       toolbox,
@@ -176,7 +190,7 @@ export class Effects {
       textCalls: this.#options.textCalls,
       pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
       ready: (prepared) => this.#tools?.ready(prepared),
-      redact: this.#options.redact,
+      redact,
       waiting: { setTimer, signal: abort.signal },
       diagnose,
     });

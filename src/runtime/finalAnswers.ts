@@ -1,6 +1,6 @@
 /**
- * Final answers that are held to a schema: which one a run has, what the model is told of it, and what a reply comes to. Rule: the
- * newest message of the request that came with a schema counts, else the agent's own; what is valid goes into the log as JSON.
+ * Final answers with a schema: which schema a run has, what the model is told about it, and how a reply is checked.
+ * Invariant: the newest message of the request with a schema counts, else the agent's own. A valid answer is logged as JSON.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { EffectRequest, Json, ModelValue, PhaseValue } from '../../machines/internal.ts';
@@ -18,11 +18,11 @@ export interface AnswersOptions {
   around: ConversationScope;
   policies: Policies;
   ports: Pick<Ports, 'setTimer'>;
-  /** By the message that came with each; under no id the agent's own. */
+  /** By message id; the agent's own under the empty id. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
 }
 
-/** The answer does not fit, and the model was asked as often as it may be. */
+/** The answer does not fit, and the model has used all its repairs. */
 class OutputInvalidError extends Error {
   readonly code = 'output_invalid';
 }
@@ -33,7 +33,7 @@ type Judged = { kind: 'answer'; value: Json } | { kind: 'unfit'; why: string };
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/i;
 const AGAIN = 'Give the final answer again, as JSON that fits, with nothing before or behind it.';
 
-/** What the model is told of its schema; nothing where any text will do, or where the schema cannot describe itself. */
+/** The instruction for the model; empty where any text is valid, or where the schema has no JSON Schema. */
 function formatOf(schema: StandardSchemaV1): string | undefined {
   const { jsonSchema } = schema['~standard'] as JsonSchemaSource;
   const { $schema: _, ...form } = (jsonSchema?.input({ target: 'draft-07' }) ?? {}) as { [key: string]: Json };
@@ -41,13 +41,13 @@ function formatOf(schema: StandardSchemaV1): string | undefined {
   return `Give your final answer as JSON that fits this JSON Schema, with nothing before or behind it:\n${JSON.stringify(form)}`;
 }
 
-/** A reply is often fenced though it was asked not to be. */
+/** Models often fence a reply although they were asked not to. */
 const unfenced = (text: string): string => FENCED.exec(text.trim())?.[1] ?? text;
 
 export class FinalAnswers {
   readonly #options: AnswersOptions;
   readonly #phases: PhaseRunner | undefined;
-  /** Of the run whose model is asked. */
+  /** The run of the current model call. */
   #schema: StandardSchemaV1 | undefined;
   /** Its reply ended the turn by itself. */
   #stopped = true;
@@ -57,15 +57,15 @@ export class FinalAnswers {
     this.#phases = phases;
   }
 
-  /** The model is about to be asked, and told what its final answer is to look like. */
+  /** Called before a model call. The request then contains the schema of the final answer. */
   begin(runId: string, attempt: number): void {
-    // Every attempt sends the same.
+    // Every attempt sends the same request.
     if (attempt > 1) return;
     this.#schema = this.#schemaOf(runId);
     if (this.#schema) this.#options.around.next.addContext(formatOf(this.#schema));
   }
 
-  /** A reply in a run that has a schema is marked: if it ends the run, the chart asks for a check of it. */
+  /** Marks a reply in a run with a schema. If the reply ends the run, the chart asks for a check of it. */
   held(value: ModelValue): ModelValue {
     if (value.kind !== 'reply') return value;
     this.#stopped = value.finish === 'stop';
@@ -73,8 +73,8 @@ export class FinalAnswers {
   }
 
   /**
-   * Runs the phases, then checks the reply where it would end the run and no plugin goes on. Rejects where the answer does
-   * not fit its schema and `limits.outputRepairs` is used up.
+   * Runs the phases, then checks the reply where it would end the run and no plugin continues it. Rejects where the answer
+   * does not fit its schema and `limits.outputRepairs` is used up.
    */
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
     const isEnd = request.phases.includes('naturalEnd');
@@ -112,7 +112,7 @@ export class FinalAnswers {
     const parsed = parseJson(unfenced(text));
     try {
       const read = await this.#validated(schema, parsed.kind === 'parsed' ? parsed.value : text, signal);
-      // A schema of texts takes those that look like JSON too.
+      // A schema for text accepts text that looks like JSON too.
       const result = read.issues && parsed.kind === 'parsed' ? await this.#validated(schema, text, signal) : read;
       if (!result.issues) return { kind: 'answer', value: storedOf(result.value, parsed, text) };
       if (parsed.kind === 'refused') return { kind: 'unfit', why: `Your answer is no JSON: ${parsed.why}.` };
@@ -138,7 +138,7 @@ export class FinalAnswers {
   }
 }
 
-/** What the schema made of it; where that is no JSON, what it was made of. */
+/** The parsed value; where that is not JSON, the value before parsing. */
 function storedOf(value: unknown, parsed: ReturnType<typeof parseJson>, text: string): Json {
   const json = toJson(value, 'refused');
   if (json.kind === 'parsed') return json.value;

@@ -1,13 +1,13 @@
 /**
- * The journal of an embedded conversation: effects run in this process, completions wait in one queue. Rule: a lost
- * append first, since nothing may be judged without it, then cancel, then first in, first out; nothing is delivered for a
- * dropped id; an answer given inside `start` is queued.
+ * The journal of an embedded conversation: effects run in this process, and completions wait in one queue. Invariant: a lost
+ * append comes first, because every judgement depends on it, then cancel, then first in, first out. Nothing is delivered for a
+ * dropped id. An answer given inside `start` is queued.
  */
 import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../../machines/internal.ts';
 import { thrownMessage } from '../errors.ts';
 import { EffectAbort } from '../timeLimit.ts';
 
-/** What is no affair of the journal itself. */
+/** The functions of the conversation that the journal calls. */
 export type ExecutedRequest = Exclude<EffectRequest, { kind: 'ended' | 'commit' | 'timer' }>;
 export type Execute = (request: ExecutedRequest, abort: EffectAbort) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {
@@ -15,17 +15,17 @@ export interface JournalOptions {
   append(entries: readonly NewEntry[], at: number): void | Promise<void>;
   now(): number;
   setTimer(ms: number, fire: () => void): () => void;
-  /** How long the earlier runs of the cycle took. */
+  /** The duration of the earlier runs of the cycle. */
   cycleMs(): number;
-  /** An effect that has no answer: a run is over. */
+  /** Receives the report that a run is over, which has no answer. */
   ended(request: Extract<EffectRequest, { kind: 'ended' }>): void;
-  /** An effect came to its end after it was dropped. */
+  /** Called when an effect ends after it was dropped. */
   late(request: EffectRequest, completion: Completion): void;
 }
 
-/** What ends an effect that is under way. */
+/** Ends an active effect. */
 type Stop = () => void;
-/** A completion that waits for its delivery, and what is to be told where it is dropped before. */
+/** A completion that waits for its delivery, and the function to call if it is dropped before. */
 interface Arrival {
   completion: Completion;
   dropped?(): void;
@@ -36,7 +36,7 @@ export class EmbeddedJournal implements Journal {
   readonly #urgent: Completion[] = [];
   #queue: Arrival[] = [];
   #head = 0;
-  /** In start order. */
+  /** In the order of their start. */
   readonly #underWay = new Map<string, Stop>();
   #ring: () => void = () => {};
 
@@ -92,7 +92,7 @@ export class EmbeddedJournal implements Journal {
       stop?.();
     }
     if (this.#head < this.#queue.length) {
-      // Without a prefix nobody takes anything any more: acts and notes are dropped too.
+      // An empty prefix ends everything, including acts and notes.
       const isUnder = ({ completion }: Arrival): boolean =>
         prefix === '' || ('id' in completion && completion.id.startsWith(prefix));
       const arrived = this.#queue.slice(this.#head);

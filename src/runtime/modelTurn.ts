@@ -1,7 +1,7 @@
 /**
- * One turn of the model: its request, how full the context window is with it, and its reply as the charts see it. Rule: messages
- * come from the log alone, and what hooks add holds for one request; call ids are unique in a log, arguments are parsed here and
- * nowhere else, secrets are taken out before, and a call that cannot run says why.
+ * One turn of the model: its request, the usage of the context window, and its reply as the charts see it. Invariant: messages
+ * come from the log alone. Additions of hooks apply to one request. Call ids are unique in a log. Arguments are parsed here and
+ * nowhere else, after secrets are removed. A call that cannot run has a reason.
  */
 
 import {
@@ -47,14 +47,22 @@ export class NextRequest implements RequestDraft {
   readonly #toolbox: Toolbox;
   readonly #transcript: Transcript;
   readonly model: Model;
-  /** What adapters wrote of the messages so far. */
+  readonly #redact: Redact;
+  /** The messages in the format of adapters, cached. */
   readonly context: Pick<StreamContext, typeof WRITTEN> = { [WRITTEN]: {} };
   #contexts: string[] = [];
   #patch: RequestPatch = {};
-  /** The request of the turn under way: every attempt sends the same. */
+  /** The request of the current turn: every attempt sends the same. */
   #current: { turn: string; request: ModelRequest } | undefined;
 
-  constructor(options: { instructions: string; toolbox: Toolbox; transcript: Transcript; model: Model }) {
+  constructor(options: {
+    instructions: string;
+    toolbox: Toolbox;
+    transcript: Transcript;
+    model: Model;
+    redact: Redact;
+  }) {
+    this.#redact = options.redact;
     this.instructions = options.instructions;
     this.#toolbox = options.toolbox;
     this.#transcript = options.transcript;
@@ -62,15 +70,15 @@ export class NextRequest implements RequestDraft {
   }
 
   addContext(text: string | undefined): void {
-    if (text) this.#contexts.push(text);
+    if (text) this.#contexts.push(this.#redact(text));
   }
 
-  /** A request is prepared anew: what was patched for one that was never sent is forgotten. */
+  /** Prepares a new request. Changes to a request that was never sent are forgotten. */
   begin(): void {
     this.#patch = {};
   }
 
-  /** Takes what a patch may change and nothing else: messages come from the log. */
+  /** Applies the fields that a patch may change. Messages come from the log. */
   patch({ system, tools, maxOutputTokens, temperature }: RequestPatch): void {
     this.#patch = {
       ...this.#patch,
@@ -81,12 +89,12 @@ export class NextRequest implements RequestDraft {
     };
   }
 
-  /** Tokens the model takes in and gives out together. */
+  /** Tokens of input and output together. */
   get window(): number {
     return this.model.contextWindow ?? 0;
   }
 
-  /** What would be sent now beside the messages. */
+  /** The current request without its messages. */
   frame(): Omit<ModelRequest, 'messages'> {
     const { maxOutputTokens } = this.model;
     const system = [this.#patch.system ?? this.instructions, ...this.#contexts].filter(Boolean).join('\n\n');
@@ -94,12 +102,12 @@ export class NextRequest implements RequestDraft {
     return { tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...this.#patch, system };
   }
 
-  /** What would be sent now. */
+  /** The current request. */
   preview(): ModelRequest {
     return { messages: this.#transcript.messages(), ...this.frame() };
   }
 
-  /** The request of a turn; built at its first attempt. */
+  /** The request of a turn, built at its first attempt. */
   of(turn: string): ModelRequest {
     if (this.#current?.turn !== turn) {
       this.#current = { turn, request: this.preview() };
@@ -109,19 +117,19 @@ export class NextRequest implements RequestDraft {
     return this.#current.request;
   }
 
-  /** Whether a tool was offered in the request of the turn under way. */
+  /** Whether the request of the current turn contains the tool. */
   offered(name: string): boolean {
     const tools = this.#current?.request.tools ?? this.#toolbox.specs;
     return tools === this.#toolbox.specs || tools.some((tool) => tool.name === name);
   }
 
-  /** The request was answered; messages are not kept. */
+  /** The request was answered; its messages are not kept. */
   answered(): void {
     if (this.#current) this.#current = { ...this.#current, request: { ...this.#current.request, messages: [] } };
   }
 }
 
-/** Looks how full the context window is; loaded where it is known (`contextWindow.ts`). */
+/** Measures the usage of the context window; loaded where its size is known (`contextWindow.ts`). */
 export type ContextUse = (
   request: Extract<EffectRequest, { kind: 'context' }>,
   scope: {
@@ -134,7 +142,7 @@ export type ContextUse = (
   },
 ) => ContextValue;
 
-/** What sums up earlier messages; loaded where the policy may want it (`summary.ts`). */
+/** Summarizes earlier messages; loaded where the policy may need it (`summary.ts`). */
 export interface Summaries {
   /** The charts with COMPACTION. */
   compactingConversation: Chart;
@@ -160,11 +168,11 @@ export interface ReplyOptions {
   toolbox: Toolbox;
   logState: LogState;
   subAgents: SubAgents | undefined;
-  /** Whether the tool was offered in the request that is answered. */
+  /** Whether the answered request contains the tool. */
   offered(name: string): boolean;
   callsMax: number;
   textToolCalls: Policies['textToolCalls'];
-  /** Reads them; there where the policy names a format. */
+  /** Reads tool calls in text; present where the policy names a format. */
   textCalls: TextCalls | undefined;
   pluginGates: boolean;
   redact: Redact;
@@ -175,17 +183,18 @@ export interface ReplyOptions {
 
 const ID_LONGEST = 256;
 
-/** USD of one reply; null where a price is unknown. */
+/** USD of one reply; null where a price is unknown. Cache tokens without a price of their own cost as much as input. */
 export function costOf(usage: Usage, prices: Prices | undefined): number | null {
   if (!prices) return null;
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens } = usage;
   const fresh = Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens);
   const cached = cachedInputTokens * (prices.cachedInput ?? prices.input);
   const written = cacheWriteTokens * (prices.cacheWrite ?? prices.input);
-  return (fresh * prices.input + cached + written + outputTokens * prices.output) / 1_000_000;
+  const usd = (fresh * prices.input + cached + written + outputTokens * prices.output) / 1_000_000;
+  return Number.isFinite(usd) ? usd : null;
 }
 
-/** Gives out ids that no other call of the log has, nor one of its sub-agents or their parent. */
+/** Gives out ids that no other call of the log, of its sub-agents or of their parent has. */
 class FreshIds {
   readonly #logState: LogState;
   readonly #subAgents: SubAgents | undefined;
@@ -236,7 +245,7 @@ async function prepare(options: ReplyOptions, raw: RawCall, call: ToolCall, posi
   return toolbox.prepare(call, waiting);
 }
 
-/** The call under an id of its own, without secrets. A name that is a tool's is the host's word, and stays. */
+/** The call under its own id, without secrets. The name of a tool comes from the host, so it stays. */
 function ownCall({ toolbox, redact, diagnose }: ReplyOptions, raw: RawCall, ids: FreshIds): ToolCall {
   const given = raw.callId === undefined ? undefined : redact(raw.callId);
   const callId = ids.take(given ?? '');
@@ -247,13 +256,13 @@ function ownCall({ toolbox, redact, diagnose }: ReplyOptions, raw: RawCall, ids:
   return redactedCall(parsedCall(callId, name, redact(raw.args), raw.extra), redact);
 }
 
-/** Escapes in the text of arguments may have hidden a secret until they were parsed. */
+/** Escapes in the text of arguments may hide a secret until they are parsed. */
 const redactedCall = (call: ToolCall, redact: Redact): ToolCall => ({
   ...call,
   args: deepFreeze(redact(call.args)),
 });
 
-/** The calls in the text of a reply; where there are others, they alone count. */
+/** The calls in the text of a reply. If the reply has native calls, only those count. */
 function inText({ items }: RawReply, { textToolCalls, textCalls }: ReplyOptions): RawReply['items'] {
   if (!textToolCalls || !textCalls || items.some(({ type }) => type === 'call')) return [];
   const texts = items.flatMap((item) => (item.type === 'assistant' ? [item.text] : []));

@@ -1,6 +1,6 @@
 /**
- * The library's clock, timers, ids and randomness. Rule: nothing else in the library reads them; an option replaces
- * each, so that a test or a replay decides what time it is.
+ * The library's clock, timers, ids and randomness. Invariant: nothing else in the library reads them. An option replaces
+ * each, so that a test or a replay controls the time.
  */
 import type { Journal } from '../../machines/internal.ts';
 import type { ScaleImage } from '../content/scale.ts';
@@ -15,24 +15,24 @@ export interface Ports {
   newId(): string;
   /** 0 to 1. */
   random(): number;
-  /** Calls `fire` once after `ms`; the answer stops it. */
+  /** Calls `fire` once after `ms`; the returned function stops the timer. */
   setTimer(ms: number, fire: () => void): () => void;
-  /** Scales an image that is larger than a model takes; the platform's canvas or sharp where it is not given. */
+  /** Scales an image that is too large for a model; default: the platform's canvas, or sharp. */
   scaleImage?: ScaleImage;
-  /** Where conversations are kept if the agent names no store of its own. */
+  /** Where conversations are stored if the agent names no store of its own. */
   store?: LogStore;
   /** Puts another journal around or in place of the embedded one: recording, replaying, another host. */
   journal?(embedded: Journal, conversationId: string): Journal;
   /** Runs the charts in place of the compiled interpreter. */
   interpreter?: Interpreter;
-  /** Executes tools in place of the library: a test watches them, or makes an end up. */
+  /** Executes tools in place of the library: a test can watch them, or make up an outcome. */
   execute?: ExecuteTool;
 }
 
-/** The longest delay a platform timer takes; longer waits are armed again. */
+/** The longest delay of a platform timer; longer waits are armed again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Calls `fire` after `ms`, however long; the answer stops it. */
+/** Calls `fire` after `ms`, however long; the returned function stops the timer. */
 function platformTimer(ms: number, fire: () => void): () => void {
   let handle: ReturnType<typeof setTimeout>;
   const arm = (left: number): void => {
@@ -71,6 +71,6 @@ export const portsValidator = object(
   { defaults: platformPorts },
 );
 
-/** What is given, the platform's for the rest. Throws ConfigurationError for a port that is unknown or no function. */
+/** The given ports, and the platform's for the rest. Throws ConfigurationError for a port that is unknown or not a function. */
 export const portsOf = (given: Partial<Ports> = {}): Ports =>
   check('the option ports', given, portsValidator, 'ports.') as Ports;

@@ -1,6 +1,6 @@
 /**
- * One living conversation under its public face: log, folds, executors and driver, wired together. Rule: it knows what
- * durable entries say; what hosts do enters through the journal and is judged at its delivery.
+ * One living conversation without its public interface: log, folds, executors and driver, connected. Invariant: it reads
+ * durable entries only. Acts of hosts enter through the journal and are judged at their delivery.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
@@ -58,7 +58,7 @@ export class Runtime {
   readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands, this.logState);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
-  /** Set while the conversation is opened, where it can have any. */
+  /** Set during the opening, where the conversation can have sub-agents. */
   subAgents: SubAgents | undefined;
   /** Called when a run is over. */
   onEnded: (output: RunOutput) => void = () => {};
@@ -83,17 +83,17 @@ export class Runtime {
     this.#journal = this.#makeJournal();
   }
 
-  /** Executors see the folds of the conversation and never its chart. */
+  /** Executors receive the folds of the conversation and never its chart. */
   #makeEffects(): Effects {
     const { log, logState, transcript, live, images } = this;
-    const { id, cwd, instructions, models, toolbox, ports } = this.#options;
+    const { id, cwd, instructions, models, toolbox, ports, redact } = this.#options;
     const around: RuntimeScope = {
       conversationId: id,
       cwd,
       entries: log.entries,
       transcript,
       logState,
-      next: new NextRequest({ instructions, toolbox, transcript, model: models[0] }),
+      next: new NextRequest({ instructions, toolbox, transcript, model: models[0], redact }),
       reply: undefined,
       setTimer: ports.setTimer,
       diagnose: (code, detail) => this.diagnose(code, detail),
@@ -109,7 +109,7 @@ export class Runtime {
     });
   }
 
-  /** The journal that the host put around the embedded one, or that one itself. */
+  /** The journal that the host put around the embedded one, or the embedded one itself. */
   #makeJournal(): Journal {
     const { id, ports } = this.#options;
     const embedded = new EmbeddedJournal({
@@ -123,7 +123,7 @@ export class Runtime {
     return ports.journal?.(embedded, id) ?? embedded;
   }
 
-  /** Starts the chart from what the log says now. */
+  /** Starts the chart from the current log. */
   start(): void {
     const { id, policies, plugins, models, ports, observer, interpreter, summaries } = this.#options;
     this.#driver = new Driver({
@@ -134,6 +134,7 @@ export class Runtime {
       admit: (command) => this.#admit(command),
       settled: (commands) => this.#settled(commands),
       cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
+      uncancelled: () => this.#endCancels(),
       refused: (commands, error) => this.commands.refuse(commands, error),
       broke: (error) => this.#broke(error),
       inspect: observer?.charts,
@@ -144,7 +145,7 @@ export class Runtime {
     this.#driver.start(ports.now());
   }
 
-  /** What the chart says; `hostStatus` is what a host is told. */
+  /** The status of the chart. Hosts read `hostStatus`. */
   get status(): ConversationStatus {
     return this.chart.status;
   }
@@ -153,27 +154,27 @@ export class Runtime {
     return this.#state;
   }
 
-  /** Takes a command; resolves when what it logged is durable, rejects where it is refused or could not be stored. */
+  /** Takes a command; resolves when its entries are durable, rejects where it is refused or cannot be stored. */
   submit(command: Command): Promise<unknown> {
     return this.commands.send(command);
   }
 
-  /** What the current attempt of a model call has streamed, until its reply is durable. */
+  /** The text of the current attempt of a model call, until its reply is durable. */
   get inFlight(): InFlight | null {
     return this.#effects.inFlight;
   }
 
-  /** The run under way, durable or not yet. */
+  /** The current run, durable or not yet. */
   get runId(): string | undefined {
     return this.chart.runId;
   }
 
-  /** Messages that were accepted and are not delivered, durable or not yet. */
+  /** Accepted messages that are not delivered, durable or not yet. */
   get queue(): readonly QueuedMessage[] {
     return this.chart.queue;
   }
 
-  /** Ends what runs, ahead of everything that waits; resolves when what that logged is durable. */
+  /** Ends the run before everything that waits; resolves when its entries are durable. */
   cancel(): Promise<unknown> {
     const partial = this.#options.policies.partialReply === 'keep' ? this.#effects.partial : '';
     const event: Command = { type: 'cancel.requested', ...(partial && { partial }) };
@@ -185,7 +186,7 @@ export class Runtime {
     return answered;
   }
 
-  /** Gives up what a command would start, whatever it waits for; `unseen`: it leaves nothing in the log. */
+  /** Gives up what a command would start, whatever it waits for. `unseen`: nothing of it is logged. */
   withdraw(command: StartingCommand, unseen: boolean): void {
     this.commands.withdraw(command, !unseen && this.commands.starts(command));
     if (this.commands.cancelling) this.#driver?.beginCancel();
@@ -200,7 +201,7 @@ export class Runtime {
     this.#note([diagnostic(this.logState.runId, code, detail)]);
   }
 
-  /** `urgent`: ahead of everything that waits. */
+  /** `urgent`: before everything that waits. */
   #put(event: Command, urgent = false): void {
     this.#journal.put({ type: 'act', event, ...(urgent && { priority: 'cancel' }) });
   }
@@ -209,22 +210,22 @@ export class Runtime {
     if (entries.length > 0) this.#journal.put({ type: 'note', entries });
   }
 
-  /** Nothing runs, waits for its turn or is on its way into the log: there is nothing to wait for. */
+  /** Nothing runs, waits or is being stored, so there is nothing to wait for. */
   get isAtRest(): boolean {
     const { status } = this;
     const isQuiet = (status === 'idle' || status === 'waiting') && this.queue.length === 0 && !this.subAgents;
     return isQuiet && this.commands.isIdle && this.#driver?.isLogged === true && !this.log.hasPendingAppend;
   }
 
-  /** Resolves when nothing is on its way into the log. */
+  /** Resolves when nothing is being stored. */
   async settled(): Promise<void> {
     await this.#driver?.settled();
     await this.log.settled();
   }
 
   /**
-   * What a subscriber threw: data from here on, without secrets. Whether it ends the run under way is judged in order with
-   * everything else, so that no step is left half done.
+   * A subscriber threw. The error becomes a message without secrets here. Whether it ends the current run is judged in order
+   * with everything else, so that no step stays incomplete.
    */
   readonly observerFailed = (error: unknown): void => {
     const { policies, redact } = this.#options;
@@ -233,14 +234,14 @@ export class Runtime {
     else this.#put({ type: 'observer.failed', error: { code: 'observer', message } });
   };
 
-  /** Nothing is taken any more: commands are refused as closed. */
+  /** Takes nothing more: commands are refused as closed. */
   stop(): void {
     const { isIdle } = this.commands;
     const { id } = this.#options;
     const why = isIdle ? undefined : new RunchartError('closed', `the conversation ${id} is closed; open it again`);
     this.commands.close(why);
     this.#driver?.stop();
-    for (const resolve of this.#onCancelled.splice(0)) resolve();
+    this.#endCancels();
     this.live.complete();
   }
 
@@ -261,9 +262,12 @@ export class Runtime {
   #settled(commands: readonly object[]): void {
     this.commands.settle(commands);
     this.commands.flush();
-    if (this.#onCancelled.length > 0 && this.status !== 'cancelling')
-      for (const resolve of this.#onCancelled.splice(0)) resolve();
+    if (this.status !== 'cancelling') this.#endCancels();
     this.#tell();
+  }
+
+  #endCancels(): void {
+    for (const resolve of this.#onCancelled.splice(0)) resolve();
   }
 
   #tell(): void {
@@ -272,7 +276,7 @@ export class Runtime {
   }
 
   #admit(command: { type: string }): readonly { type: string }[] {
-    // It was answered as given up already.
+    // The command was answered as given up already.
     if ('aborted' in command && !this.commands.waits(command as Command)) return [];
     const admitted = admitCommand(command, this.logState, this.chart, this.#driver?.isLogged === true);
     this.commands.delivered(command, admitted);
@@ -285,33 +289,33 @@ export class Runtime {
     this.#over({ runId: this.logState.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 
-  /** Undefined where nobody wants to hear of the end. */
+  /** Undefined where nobody needs the end. */
   closed(): Promise<void> | undefined {
     return this.#effects.closed();
   }
 
-  /** What a run that is over streamed and no entry holds never counts. */
+  /** Text that a finished run streamed and that no entry contains never counts. */
   #over(output: RunOutput): void {
     this.#effects.forget();
     this.onEnded(output);
   }
 }
 
-/** Parts of the library that were loaded for it. */
+/** Parts of the library that were loaded for this conversation. */
 export interface OnDemand {
   /** Where the policy `textToolCalls` names a format. */
   textCalls?: TextCalls;
-  /** Runs the phases; there where the agent has plugins. */
+  /** Runs the phases; present where the agent has plugins. */
   PhaseRunner?: typeof PhaseRunner;
-  /** Runs calls and what is before them; there where the agent has tools, or the log exists already. */
+  /** Runs calls and their gates; present where the agent has tools, or the log exists already. */
   tools?: NonNullable<EffectsOptions['tools']>;
-  /** Where the policy `toolRetry` executes failing tools again. */
+  /** Where the policy `toolRetry` repeats failing tools. */
   retryOf?: typeof retryOf;
-  /** Where earlier messages may become a summary: the charts with COMPACTION, and what it asks for. */
+  /** Where earlier messages may become a summary: the charts with COMPACTION, and its executor. */
   summaries?: Summaries;
-  /** Where the model says how large its window is, and something happens as it fills up. */
+  /** Where the model declares the size of its window, and something happens as it fills up. */
   contextUse?: ContextUse;
-  /** Where it is not the compiled one. */
+  /** Present where it is not the compiled one. */
   interpreter?: Interpreter | undefined;
   /** Where somebody inspects. */
   observer?: Pick<ConversationObserver, 'charts'> | undefined;
@@ -325,6 +329,6 @@ export interface RuntimeOptions extends OnDemand, OwnProfile {
   ports: Ports;
   redact: Redact;
   attended: boolean;
-  /** Schemas of final answers, by the message that came with each; under no id the agent's own. */
+  /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
 }

@@ -7,7 +7,7 @@ import { Observable, Subject } from 'rxjs';
 import type { SnapshotFrom } from 'xstate';
 import { type conversationMachine, type LogState, type QueuedMessage, runOf } from '../../machines/internal.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
-import type { ChartState, CommandQueue } from './commands.ts';
+import type { ChartState, CommandQueue, MessageCommand } from './commands.ts';
 import type { ChartRef } from './interpreter/interpreter.ts';
 
 /** States without states inside. */
@@ -35,9 +35,10 @@ export class ChartStatus implements ChartState {
     return this.root !== undefined && (status === 'idle' || status === 'error');
   }
 
-  isStartedBy(kind: 'direct' | 'steer' | 'followUp'): boolean {
-    const policies = this.#snapshot?.context.settings.policies;
-    return this.isIdle || (this.status === 'waiting' && kind === 'direct' && policies?.whileSuspended === 'denyAndRun');
+  isStartedBy({ kind, whileSuspended }: Pick<MessageCommand, 'kind' | 'whileSuspended'>): boolean {
+    if (this.isIdle) return true;
+    const asked = whileSuspended ?? this.#snapshot?.context.settings.policies.whileSuspended;
+    return this.status === 'waiting' && kind === 'direct' && asked === 'denyAndRun';
   }
 
   get isOpenEnded(): boolean {

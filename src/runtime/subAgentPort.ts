@@ -1,11 +1,12 @@
 /**
- * What a conversation knows of its sub-agents: an interface, which src/subAgents implements. Rule: a conversation without
- * sub-agents has nothing behind it and pays nothing, and an app without any has none of their code.
+ * What a conversation needs of its sub-agents: an interface that src/subAgents implements. Invariant: a conversation without
+ * sub-agents has no implementation and no cost, and an app without any has none of their code.
  */
 import type {
   CallRecord,
   Decision,
   DecisionReceipt,
+  Json,
   LogEntry,
   LogState,
   NewEntry,
@@ -22,6 +23,31 @@ import type { Toolbox } from '../tools/toolbox.ts';
 import type { Command } from './commands.ts';
 import type { LiveFeed } from './status.ts';
 
+/** The reason of a call whose sub-agents wait. */
+export const WAITS = 'sub-agent';
+
+/**
+ * The sub-agents' calls that a suspended spawn call waits for, as listed in the payload of its suspension. Any payload is
+ * safe to read.
+ */
+export function pendingWithin(callId: string, payload: Json | undefined): PendingCall[] {
+  return listOf(objectOf(payload).waiting).flatMap((child) => {
+    const details = listOf(child.pending);
+    return (Array.isArray(child.calls) ? child.calls : []).flatMap((id): PendingCall[] => {
+      if (typeof id !== 'string') return [];
+      const call = details.find((each) => each.callId === id) ?? {};
+      const { name = '', args = null, reason = WAITS, suspension = 1, payload: asked } = call;
+      const shown = { callId: id, name: String(name), args, reason: String(reason), suspension: Number(suspension) };
+      return [{ ...shown, ...(asked !== undefined && { payload: asked }), path: [callId, id] }];
+    });
+  });
+}
+
+type Fields = { readonly [key: string]: Json };
+const objectOf = (value: Json | undefined): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+const listOf = (value: Json | undefined): Fields[] => (Array.isArray(value) ? value.map(objectOf) : []);
+
 /** A task of a spawn call. */
 export interface Task {
   /** Chosen by the model; unique within its call. */
@@ -35,40 +61,40 @@ export interface SubAgents {
   readonly pending: readonly PendingCall[];
   /** Calls of sub-agents whose outcome is unknown and not settled, each with its path. */
   readonly unsettled: readonly PendingCall[];
-  /** Those whose conversations are open; who observes them is told of each that is opened. */
+  /** Sub-agents with open conversations; observers are notified of each that is opened. */
   observeOpened(opened: (child: OpenedChild) => void): { readonly now: readonly OpenedChild[]; stop(): void };
-  /** The call waits only for what is pending within it: nobody is to decide about the call itself. */
+  /** The call waits only for calls of its sub-agents: nobody decides about the call itself. */
   waitsWithin(record: CallRecord): boolean;
   /** A call of a sub-agent, and the ids that lead to it. */
   find(callId: string): { record: CallRecord; path: string[] } | undefined;
-  /** Takes a decision to the sub-agent whose call it is about. */
+  /** Passes a decision to the sub-agent with the call. */
   decide(decision: Decision): Promise<DecisionReceipt>;
-  /** Takes a settlement to the sub-agent whose call it is about. */
+  /** Passes a settlement to the sub-agent with the call. */
   settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'>;
-  /** Keeps an id for a call of this conversation; false where its parent or another sub-agent has it. */
+  /** Reserves an id for a call of this conversation; false where its parent or another sub-agent has it. */
   reserveCallId(callId: string): boolean;
-  /** Does the tasks of a spawn call, or continues them. */
+  /** Carries out the tasks of a spawn call, or continues them. */
   run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult>;
-  /** Reopens what a dead process left behind; the answer is to be stored before the conversation starts. */
+  /** Reopens the sub-agents of a process that ended early. The answer must be stored before the conversation starts. */
   restore(): Promise<NewEntry[]>;
-  /** Lets go of every sub-agent once what it writes is durable. */
+  /** Releases every sub-agent after its entries are durable. */
   close(): Promise<void>;
 }
 
-/** Who an agent or a sub-agent is, and the rules of its conversations. */
+/** The identity of an agent or a sub-agent, and the rules of its conversations. */
 export interface AgentProfile {
   models: readonly [Model, ...Model[]];
   toolbox: Toolbox;
   plugins: readonly Plugin[];
   policies: Policies;
   instructions: string;
-  /** Where there may be sub-agents, or this is one. */
+  /** Present where there may be sub-agents, or for a sub-agent. */
   makeSubAgents: MakeSubAgents | undefined;
 }
-/** A profile before its sub-agents are known. */
+/** A profile before its sub-agents are resolved. */
 export type OwnProfile = Omit<AgentProfile, 'makeSubAgents'>;
 
-/** A conversation from inside, as far as its sub-agents or its parent need it. */
+/** A conversation as its sub-agents or its parent use it. */
 export interface ConversationCore {
   readonly logState: LogState;
   readonly log: { readonly entries: readonly LogEntry[]; listen(listener: (entry: LogEntry) => void): void };
@@ -103,7 +129,7 @@ export type OpenChild = (
   profile: AgentProfile,
 ) => Promise<OpenedChild>;
 
-/** Makes the sub-agents of a conversation that is being opened. */
+/** Makes the sub-agents of a conversation during its opening. */
 export type MakeSubAgents = (parent: {
   id: string;
   runtime: ConversationCore;
@@ -114,7 +140,7 @@ export type MakeSubAgents = (parent: {
 const SUB_AGENTS = Symbol('sub-agents');
 type CallContext = ToolContext & { [SUB_AGENTS]?: SubAgents };
 
-/** The context of a tool call leads to the sub-agents of its conversation. */
+/** Finds the sub-agents of a conversation by the context of a tool call. */
 export function attachSubAgents(context: CallContext, subAgents: SubAgents): void {
   context[SUB_AGENTS] = subAgents;
 }
@@ -123,13 +149,13 @@ export const subAgentsOf = (context: CallContext): SubAgents | undefined => cont
 /** What the spawn tools of an agent add to its profile. */
 export interface SpawnPlan {
   makeSubAgents: MakeSubAgents;
-  /** Of the sub-agents. */
+  /** The policies of the sub-agents. */
   models: readonly Model[];
 }
-/** What only the definition of a spawn tool has. */
+/** Only the definition of a spawn tool has this. */
 export interface Spawn {
   options: object;
-  /** Any of an agent's spawn tools speaks for all of them. Throws ConfigurationError where agent and tools do not fit. */
+  /** Any of an agent's spawn tools represents all of them. Throws ConfigurationError where agent and tools do not fit. */
   plan(tools: readonly Tool[], agent: OwnProfile): SpawnPlan;
 }
 
@@ -139,6 +165,8 @@ type SpawnDefinition = ToolDefinition & { [SPAWN]?: Spawn };
 /** The definition of a tool that spawns sub-agents. */
 export const spawning = <D extends object>(definition: D, spawn: Spawn): D =>
   Object.assign(definition, { [SPAWN]: spawn });
+/** The tool spawns sub-agents. */
+export const spawns = (definition: ToolDefinition): boolean => SPAWN in definition;
 export const spawnOf = (tool: Tool): Spawn | undefined => (definitionOf(tool) as SpawnDefinition | undefined)?.[SPAWN];
 
 /** Undefined for an agent without spawn tools. */

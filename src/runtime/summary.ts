@@ -1,13 +1,14 @@
 /**
- * Sums up earlier messages: where a summary may end, and the model call that writes it. Rule: a call is never parted from its
- * result, nor the model's last words from what came behind them; what the model is shown is quoted, since it is no
- * instruction; nothing of it is streamed.
+ * Summarizes earlier messages: where a summary may end, and the model call that writes it. Invariant: a call is never
+ * separated from its result, nor the model's last words from the messages after them. Messages are quoted for the model,
+ * because they are no instructions. Nothing is streamed.
  */
 import {
   CHARACTERS_A_TOKEN,
   compactionChart,
   conversationChart,
   isVisible,
+  type Json,
   type LogEntry,
   type Message,
   runChart,
@@ -20,14 +21,14 @@ import type { ModelRequest } from '../models/model.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { costOf, type SummaryAnswer, type SummaryOptions, type SummaryRequest } from './modelTurn.ts';
 
-/** The charts with COMPACTION, whose arrow is never taken in those without. */
+/** The charts with COMPACTION. Charts without it never take that transition. */
 export const compactingConversation = withActors(conversationChart, {
   run: withActors(runChart, { compaction: compactionChart }),
 });
 
-/** What a summary may take of the window. */
+/** The part of the window that a summary may use. */
 const SUMMARY = 0.2;
-/** Tokens of a summary at most, however large the window. */
+/** The maximum of a summary in tokens, for any window. */
 const SUMMARY_MOST = 16_384;
 
 const SYSTEM =
@@ -57,7 +58,7 @@ function lineOf(message: Message, most: number): string {
   return JSON.stringify({ assistant: text, calls });
 }
 
-/** The messages as lines that fit; long ones are cut first. */
+/** The messages as lines that fit; long messages are cut first. */
 function linesWithin(messages: readonly Message[], room: number): string {
   let most = Number.POSITIVE_INFINITY;
   let lines = messages.map((message) => lineOf(message, most));
@@ -69,7 +70,10 @@ function linesWithin(messages: readonly Message[], room: number): string {
   return lines.join('\n');
 }
 
-function requestOf({ upToSeq, instructions }: SummaryRequest, { around, models }: SummaryOptions): ModelRequest {
+function requestOf(
+  { upToSeq, instructions }: SummaryRequest,
+  { around, models, redact }: SummaryOptions,
+): ModelRequest {
   const { transcript, next } = around;
   const { seqs } = transcript;
   const earlier = transcript.messages().filter((_, index) => (seqs[index] ?? Number.POSITIVE_INFINITY) <= upToSeq);
@@ -79,12 +83,12 @@ function requestOf({ upToSeq, instructions }: SummaryRequest, { around, models }
     models[0]?.maxOutputTokens ?? SUMMARY_MOST,
   );
   const room = Math.max(0, next.window - 2 * maxOutputTokens) * CHARACTERS_A_TOKEN;
-  const wanted = instructions === undefined ? '' : `\n\nBesides, for this summary:\n${instructions}`;
+  const wanted = instructions === undefined ? '' : `\n\nBesides, for this summary:\n${redact(instructions)}`;
   const content = textPart(linesWithin(earlier, room));
   return { system: SYSTEM + wanted, messages: [{ role: 'user', content }], tools: [], maxOutputTokens };
 }
 
-/** The user's last message where it would go: it is kept word for word. */
+/** The user's last message, if it would be summarized: it is kept word for word. */
 function lastAsked(entries: readonly LogEntry[], upToSeq: number, most: number): string {
   let last = '';
   for (const entry of entries) {
@@ -99,7 +103,7 @@ const textOf = ({ items }: RawReply): string =>
 const EMPTY = { code: 'empty_reply', message: 'the summary is empty' };
 const TOO_LONG = { code: 'too_long', message: 'the summary is too long to make room' };
 
-/** Asks a model for a summary. What it cannot use is a failure that is not tried again, and its cost is told. */
+/** Asks a model for a summary. An unusable answer is a failure without a retry, and its cost counts. */
 export async function summaryValue(
   request: SummaryRequest,
   abort: EffectAbort,
@@ -110,7 +114,8 @@ export async function summaryValue(
   const model = models[request.model] ?? models[0];
   if (!model) throw new Error('an agent has a model');
   const { now, setTimer, random } = ports;
-  const { diagnose, entries, next } = around;
+  const { entries, next } = around;
+  const diagnose = (code: string, detail?: Json): void => around.diagnose(redact(code), detail);
   const about = { model, request: requestOf(request, options), attempt, runId, timeouts: policies.modelTimeout };
   const raw = await new Attempt({ ...about, abort, now, setTimer, random, live: () => undefined, diagnose }).run();
   const most = next.window * SUMMARY * CHARACTERS_A_TOKEN;

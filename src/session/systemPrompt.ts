@@ -148,7 +148,7 @@ const quoted = (words: string): string =>
   words
     .replaceAll('\r\n', '\n')
     .replace(HIDDEN, '')
-    .replace(/<(?=\/?\s*project-file\b)/gi, '&lt;')
+    .replace(/<(?=\s*\/?\s*project-file\b)/gi, '&lt;')
     .trimEnd();
 
 function filesText(files: readonly ProjectFile[], cwd: string): string | undefined {

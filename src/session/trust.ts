@@ -48,6 +48,19 @@ function userRecord(file: string, what: string): UserRecord {
   };
 }
 
+const turns = new Map<string, Promise<unknown>>();
+/** What reads a file and then writes it waits for who does so already: of two changes at once neither is lost. */
+function inTurn<T>(file: string, act: () => Promise<T>): Promise<T> {
+  const done = (turns.get(file) ?? Promise.resolve()).then(act);
+  const over = done
+    .catch(() => undefined)
+    .then(() => {
+      if (turns.get(file) === over) turns.delete(file);
+    });
+  turns.set(file, over);
+  return done;
+}
+
 const FOLDER = '.runchart';
 const trusted = (userDirectory: string): UserRecord =>
   userRecord(join(userDirectory, 'trusted.json'), 'files that are trusted');
@@ -69,7 +82,8 @@ export async function isTrusted({ path, text }: ProjectFile, userDirectory: stri
 
 /** The user trusts these files as they are now. */
 export async function trustFiles(files: readonly ProjectFile[], userDirectory: string): Promise<void> {
-  await trusted(userDirectory).write(Object.fromEntries(files.map(({ path, text }) => [path, hashOf(text)])));
+  const hashes = Object.fromEntries(files.map(({ path, text }) => [path, hashOf(text)]));
+  await inTurn(`${userDirectory} trusted`, () => trusted(userDirectory).write(hashes));
 }
 
 /** The rules that "always allow" kept, each for one working directory. */
@@ -95,8 +109,10 @@ export function keptRules(userDirectory: string): KeptRules {
   };
   const add = async (cwd: string, rules: readonly string[]): Promise<void> => {
     permissions({ allow: [...rules] });
-    const all = new Set([...(await of(cwd)), ...rules]);
-    await record.write({ [await realpath(cwd).catch(() => cwd)]: [...all] });
+    await inTurn(path, async () => {
+      const all = new Set([...(await of(cwd)), ...rules]);
+      await record.write({ [await realpath(cwd).catch(() => cwd)]: [...all] });
+    });
   };
   return { path, of, add };
 }

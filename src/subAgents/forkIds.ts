@@ -4,7 +4,8 @@
  * its parent's log says so next. What waited there for a person waits in the copy.
  */
 import { applyEntry, type CallRecord, emptyLogState, type LogEntry, subAgentUsageOf } from '../../machines/internal.ts';
-import { fieldsOf, WAITS, waitingPlace } from './subAgentRecords.ts';
+import { WAITS } from '../runtime/subAgentPort.ts';
+import { fieldsOf, waitingPlace } from './subAgentRecords.ts';
 import { childIdOf, tasksOf } from './tasks.ts';
 
 export interface ForkedSubAgent {

@@ -4,11 +4,11 @@
  * reverse order of their beginning.
  */
 import type { Decision, PendingCall } from '../../machines/internal.ts';
-import type { Task } from '../runtime/subAgentPort.ts';
+import { type Task, WAITS } from '../runtime/subAgentPort.ts';
 import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/tool.ts';
 import { reportOf } from './outcome.ts';
 import type { SubAgent } from './subAgent.ts';
-import { WAITS, waitingPayload } from './subAgentRecords.ts';
+import { waitingPayload } from './subAgentRecords.ts';
 
 /** What a person said of a call of a sub-agent. */
 export type WakeReason = Pick<Decision, 'callId' | 'by'>;
@@ -151,7 +151,7 @@ export class SubAgentGroup {
   #outcome(): ToolResult {
     const waiting = this.children.filter(({ ending }) => !ending);
     if (waiting.length > 0) {
-      return waitingWithin({ reason: WAITS, payload: waitingPayload(waiting) });
+      return waitingWithin({ reason: WAITS, payload: waitingPayload(waiting, this.#options.resultBytes / 2) });
     }
     const ended = this.#ended.flatMap(({ task, ending }) => (ending ? [{ task, ending }] : []));
     return toolResult.success(reportOf(ended, this.#options.resultBytes));

@@ -4,6 +4,7 @@
  */
 import {
   addUsage,
+  type Counters,
   type Json,
   type Limits,
   type LogEntry,
@@ -111,18 +112,16 @@ export function reportOf(ended: readonly { task: Task; ending: Outcome }[], most
   return report;
 }
 
-type Counts = { tokens: number; costUsd: number | null };
-
 /** Whether a limit is reached by what is counted and what sub-agents used since. */
 export function overBudget(
   { costUsd, tokens }: Pick<Limits, 'costUsd' | 'tokens'>,
-  counted: Counts,
+  counted: Pick<Counters, 'tokens' | 'costUsd' | 'unpriced'>,
   uncounted: () => readonly UsageCost[],
 ): boolean {
   if (costUsd === false && tokens === false) return false;
   const since = uncounted().reduce(addUsage, zeroUsage);
   const spentTokens = counted.tokens + since.usage.inputTokens + since.usage.outputTokens;
-  const known = counted.costUsd !== null && since.costUsd !== null;
-  const spentUsd = known ? (counted.costUsd ?? 0) + (since.costUsd ?? 0) : Number.POSITIVE_INFINITY;
+  const isPriced = counted.unpriced === 0 && since.costUsd !== null;
+  const spentUsd = isPriced ? counted.costUsd + (since.costUsd ?? 0) : Number.POSITIVE_INFINITY;
   return (tokens !== false && spentTokens >= tokens) || (costUsd !== false && spentUsd >= costUsd);
 }

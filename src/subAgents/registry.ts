@@ -16,20 +16,21 @@ import {
   subAgentEntries,
 } from '../../machines/internal.ts';
 import type { Policies } from '../policies.ts';
-import type {
-  ConversationCore,
-  MakeSubAgents,
-  OpenChild,
-  OpenedChild,
-  SubAgents,
-  Task,
+import {
+  type ConversationCore,
+  type MakeSubAgents,
+  type OpenChild,
+  type OpenedChild,
+  type SubAgents,
+  type Task,
+  WAITS,
 } from '../runtime/subAgentPort.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './group.ts';
 import { overBudget } from './outcome.ts';
 import type { SpawnProfile, SpawnProfiles } from './spawnProfile.ts';
 import { openSubAgent, SubAgent } from './subAgent.ts';
-import { type CallIds, EndedCalls, SubAgentRecords, WAITS } from './subAgentRecords.ts';
+import { type CallIds, EndedCalls, SubAgentRecords } from './subAgentRecords.ts';
 import { childIdOf, tasksOf } from './tasks.ts';
 
 interface RegistryOptions {

@@ -1,6 +1,7 @@
 /**
- * The profile of the sub-agents of a spawn tool, and the tool's options. Rule: the agent's own profile but for what the options
- * change, and never a tool that spawns (conversation-requirements, REQ-BED-009). Checked when the agent is made.
+ * The profile of the sub-agents of a spawn tool, and the options of the tool. Invariant: the profile is the agent's
+ * own, except for the options, and never contains a tool that spawns (docs/internals/contracts.md, REQ-BED-009). The
+ * check runs when the agent is made.
  */
 
 import { ConfigurationError } from '../errors.ts';

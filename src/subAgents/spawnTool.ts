@@ -1,7 +1,7 @@
 /**
- * The tool that spawns sub-agents (conversation-requirements, REQ-BED-008). Rule: a call has no effect but what its
- * sub-agents do, and those keep logs of their own: what has ended is read, what was cut short goes on by its own rules.
- * So the call may run again after a crash, and does nothing twice.
+ * The tool that spawns sub-agents (docs/internals/contracts.md, REQ-BED-008). Invariant: the call has no effect other
+ * than its sub-agents, and each of them has its own log. After a crash the call can run again: it reads finished
+ * sub-agents from their logs and continues the others.
  */
 import { ConfigurationError } from '../errors.ts';
 import { type MakeSubAgents, spawning, subAgentsOf } from '../runtime/subAgentPort.ts';

@@ -1,6 +1,6 @@
 /**
- * One sub-agent: a conversation of its own for one task (conversation-requirements, REQ-BED-009). Rule: it is on record
- * in its parent's log before it begins and once it has ended, with what it used; nothing else of it gets there.
+ * One sub-agent: a conversation for one task (docs/internals/contracts.md, REQ-BED-009). Invariant: the parent's log
+ * contains its start, its end and its usage, and nothing else of it.
  */
 import {
   addUsage,

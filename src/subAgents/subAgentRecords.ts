@@ -10,8 +10,10 @@ import {
   judgeDecision,
   type LogEntry,
   type LogState,
+  type PendingCall,
   subAgentUsageOf,
 } from '../../machines/internal.ts';
+import { bytesOf } from '../json.ts';
 
 export interface SubAgentRecord {
   /** Seq of the entry that says it ended. */
@@ -55,19 +57,27 @@ export class SubAgentRecords {
   }
 }
 
-/** Why a call waits whose sub-agents do. */
-export const WAITS = 'sub-agent';
-
 interface Waiting {
   readonly task: { id: string };
-  readonly pending: readonly { callId: string }[];
+  readonly pending: readonly PendingCall[];
   /** How many entries its log has. */
   readonly upTo: number;
 }
 
-export const waitingPayload = (waiting: readonly Waiting[]): Json => ({
-  waiting: waiting.map(({ task, pending, upTo }) => ({ id: task.id, calls: pending.map((call) => call.callId), upTo })),
-});
+/** Names the calls that wait, with what a person is asked about each; with less of that where it has more than `most` bytes. */
+export function waitingPayload(waiting: readonly Waiting[], most: number): Json {
+  const written = (details: (call: PendingCall) => Json[]): Json => ({
+    waiting: waiting.map(({ task, pending, upTo }) => {
+      const shown = pending.flatMap(details);
+      const calls = pending.map(({ callId }) => callId);
+      return { id: task.id, calls, ...(shown.length > 0 && { pending: shown }), upTo };
+    }),
+  });
+  const whole = written(({ path: _, ...call }) => [call]);
+  if (bytesOf(JSON.stringify(whole)) <= most) return whole;
+  const short = written(({ callId, name, suspension }) => [{ callId, name, suspension }]);
+  return bytesOf(JSON.stringify(short)) <= most ? short : written(() => []);
+}
 
 type Fields = { [key: string]: Json };
 export const fieldsOf = (value: Json | undefined): Fields =>

@@ -1,7 +1,7 @@
 /**
- * How a sub-agent hands in its result (conversation-requirements, REQ-BED-008): `submit_result`, which must be the only
- * call of its reply; its last turn has no other tool. Rule: what a reply holds is read from the log, so that a restart
- * judges it as before.
+ * `submit_result`: a sub-agent submits its result with this tool (docs/internals/contracts.md, REQ-BED-008). The call
+ * must be the only one of its reply; the last turn offers no other tool. Invariant: the check reads the reply from the
+ * log, so a restart gives the same answer.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
 import type { Plugin } from '../plugins/plugin.ts';

@@ -1,6 +1,6 @@
 /**
- * Which answer fits which request of a chart. Rule: an answer comes only to what was asked and not dropped, and its
- * kind is one that the request can have; so a path never holds an event that no host could deliver.
+ * Matches answers to the requests of a chart. Invariant: an answer needs an open request of a fitting kind. So a path
+ * never contains an event that no host could deliver.
  */
 import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } from '../../machines/internal.ts';
 
@@ -34,28 +34,31 @@ export interface AnswerEvent {
 export const isAnswer = (event: { type: string }): event is AnswerEvent =>
   event.type === 'effect.done' || event.type === 'timer.elapsed';
 
-/** The request that `event` answers: a timer by its id, an effect by its id or else by kind, the newest first. */
-export function answered(asked: Iterable<EffectRequest>, event: AnswerEvent): EffectRequest | undefined {
+/** Returns the request that `event` answers: a timer by its id, an effect by its id or else by kind, the newest first. */
+export function answered(requests: Iterable<EffectRequest>, event: AnswerEvent): EffectRequest | undefined {
   const { id, value } = event;
-  let found: EffectRequest | undefined;
-  for (const request of asked) {
+  let match: EffectRequest | undefined;
+  for (const request of requests) {
     if (request.id === id) return request;
-    if (value && KINDS[value.kind].includes(request.kind) && event.type === 'effect.done') found = request;
+    if (value && KINDS[value.kind].includes(request.kind) && event.type === 'effect.done') match = request;
   }
-  return found;
+  return match;
 }
 
-/** What is open when `event` has come: a commit whose entries were not stored never began; one given up may still land. */
-export function stillOpen(asked: readonly EffectRequest[], event: { type: string }): readonly EffectRequest[] {
-  if (event.type !== 'append.failed') return asked;
+/**
+ * Returns the requests that are open after `event`: a commit whose entries were lost never began. A commit that was
+ * given up may still complete.
+ */
+export function stillOpen(requests: readonly EffectRequest[], event: { type: string }): readonly EffectRequest[] {
+  if (event.type !== 'append.failed') return requests;
   const { lost } = event as Extract<Completion, { type: 'append.failed' }>;
   const commits = lost.some(({ type }) => type === 'checkpoint');
-  return commits ? asked.filter(({ kind }) => kind !== 'commit') : asked;
+  return commits ? requests.filter(({ kind }) => kind !== 'commit') : requests;
 }
 
-/** What is open after a step's effects; a run's end has no answer, and an id is open once. */
-export function openAfter(asked: readonly EffectRequest[], effects: readonly ChartEffect[]): EffectRequest[] {
-  let open = [...asked];
+/** Returns the open requests after a step. The end of a run has no answer, and an id is open once. */
+export function openAfter(requests: readonly EffectRequest[], effects: readonly ChartEffect[]): EffectRequest[] {
+  let open = [...requests];
   for (const effect of effects) {
     if (effect.type === 'ask' && effect.request.kind !== 'ended') {
       open = [...open.filter(({ id }) => id !== effect.request.id), effect.request];
@@ -65,17 +68,17 @@ export function openAfter(asked: readonly EffectRequest[], effects: readonly Cha
   return open;
 }
 
-/** What a host starts for a step: what it asks for and does not drop again, in ask order. */
+/** Returns what a host starts for a step: the requests that are not dropped again, in order. */
 export function startedBy(effects: readonly ChartEffect[]): EffectRequest[] {
-  let asked: EffectRequest[] = [];
+  let requests: EffectRequest[] = [];
   for (const effect of effects) {
-    if (effect.type === 'ask') asked.push(effect.request);
-    if (effect.type === 'drop') asked = asked.filter(({ id }) => !id.startsWith(effect.prefix));
+    if (effect.type === 'ask') requests.push(effect.request);
+    if (effect.type === 'drop') requests = requests.filter(({ id }) => !id.startsWith(effect.prefix));
   }
-  return asked;
+  return requests;
 }
 
-/** What a step appends. */
+/** Returns the entries that a step appends. */
 export const loggedBy = (effects: readonly ChartEffect[]): NewEntry[] =>
   effects.flatMap((effect) => (effect.type === 'log' ? effect.entries : []));
 
@@ -85,6 +88,6 @@ export interface Sent {
   readonly event: { readonly type: string };
 }
 
-/** What a step tells other charts. */
+/** Returns the events that a step sends to other charts. */
 export const sentBy = (effects: readonly ChartEffect[]): Sent[] =>
   effects.flatMap((effect) => (effect.type === 'send' ? [{ to: effect.to, event: effect.event }] : []));

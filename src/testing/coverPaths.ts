@@ -1,32 +1,32 @@
 /**
- * Paths that together take every edge of a chart. Rule: each path is replayed with the pure transition before it is
- * given out, so a projection that merges what guards tell apart is found here and not in a test that cannot pass.
+ * Paths that together take every edge of a chart. Invariant: each path is first replayed with the pure transition. So
+ * a projection that merges different states is detected here, and not by a test that cannot pass.
  */
 import { createRequire } from 'node:module';
 import type { AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
 import type { AnyStateMachine } from 'xstate';
 import type { EventCases } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
+import { Explorer, type Situation } from './chartExplorer.ts';
+import { withStubs } from './childStub.ts';
 import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
 import type { PathStep, TestPath } from './paths.ts';
-import { Explorer, type Situation } from './situation.ts';
-import { withStubs } from './stub.ts';
 
 export interface CoverOptions {
   input: unknown;
-  /** By event descriptor, wildcards included: the events to try where the chart listens for them. */
+  /** The events to try, by event descriptor, wildcards included. */
   cases: EventCases;
-  /** The part of the context that guards depend on; JSON. */
+  /** The part of the context that guards depend on, as JSON. */
   projection(context: never): unknown;
-  /** How many steps may be explored; 100,000 where nothing is given. */
+  /** The most steps to explore. Default: 100,000. */
   limit?: number;
 }
 const LIMIT = 100_000;
-/** How many of a path's last events are in its name. */
+/** How many of a path's last events its name contains. */
 const NAMED = 5;
 type Event = { type: string };
 
-/** An optional peer of the package, loaded where paths are generated: whoever generates none does without it. */
+/** Loads an optional peer of the package, only when paths are generated. */
 function traversal(caller: string): typeof getAdjacencyMap {
   try {
     return (createRequire(import.meta.url)('@xstate/graph') as typeof import('@xstate/graph')).getAdjacencyMap;
@@ -36,7 +36,7 @@ function traversal(caller: string): typeof getAdjacencyMap {
   }
 }
 
-/** The graph of any logic, by the library's own traversal; nothing where it has more edges than `limit`. */
+/** Returns the graph of any logic by the library's own traversal, or undefined if it has more edges than `limit`. */
 export function adjacencyOf<S, E>(
   caller: string,
   logic: { getInitialSnapshot(): S; transition(state: S, event: E): S },
@@ -51,7 +51,7 @@ export function adjacencyOf<S, E>(
   }
 }
 
-/** Every edge covered; each path ends in a final state where one can be reached. Throws ConfigurationError. */
+/** Returns paths that cover every edge. Each ends in a final state if one can be reached. Throws ConfigurationError. */
 export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {
   const { input, cases, projection, limit = LIMIT } = options;
   const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
@@ -60,7 +60,7 @@ export function coverPaths(machine: AnyStateMachine, options: CoverOptions): Tes
   return edgeCover(graph, explorer.key(first)).map((walk, index) => replay(machine.id, explorer, first, walk, index));
 }
 
-/** The graph of what can happen, by the library's own traversal. */
+/** Returns the graph of possible events by the library's own traversal. */
 function explore(chart: string, explorer: Explorer, first: Situation, limit: number): Graph {
   const logic = {
     getInitialSnapshot: () => first,
@@ -86,7 +86,7 @@ function explore(chart: string, explorer: Explorer, first: Situation, limit: num
   return graph;
 }
 
-/** The walk as the chart really takes it. */
+/** Returns the walk as the chart really takes it. */
 function replay(chart: string, explorer: Explorer, first: Situation, walk: Walk, index: number): TestPath {
   let situation = first;
   const steps: PathStep[] = [];
@@ -106,7 +106,7 @@ function replay(chart: string, explorer: Explorer, first: Situation, walk: Walk,
 }
 
 function nameOf(index: number, steps: readonly PathStep[], last: Situation): string {
-  const told = steps.slice(-NAMED).map(({ event }) => event.type);
+  const lastEvents = steps.slice(-NAMED).map(({ event }) => event.type);
   const before = steps.length > NAMED ? [`${steps.length - NAMED} steps`] : [];
-  return `${index + 1}: ${[...before, ...told, JSON.stringify(last.state.value)].join(' → ')}`;
+  return `${index + 1}: ${[...before, ...lastEvents, JSON.stringify(last.state.value)].join(' → ')}`;
 }

@@ -1,8 +1,8 @@
 /**
- * Draws a chart as a mermaid state diagram. Rule: read off the built machine, so it has every state and every
- * transition, those that are taken at once among them; a transition that leads nowhere is a loop; the final state
- * `Done` is drawn as the end. Mermaid moves a state into the block that names it, so each state is named in its
- * parent's block first, and by no other one but the outermost.
+ * Draws a chart as a mermaid state diagram. Invariant: the built machine is the source, so the drawing has every
+ * state and transition, also eventless ones. A transition without a target is a loop, and the final state `Done` is
+ * the end. Mermaid moves a state into the block that names it. So each state is named first in its parent's block,
+ * and elsewhere only in the outermost one.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { listsOf, nodesOf } from './transitionCoverage.ts';
@@ -10,10 +10,10 @@ import { listsOf, nodesOf } from './transitionCoverage.ts';
 type Node = AnyStateMachine['root'];
 const END = '[*]';
 
-/** `Done` of the chart itself: one within a state is a state of its own, which an arrow from outside can name. */
+/** Only `Done` of the chart itself. A nested one is a normal state, because an arrow from outside can name it. */
 const isEnd = (node: Node): boolean => node.type === 'final' && node.key === 'Done' && node.path.length === 1;
 
-/** Whose block an arrow stands in: that of the parent both ends have, else the outermost. */
+/** Returns the state whose block contains an arrow: the parent of both ends, else the outermost. */
 function homeOf(source: Node, target: Node): Node {
   const { root } = source.machine;
   return source.parent === target.parent ? (source.parent ?? root) : root;
@@ -25,11 +25,11 @@ function guardOf({ guard }: AnyTransitionDefinition): string {
   return `[${'type' in guard && typeof guard.type === 'string' ? guard.type : 'inline'}]`;
 }
 
-/** What stands at an arrow: the event and the guard. */
+/** Returns the label of an arrow: the event and the guard. */
 const labelOf = (event: string, taken: AnyTransitionDefinition): string =>
   [event, guardOf(taken)].filter((part) => part !== '').join(' ');
 
-/** Names of states in the drawing: their own where no other state has it, else with their parent's. */
+/** Returns the name of each state: its key if it is unique, else with its parents. */
 function namesOf(root: Node): (node: Node) => string {
   const nodes = [...nodesOf(root)];
   const counts = new Map<string, number>();

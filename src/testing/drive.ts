@@ -1,25 +1,25 @@
 /**
- * Drives a path through the real driver. Rule: after every step the chart is where the path says, by the way that the
- * path says, and has logged, asked for and told what the pure transition says.
+ * Drives a path through the real driver. Invariant: after every step the chart has the state of the path, by the same
+ * intermediate states. It has logged, requested and sent what the pure transition returns.
  */
 import type { AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
 import type { LogEntry } from '../../machines/internal.ts';
 import type { Interpreter } from '../runtime/interpreter/interpreter.ts';
 import { loggedBy, sentBy, startedBy } from './answers.ts';
+import { type Children, DrivenChart, type Seen } from './drivenChart.ts';
 import type { PathState, TestPath } from './paths.ts';
-import { type Children, Ride, type Seen } from './ride.ts';
 
 export type Invariant = (state: AnyMachineSnapshot, seen: Seen) => void;
 export interface DriveOptions {
   input: unknown;
-  /** Called with the chart's snapshot after its start and after every step; a throw fails the drive. */
+  /** Called with the chart's snapshot after its start and after every step. An error fails the drive. */
   invariants?: readonly Invariant[];
-  /** `stubbed` where it is not given. With real children, what the chart itself logs and asks is not compared. */
+  /** Default: `stubbed`. With real children, the chart's own entries and requests are not compared. */
   children?: Children;
-  /** Also compared while the chart is active; when it is done, its output is what counts. */
+  /** Also compared while the chart is active. When it is done, only its output counts. */
   projection?(context: never): unknown;
   inspect?(event: InspectionEvent): void;
-  /** What runs the chart; XState where it is not given. */
+  /** What runs the chart. Default: XState. */
   interpreter?: Interpreter;
 }
 export interface Driven {
@@ -29,16 +29,16 @@ export interface Driven {
 
 /** Rejects with a message that names the step where the chart leaves the path. */
 export async function drive(machine: AnyStateMachine, path: TestPath, options: DriveOptions): Promise<Driven> {
-  return follow(machine, path, options);
+  return driveSync(machine, path, options);
 }
 
-/** As `drive`, at once. */
-export function follow(machine: AnyStateMachine, path: TestPath, options: DriveOptions): Driven {
-  const ride = new Ride(machine, options);
+/** Like `drive`, but synchronous. */
+export function driveSync(machine: AnyStateMachine, path: TestPath, options: DriveOptions): Driven {
+  const chart = new DrivenChart(machine, options);
   const check = (expected: PathState, event: string, index: number): void => {
     try {
-      compare(ride, expected, options);
-      for (const invariant of options.invariants ?? []) invariant(ride.state, ride);
+      compare(chart, expected, options);
+      for (const invariant of options.invariants ?? []) invariant(chart.state, chart);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       throw new Error(`path ${path.name} (${index === 0 ? event : `step ${index}, ${event}`}): ${message}`, {
@@ -48,33 +48,33 @@ export function follow(machine: AnyStateMachine, path: TestPath, options: DriveO
   };
   if (path.start) check(path.start, 'start', 0);
   path.steps.forEach((step, index) => {
-    ride.deliver(step.event);
+    chart.deliver(step.event);
     check(step, step.event.type, index + 1);
   });
-  const driven = { entries: ride.journal.entries, finalState: ride.state };
-  ride.stop();
+  const driven = { entries: chart.journal.entries, finalState: chart.state };
+  chart.stop();
   return driven;
 }
 
 const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 
-function same(what: string, is: unknown, said: unknown): void {
-  if (json(is) !== json(said)) throw new Error(`the ${what} is ${json(is)}, the path says ${json(said)}`);
+function checkEqual(what: string, is: unknown, expected: unknown): void {
+  if (json(is) !== json(expected)) throw new Error(`the ${what} is ${json(is)}, the path says ${json(expected)}`);
 }
 
-function compare(ride: Ride, { state: said, effects, through }: PathState, options: DriveOptions): void {
-  const { state, step } = ride;
+function compare(chart: DrivenChart, { state: expected, effects, through }: PathState, options: DriveOptions): void {
+  const { state, step } = chart;
   const { projection, children } = options;
-  same('state', state.value, said.value);
-  same('status', state.status, said.status);
-  same('output', state.output, said.output);
+  checkEqual('state', state.value, expected.value);
+  checkEqual('status', state.status, expected.status);
+  checkEqual('output', state.output, expected.output);
   if (projection && state.status === 'active') {
-    same('projection', projection(state.context as never), projection(said.context as never));
+    checkEqual('projection', projection(state.context as never), projection(expected.context as never));
   }
   if (effects && children !== 'real') {
-    same('log', step.log, loggedBy(effects));
-    same('asking', step.asking, startedBy(effects));
-    same('telling', step.telling, sentBy(effects));
+    checkEqual('log', step.log, loggedBy(effects));
+    checkEqual('asking', step.asking, startedBy(effects));
+    checkEqual('telling', step.telling, sentBy(effects));
   }
-  if (through) same('way', step.way, through);
+  if (through) checkEqual('way', step.way, through);
 }

@@ -1,20 +1,23 @@
-/** Walks that together take every edge of a graph. Rule: always on to the nearest edge not taken yet, then to an end. */
+/**
+ * Walks that together take every edge of a graph. Invariant: each continues to the nearest edge that is not taken
+ * yet, then to an end.
+ */
 export interface Edge {
   readonly event: { readonly type: string };
   readonly to: string;
 }
 export interface Vertex {
   readonly edges: readonly Edge[];
-  /** Nothing follows. */
+  /** It has no next step. */
   readonly final: boolean;
 }
 export type Graph = ReadonlyMap<string, Vertex>;
 export type Walk = readonly Edge[];
 
-/** A walk this long ends, so that a failure stays readable. */
+/** A walk of this length ends, so that a failure stays readable. */
 const STEPS_MAX = 50;
 
-/** The shortest way from `from` whose last edge is wanted; undefined where there is none. */
+/** Returns the shortest path from `from` whose last edge is wanted, or undefined. */
 function nearest(graph: Graph, from: string, wanted: (edge: Edge) => boolean): Edge[] | undefined {
   const reached = new Map<string, { edge: Edge; before: string } | undefined>([[from, undefined]]);
   const way = (last: Edge, at: string): Edge[] => {
@@ -31,28 +34,28 @@ function nearest(graph: Graph, from: string, wanted: (edge: Edge) => boolean): E
   return undefined;
 }
 
-/** Every edge that can be reached from `start` is in some walk; each walk ends in a final vertex where it can. */
+/** Every edge that can be reached from `start` is in a walk. Each walk ends in a final vertex if possible. */
 export function edgeCover(graph: Graph, start: string): Walk[] {
-  const left = new Set<Edge>([...graph.values()].flatMap(({ edges }) => edges));
+  const untaken = new Set<Edge>([...graph.values()].flatMap(({ edges }) => edges));
   const walks: Walk[] = [];
   do {
     const walk: Edge[] = [];
     let at = start;
     const go = (edges: readonly Edge[]): void => {
       for (const edge of edges) {
-        left.delete(edge);
+        untaken.delete(edge);
         walk.push(edge);
         at = edge.to;
       }
     };
     while (walk.length < STEPS_MAX) {
-      const way = nearest(graph, at, (edge) => left.has(edge));
+      const way = nearest(graph, at, (edge) => untaken.has(edge));
       if (!way) break;
       go(way);
     }
     if (walk.length === 0 && walks.length > 0) break;
     if (!graph.get(at)?.final) go(nearest(graph, at, (edge) => graph.get(edge.to)?.final === true) ?? []);
     walks.push(walk);
-  } while (left.size > 0);
+  } while (untaken.size > 0);
   return walks;
 }

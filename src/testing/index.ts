@@ -1,4 +1,7 @@
-/** What tests of agents and charts need: a scripted model, generated paths, a driver for them, and a suite for stores. */
+/**
+ * Tools for tests of agents and charts: a scripted model, generated paths, a driver for them, and suites for stores
+ * and models.
+ */
 export type { EventCases, Surroundings } from '../../machines/internal.ts';
 export { surroundings } from '../../machines/internal.ts';
 export {
@@ -14,24 +17,19 @@ export {
 } from '../journals/index.ts';
 export { type AgentPaths, agentPaths } from './agentPaths/agentPaths.ts';
 export type { Move, SaidCall } from './agentPaths/moves.ts';
+export type { AgentPath, AgentPathsOptions, PathOutcome, Verdict } from './agentPaths/pathOptions.ts';
 export type { AgentPathsReport } from './agentPaths/report.ts';
-export {
-  type AgentPath,
-  type AgentPathsOptions,
-  type PathOutcome,
-  runScript,
-  type Verdict,
-} from './agentPaths/runScript.ts';
+export { runScript } from './agentPaths/runScript.ts';
 export { scriptOf, testOf } from './agentPaths/scriptOf.ts';
 export type { ChartTransition } from './agentPaths/search/coverage.ts';
-export type { VerdictRow } from './agentPaths/verdicts.ts';
+export type { VerdictRow } from './agentPaths/verdictRows.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
 export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
+export type { Children, Seen } from './drivenChart.ts';
 export { modelSuite } from './modelSuite/modelSuite.ts';
 export type { PathState, PathStep, TestPath } from './paths.ts';
 export { type RequestLoopEngine, requestLoopSuite } from './requestLoopSuite/requestLoopSuite.ts';
-export type { Children, Seen } from './ride.ts';
 export type { ScriptedJournal } from './scriptedJournal.ts';
 export {
   type Script,

@@ -1,14 +1,17 @@
-/** What path generation hands to a driver. Rule: a path holds only what can come, and where each step leads. */
+/**
+ * The paths that a generator passes to a driver. Invariant: a path contains only possible events, with the result of
+ * each step.
+ */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { ChartEffect } from '../../machines/internal.ts';
 
-/** Where a step leads. What a path does not say is not compared. */
+/** The result of a step. Missing fields are not compared. */
 export interface PathState {
-  /** The chart's snapshot, as the pure transition gives it. */
+  /** The chart's snapshot after the pure transition. */
   readonly state: AnyMachineSnapshot;
-  /** The state values on the way, the last one that of `state`. */
+  /** The intermediate state values. The last one is that of `state`. */
   readonly through?: readonly unknown[];
-  /** What the chart itself logs and asks for. */
+  /** The chart's own entries and requests. */
   readonly effects?: readonly ChartEffect[];
 }
 
@@ -18,7 +21,7 @@ export interface PathStep extends PathState {
 
 export interface TestPath {
   readonly name: string;
-  /** Where the chart starts. */
+  /** The state at the start. */
   readonly start?: PathState;
   readonly steps: readonly PathStep[];
 }

@@ -1,6 +1,6 @@
 /**
- * A journal whose effects are answered by a script. Rule: it starts nothing and keeps everything: entries as they were
- * appended, requests in start order, and which of them are open.
+ * A journal whose effects are answered by a script. Invariant: it starts nothing and keeps everything: entries in
+ * append order, requests in start order, and which of them are open.
  */
 import type { Completion, Delivery, EffectRequest, Journal, LogEntry, NewEntry } from '../../machines/internal.ts';
 
@@ -8,9 +8,9 @@ export class ScriptedJournal implements Journal {
   readonly entries: LogEntry[] = [];
   /** The entries of each append. */
   readonly appends: (readonly NewEntry[])[] = [];
-  /** In start order, the ends of runs among them. */
+  /** In start order, with the ends of runs. */
   readonly started: EffectRequest[] = [];
-  /** Started, neither answered nor dropped, by id. */
+  /** Requests by id that are neither answered nor dropped. */
   readonly open = new Map<string, EffectRequest>();
   readonly dropped = new Set<string>();
   /** Makes the next append fail. */
@@ -55,12 +55,12 @@ export class ScriptedJournal implements Journal {
     }
   }
 
-  /** Takes all but these as never started. */
+  /** Removes all other open requests, as if they had never started. */
   keep(requests: readonly EffectRequest[]): void {
     for (const request of this.open.values()) if (!requests.includes(request)) this.open.delete(request.id);
   }
 
-  /** Takes these as not stored: the last entry of the same type and subject each. */
+  /** Removes entries that were not stored: for each the last one of the same type and subject. */
   lose(lost: readonly NewEntry[]): void {
     const subjectOf = (entry: object): unknown =>
       'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : undefined;
@@ -72,10 +72,14 @@ export class ScriptedJournal implements Journal {
   }
 
   /** Delivers the answer to an open request. */
-  answer(request: EffectRequest, answer: { type: 'timer.elapsed' } | Pick<AnswerValue, 'type' | 'value'>): void {
-    const { id } = request;
+  answer({ id }: EffectRequest, answer: EffectAnswer): void {
     this.open.delete(id);
-    this.put(answer.type === 'timer.elapsed' ? { type: 'timer.elapsed', id } : { ...answer, id });
+    this.put({ ...answer, id });
   }
 }
-type AnswerValue = Extract<Completion, { type: 'effect.done' }>;
+
+/** The result of an effect, without the id of its request. */
+export type EffectAnswer =
+  | Pick<Extract<Completion, { type: 'timer.elapsed' }>, 'type'>
+  | Pick<Extract<Completion, { type: 'effect.done' }>, 'type' | 'value'>
+  | Pick<Extract<Completion, { type: 'effect.failed' }>, 'type' | 'cause' | 'error'>;

@@ -1,16 +1,18 @@
 /**
- * A model whose replies are written down. Rule: one reply a call, in order; a call that nobody wrote a reply for is an
- * error that no retry hides.
+ * A model with scripted replies. Invariant: one reply for each call, in order. A call without a reply is an error
+ * that no retry hides.
  */
+import { ConfigurationError } from '../errors.ts';
 import { type Model, ModelError, type ModelPart, type ModelRequest, type Prices } from '../models/model.ts';
+import { check, checkOptionsOf, choice, display, isList, isObject, number, object, text } from '../validation.ts';
 
 /**
- * Text stands for a reply of one text that ends the turn. `parts` are streamed as they are, `finish` included: without
- * one the attempt fails as a real stream would. `delayMs` passes before each part.
+ * A string is a reply of one text that ends the turn. `parts` are streamed unchanged, `finish` included: without one
+ * the attempt fails like a real stream. `delayMs` passes before each part.
  */
 export type ScriptedReply = string | { readonly parts: readonly ModelPart[]; readonly delayMs?: number };
 
-/** A reply, a failure of the attempt, or what to answer to this very request. */
+/** A reply, a failure of the attempt, or a function that returns the reply to this request. */
 export type Script = readonly (ScriptedReply | ModelError | ((request: ModelRequest) => ScriptedReply))[];
 
 export interface ScriptedModelOptions {
@@ -19,9 +21,9 @@ export interface ScriptedModelOptions {
 }
 
 export interface ScriptedModel extends Model {
-  /** The requests so far, the unexpected ones included. */
+  /** The requests so far, with unexpected ones. */
   readonly calls: readonly ModelRequest[];
-  /** How many replies nobody has asked for yet. */
+  /** The number of unused replies. */
   readonly remaining: number;
 }
 
@@ -33,7 +35,7 @@ const partsOf = (reply: ScriptedReply): readonly ModelPart[] =>
       ]
     : reply.parts;
 
-/** Waits, or rejects with the signal's reason as soon as it is aborted. */
+/** Waits. Rejects with the signal's reason as soon as it is aborted. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -62,23 +64,60 @@ async function* failed(error: ModelError): AsyncGenerator<ModelPart> {
   throw error;
 }
 
-/** `stream` throws ModelError `unexpected-call` where the script has no reply left; the message names the request. */
+const reply = object({ parts: { expected: 'a list of parts', test: isList }, delayMs: number(0) });
+const modelOptions = object({ prices: object({}, { refuses: () => false }), contextWindow: number(1) });
+/** The required fields of a part, by its type. */
+const PARTS: Readonly<Record<ModelPart['type'], readonly string[]>> = {
+  'text-delta': ['text'],
+  'reasoning-delta': ['text'],
+  'tool-call-delta': ['text'],
+  'tool-call': ['callId', 'name', 'args'],
+  finish: ['reason'],
+  diagnostic: ['code'],
+  refusal: [],
+};
+
+/** Throws ConfigurationError, with the position, for an invalid reply. */
+function checkReply(place: string, scripted: unknown): void {
+  if (typeof scripted === 'string') return;
+  if (!isObject(scripted) || scripted.parts === undefined)
+    throw new ConfigurationError(
+      `${place} must be a string, { parts, delayMs? }, a ModelError or a function, got ${display(scripted)}`,
+    );
+  check(place, scripted, reply, `${place}: `);
+  for (const [index, part] of (scripted.parts as readonly unknown[]).entries()) {
+    const name = `${place}: parts[${index}]`;
+    if (!isObject(part)) throw new ConfigurationError(`${name} must be an object, got ${display(part)}`);
+    check(`${name}.type`, part.type ?? null, choice(...Object.keys(PARTS)));
+    for (const field of PARTS[part.type as ModelPart['type']]) check(`${name}.${field}`, part[field] ?? null, text);
+  }
+}
+
+/** `stream` throws ModelError `unexpected-call` if the script has no reply left. The message names the request. */
 export function scriptedModel(replies: Script, options: ScriptedModelOptions = {}): ScriptedModel {
+  if (!isList(replies)) throw new ConfigurationError(`scriptedModel needs a list of replies, got ${display(replies)}`);
+  checkOptionsOf('scriptedModel', options, modelOptions);
+  for (const [index, each] of replies.entries())
+    if (typeof each !== 'function' && !(each instanceof ModelError))
+      checkReply(`scriptedModel: reply ${index + 1}`, each);
   const calls: ModelRequest[] = [];
-  const left = [...replies];
+  const unused = [...replies];
   return {
     id: 'scripted',
     ...options,
     calls,
     get remaining() {
-      return left.length;
+      return unused.length;
     },
     stream(request, { signal }) {
       calls.push(request);
-      const next = left.shift();
+      const next = unused.shift();
       if (next === undefined) throw unexpected(calls.length, replies.length, request);
       if (next instanceof ModelError) return failed(next);
-      return streamed(typeof next === 'function' ? next(request) : next, signal);
+      if (typeof next !== 'function') return streamed(next, signal);
+      const returned = next(request);
+      checkReply(`scriptedModel: what the function for call ${calls.length} returned`, returned);
+      return streamed(returned, signal);
     },
   };
 }

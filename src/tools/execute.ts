@@ -5,6 +5,7 @@
 import {
   type EffectRequest,
   type Json,
+  type LogEntry,
   type LogState,
   type ToolValue,
   textOfContent,
@@ -15,9 +16,9 @@ import type { Live } from '../live.ts';
 import { onDemand } from '../onDemand.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './result.ts';
-import { answerOf, type ToolContext, type ToolDefinition } from './tool.ts';
+import { answerOf, lackOfSandbox, type Tool, type ToolContext, type ToolDefinition, waitCloserOf } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
-import type { Retry, RetryPolicy, retryOf } from './toolRetry.ts';
+import type { Retry, RetryPolicy, retryOf, ToolFailure } from './toolRetry.ts';
 import { type SignalSource, toolSignal } from './toolSignal.ts';
 
 /** For conversations whose policy `toolRetry` executes failing tools again. */
@@ -28,7 +29,13 @@ type ToolRequest = Extract<EffectRequest, { kind: 'tool' }>;
 /** What the tools of one conversation are run with. */
 export interface ToolSurroundings {
   ports: TimeSource & { random(): number; execute?: ExecuteTool };
-  around: { conversationId: string; cwd: string; logState: LogState; diagnose(code: string, detail?: Json): void };
+  around: {
+    conversationId: string;
+    cwd: string;
+    entries: readonly LogEntry[];
+    logState: LogState;
+    diagnose(code: string, detail?: Json): void;
+  };
   policies: {
     limits: { toolMs: number; resultBytes: number };
     toolRetry: RetryPolicy;
@@ -50,6 +57,8 @@ export class ToolRunner {
   readonly #with: ToolSurroundings;
   /** Calls that passed, until they ran. */
   readonly #ready = new Map<string, PreparedCall>();
+  /** Of calls that wait: what their tools hold for them outside. */
+  readonly #waits = new Map<string, () => void>();
 
   constructor(surroundings: ToolSurroundings) {
     this.#with = surroundings;
@@ -69,8 +78,17 @@ export class ToolRunner {
     for (const callId of this.#ready.keys()) if (!open.has(callId)) this.#ready.delete(callId);
   }
 
+  /** The call has its result: a tool that still holds something for it lets go. */
+  resultLanded(callId: string): void {
+    const close = this.#waits.get(callId);
+    this.#waits.delete(callId);
+    close?.();
+  }
+
   async run(request: ToolRequest, abort: EffectAbort): Promise<ToolValue> {
     const { runId, callId, idempotencyKey, decision } = request;
+    // The tool takes up again what it holds.
+    this.#waits.delete(callId);
     const { policies, ports, around, redact, live, images } = this.#with;
     const { setTimer, execute } = ports;
     const prepared = await this.#take(callId, abort);
@@ -78,12 +96,20 @@ export class ToolRunner {
     if (abort.aborted) return erred('cancelled', 'the call was cancelled before it began');
     if (!prepared) return erred('error', 'the call is not known any more');
     const since = ports.now();
-    const progress = (update: Json): void => {
-      const elapsedMs = ports.now() - since;
-      if (!abort.aborted) live()?.({ type: 'tool-progress', runId, callId, elapsedMs, update });
-    };
     const { conversationId, cwd, diagnose } = around;
     const { resultBytes, toolMs } = policies.limits;
+    let isRefused = false;
+    const progress = (given: Json): void => {
+      const show = abort.aborted ? undefined : live();
+      if (!show) return;
+      const elapsedMs = ports.now() - since;
+      const read = side('the progress of the call', given, { resultBytes, redact });
+      if ('value' in read) return show({ type: 'tool-progress', runId, callId, elapsedMs, update: redact(read.value) });
+      if (!isRefused && read.kind === 'erred') {
+        diagnose('progress_refused', { callId, message: textOfContent(read.content) });
+      }
+      isRefused = true;
+    };
     const retry = this.#with.retryOf?.(policies, ports);
     const timeoutMs = prepared.definition.timeoutMs ?? toolMs;
     const listenerFailed = (error: unknown): void => diagnose('listener_error', { callId, message: thrownText(error) });
@@ -91,15 +117,18 @@ export class ToolRunner {
     const fields = {
       ...{ callId, conversationId, runId, cwd, idempotencyKey, state: this.#with.state(), progress, ...clock },
       ...(decision && { decision }),
-      outside: prepared.outside,
+      ...{ outside: prepared.grant?.outside, grant: prepared.grant },
     };
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
     const late = (): void => diagnose('late_result', { callId });
+    tellLackOfSandbox(prepared.tool, around);
     progress('started');
     const limits = { timeoutMs, resultBytes, redact };
     const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, retry });
     end();
+    const close = said.kind === 'pending' ? waitCloserOf(context) : undefined;
+    if (close) this.#waits.set(callId, close);
     progress('ended');
     const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
     // It may be executed again, just as it was prepared.
@@ -148,7 +177,7 @@ export interface Execution extends ResultLimits {
   timeoutMs: number;
   setTimer(ms: number, fire: () => void): () => void;
   /** Whether a failure is followed by another execution; undefined where no tool is executed again. */
-  retry?: ((error: unknown) => Retry) | undefined;
+  retry?: ((error: unknown, kind: ToolFailure, isIdempotent: boolean) => Retry) | undefined;
   /** In place of the tool's own `execute`. */
   execute?: ExecuteTool | undefined;
   /** Hears of what a tool says after its answer was taken. */
@@ -156,20 +185,26 @@ export interface Execution extends ResultLimits {
 }
 
 /** A failure that nobody threw, as the host is asked about it. */
-const returned = (failure: Erred, retry: Execution['retry']): Erred => ({
-  ...failure,
-  ...retry?.(new RunchartError(failure.code, textOfContent(failure.content))),
-});
+function notThrown(
+  failure: Erred,
+  kind: Exclude<ToolFailure, 'thrown'>,
+  { definition }: PreparedCall,
+  { retry }: Execution,
+): Erred {
+  const error = new RunchartError(failure.code, textOfContent(failure.content));
+  return { ...failure, ...retry?.(error, kind, definition.idempotent === true) };
+}
 
 /** Runs one prepared call; never rejects. */
-export function executeTool({ definition, args }: PreparedCall, execution: Execution): Promise<ToolValue> {
+export function executeTool(prepared: PreparedCall, execution: Execution): Promise<ToolValue> {
+  const { definition, args } = prepared;
   const { context, abort, timeoutMs, setTimer, late, redact, resultBytes, retry, execute } = execution;
   return new Promise((resolve) => {
     let settled = false;
     const stop = setTimer(timeoutMs, () => {
       settled = true;
       const words = `${definition.name} did not finish within ${timeoutMs} ms. It may still have an effect.`;
-      resolve(returned(erred('timeout', words), retry));
+      resolve(notThrown(erred('timeout', words), 'timeout', prepared, execution));
       abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));
     });
     abort.onAbort(stop);
@@ -183,14 +218,20 @@ export function executeTool({ definition, args }: PreparedCall, execution: Execu
     const fail = (error: unknown): void => {
       const failure = erred('error', cut(redact(thrownText(error)), resultBytes));
       // What was cancelled, or is over already, is not asked about.
-      settle(settled || abort.aborted ? failure : { ...failure, ...retry?.(error) });
+      settle(
+        settled || abort.aborted
+          ? failure
+          : { ...failure, ...retry?.(error, 'thrown', definition.idempotent === true) },
+      );
     };
     const succeed = (value: unknown): void => {
       if (isError(value)) return fail(value);
       try {
         const answer = answerOf(value) ?? { status: 'success' as const, content: value };
         const read = toolValue(answer, execution);
-        settle(answer.status === 'error' && read.kind === 'erred' ? returned(read, retry) : read);
+        settle(
+          answer.status === 'error' && read.kind === 'erred' ? notThrown(read, 'returned', prepared, execution) : read,
+        );
       } catch (error) {
         settle(erred('not_json', cut(redact(`the tool's result cannot be read: ${thrownText(error)}`), resultBytes)));
       }
@@ -326,4 +367,16 @@ export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
   }
   const end = (): void => wake(() => new DOMException('the call is over', 'AbortError'));
   return { clock: { now: () => now(), sleep } satisfies CallClock, end };
+}
+
+const NO_SANDBOX = 'sandbox_missing';
+const told = new WeakSet<object>();
+
+/** Once in the life of a conversation, before the first command that would have run in a sandbox. */
+function tellLackOfSandbox(tool: Tool, around: ToolSurroundings['around']): void {
+  const why = lackOfSandbox(tool);
+  if (why === undefined || told.has(around)) return;
+  told.add(around);
+  const isKnown = around.entries.some((entry) => entry.type === 'diagnostic' && entry.code === NO_SANDBOX);
+  if (!isKnown) around.diagnose(NO_SANDBOX, { why });
 }

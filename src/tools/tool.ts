@@ -32,12 +32,39 @@ export interface ToolContext {
   decision?: Decision;
   /** The one place outside the working directory, links resolved, that permissions let this call go to. */
   outside?: string | undefined;
+  /** What permissions found when they judged the call. Coding tools keep to it. */
+  grant?: CallGrant | undefined;
   state: { readonly [key: string]: Json };
   progress(update: Json): void;
   /** The agent's clock: what moves it in a test moves it here. */
   now(): number;
   /** Rejects when the signal fires, and where the call ends first. */
   sleep(ms: number): Promise<void>;
+}
+
+/** How a command of the shell is confined. */
+export interface Confinement {
+  /** It may change the working directory; else it only reads. */
+  writes: boolean;
+  /** Absolute paths that it finds empty. */
+  hide: readonly string[];
+  /** Absolute paths of directories that it cannot move. */
+  hold?: readonly string[];
+  network: boolean;
+  /** Somebody allowed it to change protected places. */
+  opensProtected: boolean;
+  /** It makes a repository of git, and nobody denied that. */
+  makesRepository?: boolean;
+}
+
+/** What was judged of a call that may run. */
+export interface CallGrant {
+  /** Where the path of a file tool led, links resolved. A tool that finds another place fails with `moved`. */
+  place?: string;
+  /** That place, where it lies outside the working directory. */
+  outside?: string;
+  /** How a command runs; `none`: outside the sandbox. Absent where nobody judged it. */
+  confinement?: Confinement | 'none';
 }
 
 /** What `defineTool` was given; the executor reads it. */
@@ -121,6 +148,26 @@ export function gatedBy(tool: Tool, gate: OwnGate): Tool {
 }
 export const ownGateOf = (tool: Tool): OwnGate | undefined => gates.get(tool);
 
+/** Whether commands reach the network: always, where somebody allows it, or never. */
+export type NetworkChoice = 'allow' | 'ask' | 'deny';
+const sandboxed = new WeakMap<Tool, NetworkChoice>();
+
+/** A tool whose commands run in a sandbox, unless permissions say otherwise. */
+export function withSandbox(tool: Tool, network: NetworkChoice): Tool {
+  sandboxed.set(tool, network);
+  return tool;
+}
+
+const unprotected = new WeakMap<Tool, string>();
+
+/** A tool whose commands would run in a sandbox if there were one here, and why there is none. */
+export function lackingSandbox(tool: Tool, why: string): Tool {
+  unprotected.set(tool, why);
+  return tool;
+}
+export const lackOfSandbox = (tool: Tool): string | undefined => unprotected.get(tool);
+export const sandboxNetworkOf = (tool: Tool): NetworkChoice | undefined => sandboxed.get(tool);
+
 export interface ToolResult {
   readonly status: 'success' | 'warning' | 'error' | 'pending';
 }
@@ -132,6 +179,12 @@ export type ToolAnswer =
   | { status: 'success' | 'warning'; content: unknown; state?: { [key: string]: Json } }
   | { status: 'error'; content: unknown; code?: string }
   | { status: 'pending'; suspend: { reason: string; payload?: Json }; within?: true };
+
+const closers = new WeakMap<ToolContext, () => void>();
+
+/** What to do when a call that this execution leaves waiting gets its result without another execution: denied or cancelled. */
+export const onWaitOver = (context: ToolContext, close: () => void): void => void closers.set(context, close);
+export const waitCloserOf = (context: ToolContext): (() => void) | undefined => closers.get(context);
 
 const answers = new WeakMap<object, ToolAnswer>();
 
@@ -151,7 +204,7 @@ const stateOf = (options: StateOption | undefined): StateOption =>
 export const waitingWithin = (suspend: { reason: string; payload?: Json }): ToolResult =>
   made({ status: 'pending', suspend, within: true });
 
-/** The explicit results of a tool (run-lifecycle, TOOL_CALL). `state` writes keys of the conversation's state. */
+/** The explicit results of a tool. `state` writes keys of the conversation's state. */
 export const toolResult = {
   success: (content: ResultContent, options?: StateOption): ToolResult =>
     made({ status: 'success', content, ...stateOf(options) }),

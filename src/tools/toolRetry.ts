@@ -1,6 +1,7 @@
 /**
- * Whether a failing tool is executed again (policy `toolRetry`). Rule: an abort or a wrong configuration is never repeated, a
- * returned failure or a time-out only with the host's yes.
+ * Whether a failing tool is executed again (policy `toolRetry`). Rule: an abort or a wrong configuration is never repeated. The
+ * host's word decides the rest; without it a thrown error is repeated, a returned failure is not, and a time-out is where the tool
+ * is idempotent, since the execution that was left may still have its effect.
  */
 import { RunchartError } from '../errors.ts';
 
@@ -20,10 +21,23 @@ function isFinal(error: unknown): boolean {
   return isNamed(error, 'AbortError');
 }
 
-function mayRepeat(error: unknown, { retryable }: Retrying): boolean {
+/** What failed: the tool threw, it returned a failure, or its time was up. */
+export type ToolFailure = 'thrown' | 'returned' | 'timeout';
+
+const refusals = new WeakSet<NonNullable<Retrying['retryable']>>();
+
+/** A word on failures that only ever refuses: what it does not refuse is decided as if nobody had said anything. */
+export function onlyRefusing(isRefused: (error: unknown) => boolean): (error: unknown) => boolean {
+  const retryable = (error: unknown): boolean => !isRefused(error);
+  refusals.add(retryable);
+  return retryable;
+}
+
+function mayRepeat(error: unknown, kind: ToolFailure, isIdempotent: boolean, { retryable }: Retrying): boolean {
   if (isFinal(error)) return false;
-  if (!retryable) return !RunchartError.isRunchartError(error);
-  const answer: unknown = retryable(error);
+  const answer: unknown = retryable ? retryable(error) : true;
+  if (!retryable || (answer === true && refusals.has(retryable)))
+    return kind === 'timeout' ? isIdempotent : !RunchartError.isRunchartError(error);
   // A promise is no answer; where it rejects, nobody else hears of it.
   if (answer instanceof Promise) answer.catch(() => undefined);
   return answer === true;
@@ -32,9 +46,9 @@ function mayRepeat(error: unknown, { retryable }: Retrying): boolean {
 /** What the value of a failure says of its repetition. Reading what a tool has thrown may throw: then it is a no. */
 export const retryOf =
   ({ toolRetry }: { toolRetry: RetryPolicy }, { random }: { random(): number }) =>
-  (error: unknown): Retry => {
+  (error: unknown, kind: ToolFailure, isIdempotent: boolean): Retry => {
     try {
-      return toolRetry && mayRepeat(error, toolRetry) ? { retry: { random: random() } } : {};
+      return toolRetry && mayRepeat(error, kind, isIdempotent, toolRetry) ? { retry: { random: random() } } : {};
     } catch {
       return {};
     }

@@ -27,7 +27,8 @@ export function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: Sig
     const own: AbortSignal['addEventListener'] = signal[name].bind(signal);
     const value = (type: string, given: EventListenerOrEventListenerObject | null, options?: boolean) =>
       given && own(type, guard(given), options);
-    Object.defineProperty(signal, name, { value });
+    // Configurable, so that a test may count what a tool listens for.
+    Object.defineProperty(signal, name, { value, configurable: true });
   }
   // No accessor of its own: V8 keeps each getter, with all that it can see, until the next full collection.
   Object.defineProperty(signal, 'onabort', { value: null, writable: true });

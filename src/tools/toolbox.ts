@@ -10,7 +10,7 @@ import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
 import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
 import { within } from '../timeLimit.ts';
-import { definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';
+import { type CallGrant, definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';
 
 /** How long a schema may think about the arguments of one call. */
 export const CHECK_MS = 30_000;
@@ -26,7 +26,7 @@ export interface PreparedCall {
   /** What the schema made of the arguments; a frozen copy. */
   args: unknown;
   /** See ToolContext. */
-  outside?: string | undefined;
+  grant?: CallGrant | undefined;
 }
 export type Preparation = { kind: 'ready'; prepared: PreparedCall } | { kind: 'refused'; code: string; text: string };
 /** How a wait for somebody else's code is bounded. */

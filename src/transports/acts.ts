@@ -2,9 +2,9 @@
  * What a client may ask of a conversation. Rule: nothing from outside reaches a conversation unparsed; an answer is given once what it
  * tells is durable, and a failure is told by its stable code, without the inside of the process.
  */
-import { type Decision, type Json, type LogEntry, runOf, type Settlement } from '../../machines/internal.ts';
+import { type Decision, type Json, runOf, type Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
-import type { Conversation } from '../conversation/conversation.ts';
+import { type Conversation, sendWithReceipt } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 
@@ -49,30 +49,25 @@ const contentOf = (fields: Fields): Content => {
   return fields.content as Content;
 };
 
-type Message = Extract<LogEntry, { type: 'user-message' | 'message-queued' }>;
-
-/** Resolves with the first message from `from` on that is wanted; with nothing where the conversation ends or gives up before. */
-async function durableMessage(
+/** Resolves with true once the message is in the log; with false where the conversation ends, or `over` settles, before. */
+async function isStored(
   conversation: Conversation,
-  { from, isWanted, over }: { from: number; isWanted(entry: Message): boolean; over: Promise<unknown> },
-): Promise<string | undefined> {
+  { messageId, from, over }: { messageId: string; from: number; over: Promise<unknown> },
+): Promise<boolean> {
   let stop = (): void => {};
-  const stored = new Promise<string | undefined>((resolve) => {
+  const stored = new Promise<boolean>((resolve) => {
     const following = conversation.log$(from).subscribe({
       next: (entry) => {
-        if ((entry.type === 'user-message' || entry.type === 'message-queued') && isWanted(entry))
-          resolve(entry.messageId);
+        if ((entry.type === 'user-message' || entry.type === 'message-queued') && entry.messageId === messageId)
+          resolve(true);
       },
-      complete: () => resolve(undefined),
+      complete: () => resolve(false),
     });
     stop = () => following.unsubscribe();
   });
-  const last = over.then(
-    () => undefined,
-    () => undefined,
-  );
+  const lost = (): boolean => false;
   try {
-    return await Promise.race([stored, last]);
+    return await Promise.race([stored, over.then(lost, lost)]);
   } finally {
     stop();
   }
@@ -81,7 +76,7 @@ async function durableMessage(
 const notStored = (): RunchartError =>
   new RunchartError('store', 'the message could not be stored, or was given back before it counted: send it again');
 
-/** `send`, `steer` or `followUp`. Answers once the message is durable; `onRun` is told the run at once, and so every message has one. */
+/** A message of any kind. Answers with its own id once it is durable; `onRun` receives the run at once. */
 export async function sendMessage(
   conversation: Conversation,
   fields: Fields,
@@ -89,23 +84,22 @@ export async function sendMessage(
 ): Promise<Accepted> {
   const kind = kindOf(fields);
   const content = contentOf(fields);
-  const from = conversation.log().length;
-  if (kind !== undefined && !onRun) {
-    const receipt = kind === 'steer' ? conversation.steer(content) : conversation.followUp(content);
-    const { messageId } = receipt;
-    const isWanted = (entry: Message): boolean => entry.messageId === messageId;
-    if (await durableMessage(conversation, { from, isWanted, over: receipt.delivered })) return { messageId };
-    if ((await receipt.delivered.catch(() => 'returned')) === 'delivered') return { messageId };
-    throw notStored();
-  }
-  const run = conversation.send(content, kind === undefined ? {} : { kind });
+  const named = textOf(fields, 'messageId');
+  // What was sent before is in the log already.
+  const from = named === undefined ? conversation.log().length : 0;
+  const options = { ...(kind !== undefined && { kind }), ...(named !== undefined && { messageId: named }) };
+  const { run, receipt } = sendWithReceipt(conversation, content, options);
   onRun?.(run);
-  // By policy it may be a steer of the run under way.
-  const isWanted = (entry: Message): boolean => runOf(entry.messageId) === run.id || entry.kind === 'steer';
-  const messageId = await durableMessage(conversation, { from, isWanted, over: run.result });
-  if (messageId !== undefined) return { messageId, runId: run.id };
-  const { error } = await run.result;
-  throw error ? new RunchartError(error.code, error.message) : notStored();
+  const { messageId, delivered } = receipt;
+  const accepted = kind === undefined || onRun ? { messageId, runId: run.id } : { messageId };
+  // The end of another run does not decide what becomes of a steer: it may begin a run of its own.
+  const ownRun = run.id === runOf(messageId) ? run.result : undefined;
+  const over = ownRun ? Promise.race([delivered, ownRun]) : delivered;
+  if (await isStored(conversation, { messageId, from, over })) return accepted;
+  const { error } = (await ownRun) ?? {};
+  if (error) throw new RunchartError(error.code, error.message);
+  if ((await delivered.catch(() => 'returned')) === 'delivered') return accepted;
+  throw notStored();
 }
 
 /** `by` is who the transport knows it to be: a client cannot give itself another name. */

@@ -9,7 +9,7 @@ import { ConfigurationError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/ports.ts';
 import { callback, checkOptionsOf, hasMethods, numberOrInfinity, object, text, whole } from '../validation.ts';
 import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './acts.ts';
-import { type Authorize, authorizedBy, json, jsonBody, notFound, refusal, wrongMethod } from './httpRequests.ts';
+import { type Authorize, authorizedBy, json, jsonBody, mustHaveMethod, notFound, refusal } from './httpRequests.ts';
 import { eventStream } from './sentEvents.ts';
 import { type Sessions, sessions } from './sessions.ts';
 
@@ -88,7 +88,7 @@ class Handlers {
       if (act === undefined) return await this.#show(request, id);
       if (act === 'events') return await this.#events(request, url, id);
       if (!POSTS.includes(act)) throw notFound();
-      if (request.method !== 'POST') throw wrongMethod();
+      mustHaveMethod(request, 'POST');
       const body = await jsonBody(request, this.#options.bodyBytesMax, act === 'cancel' || act === 'resume');
       return await this.#with(id, (conversation) => actOn(conversation, act, body, by));
     } catch (error) {
@@ -97,8 +97,8 @@ class Handlers {
   }
 
   async #collection(request: Request): Promise<Response> {
+    mustHaveMethod(request, 'GET', 'POST');
     if (request.method === 'GET') return json(200, await this.#agent.list());
-    if (request.method !== 'POST') throw wrongMethod();
     const id = textOf(fieldsOf(await jsonBody(request, this.#options.bodyBytesMax, true), ['id']), 'id');
     const found = id === undefined ? undefined : await this.#found(id);
     const conversation = found ?? (await this.#sessions.acquire(id));
@@ -112,7 +112,7 @@ class Handlers {
   }
 
   #show(request: Request, id: string): Promise<Response> {
-    if (request.method !== 'GET') throw wrongMethod();
+    mustHaveMethod(request, 'GET');
     return this.#with(id, async (conversation) => {
       const { cwd, status, pending, unsettled, queue, state, inFlight } = conversation;
       const entries = conversation.log().length;
@@ -122,7 +122,7 @@ class Handlers {
   }
 
   async #events(request: Request, url: URL, id: string): Promise<Response> {
-    if (request.method !== 'GET') throw wrongMethod();
+    mustHaveMethod(request, 'GET');
     const from = firstWanted(request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId'));
     const conversation = await this.#acquired(id);
     const { waitingMax = 1_048_576, beatMs = 15_000 } = this.#options;
@@ -163,7 +163,7 @@ function firstWanted(last: string | null): number {
 async function actOn(conversation: Conversation, act: string, body: unknown, by?: string): Promise<Response> {
   switch (act) {
     case 'messages':
-      return json(202, await sendMessage(conversation, fieldsOf(body, ['content', 'kind'])));
+      return json(202, await sendMessage(conversation, fieldsOf(body, ['content', 'kind', 'messageId'])));
     case 'steer':
     case 'follow-ups': {
       const kind = act === 'steer' ? 'steer' : 'followUp';

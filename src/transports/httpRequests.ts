@@ -25,14 +25,28 @@ export const json = (status: number, value: unknown, headers: Record<string, str
     },
   });
 
+/** The path takes other methods, which the answer names in its `Allow` header. */
+class WrongMethod extends RunchartError {
+  readonly allow: string;
+
+  constructor(allow: string) {
+    super('method', `this path takes ${allow}`);
+    this.allow = allow;
+  }
+}
+
 export function refusal(error: unknown): Response {
   const failure = failureOf(error);
   const status = STATUS[failure.code] ?? 500;
+  if (error instanceof WrongMethod) return json(status, failure, { allow: error.allow });
   return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
 }
 
 export const notFound = (): RunchartError => new RunchartError('not_found', 'there is no such conversation or path');
-export const wrongMethod = (): RunchartError => new RunchartError('method', 'this path takes another method');
+/** Throws RunchartError, code method, unless the request has one of these methods. */
+export function mustHaveMethod({ method }: Request, ...allowed: readonly string[]): void {
+  if (!allowed.includes(method)) throw new WrongMethod(allowed.join(', '));
+}
 
 /** Who asks, where the host knows a name. Throws RunchartError, code unauthorized. */
 export async function authorizedBy(request: Request, authorize: Authorize): Promise<string | undefined> {

@@ -1,12 +1,12 @@
 /**
  * `runchart/transports`: conversations over a wire. Rule: web standards only; what needs Node stands in the program.
  */
-export { toAgUi } from './agUi.ts';
+export { toAgUi } from './chat/agUi.ts';
+export { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from './chat/interfaceHandlers.ts';
+export { toUiMessages } from './chat/uiMessages.ts';
 export { createHandlers, type HandlerOptions } from './handlers.ts';
 export { inProcessTransport } from './inProcess.ts';
-export { agUiHandler, type InterfaceHandlerOptions, uiMessageHandler } from './interfaceHandlers.ts';
 export type { Incoming, Outgoing, Transport } from './messages.ts';
 export { type RouteOptions, route } from './router.ts';
 export { type SessionOptions, type Sessions, sessions } from './sessions.ts';
 export { type LineStreams, stdioTransport } from './stdio.ts';
-export { toUiMessages } from './uiMessages.ts';

@@ -1,6 +1,7 @@
 /**
  * A conversation as server-sent events. Rule: `id:` is an entry's seq, so a client that comes back names the last one it has and misses
- * none; live signals have no id. A client that does not read is cut off, and can come back.
+ * none; live signals have no id. A client that does not read is cut off, and can come back. A client that names an entry beyond the
+ * log's end receives a `reset`, then the log from entry 0.
  */
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Ports } from '../runtime/ports.ts';
@@ -29,6 +30,7 @@ function frameOf(item: FeedItem): string {
 class EventSource implements UnderlyingDefaultSource<Uint8Array> {
   readonly #options: EventStreamOptions;
   readonly #feed: Feed;
+  readonly #isForeign: boolean;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** Everything was taken and nothing has come. */
   #waiting = false;
@@ -39,13 +41,19 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array> {
 
   constructor(conversation: Conversation, options: EventStreamOptions) {
     this.#options = options;
-    const { from, waitingMax } = options;
-    this.#feed = new Feed(conversation, from, { sizeMax: waitingMax, overrun: () => this.#cut() });
+    const { waitingMax } = options;
+    // A client that names an entry beyond the log's end has the log of another conversation: it begins anew.
+    this.#isForeign = options.from > 0 && conversation.log(options.from - 1).length === 0;
+    this.#feed = new Feed(conversation, this.#isForeign ? 0 : options.from, {
+      sizeMax: waitingMax,
+      overrun: () => this.#cut(),
+    });
   }
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#controller = controller;
     this.#say('retry: 1000\n\n');
+    if (this.#isForeign) this.#say(frameOf({ signal: { type: 'reset', runId: '' } }));
     this.#beat();
   }
 

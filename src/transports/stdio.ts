@@ -7,8 +7,14 @@ import type { Incoming, Transport } from './messages.ts';
 
 export interface LineStreams {
   input: AsyncIterable<Uint8Array>;
-  /** False: it is full. One that tells when it has drained is waited for. */
-  output: { write(text: string): boolean; once?(event: 'drain' | 'close', listener: () => void): unknown };
+  output: {
+    /** False: it is full. One that tells when it has drained is waited for. */
+    write(text: string): boolean;
+    once?(event: 'drain' | 'close', listener: () => void): unknown;
+    off?(event: 'drain' | 'close', listener: () => void): unknown;
+    /** Nothing is written any more: it would never drain. */
+    readonly destroyed?: boolean;
+  };
 }
 
 /** Room for an image. */
@@ -26,14 +32,22 @@ export function stdioTransport(streams: LineStreams = ownStreams()): Transport {
   let isClosed = false;
   const write: Transport['write'] = async (message) => {
     while (drained) await drained;
-    if (isClosed || output.write(`${JSON.stringify(message)}\n`) || !output.once) return;
+    if (isClosed || output.destroyed) return;
+    if (output.write(`${JSON.stringify(message)}\n`) || !output.once || output.destroyed) return;
     drained = new Promise((resolve) => {
       const go = (): void => {
         drained = undefined;
+        output.off?.('drain', go);
+        output.off?.('close', leave);
         resolve();
       };
+      // An output that has closed never drains, so a later write would wait for ever.
+      const leave = (): void => {
+        isClosed = true;
+        go();
+      };
       output.once?.('drain', go);
-      output.once?.('close', go);
+      output.once?.('close', leave);
     });
     await drained;
   };
@@ -42,6 +56,7 @@ export function stdioTransport(streams: LineStreams = ownStreams()): Transport {
   return {
     write,
     async *read() {
+      if (isClosed) return;
       for await (const line of linesOf(input)) {
         if (isClosed) return;
         if (line === undefined) {

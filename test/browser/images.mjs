@@ -1,4 +1,7 @@
-/** REQ-BED-013 in a browser: what a model takes goes byte for byte, what is larger is scaled on a canvas, upright. */
+/**
+ * Images in a browser (docs/internals/contracts.md, REQ-BED-013): an accepted image is sent byte for byte; a larger one
+ * is scaled on a canvas, upright.
+ */
 import { strict as assert } from 'node:assert';
 import sharp from 'sharp';
 import { bundled, written } from './chromium.mjs';

@@ -113,8 +113,11 @@ async function logsInIndexedDb() {
     const said = await written('', {
       url: `http://127.0.0.1:${server.address().port}/${values.whole ? '?whole' : ''}`,
     });
-    const { cases, failed, pages } = JSON.parse(said);
+    const { cases, failed, secondTimes, released, pages } = JSON.parse(said);
     assert.deepEqual(failed, []);
+    assert.deepEqual(secondTimes, []);
+    const codes = ['store', 'store_conflict', 'session_busy', 'done'];
+    assert.deepEqual(released, { codes, locks: 0, ended: 'deleted' });
     assert.deepEqual(pages, {
       refused: 'session_busy',
       status: 'active',

@@ -2,6 +2,7 @@
 import { indexedDbStore } from '../../src/browser.ts';
 import { createAgent } from '../../src/index.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
+import { STORE_ACTS } from '../support/secondTimesOfStores.ts';
 
 const say = (said) => {
   const pre = document.createElement('pre');
@@ -34,6 +35,49 @@ async function suite() {
     await Promise.race([run(), late]).catch((error) => failed.push(`${name}: ${error?.message ?? error}`));
   }
   return { cases: asked.length, failed };
+}
+
+/** What the other stores do three times in the tests of Node. */
+async function secondTimes() {
+  const failed = [];
+  for (const [index, { act, same, run }] of STORE_ACTS.entries()) {
+    const another = () => indexedDbStore(`second-${index}`);
+    const holder = { store: another(), another };
+    for (const time of [0, 1, 2]) {
+      const found = JSON.stringify(await run(holder, time).catch(String));
+      if (found !== JSON.stringify(same)) failed.push(`${act}, time ${time + 1}: ${found}`);
+    }
+  }
+  return failed;
+}
+
+/** What handles leave when they are closed or refused: no lock, and no connection that holds up the end of the database. */
+async function released() {
+  const store = indexedDbStore('released');
+  const entry = { seq: 0, at: 0, conversationId: 'c', runId: null, type: 'notice', code: 'n', text: 'x' };
+  const handle = await store.open('c');
+  await handle.append([entry], 0);
+  const codes = [];
+  const note = (asked) => asked.then(() => codes.push('done')).catch(({ code }) => codes.push(code));
+  await note(handle.append([{ ...entry, seq: 1, text: () => 'no JSON' }], 1));
+  await note(handle.append([entry], 0));
+  await note(store.open('c'));
+  for await (const _ of handle.read()) break;
+  await Promise.all([handle.close(), handle.close()]);
+  const locks = async () => (await navigator.locks.query()).held.filter(({ name }) => name.includes('released')).length;
+  for (let time = 0; time < 100 && (await locks()) > 0; time += 1)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  const ended = await new Promise((resolve) => {
+    const request = indexedDB.deleteDatabase('released');
+    request.onsuccess = () => resolve('deleted');
+    request.onerror = () => resolve('failed');
+    request.onblocked = () => resolve('blocked');
+  });
+  // The store opens a new connection, to a database that is empty.
+  const again = await store.open('c');
+  await note(again.append([entry], 0));
+  await again.close();
+  return { codes, locks: await locks(), ended };
 }
 
 const model = {
@@ -90,4 +134,4 @@ async function twoPages() {
 }
 
 if (location.search === '?other') await otherPage();
-else say({ ...(await suite()), pages: await twoPages() });
+else say({ ...(await suite()), secondTimes: await secondTimes(), released: await released(), pages: await twoPages() });

@@ -7,16 +7,16 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { knownOf } from '../../src/cli/adapter.ts';
+import { modelFacts } from '../../src/cli/adapter.ts';
 import { knownModel } from '../../src/models/prices.ts';
 import { root } from '../docs/documents.ts';
 
 describe('with the packages', () => {
   it('BED-12: prices and window are those of the list; a server that is no provider has none', async () => {
-    expect(await knownOf('gpt-4o', undefined)).toEqual(knownModel('gpt-4o'));
-    expect(await knownOf('gpt-4o', '')).toEqual(knownModel('gpt-4o'));
-    expect(await knownOf('gpt-4o', 'http://127.0.0.1:1/v1')).toEqual({});
-    expect(await knownOf('nobody-has-it', undefined)).toEqual({});
+    expect(await modelFacts('gpt-4o', undefined)).toEqual(knownModel('gpt-4o'));
+    expect(await modelFacts('gpt-4o', '')).toEqual(knownModel('gpt-4o'));
+    expect(await modelFacts('gpt-4o', 'http://127.0.0.1:1/v1')).toEqual({});
+    expect(await modelFacts('nobody-has-it', undefined)).toEqual({});
   });
 });
 
@@ -47,7 +47,7 @@ describe('where neither is installed', () => {
   }
 
   it('BED-12: no cost is known, and nothing fails', async () => {
-    expect(await printed("await adapter.knownOf('gpt-4o')")).toEqual({});
+    expect(await printed("await adapter.modelFacts('gpt-4o')")).toEqual({});
   });
 
   it('the adapter says what to install', async () => {

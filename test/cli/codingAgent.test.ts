@@ -51,6 +51,18 @@ test('model, key, mode and rules come from the user’s file, and what is given 
   ]);
 });
 
+test.each([
+  [undefined, 'sk-file-0123456789', 'sk-file-0123456789'],
+  ['sk-process-0123456789', 'sk-file-0123456789', 'sk-process-0123456789'],
+  ['sk-process-0123456789', undefined, 'sk-process-0123456789'],
+  // What is set to nothing says nothing.
+  ['', 'sk-file-0123456789', 'sk-file-0123456789'],
+])('the key %j of the process counts more than the key %j of the user’s file', async (own, ofFile, used) => {
+  vi.stubEnv('OPENAI_API_KEY', own);
+  await userSays({ environment: ofFile === undefined ? {} : { OPENAI_API_KEY: ofFile } });
+  expect((await agentOf()).made.model.secrets).toEqual([used]);
+});
+
 test('H-242 a project’s file can only tighten until it is trusted, and trusting it says what counts from now on', async () => {
   await userSays();
   await says('work/.runchart/config.json', { permissions: { allow: ['bash(*)'], deny: ['bash(rm *)'] } });

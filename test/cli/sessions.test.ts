@@ -8,7 +8,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Screen } from '../../src/cli/screen.ts';
 import { completionScript } from '../../src/cli/sessions/completion.ts';
 import { chosenSession, nearNames } from '../../src/cli/sessions/sessionStore.ts';
-import { removeCommand, type SessionsOptions, sessionsCommand } from '../../src/cli/sessions/sessionsCommand.ts';
+import {
+  removeCommand,
+  type SessionsOptions,
+  sessionsCommand,
+  sessionText,
+} from '../../src/cli/sessions/sessionsCommand.ts';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import { scripted } from '../support/model.ts';
@@ -114,6 +119,43 @@ describe('sessions', () => {
     ]);
     expect(() => completionScript('cmd', program)).toThrow('one of bash, zsh, fish');
   });
+});
+
+test('a completed id is no command: ids that a shell would read are listed, and not offered', async () => {
+  const { root, store, list } = await sessions();
+  const odd = ['$(touch ran)', '`touch ran`', 'a b', '--store=x', ';touch ran', "it's"];
+  for (const id of odd) {
+    const agent = createAgent({ model: scripted(['hello']), store: jsonlStore(store), cwd: root });
+    await (await agent.open(id)).send('hi').result;
+    await agent.close();
+  }
+  const [, all] = await list();
+  for (const id of odd) expect(all).toContain(id);
+  const [, ids] = await list({ ids: true });
+  expect(String(ids).trim().split('\n').sort()).toEqual(['rent', 'trip']);
+  const program = new Command('runchart').option('-r, --resume [id]');
+  program.command('rm');
+  const script = `${completionScript('bash', program)}
+    command() { printf '%s' "$ids"; }
+    COMP_WORDS=(runchart -r ''); COMP_CWORD=2; _runchart; printf '%s\\n' "\${COMPREPLY[@]}"; ls ran 2>&1`;
+  const env = { PATH: process.env.PATH, ids: String(ids) };
+  const offered = spawnSync('bash', ['-c', script], { cwd: root, encoding: 'utf8', env }).stdout;
+  expect(offered.split('\n').slice(0, 2).sort()).toEqual(['rent', 'trip']);
+  expect(offered).toMatch(/No such file/);
+});
+
+test('a directory or an id of several lines is one line of the list', async () => {
+  const session = {
+    id: 'a\nrent',
+    cwd: '/x\ntrip',
+    status: 'idle',
+    turns: 1,
+    costUsd: 0,
+    createdAt: 0,
+    updatedAt: 0,
+  } as const;
+  expect(sessionText(session, 0, true)).not.toContain('\n');
+  expect(sessionText(session, 0, true)).toContain('/x\\ntrip');
 });
 
 describe.each([

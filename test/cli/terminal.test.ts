@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { jsonLine, PrintableStream, printable, printableLine, shortened } from '../../src/cli/screen.ts';
+import { jsonLine, PrintableStream, printable, printableLine, shortened } from '../../src/printable.ts';
 
 /** Written out by hand, not taken from the code: C0 but line break and tab, DEL, C1, direction marks, separators. */
 const drives = (text: string): boolean =>

@@ -1,8 +1,10 @@
 /** What a message may hold is judged where it comes in. */
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { readContent, storedContent } from '../../src/content/content.ts';
+import { Images, readContent, readMessage, storedContent, textOf } from '../../src/content/content.ts';
+import { imageType } from '../../src/content/imageFormat.ts';
 import { ConfigurationError } from '../../src/errors.ts';
+import type { LogHandle, Message } from '../../src/index.ts';
 import { base64, dot, noise, plain } from '../support/pictures.ts';
 
 const image = (data: unknown, mediaType: unknown = 'image/png') => [{ type: 'image', mediaType, data }] as never;
@@ -40,7 +42,8 @@ describe('an image is taken as', () => {
 
   it('a data: URL, as a text or as a URL', () => {
     const text = `data:image/png;base64,${base64(dot)}`;
-    for (const url of [text, new URL(text), text.replace('data:image/png;base64', 'DATA:;charset=x;BASE64')])
+    const heads = ['DATA:;charset=x;BASE64', `data:image/png;name=${'n'.repeat(230)};base64`];
+    for (const url of [text, new URL(text), ...heads.map((head) => text.replace('data:image/png;base64', head))])
       expect(read(url)).toMatchObject({ bytes: dot });
   });
 
@@ -50,10 +53,19 @@ describe('an image is taken as', () => {
         expect(read(data)).toEqual({ type: 'image', mediaType: 'image/png', data: url });
   });
 
-  it('a reference of the log', () => {
-    const data = `blob:${'a'.repeat(64)}:image/png`;
-    expect(read(data)).toEqual({ type: 'image', mediaType: 'image/png', data });
+  it('a web URL of up to 8,192 characters', () => {
+    const url = 'https://pictures.test/'.padEnd(8_192, 'a');
+    expect(read(url)).toEqual({ type: 'image', mediaType: 'image/png', data: url });
+    expect(refusal(() => read(`${url}a`))).toContain('got a https: URL');
   });
+
+  it.each(['a'.repeat(64), 'a'.repeat(128), '0', '0:image/png', 'a-b_c:image/vnd.a+xml', '0:image/x-y.z'])(
+    'a reference of the log: blob:%s',
+    (reference) => {
+      const data = `blob:${reference}`;
+      expect(read(data)).toEqual({ type: 'image', mediaType: 'image/png', data });
+    },
+  );
 });
 
 describe('the bytes say what type an image has', () => {
@@ -70,6 +82,26 @@ describe('the bytes say what type an image has', () => {
     for (const bytes of [Buffer.from('%PDF-1.7'), Buffer.from('<svg/>'), dot.subarray(1), new Uint8Array(0)])
       expect(refusal(() => read(bytes))).toContain('must be PNG, JPEG, GIF or WebP');
     expect(refusal(() => read(''))).toContain('must be PNG, JPEG, GIF or WebP');
+  });
+});
+
+describe('the first bytes are those of an image', () => {
+  const riff = (size: number, kind: string) => [...Buffer.from('RIFF'), size, 0, 0, 0, ...Buffer.from(kind)];
+  it.each([
+    ['GIF of 1987', [...Buffer.from('GIF87a')], 'image/gif'],
+    ['GIF of 1989', [...Buffer.from('GIF89a')], 'image/gif'],
+    ['GIF of another year', [...Buffer.from('GIF88a')], undefined],
+    ['WebP, whatever its size', riff(0, 'WEBP'), 'image/webp'],
+    ['WebP whose size is a line feed', riff(10, 'WEBP'), 'image/webp'],
+    ['WebP whose size is a carriage return', riff(13, 'WEBP'), 'image/webp'],
+    ['sound in the same container', riff(0, 'WAVE'), undefined],
+    ['PNG', [0x89, ...Buffer.from('PNG\r\n\x1a\n')], 'image/png'],
+    ['PNG that lost a byte of its line ends', [0x89, ...Buffer.from('PNG\n\x1a\n')], undefined],
+    ['JPEG', [0xff, 0xd8, 0xff], 'image/jpeg'],
+    ['two bytes of a JPEG', [0xff, 0xd8], undefined],
+  ])('%s', (_, bytes, mediaType) => {
+    expect(imageType(new Uint8Array(bytes))).toBe(mediaType);
+    expect(imageType(new Uint8Array([0, ...bytes]))).toBeUndefined();
   });
 });
 
@@ -116,6 +148,9 @@ describe('an image is refused, with what was expected and what came,', () => {
     expect(refusal(() => read(large))).toContain(`may be ${most}`);
     expect(read(large.subarray(0, most))).toMatchObject({ mediaType: 'image/png' });
     expect(refusal(() => read('A'.repeat(most * 2)))).toContain(`may be ${most}`);
+    // The longest form: 32 MiB behind the head of a data: URL.
+    const encoded = `data:image/png;base64,${base64(large.subarray(0, most))}`;
+    expect(read(encoded)).toMatchObject({ mediaType: 'image/png' });
   });
 
   it('and so is a hole in a list', () => {
@@ -127,6 +162,42 @@ describe('an image is refused, with what was expected and what came,', () => {
   it('and so is what is no part at all', () => {
     for (const content of [[null], [5], [{}], [{ type: 'video' }], [{ type: 'text' }], {}, 7, undefined])
       expect(() => readContent(content as never)).toThrow(ConfigurationError);
+  });
+});
+
+describe('a message', () => {
+  const [picture] = image(dot) as unknown as [never];
+  const text = (words: string) => ({ type: 'text' as const, text: words });
+  it.each([
+    ['a text', 'a', true],
+    ['white space', ' ', true],
+    ['nothing', '', false],
+    ['no part', [], false],
+    ['an empty part', [text('')], false],
+    ['empty parts', [text(''), text('')], false],
+    ['an image', [picture], true],
+    ['an image and an empty part', [text(''), picture], true],
+    ['a text between empty parts', [text(''), text('a'), text('')], true],
+  ])('of %s: is it one?', (_, content, isMessage) => {
+    if (isMessage) expect(readMessage(content as never)).toEqual(readContent(content as never));
+    else expect(refusal(() => readMessage(content as never))).toContain('needs some text or an image');
+  });
+
+  it('has the text of its parts, one directly after the other', () => {
+    expect(textOf([text('a'), picture, text(''), text('b'), text('\n')])).toBe('ab\n');
+  });
+
+  it('is searched for images again where another one stands in its place', async () => {
+    const images = new Images({} as LogHandle);
+    const { signal } = new AbortController();
+    const words: Message = { role: 'user', content: [text('a')] };
+    const shown: Message = { role: 'user', content: [{ type: 'image', mediaType: 'image/png', data: base64(dot) }] };
+    const show = (...messages: Message[]) => images.shownTo({ id: 'm' }, messages, signal, () => undefined);
+    const first = [words, words];
+    expect(images.shownTo({ id: 'm' }, first, signal, () => undefined)).toBe(first);
+    for (const messages of [[shown], [words, shown], [shown, words], [words, words, shown]])
+      expect(await show(...messages)).toEqual(messages);
+    expect(show(words, shown)).toBeInstanceOf(Promise);
   });
 });
 

@@ -73,6 +73,53 @@ describe('the header of an image says its type and size', () => {
   });
 });
 
+const ascii = (text: string): number[] => [...Buffer.from(text)];
+const uint = (value: number, bytes: number): number[] =>
+  Array.from({ length: bytes }, (_, at) => (value >>> (8 * at)) & 0xff);
+const webp = (kind: string, ...rest: number[]): Uint8Array =>
+  new Uint8Array([...ascii('RIFF'), 0, 0, 0, 0, ...ascii(`WEBP${kind}`), 0, 0, 0, 0, ...rest]);
+const extended = (width: number, height: number) =>
+  webp('VP8X', 0, 0, 0, 0, ...uint(width - 1, 3), ...uint(height - 1, 3));
+const lossless = (width: number, height: number, above = 0) =>
+  webp('VP8L', 0x2f, ...uint(((width - 1) | ((height - 1) << 14) | (above << 28)) >>> 0, 4));
+const lossy = (width: number, height: number) =>
+  webp('VP8 ', 0, 0, 0, 0x9d, 0x01, 0x2a, ...uint(width, 2), ...uint(height, 2));
+const gif = (width: number, height: number) =>
+  new Uint8Array([...ascii('GIF89a'), ...uint(width, 2), ...uint(height, 2)]);
+/** Segments, then a frame header of 3 × 5. */
+const jpeg = (frame: number, ...before: number[]) =>
+  new Uint8Array([0xff, 0xd8, ...before, 0xff, frame, 0, 17, 8, 0, 5, 0, 3, 3]);
+const segment = (marker: number) => [0xff, marker, 0, 6, 9, 9, 9, 9];
+const all = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
+const TABLES = [0xc4, 0xc8, 0xcc];
+const FRAMES = all(0xc0, 0xcf).filter((marker) => !TABLES.includes(marker));
+
+describe('a size of several bytes is read from all of them', () => {
+  it.each([
+    ['PNG', pngHeader, [1, 255, 65_537, 4_294_967_295]],
+    ['GIF', gif, [1, 256, 65_535]],
+    ['extended WebP', extended, [1, 256, 65_536, 65_537, 16_777_216]],
+    ['lossless WebP', lossless, [1, 257, 4_096, 16_384]],
+    ['lossy WebP', lossy, [1, 257, 16_383]],
+  ] as const)('%s', (_, make, sizes) => {
+    for (const width of sizes) for (const height of sizes) expect(read(make(width, height))).toEqual({ width, height });
+  });
+
+  it('and bits beside it do not count: the scale of lossy, alpha and version of lossless WebP', () => {
+    expect(read(lossy(0x4000 | 7, 0xc000 | 9))).toEqual({ width: 7, height: 9 });
+    expect(read(lossless(7, 9, 0xf))).toEqual({ width: 7, height: 9 });
+  });
+
+  it('JPEG: every frame header, and none of the tables and other segments before it', () => {
+    for (const frame of FRAMES) expect(read(jpeg(frame))).toEqual({ width: 3, height: 5 });
+    for (const marker of [...TABLES, ...all(0xdb, 0xfe)])
+      expect(read(jpeg(0xc0, ...segment(marker)))).toEqual({ width: 3, height: 5 });
+    for (const marker of [0x01, ...all(0xd0, 0xd7)])
+      expect(read(jpeg(0xc2, 0xff, marker))).toEqual({ width: 3, height: 5 });
+    for (const marker of [0xd9, 0xda]) expect(read(jpeg(0xc0, ...segment(marker)))).toBeUndefined();
+  });
+});
+
 describe('a header that cannot be read has no size', () => {
   it.each(['png', 'jpeg', 'gif', 'webp'] as const)('cut anywhere: %s', async (format) => {
     const whole = await plain(20, 10, format);

@@ -40,6 +40,45 @@ describe('S003-32 what fits is not touched', () => {
   });
 });
 
+describe('S003-32 a scaler is asked for smaller and smaller images', () => {
+  const asked = async (bytes: Uint8Array, imageLimits: ImageLimits) => {
+    const wanted: string[] = [];
+    await fitted(bytes, limits(imageLimits), async (_, { side, mediaType }) => {
+      wanted.push(`${side} ${mediaType.slice('image/'.length)}`);
+      return new Uint8Array(0);
+    });
+    return wanted.join(', ');
+  };
+  const gif = new Uint8Array([...Buffer.from('GIF89a'), 0xe8, 0x03, 10, 0]);
+  it.each([
+    [pngHeader(3_000, 10), ['image/png'], 2_000, '2000 png, 1500 png, 1000 png, 700 png, 400 png, 200 png'],
+    [pngHeader(10, 3_000), ['image/webp'], 2_000, '2000 webp, 1500 webp, 1000 webp, 700 webp, 400 webp, 200 webp'],
+    [pngHeader(100, 50), ['image/jpeg'], 2_000, '100 jpeg, 75 jpeg, 50 jpeg, 35 jpeg, 20 jpeg, 10 jpeg'],
+    [pngHeader(9, 9), ['image/png'], 5, '5 png, 3 png, 2 png, 1 png, 1 png, 1 png'],
+    [gif, ['image/gif'], 500, ''],
+  ])('%#: of each share of its longer side', async (bytes, mediaTypes, maxPixels, wanted) => {
+    expect(await asked(bytes, { mediaTypes, maxPixels, maxBytes: 1 })).toBe(wanted);
+  });
+
+  it('first in the type that keeps what it has: JPEG for a JPEG, PNG for all others', async () => {
+    const types = async (bytes: Uint8Array) =>
+      (await asked(bytes, { maxBytes: 1 }))
+        .split(', ')
+        .slice(0, 3)
+        .map((each) => each.split(' ')[1]);
+    expect(await types(await plain(9, 9, 'jpeg'))).toEqual(['jpeg', 'png', 'webp']);
+    for (const bytes of [gif, pngHeader(9, 9), await plain(9, 9, 'webp')])
+      expect(await types(bytes)).toEqual(['png', 'jpeg', 'webp']);
+  });
+
+  it('and sharp makes none larger', async () => {
+    expect(await seen(await scaleBySharp(dot, { side: 9, mediaType: 'image/png' }, 'image/png'))).toMatchObject({
+      width: 1,
+      height: 1,
+    });
+  });
+});
+
 describe('S003-32 what does not fit is scaled until it does', () => {
   it('the longer side becomes 2,000 pixels, the other keeps its share, the type stays', async () => {
     for (const [format, width, height] of [

@@ -5,8 +5,7 @@ import { Images } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
 import { ImagePreparer } from '../../src/content/imagePreparer.ts';
 import type { LogHandle } from '../../src/stores/store.ts';
-import { base64, dot, pngHeader } from '../support/pictures.ts';
-import { proves } from '../support/tier.ts';
+import { base64, dot, plain, pngHeader } from '../support/pictures.ts';
 
 const MIB = 1_048_576;
 const { signal } = new AbortController();
@@ -22,12 +21,13 @@ function heavy(bytes: number): Uint8Array {
   return picture;
 }
 
-function gallery(getBlob: (reference: string) => Promise<Uint8Array>) {
+function gallery(getBlob: (reference: string) => Promise<Uint8Array>, cachedMost?: number) {
   const read: string[] = [];
   const said: [string, Json][] = [];
   const made = new ImagePreparer({
     limits: imageLimitsOf({ id: 'm', imageLimits: { maxBytes: 32 * MIB } }),
     scale: undefined,
+    ...(cachedMost !== undefined && { cachedMost }),
     getBlob: (reference) => {
       read.push(reference);
       return getBlob(reference);
@@ -42,19 +42,46 @@ describe('a gallery', () => {
     const { made, read } = gallery(async () => dot);
     const words: Message = { role: 'user', content: [{ type: 'text', text: 'Hi.' }] };
     const messages = [words, message('blob:1', 'blob:2'), message('blob:1')];
-    const first = await made.shown(messages, signal);
-    const second = await made.shown(messages, signal);
+    const first = await made.prepare(messages, signal);
+    const second = await made.prepare(messages, signal);
     expect(read).toEqual(['blob:1', 'blob:2']);
     expect(first[0]).toBe(words);
     expect(second).toEqual(first);
     expect(messages[2]).toEqual(message('blob:1'));
   });
 
-  it.skipIf(!proves)('keeps what was shown last where not all have room', async () => {
-    const { made, read } = gallery(async () => heavy(18 * MIB));
-    for (const reference of ['blob:1', 'blob:2', 'blob:1', 'blob:3', 'blob:1', 'blob:2'])
-      await made.shown([message(reference)], signal);
-    expect(read).toEqual(['blob:1', 'blob:2', 'blob:3', 'blob:2']);
+  it.each([
+    ['what was shown last, where not all have room', 'abacab', 'abcb'],
+    ['all that have room', 'aabbab', 'ab'],
+    ['as much as has room, however many came before', 'abcdefghabcdefghgh', 'abcdefghabcdefgh'],
+    ['the last one, also where it alone is too large', 'aXXaXX', 'aXaX'],
+  ])('keeps %s: shown %s, read %s', async (_, shown, expected) => {
+    // Room for two images of these and a half.
+    const { made, read } = gallery(async (name) => heavy(name === 'blob:X' ? 900 : 300), 1_000);
+    for (const name of shown) await made.prepare([message(`blob:${name}`)], signal);
+    expect(read).toEqual([...expected].map((name) => `blob:${name}`));
+  });
+
+  it('shows each form that a log may hold, under the type that its bytes have', async () => {
+    const jpeg = await plain(3, 2, 'jpeg');
+    const { made, read, said } = gallery(async () => jpeg);
+    const image = (mediaType: string, data: string) => ({ type: 'image' as const, mediaType, data });
+    const forms = [
+      [base64(dot), 'image/png', base64(dot)],
+      [`data:image/gif;base64,${base64(dot)}`, 'image/png', base64(dot)],
+      [`DATA:image/gif;name=a;BASE64,${base64(jpeg)}`, 'image/jpeg', base64(jpeg)],
+      ['blob:1', 'image/jpeg', base64(jpeg)],
+    ] as const;
+    const addresses = ['http://pictures.test/a', 'https://pictures.test/a', 'HTTPS://pictures.test/a'];
+    for (const [data, mediaType, bytes] of forms) {
+      const [shown] = await made.prepare([{ role: 'user', content: [image('image/gif', data)] }], signal);
+      expect(shown?.content).toEqual([image(mediaType, bytes)]);
+    }
+    for (const data of addresses) {
+      const content = [image('image/gif', data)];
+      expect(await made.prepare([{ role: 'user', content }], signal)).toEqual([{ role: 'user', content }]);
+    }
+    expect([read, said]).toEqual([['blob:1'], []]);
   });
 
   it('reads no more once nobody waits', async () => {
@@ -63,7 +90,7 @@ describe('a gallery', () => {
       abort.abort(new Error('cancelled'));
       return dot;
     });
-    await expect(made.shown([message('blob:1', 'blob:2')], abort.signal)).rejects.toThrow('cancelled');
+    await expect(made.prepare([message('blob:1', 'blob:2')], abort.signal)).rejects.toThrow('cancelled');
     expect(read).toEqual(['blob:1']);
   });
 
@@ -71,11 +98,11 @@ describe('a gallery', () => {
     let there = false;
     const { made, said } = gallery(async () => (there ? dot : Promise.reject(new Error('no such blob'))));
     for (const _ of [1, 2]) {
-      const [shown] = await made.shown([message('blob:1')], signal);
+      const [shown] = await made.prepare([message('blob:1')], signal);
       expect(shown?.content[0]).toMatchObject({ type: 'text' });
     }
     there = true;
-    const [shown] = await made.shown([message('blob:1')], signal);
+    const [shown] = await made.prepare([message('blob:1')], signal);
     expect(shown?.content[0]).toMatchObject({ type: 'image' });
     expect(said).toEqual([
       ['image_missing', { mediaType: 'image/png', image: 'blob:1', message: 'Error: no such blob' }],
@@ -85,7 +112,7 @@ describe('a gallery', () => {
   it('says of no image in the log, whatever its bytes are, more than that it cannot be shown', async () => {
     for (const bytes of [new Uint8Array(0), Buffer.from('<svg/>'), dot.subarray(0, 10), pngHeader(60_000, 60_000)]) {
       const { made, said } = gallery(async () => bytes);
-      const [shown] = await made.shown([message('blob:1')], signal);
+      const [shown] = await made.prepare([message('blob:1')], signal);
       expect(shown?.content).toEqual([{ type: 'text', text: expect.stringContaining('It is not shown:') }]);
       expect(said.map(([code]) => code)).toEqual(['image_not_shown']);
     }

@@ -1,4 +1,4 @@
-/** A process that dies after each append of twelve runs, on a store in memory (run-lifecycle, Checkpoint Triggers). */
+/** A process ends after each append of twelve runs, on a store in memory (docs/internals/model.md, Effect Records). */
 import { describe, expect, it } from 'vitest';
 import { type Agent, createAgent, type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
 import { storeWith } from '../support/agent.ts';

@@ -4,9 +4,14 @@
  */
 import { defects as ofTheSimulation } from '../simulation/defects.mjs';
 import { charts } from './charts.mjs';
+import { edges } from './edges.mjs';
+import { equipment } from './equipment.mjs';
+import { extensions } from './extensions.mjs';
 import { models } from './models.mjs';
 import { outside } from './outside.mjs';
 import { permissions } from './permissions.mjs';
+import { printed } from './printed.mjs';
+import { released } from './released.mjs';
 import { runtime } from './runtime.mjs';
 import { stores } from './stores.mjs';
 import { subAgents } from './subAgents.mjs';
@@ -24,6 +29,11 @@ export const defects = [
   ...views,
   ...outside,
   ...permissions,
+  ...released,
+  ...printed,
+  ...equipment,
+  ...edges,
+  ...extensions,
 ];
 
 const ids = new Set(defects.map(({ id }) => id));

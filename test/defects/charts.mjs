@@ -154,10 +154,16 @@ export const charts = [
     edits: [['counters.tokens >= limits.tokens', 'counters.tokens > limits.tokens']],
   },
   {
+    id: 'kept-call-forgotten',
+    about: 'a cancel that did not wait for a slow suspension leaves the calls open that kept their turn',
+    witness: 'test/scenarios/cancelStore.test.ts',
+    edits: [["durable || end.termination === 'Suspended'\n", 'durable\n']],
+  },
+  {
     id: 'unknown-price',
     about: 'an unknown price counts as nothing for the budget',
     witness: 'test/scenarios/limitsRestart.test.ts',
-    edits: [['(counters.costUsd ?? Number.POSITIVE_INFINITY)', '(counters.costUsd ?? 0)']],
+    edits: [['counters.unpriced > 0 || counters.costUsd', 'counters.costUsd']],
   },
   {
     id: 'tokens-reset',
@@ -307,7 +313,7 @@ export const charts = [
   {
     id: 'promotes-behind-what-was-lost',
     about: 'a followUp is promoted where the store has lost a decision, and nothing closes the call that waited for it',
-    witness: 'test/simulation/regressions.test.ts',
+    witness: 'test/scenarios/whatWaits.test.ts',
     edits: [["durable && !end.lost?.some((entry) => 'callId' in entry) &&", 'durable &&']],
   },
   {

@@ -1,37 +1,49 @@
 /**
- * Hunts one planted defect by simulated lives: seeds 1, 2, 3 … until an invariant breaks. Prints what it found as JSON;
- * with `--shrink` also the shortest tape found that still breaks it. With `--tape` it lives that one life.
+ * Hunts one planted defect by simulated lives: `live.mjs <id> 2000` tries seeds 1 to 2,000 until an invariant breaks, first
+ * those of `--seeds 37,4`. Prints what it found as JSON; with `--shrink` also the shortest tape found that still breaks it.
+ * With `--tape` it lives that one life. `--bundle` names a module that has the defect already.
  */
-import { fileURLToPath } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { bundled } from '../support/bundled.mjs';
-import { defects } from './all.mjs';
-import { bundlerPlugin, planted } from './plant.mjs';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { shrink: { type: 'boolean', default: false }, tape: { type: 'string' } },
+  options: {
+    shrink: { type: 'boolean', default: false },
+    tape: { type: 'string' },
+    seeds: { type: 'string', default: '' },
+    bundle: { type: 'string' },
+  },
 });
-const [id, most] = positionals;
-const edits = defects.find((defect) => defect.id === id)?.edits ?? [];
-if (edits.length === 0 && id !== 'none') throw new Error(`no defect is named ${id}`);
-const { shrink, simulate } = await bundled(
-  "export { shrink, simulate } from '../../src/testing/index.ts';",
-  fileURLToPath(new URL('.', import.meta.url)),
-  [bundlerPlugin(planted(edits))],
-);
+const [id, most = '0'] = positionals;
+
+/** The sources with the defect, or as they are for `none`. */
+async function bundle() {
+  const [{ bundled }, { defects }, { entryOf }, { bundlerPlugin, planted }] = await Promise.all([
+    import('../support/bundled.mjs'),
+    import('./all.mjs'),
+    import('./lives.mjs'),
+    import('./plant.mjs'),
+  ]);
+  const { edits = [], equipped = false } = defects.find((defect) => defect.id === id) ?? {};
+  if (edits.length === 0 && id !== 'none') throw new Error(`no defect is named ${id}`);
+  return bundled(entryOf(equipped), import.meta.dirname, [bundlerPlugin(planted(edits))]);
+}
+const { shrink, simulate } = await (values.bundle ? import(pathToFileURL(values.bundle).href) : bundle());
 
 const quiet = () => {};
 process.on('uncaughtException', quiet);
 const given = values.tape?.split(',').map(Number);
+const first = values.seeds.split(',').filter(Boolean).map(Number);
+const seeds = given ? [1] : [...first, ...Array.from({ length: Number(most) }, (_, index) => index + 1)];
 let found;
 let report;
-let schedules = 0;
-while (!found && schedules < (given ? 1 : Number(most))) {
-  schedules += 1;
-  report = await simulate({ seed: schedules, ...(given && { tape: given }) });
+let seed;
+for (seed of seeds) {
+  report = await simulate({ seed, ...(given && { tape: given }) });
   [found] = report.violations;
+  if (found) break;
 }
 const live = (tape) => simulate({ seed: 0, tape });
 const tape = found && values.shrink ? { tape: await shrink(live, report.tape, found.invariant) } : {};
-process.stdout.write(JSON.stringify({ id, schedules, ...found, ...tape }), () => process.exit(0));
+process.stdout.write(JSON.stringify({ id, seed, ...found, ...tape }), () => process.exit(0));

@@ -4,7 +4,7 @@ export const models = [
     id: 'clock-idle',
     about: 'between parts the model has the time of its first part',
     witness: 'test/scenarios/retries.test.ts',
-    edits: [['this.#listen(this.#timeouts.idleMs);', 'this.#listen(this.#timeouts.firstPartMs);']],
+    edits: [['this.#restartSilence(this.#timeouts.idleMs);', 'this.#restartSilence(this.#timeouts.firstPartMs);']],
   },
   {
     id: 'odd-part-alive',
@@ -12,8 +12,8 @@ export const models = [
     witness: 'test/scenarios/retries.test.ts',
     edits: [
       [
-        'const read = readPart(part);\n    if (read) {\n      clock.part();',
-        'const read = readPart(part);\n    clock.part();\n    if (read) {',
+        'const read = readPart(part);\n    if (read) {\n      clock.notePart();',
+        'const read = readPart(part);\n    clock.notePart();\n    if (read) {',
       ],
     ],
   },
@@ -27,7 +27,7 @@ export const models = [
     id: 'reset-tools',
     about: 'no reset where only tool input was streamed',
     witness: 'test/scenarios/retries.test.ts',
-    edits: [['this.#input(index, name, text);\n        this.#streams();', 'this.#input(index, name, text);']],
+    edits: [['this.#addInput(index, name, text);\n        this.#streams();', 'this.#addInput(index, name, text);']],
   },
   {
     id: 'reset-after-text',
@@ -151,5 +151,76 @@ export const models = [
         'const incomplete = call.argsText !== undefined;',
       ],
     ],
+  },
+  {
+    id: 'cache-write-free',
+    about: 'tokens written to a cache cost nothing where they have no price of their own',
+    witness: 'test/models/money.test.ts',
+    edits: [['(prices.cacheWrite ?? prices.input)', '(prices.cacheWrite ?? 0)']],
+  },
+  {
+    id: 'price-of-zero-is-none',
+    about: 'cached tokens whose price is 0 cost what others do',
+    witness: 'test/models/money.test.ts',
+    edits: [['(prices.cachedInput ?? prices.input)', '(prices.cachedInput || prices.input)']],
+  },
+  {
+    id: 'unknown-cost-is-unspent',
+    about: 'a budget over a log with an unknown price is not counted as spent',
+    witness: 'test/models/money.test.ts',
+    edits: [['unpriced + (spent.costUsd === null ? times : 0)', 'unpriced']],
+  },
+  {
+    id: 'stream-not-awaited',
+    about: 'a model whose stream() is an async function is taken for one that returns no stream',
+    witness: 'test/hostile/eagerModels.test.ts',
+    edits: [['const stream: unknown = await model.stream(request', 'const stream: unknown = model.stream(request']],
+  },
+  {
+    id: 'defect-retried',
+    about: "a mistake in the model's code is repeated like a network error",
+    witness: 'test/hostile/eagerModels.test.ts',
+    edits: [['retryable: line.code !== DEFECT', 'retryable: true']],
+  },
+  {
+    id: 'fetch-failure-final',
+    about: 'the TypeError of a lost connection counts as a mistake of the model',
+    witness: 'test/hostile/eagerModels.test.ts',
+    edits: [['!NETWORK_CODE.test(causeCode) && ', '']],
+  },
+  {
+    id: 'no-turn-given',
+    about: 'a model that never waits is read without a turn for anything else',
+    witness: 'test/hostile/eagerModels.test.ts',
+    edits: [['return this.#parts % PARTS_A_TURN === 0;', 'return false;']],
+  },
+  {
+    id: 'read-after-finish',
+    about: 'a stream is read on after its finish',
+    witness: 'test/hostile/eagerModels.test.ts',
+    edits: [['return this.#finish === undefined;', 'return true;']],
+  },
+  {
+    id: 'close-awaited',
+    about: 'a reply waits until its stream is closed',
+    witness: 'test/hostile/eagerModels.test.ts',
+    edits: [
+      [
+        'if (!this.#processPart(part, clock)) return complete(); if (this.#turnIsDue) await nextTurn(); } return;',
+        'if (!this.#processPart(part, clock)) return; if (this.#turnIsDue) await nextTurn(); } return;',
+      ],
+    ],
+  },
+  {
+    id: 'synonym-of-length',
+    about: 'a server that says max_tokens has its cut reply taken for a whole one',
+    witness: 'test/models/finishTable.test.ts',
+    edits: [["['max_tokens', 'length'],", '']],
+  },
+  {
+    id: 'sdk-pause-is-an-end',
+    about: 'a pause of a provider of the AI SDK ends the turn',
+    witness: 'test/models/finishTable.test.ts',
+    edits: [["if (raw === 'pause_turn') return 'pause';", '']],
   },
 ];

@@ -7,6 +7,12 @@ export const outside = [
     edits: [["this.#waiting = this.#waiting.filter(({ item }) => !('signal' in item));", 'this.#waiting = [];']],
   },
   {
+    id: 'page-arguments-dropped',
+    about: 'an approval of a page loses the new arguments that stand beside it, and the old ones run',
+    witness: 'test/transports/interfaceHandlers.test.ts',
+    edits: [["return { ...others, action: 'approve' };", "return { action: 'approve' };"]],
+  },
+  {
     id: 'taken-counts-as-waiting',
     about: 'live signals that a client has taken go on counting as waiting, until it is cut off',
     witness: 'test/transports/gone.test.ts',
@@ -27,6 +33,14 @@ export const outside = [
         'return isWorking(conversation) ? this.#rest(session, conversation) : this.#end(session);',
         'return this.#end(session);',
       ],
+    ],
+  },
+  {
+    id: 'answer-of-another',
+    about: 'a message that comes with others is answered as soon as any of them is stored',
+    witness: 'test/transports/ownAnswers.test.ts',
+    edits: [
+      ["=== 'message-queued') && entry.messageId === messageId)", "=== 'message-queued') || entry.type === messageId)"],
     ],
   },
   {
@@ -59,7 +73,7 @@ export const outside = [
     witness: 'test/requestLoop/ends.test.ts',
     edits: [
       [
-        'if (cached.users > 0) this.#leaving.add(cached);\n    else void cached.agent.close();',
+        'if (cached.users > 0) this.#retiring.add(cached);\n    else void cached.agent.close();',
         'void cached.agent.close();',
       ],
     ],
@@ -111,8 +125,8 @@ export const outside = [
     witness: 'test/mcp/mcpServer.test.ts',
     edits: [
       [
-        'return call.readOnly ? this.#begin(call) : this.#inTurn(() => this.#begin(call));',
-        'return this.#begin(call);',
+        'return call.readOnly ? this.#begin(call, closes) : this.#inTurn(() => this.#begin(call, closes));',
+        'return this.#begin(call, closes);',
       ],
     ],
   },
@@ -120,6 +134,17 @@ export const outside = [
     id: 'ended-server-kept',
     about: 'a server that has ended is called, and not connected to anew',
     witness: 'test/mcp/mcpServer.test.ts',
-    edits: [['client.onclose = () => {\n      this.#connection = undefined;\n    };', 'client.onclose = () => {};']],
+    edits: [['client.onclose = forget;', 'client.onclose = () => {};']],
+  },
+  {
+    id: 'question-to-another-call',
+    about: 'a question of one MCP call is put to the call that began first',
+    witness: 'test/mcp/questions.test.ts',
+    edits: [
+      [
+        'return changing?.[0] ?? (running.length === 1 ? running[0]?.[0] : undefined);',
+        'return running[0]?.[0] ?? changing?.[0];',
+      ],
+    ],
   },
 ];

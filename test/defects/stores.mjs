@@ -37,7 +37,7 @@ export const stores = [
   {
     id: 'lease-race',
     about: 'a taker does not look again whether it is alone',
-    witness: 'test/stores/jsonl.test.ts',
+    witness: 'test/stores/jsonlRaces.test.ts',
     edits: [['if (alone && lease.holds()) {', 'if (lease.holds() || alone) {']],
   },
   {

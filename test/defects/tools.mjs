@@ -7,6 +7,23 @@ export const tools = [
     edits: [["abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));", '']],
   },
   {
+    id: 'timeout-always-repeated',
+    about: 'a time-out is repeated although the tool is not idempotent',
+    witness: 'test/scenarios/toolRetry.test.ts',
+    edits: [["kind === 'timeout' ? isIdempotent : ", "kind === 'timeout' || "]],
+  },
+  {
+    id: 'idempotent-overrides-host',
+    about: "an idempotent tool is executed again against the host's word",
+    witness: 'test/scenarios/toolRetry.test.ts',
+    edits: [
+      [
+        'if (!retryable || (answer === true && refusals.has(retryable)))',
+        "if (!retryable || (isIdempotent && kind === 'timeout') || (answer === true && refusals.has(retryable)))",
+      ],
+    ],
+  },
+  {
     id: 'cut-over',
     about: 'a cut result is longer than it may be by its mark',
     witness: 'test/hostile/toolOutput.test.ts',

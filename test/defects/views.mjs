@@ -4,7 +4,13 @@ export const views = [
     id: 'order-window',
     about: 'a gap in the log is given up one entry early',
     witness: 'test/projector/order.test.ts',
-    edits: [['if (this.held.size <= WINDOW) return;', 'if (this.held.size < WINDOW) return;']],
+    edits: [['if (this.waiting.size <= WINDOW) return;', 'if (this.waiting.size < WINDOW) return;']],
+  },
+  {
+    id: 'stop-word-lost',
+    about: 'the diagnostic of a run-stop with an unknown reason loses the word',
+    witness: 'test/projector/hostile.test.ts',
+    edits: [['unknownReason: wordOf(reason) }', "unknownReason: 'unknown' }"]],
   },
   {
     id: 'outdate-round',

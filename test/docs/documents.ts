@@ -16,6 +16,7 @@ const namesIn = (folder: string, ending: string): string[] =>
 export const documents = [
   ...['README.md', 'CHANGELOG.md'],
   ...namesIn('docs', '.md').map((name) => `docs/${name}`),
+  ...namesIn('docs/internals', '.md').map((name) => `docs/internals/${name}`),
 ].sort();
 /** Names within docs/examples. */
 export const examples = namesIn('docs/examples', '.ts').sort();
@@ -66,6 +67,9 @@ export function proseOf(document: string): string {
   for (const { line, text } of fencesOf(document)) lines.fill('', line - 1, line + text.split('\n').length);
   return lines.join('\n');
 }
+
+export const headingsOf = (document: string): string[] =>
+  [...proseOf(document).matchAll(/^#+\s+(.*)$/gm)].map(([, heading = '']) => heading);
 
 /** The entries of the package by the name that is imported, and the sources they are built from. */
 export const entries: ReadonlyMap<string, string> = new Map(

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { proves } from '../support/tier.ts';
-import { documents, entries, examples, fencesOf, proseOf, read, regionOf, root } from './documents.ts';
+import { documents, entries, examples, fencesOf, headingsOf, proseOf, read, regionOf, root } from './documents.ts';
 
 /** They want a model server and a person, or servers of tools; they are compiled with the rest and not run. */
 const NOT_RUN = ['chat.ts', 'mcp.ts'];
@@ -83,8 +83,7 @@ const slugOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .trim()
     .replace(/\s/g, '-');
-const anchorsOf = (document: string): string[] =>
-  [...proseOf(document).matchAll(/^#+\s+(.*)$/gm)].map(([, heading = '']) => slugOf(heading));
+const anchorsOf = (document: string): string[] => headingsOf(document).map(slugOf);
 
 describe('what the documents point at', () => {
   it('every relative link leads to a file, and to a heading where it names one', () => {

@@ -1,5 +1,6 @@
 /** Bash in real programs: `runchart run`, and a program that uses the package. */
 import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createAgent } from '../../src/index.ts';
@@ -21,6 +22,14 @@ const runsBash: Script = (reply) => {
 };
 const words = ['run', 'Go', '-m', 'm1', '--new', '--session', 's'];
 
+/** Numbers of processes are those of the machine only where commands run outside the sandbox. */
+async function unsandboxed(there: Place): Promise<Place> {
+  const config = join(there.root, 'config');
+  await mkdir(join(config, 'runchart'), { recursive: true });
+  await writeFile(join(config, 'runchart/config.json'), '{"sandbox":"off"}');
+  return { ...there, env: { ...there.env, XDG_CONFIG_HOME: config } };
+}
+
 const idsIn = async (directory: string): Promise<number[]> => [
   await numberIn(join(directory, 'here')),
   await numberIn(join(directory, 'away')),
@@ -28,7 +37,12 @@ const idsIn = async (directory: string): Promise<number[]> => [
 
 /** What a person who approves leaves in the log. */
 async function approve({ sessions, cwd }: Place): Promise<void> {
-  const agent = createAgent({ model: scripted([]), tools: codingTools(), store: jsonlStore(sessions), cwd });
+  const agent = createAgent({
+    model: scripted([]),
+    tools: codingTools({ sandbox: 'off' }),
+    store: jsonlStore(sessions),
+    cwd,
+  });
   const conversation = await agent.open('s');
   expect(await conversation.decide({ callId: 'call_1', action: 'approve', by: 'ada' })).toBe('applied');
   await agent.close();
@@ -49,7 +63,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
   test.for(sampled(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, volume.caseOf))(
     'BED-5 %s while a command runs ends it with all that it started',
     async (name) => {
-      const there = await place(await modelServer(runsBash));
+      const there = await unsandboxed(await place(await modelServer(runsBash)));
       const { cwd, env, sessions } = there;
       expect((await start(words, { cwd, env }).ended).code).toBe(3);
       await approve(there);
@@ -67,7 +81,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
   );
 
   test.skipIf(!hasTerminals)('BED-5 Ctrl-C on a terminal does so too, after a yes', async () => {
-    const { cwd, env } = await place(await modelServer(runsBash, explains));
+    const { cwd, env } = await unsandboxed(await place(await modelServer(runsBash, explains)));
     const program = startOnTerminal(words, { cwd, env });
     await program.says('approve? [y]es, [n]o');
     expect(existsSync(join(cwd, 'here'))).toBe(false);
@@ -87,7 +101,7 @@ const host = (directory: string, afterwards: string): string => `
     yield { type: 'tool-call', callId: 'c1', name: 'Bash', args: JSON.stringify({ command: ${JSON.stringify(COMMAND)} }) };
     yield { type: 'finish', reason: 'tool-calls' };
   } };
-  const agent = createAgent({ model, tools: codingTools(), cwd: ${JSON.stringify(directory)} });
+  const agent = createAgent({ model, tools: codingTools({ sandbox: 'off' }), cwd: ${JSON.stringify(directory)} });
   const conversation = await agent.open('c');
   conversation.send('go');
   console.log('listeners', ['SIGINT', 'SIGTERM', 'SIGHUP'].map((name) => process.listenerCount(name)).join(' '));

@@ -1,4 +1,4 @@
-/** What the tests of `runchart run` share: a place to run in, and replies of the main.go request (request-trace). */
+/** Shared by the tests of `runchart run`: a directory to run in, and the replies of the main.go request. */
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryDirectory } from './cli.ts';

@@ -34,18 +34,18 @@ describe('one request', () => {
       goOn = resolve;
     });
     const server = await modelServer(async (reply) => {
-      reply.text('first words');
+      reply.text('a first word');
       await held;
-      reply.text(', last words');
+      reply.text(', a last word');
       reply.finish('stop');
     });
     const { cwd, env } = await place(server);
     const program = start(['run', 'hello', '-m', 'm1'], { cwd, env });
-    await program.says('first words');
+    await program.says('a first word');
     expect(program.process.exitCode).toBeNull();
     goOn();
     expect((await program.ended).code).toBe(0);
-    expect(program.stdout).toBe('first words, last words\n');
+    expect(program.stdout).toBe('a first word, a last word\n');
   });
 
   test('text piped in is joined to the prompt, and the model can come from OPENAI_MODEL', async () => {

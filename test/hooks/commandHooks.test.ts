@@ -78,6 +78,15 @@ describe('command hooks', () => {
     expect(JSON.stringify(model.calls.at(-1)?.messages.at(-1))).toContain('run the tests');
   });
 
+  it('that leave a process holding their output answer once they have ended, and that process is ended', async () => {
+    const command = `sleep 987 & echo $! > left; echo '{"updatedInput":{"text":"b"}}'`;
+    // The clock of the conversation stands still, so a hook that waits for its time limit never answers.
+    const { ran } = await run({ PreToolUse: [{ command }] });
+    expect(ran).toEqual(['b']);
+    const left = Number(await readFile(join(cwd, 'left'), 'utf8'));
+    await expect.poll(() => isAlive(left), { timeout: 2_000 }).toBe(false);
+  });
+
   it.skipIf(!proves)('H-238 that take too long are ended with all they started, and block', async () => {
     const slow: Hook = { command: 'echo $$ > pid; sleep 60 & sleep 60', timeoutMs: 60_000 };
     const clock = new VirtualClock();

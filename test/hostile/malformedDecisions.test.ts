@@ -34,6 +34,12 @@ function ring(): unknown {
 }
 const parsed = (text: string): unknown => JSON.parse(text);
 
+/** Fields that belong to other actions, or to none. */
+const strayFields: [{ action: string; args?: object }, string[]][] = [
+  [{ action: 'approve' }, ['args', 'payload', 'reason', 'note', 'constructor']],
+  [{ action: 'deny' }, ['args', 'payload', 'note', 'Reason']],
+  [{ action: 'edit', args: {} }, ['payload', 'reason', 'note']],
+];
 const malformed: [string, () => unknown][] = [
   ['nothing', () => undefined],
   ['null', () => null],
@@ -79,6 +85,12 @@ const malformed: [string, () => unknown][] = [
   ['an edit with undefined arguments', () => edit(undefined)],
   ['an answer without a payload', () => ({ callId: 'a', action: 'answer' })],
   ['an answer with an undefined payload', () => ({ callId: 'a', action: 'answer', payload: undefined })],
+  ...strayFields.flatMap(([decision, fields]) =>
+    fields.map((field): [string, () => unknown] => [
+      `to ${decision.action} and has the field ${field}`,
+      () => ({ callId: 'a', ...decision, [field]: 'x' }),
+    ]),
+  ),
   ['an answer, to a call that waits for approval', () => ({ callId: 'a', action: 'answer', payload: 'yes' })],
   ['a BigInt', () => edit(1n)],
   ['a Symbol', () => edit(Symbol('s'))],
@@ -126,6 +138,22 @@ test.each(malformed)('a decision that is %s is refused before anything is change
   await settle();
   expect([conversation.log(), conversation.status, conversation.pending.length]).toEqual([before, 'waiting', 1]);
   expect(await conversation.decide({ callId: 'a', action: 'approve' })).toBe('applied');
+});
+
+test('an approval with new arguments runs neither these nor the old ones, and the refusal names the field', async () => {
+  const ran: unknown[] = [];
+  const conversation = await asking({ tools: [askedTool('ask', ran)] });
+  const given = { callId: 'a', action: 'approve', args: { path: 'other' } } as Decision;
+  const error = await conversation.decide(given).catch((thrown) => thrown);
+  expect([error.code, error.message]).toEqual(['invalid_decision', expect.stringContaining('got "args"')]);
+  await conversation.resume().result;
+  expect(ran).toEqual([]);
+});
+
+test('a field of another action that is undefined is absent', async () => {
+  const conversation = await asking();
+  const given = { callId: 'a', action: 'approve', args: undefined, reason: undefined } as unknown as Decision;
+  expect(await conversation.decide(given)).toBe('applied');
 });
 
 test('the refusal says what was expected and what to do', async () => {

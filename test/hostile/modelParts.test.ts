@@ -84,19 +84,15 @@ test('a diagnostic of a model is stored as JSON or without its detail', async ()
   ]);
 });
 
-describe('a model that fails in odd ways is retried as after a network error', () => {
+describe('a model that fails in odd ways', () => {
   const streams: [string, () => unknown][] = [
-    ['is no stream', () => 5],
-    ['is null', () => null],
     ['throws at once', throwing(new Error('at once'))],
     ['throws undefined at once', throwing(undefined)],
-    ['answers with no iterator', () => ({ [Symbol.asyncIterator]: () => null })],
-    ['answers with results that are none', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) })],
     ['rejects', () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(null) }) })],
     ['ends before it began', async function* () {}],
     ['throws a proxy nobody can read', throwing(unreadable)],
   ];
-  test.each(streams)('it %s', async (_, stream) => {
+  test.each(streams)('is retried as after a network error where it %s', async (_, stream) => {
     let count = 0;
     const { result, log, clock } = await playStream(() => {
       count += 1;
@@ -105,6 +101,24 @@ describe('a model that fails in odd ways is retried as after a network error', (
     expect([result.termination, result.cause, count]).toEqual(['Error', 'model', 4]);
     expect(typeof result.error?.message).toBe('string');
     expect(entriesOf(log, 'model-retry')).toHaveLength(3);
+    expect(clock.waiting).toBe(0);
+  });
+
+  const defective: [string, () => unknown, string | RegExp][] = [
+    ['a number', () => 5, 'stream() of the model odd must return an async iterable of parts, got 5'],
+    ['null', () => null, 'stream() of the model odd must return an async iterable of parts, got null'],
+    ['an object without an iterator', () => ({ [Symbol.asyncIterator]: () => null }), /^TypeError: /],
+    ['results that are none', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) }), /^TypeError: /],
+  ];
+  test.each(defective)('is asked once where stream() returns %s, and the error says so', async (_, stream, message) => {
+    let count = 0;
+    const { result, log, clock } = await playStream(() => {
+      count += 1;
+      return stream();
+    });
+    expect([result.termination, result.cause, result.error?.code, count]).toEqual(['Error', 'model', 'defect', 1]);
+    expect(result.error?.message).toMatch(message);
+    expect(entriesOf(log, 'model-retry')).toEqual([]);
     expect(clock.waiting).toBe(0);
   });
 
@@ -157,17 +171,19 @@ test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])(
 
 test.each([
   ['says nothing more', undefined],
-  ['sends what is no part', 'model_part'],
-])('a reply that has its finish counts also where the stream then stays open and %s', async (_, code) => {
+  ['sends what is no part', null],
+  ['sends more text', { type: 'text-delta', text: 'more' }],
+  ['reports a diagnostic', { type: 'diagnostic', code: 'late' }],
+])('a reply that has its finish counts also where the stream then stays open and %s', async (_, part) => {
   let count = 0;
   const { result, log, clock } = await playStream(async function* () {
     count += 1;
     yield* say('whole');
-    if (code) yield null;
+    if (part !== undefined) yield part;
     await new Promise(() => undefined);
   });
   expect([count, result.termination, result.text, clock.waiting]).toEqual([1, 'NaturalEnd', 'whole', 0]);
-  expect(codesOf(log)).toEqual(code ? [code] : []);
+  expect(codesOf(log)).toEqual([]);
 });
 
 test.each(['\u200b', '\u2060\n', '\ufeff \u00ad'])(

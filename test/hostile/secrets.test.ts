@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { NewEntry } from '../../machines/internal.ts';
 import {
   type AgentOptions,
   defineTool,
@@ -8,6 +9,8 @@ import {
   type Plugin,
   toolResult,
 } from '../../src/index.ts';
+import { redactor } from '../../src/log/redact.ts';
+import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 import { withBlobs } from '../support/pictures.ts';
 import {
   askedTool,
@@ -119,6 +122,49 @@ describe.each([SECRET, ODD])('H-081 the secret %j', (secret) => {
     const all = JSON.stringify(conversation.log());
     for (const form of [...forms, twice]) expect(all).not.toContain(form);
   });
+});
+
+/** What the library itself writes to find its way, and words of the host: names, ids, kinds. */
+const OWN_WORDS = new Set([
+  ...['type', 'conversationId', 'runId', 'messageId', 'callId', 'kind', 'outcome', 'group', 'name', 'action', 'role'],
+  ...[
+    'cwd',
+    'code',
+    'cause',
+    'of',
+    'why',
+    'idempotencyKey',
+    'model',
+    'finish',
+    'child',
+    'phase',
+    'boundary',
+    'waiting',
+  ],
+]);
+
+/** Each text in a value: its way, and the value with the secret in its place. */
+function* withSecret(value: unknown, way: string[] = []): Generator<[way: string[], changed: unknown]> {
+  if (typeof value === 'string') yield [way, SECRET];
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, child] of Object.entries(value))
+    for (const [below, changed] of withSecret(child, [...way, key]))
+      yield [
+        below,
+        Array.isArray(value) ? Object.assign([...value], { [key]: changed }) : { ...value, [key]: changed },
+      ];
+}
+
+test('a secret in any text of any entry is not stored, but for the words by which a log is read', () => {
+  // How a run stopped is a word of the library.
+  const entries = everyEntry('c').filter(({ type }) => type !== 'run-stop');
+  const places = entries.flatMap(({ seq: _, at: __, conversationId: ___, ...entry }) =>
+    [...withSecret(entry)].map(([way, changed]) => ({ way, changed: changed as NewEntry, type: entry.type })),
+  );
+  const stored = places.filter(({ changed }) => JSON.stringify(redactor([SECRET]).entry(changed)).includes(SECRET));
+  const isOwn = (way: string[]): boolean => OWN_WORDS.has(way.filter((key) => !/^\d+$/.test(key)).at(-1) ?? '');
+  expect(stored.filter(({ way }) => !isOwn(way)).map(({ type, way }) => `${type}: ${way.join('.')}`)).toEqual([]);
+  expect(places.length - stored.length).toBeGreaterThan(10);
 });
 
 test('a model that fails with a secret in its words tells it to nobody, the result of the run included', async () => {

@@ -1,7 +1,7 @@
 /** Clocks that jump, timers that are long, listeners that fail late or come in thousands. */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
-import { defineTool, ModelError } from '../../src/index.ts';
+import { defineTool, ModelError, type ModelPart } from '../../src/index.ts';
 import { codingTools, hooks } from '../../src/node.ts';
 import { project } from '../../src/projector/index.ts';
 import { platformPorts } from '../../src/runtime/ports.ts';
@@ -34,6 +34,58 @@ class WallClock extends VirtualClock {
 }
 
 describe('time', () => {
+  /** A model that sends a part every 700 ms, so many of them; `clock` is set to `jump` after the second one. */
+  async function streaming(parts: number, jump: number) {
+    const clock = new WallClock();
+    let sent = 0;
+    let next = (): void => {};
+    const model = {
+      id: 'm',
+      async *stream(): AsyncGenerator<ModelPart> {
+        for (; sent < parts; sent++) {
+          yield { type: 'text-delta', text: `${sent}` };
+          if (sent === 1) clock.offset = jump;
+          await new Promise<void>((resolve) => clock.setTimer(700, resolve));
+        }
+        if (parts < 10) await new Promise<void>((resolve) => (next = resolve));
+        yield { type: 'finish', reason: 'stop' };
+      },
+    };
+    const policies = { modelTimeout: { idleMs: 1_000 }, modelRetry: { attempts: 1 } };
+    const { conversation } = await bench({ model: model as never, clock, policies });
+    let over: string | undefined;
+    void conversation.send('hi').result.then(({ termination }) => {
+      over = termination;
+      next();
+    });
+    return { clock, over: () => over };
+  }
+
+  it.each([
+    ['an hour back', -3_600_000],
+    ['a second back', -1_000],
+    ['an hour forward', 3_600_000],
+    ['nowhere', 0],
+  ])(
+    'H-330 a model that is silent after the clock was set %s is given up within twice the time of silence',
+    async (_, jump) => {
+      const { clock, over } = await streaming(2, jump);
+      await clock.advance(1_400);
+      expect(over()).toBeUndefined();
+      await clock.advance(1_500);
+      expect(over()).toBe('Error');
+    },
+  );
+
+  it.each([
+    ['an hour back', -3_600_000],
+    ['ten years forward', 10 * 365 * 86_400_000],
+  ])('H-330 a model that goes on sending is not given up where the clock is set %s', async (_, jump) => {
+    const { clock, over } = await streaming(10, jump);
+    for (let passed = 0; passed < 7_000; passed += 100) await clock.advance(100);
+    expect(over()).toBe('NaturalEnd');
+  });
+
   it.each([
     ['an hour back', -3_600_000],
     ['ten years forward', 10 * 365 * 86_400_000],

@@ -27,7 +27,8 @@ describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {
     expect(await page.locator('#steps').textContent()).toContain(EVIL);
     expect(await page.title()).toBe('made.jsonl · runchart');
     expect(await page.locator('.state.is-outcome').getAttribute('data-state')).toBe('RUN.NaturalEnd');
-    await page.getByText('allowed by ada').waitFor();
+    await page.locator('#steps').getByText('allowed by ada').waitFor();
+    await page.locator('#time').getByText('note waits · allowed by ada').waitFor();
   });
 
   it.skipIf(!proves)(

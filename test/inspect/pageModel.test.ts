@@ -1,6 +1,8 @@
 /** What the inspector's page makes of a log, without a browser: where charts stood, what a file says. */
 import { describe, expect, it } from 'vitest';
-import { runPath, standingAt } from '../../inspector/model/chartPath.ts';
+import { runPath } from '../../inspector/model/chart/chartPath.ts';
+import { standingAt } from '../../inspector/model/chart/standing.ts';
+import { walker } from '../../inspector/model/chart/walk.ts';
 import { contextsAt, differences } from '../../inspector/model/context.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
@@ -8,7 +10,6 @@ import { Arrivals, type Growing, leavesOf } from '../../inspector/model/observed
 import { readLog } from '../../inspector/model/readLog.ts';
 import { type CycleRows, cyclesAt, latestShown } from '../../inspector/model/steps.ts';
 import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
-import { walker } from '../../inspector/model/walk.ts';
 import { cornerFor } from '../../inspector/view/corner.ts';
 import type { LogEntry } from '../../machines/index.ts';
 import * as machines from '../../machines/index.ts';
@@ -153,6 +154,26 @@ describe('a log file', () => {
     expect(at(reply - 1)).toEqual([[]]);
     expect(at(entries.length - 1)).toEqual([['text', 'round', 'stop']]);
     expect(at(reply - 1)).toEqual([[]]);
+  });
+});
+
+describe('a moment of a log', () => {
+  it('looks the same whatever came later: rows, what became of calls, and how long they took', async () => {
+    const { entries: written } = await observed([asks, 'Done.'], async (c) => {
+      await c.send('Hi').result;
+      await c.decide({ callId: 'call_1', action: 'approve' });
+      await c.resume().result;
+    });
+    const entries = written.map((entry, index): LogEntry => ({ ...entry, at: index * index * 1000 }));
+    const rowsAt = (all: readonly LogEntry[], index: number) =>
+      cyclesAt({ entries: all, facts: foldLog(all), index, now: entries[index]?.at ?? 0 }).map(({ rows, ...cycle }) => [
+        cycle,
+        rows.map((row) => (row.kind === 'call' ? [row.key, row.state, row.ms] : row)),
+      ]);
+    for (const index of entries.keys())
+      expect(rowsAt(entries, index), `entry ${index}`).toEqual(rowsAt(entries.slice(0, index + 1), index));
+    const waiting = entries.findIndex(({ type }) => type === 'decision') - 1;
+    expect(JSON.stringify(rowsAt(entries, waiting))).toContain('call_1');
   });
 });
 

@@ -112,13 +112,13 @@ describe('what comes to a page', () => {
 
   it('is added to the path of an actor by one copy, microsteps of one event as one step', () => {
     const observing = new Observing(NOTHING_OBSERVED);
-    observing.take({ n: 0, at: 0, type: 'actor', actor: 'a', conversation: 'c', name: 'a' }, new Map(), 0);
-    for (let n = 1; n <= 3000; n++) observing.take(move(n, 0), new Map(), n);
+    observing.applyFact({ n: 0, at: 0, type: 'actor', actor: 'a', conversation: 'c', name: 'a' }, new Map(), 0);
+    for (let n = 1; n <= 3000; n++) observing.applyFact(move(n, 0), new Map(), n);
     const seen = observing.result();
     const actor = seen.actors.get('a');
     const path = counted(actor?.path ?? []);
     const next = new Observing({ ...seen, actors: new Map(actor && [['a', { ...actor, path: path.list }]]) });
-    for (let n = 0; n < 500; n++) next.take(move(n, n % 2), new Map(), n);
+    for (let n = 0; n < 500; n++) next.applyFact(move(n, n % 2), new Map(), n);
     const made = next.result().actors.get('a')?.path ?? [];
     expect(path.reads()).toBe(3000);
     expect(made).toHaveLength(3250);
@@ -128,7 +128,7 @@ describe('what comes to a page', () => {
 
   it('ends what was streamed where it is durable, and joins what is', () => {
     const arrivals = new Arrivals<Growing>(() => ({ entries: [], inFlight: { text: 'so ', reasoning: '' } }));
-    arrivals.streamed('c', { text: 'far' });
+    arrivals.addStreamed('c', { text: 'far' });
     expect(arrivals.result().get('c')?.inFlight).toEqual({ text: 'so far', reasoning: '' });
     arrivals.entry('c', entryOf(0, 'agent-output'));
     expect(arrivals.result().get('c')).toEqual({ entries: [entryOf(0, 'agent-output')] });
@@ -140,6 +140,8 @@ describe('an excerpt', () => {
     const cyclic: { self?: object; list: unknown[] } = { list: [] };
     cyclic.self = cyclic;
     expect(excerpt(cyclic)).toEqual({ list: [], self: '[circular]' });
+    const shared = { a: 1 };
+    expect(excerpt({ one: shared, two: [shared, shared] })).toEqual({ one: { a: 1 }, two: [{ a: 1 }, { a: 1 }] });
     const odd = {
       get bad(): never {
         throw new Error('no');

@@ -1,4 +1,4 @@
-/** The inspector's server, over real sockets: who may come in, and what they are told (hostile-inputs H). */
+/** The inspector's server over real sockets: the requests that it accepts, and its answers. */
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -13,9 +13,10 @@ import {
   toolRoundMachine,
 } from '../../machines/index.ts';
 import { coverPaths } from '../../src/testing/coverPaths.ts';
-import { follow } from '../../src/testing/drive.ts';
+import { driveSync } from '../../src/testing/drive.ts';
 import { simulate } from '../../src/testing/index.ts';
-import { commitSeed, sampled, volume } from '../support/tier.ts';
+import { sourceSeed } from '../support/sourceSeed.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { shadowed } from './shadow.ts';
 
 const charts = [
@@ -38,16 +39,16 @@ describe('with XState beside it the compiled plan logs, asks and comes to the sa
     const { interpreter, count } = shadowed();
     const all = coverPaths(machine, { input, cases, projection });
     const paths = sampled(all, Math.ceil(all.length / volume.pathsMost));
-    for (const path of paths) follow(machine, path, { input, interpreter });
+    for (const path of paths) driveSync(machine, path, { input, interpreter });
     expect(count.differences).toEqual([]);
     expect(count.steps).toBeGreaterThanOrEqual(2 * paths.length);
   });
 
-  it(`in ${volume.shadowLives} simulated lives, half of them with seeds of the commit`, async () => {
+  it(`in ${volume.shadowLives} simulated lives, half of them with seeds of the sources`, async () => {
     const { interpreter, count } = shadowed();
     for (let life = 0; life < volume.shadowLives / 2; life++) {
       await simulate({ seed: life + 1, interpreter });
-      await simulate({ seed: commitSeed() + life, interpreter });
+      await simulate({ seed: sourceSeed() + life, interpreter });
     }
     expect(count.differences).toEqual([]);
     expect(count.steps).toBeGreaterThan(20 * volume.shadowLives);

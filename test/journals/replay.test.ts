@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, ModelError, memoryStore, type Plugin, toolResult } from '../../src/index.ts';
-import { recordingJournal, replayingJournal, replayRecording } from '../../src/journals/index.ts';
+import { recordingJournal, replayingJournal, replayRecording, replayUntil } from '../../src/journals/index.ts';
 import {
   askedTool,
   call,
@@ -125,6 +125,24 @@ test('a second life of a conversation is a recording of its own, over the entrie
   expectSame(second);
 });
 
+test('a life that begins by ending a run that a crash cut off is replayed with its times, up to any line', async () => {
+  const clock = stillClock();
+  const deaf = plainTool('deaf', () => new Promise(() => undefined));
+  const model = scripted([calls(call('a', 'deaf'))]);
+  const first = await recorded({ model, tools: [deaf], ports: ports(clock) });
+  first.conversation.send('go');
+  await until(() => entriesOf(first.conversation.log(), 'tool-started').length === 1);
+  const store = memoryStore();
+  const left = await store.open('c');
+  await left.append(first.conversation.log(), 0);
+  await left.close();
+  await clock.advance(5_000);
+  const again = await recorded({ model: scripted([]), tools: [deaf], store, ports: ports(clock) });
+  await clock.advance(5_000);
+  await again.conversation.send('and now').result;
+  expectSame(again);
+});
+
 test('a recording holds no secret, and still replays to the same log', async () => {
   const secrets = ['s3cr3t-value'];
   const tell = plainTool('tell', () => 'the key is s3cr3t-value');
@@ -147,6 +165,38 @@ test('a recording that breaks off replays as far as it goes', async () => {
     expect(JSON.stringify(log)).toBe(JSON.stringify(whole.slice(0, log.length)));
     if (length === recording.length) expect(log).toHaveLength(whole.length);
   }
+});
+
+test('a replay up to a line is the replay of the lines before it, and begins with the entries alone', async () => {
+  const model = scripted([calls(call('a', 'ask'))]);
+  const run = await recorded({ model, tools: [askedTool('ask')], ports: ports() });
+  await run.conversation.send('go').result;
+  await run.conversation.decide({ callId: 'a', action: 'approve' });
+  await run.conversation.resume().result;
+  const options = { recording: run.recording(), entries: run.entries, model };
+  const living = (until: number) => replayUntil(options, until).charts.map(({ chart, actor }) => `${chart} ${actor}`);
+  expect(replayUntil(options, 0).log).toEqual(run.entries);
+  for (let until = 0; until <= options.recording.length; until++) {
+    expect(replayUntil(options, until)).toEqual(
+      replayUntil({ ...options, recording: options.recording.slice(0, until) }),
+    );
+    // A chart that has ended is none of them: of each actor there is one, and one run at most.
+    expect(new Set(living(until)).size).toBe(living(until).length);
+    expect(living(until).filter((chart) => chart.startsWith('RUN ')).length).toBeLessThanOrEqual(1);
+  }
+  expect(living(0)).toEqual(living(options.recording.length));
+  expect(living(0)).toHaveLength(1);
+});
+
+test.each([
+  ['no entries', []],
+  ['entries from a later one on', [1]],
+])('a replay of %s is refused', async (_, from) => {
+  const run = await recorded({ model: scripted([]), ports: ports() });
+  await run.conversation.send('go').result;
+  const entries = from.flatMap((seq) => run.conversation.log().slice(seq));
+  const replay = () => replayRecording({ recording: run.recording(), entries, model: { id: 'scripted' } });
+  expect(replay).toThrow(expect.objectContaining({ code: 'replay' }));
 });
 
 test('a replay with the options of another agent says that the recording does not fit', async () => {

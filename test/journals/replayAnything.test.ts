@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Policies, ToolContext } from '../../src/index.ts';
 import { toolResult } from '../../src/index.ts';
 import { askedTool, call, calls, plainTool, type Reply, say, scripted, settle, stillClock } from '../hostile/bench.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 import { faultyStore, recorded } from './bench.ts';
 
 /** What a test does between two moments of quiet. */
@@ -132,7 +132,7 @@ async function live({ replies, acts, policies, atOnce, heard, failing, slow }: P
   return run;
 }
 
-test('whatever is done to a conversation, its recording replays to the same log', async () => {
+test('whatever is done to a conversation, its recording replays to the same log', { timeout: HANG_MS }, async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(plan, async (given) => {
@@ -149,4 +149,4 @@ test('whatever is done to a conversation, its recording replays to the same log'
   expect([...seen]).toEqual(
     expect.arrayContaining([...everywhere, ...queued, 'waiting', 'landed', 'failed', 'overtaken', 'carried']),
   );
-}, 120_000);
+});

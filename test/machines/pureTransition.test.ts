@@ -1,4 +1,4 @@
-/** The pure transition as the conversation's document asks for it (conversation-requirements, REQ-BED-001 and REQ-BED-007). */
+/** The pure transition of a conversation (docs/internals/contracts.md, REQ-BED-001 and REQ-BED-007). */
 import { describe, expect, it } from 'vitest';
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import {

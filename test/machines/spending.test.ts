@@ -1,9 +1,11 @@
 /** What a log says was spent: replies, and what sub-agents used; nothing of another form. */
 import { describe, expect, it } from 'vitest';
+import { countUsage, uncounted } from '../../machines/counters.ts';
 import {
   applyEntry,
   countersOf,
   emptyLogState,
+  freshCounters,
   type LogEntry,
   subAgentUsageOf,
   usageOf,
@@ -26,7 +28,15 @@ describe('what sub-agents used', () => {
   it('of unknown price makes the cost unknown', () => {
     const logState = emptyLogState();
     applyEntry(logState, entry({ ...counts, costUsd: null }));
-    expect(countersOf(logState)).toMatchObject({ tokens: 5, costUsd: null });
+    expect(countersOf(logState)).toMatchObject({ tokens: 5, costUsd: 0, unpriced: 1 });
+  });
+
+  it('of unknown price that the store then lost leaves the counts as they were before', () => {
+    const lost = entry({ ...counts, costUsd: null });
+    const before = { ...freshCounters, tokens: 3, costUsd: 0.5 };
+    const after = countUsage(before, usageOf(lost));
+    expect(after).toEqual({ ...before, tokens: 8, unpriced: 1 });
+    expect(uncounted(after, [lost])).toEqual(before);
   });
 
   it.each([null, 1, 'x', [], {}, { usage: [], costUsd: '1' }, { usage: { inputTokens: -1, outputTokens: '2' } }])(

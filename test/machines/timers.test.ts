@@ -37,7 +37,7 @@ const input: RunInput = {
     models: ['m'],
   },
   trigger: { kind: 'message', message: { messageId: 'm', kind: 'direct', content: [] } },
-  counters: { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0 },
+  counters: { turns: 0, emptyReplies: 0, streaks: [], rounds: [], tokens: 0, costUsd: 0, unpriced: 0 },
   steers: [],
   ...{ suspended: [], kept: [], reruns: [], decisions: [] },
 };

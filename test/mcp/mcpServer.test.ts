@@ -1,52 +1,9 @@
 /** Calls at an MCP server that does what a test tells it to: turns, questions, and what is left at the end. */
-import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
-import { type McpCall, McpServer } from '../../src/mcp/mcpServer.ts';
+import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
 import { flush } from '../support/clock.ts';
-
-/** A server in memory that does what a test tells it to, call by call. */
-function serverByHand(names: readonly string[] = ['act']) {
-  type Message = { id?: number; method?: string; params?: { name?: string; requestId?: number }; result?: unknown };
-  const begun: { id: number; answer(text: string): void; ask(message: string): Promise<unknown> }[] = [];
-  const cancelled: (number | undefined)[] = [];
-  const ends: InMemoryTransport[] = [];
-  const asked = new Map<number, (answer: unknown) => void>();
-  const transport = (): InMemoryTransport => {
-    const [client, server] = InMemoryTransport.createLinkedPair();
-    const send = (message: object): void => void server.send({ jsonrpc: '2.0', ...message } as never);
-    const ask = (message: string): Promise<unknown> =>
-      new Promise((resolve) => {
-        const id = 1000 + asked.size;
-        asked.set(id, resolve);
-        const requestedSchema = { type: 'object', properties: {} };
-        send({ id, method: 'elicitation/create', params: { message, requestedSchema } });
-      });
-    const serverInfo = { name: 's', version: '1' };
-    server.onmessage = (message) => {
-      const { id = -1, method, params, result } = message as unknown as Message;
-      if (method === 'initialize')
-        send({ id, result: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo } });
-      else if (method === 'tools/list')
-        send({ id, result: { tools: names.map((name) => ({ name, inputSchema: { type: 'object' } })) } });
-      else if (method === 'tools/call')
-        begun.push({ id, ask, answer: (text) => send({ id, result: { content: [{ type: 'text', text }] } }) });
-      else if (method === 'notifications/cancelled') cancelled.push(params?.requestId);
-      else if (method === undefined) asked.get(id)?.(result);
-    };
-    void server.start();
-    ends.push(server);
-    return client;
-  };
-  const server = new McpServer('s', { transport });
-  const act = (key: string, more: Partial<McpCall> = {}) =>
-    server.call({
-      ...{ key, name: 'act', args: {}, readOnly: false, decision: undefined, progress: () => undefined },
-      signal: new AbortController().signal,
-      ...more,
-    });
-  return { server, transport, act, begun, cancelled, ends };
-}
+import { serverByHand } from './serverByHand.ts';
 
 describe('calls at a server', () => {
   it('that may change something run one after the other; those that only read run at once', async () => {
@@ -62,6 +19,24 @@ describe('calls at a server', () => {
     await server.close();
   });
 
+  it('one that goes on behind a question waits until another one that may change something is over', async () => {
+    const { server, act, begun } = serverByHand();
+    const asked = act('a');
+    await expect.poll(() => begun.length).toBe(1);
+    const answered = begun[0]?.ask('which?').then(() => 'answered');
+    expect((await asked).kind).toBe('elicitation');
+    const other = act('b');
+    await expect.poll(() => begun.length).toBe(2);
+    const goesOn = act('a', { decision: { callId: 'a', action: 'answer', payload: {} } });
+    await flush();
+    expect(await Promise.race([answered, flush().then(() => 'not yet')])).toBe('not yet');
+    begun[1]?.answer('done');
+    expect([(await other).kind, await answered]).toEqual(['result', 'answered']);
+    begun[0]?.answer('done');
+    expect((await goesOn).kind).toBe('result');
+    await server.close();
+  });
+
   it('one that was cancelled while it waited for its turn is never begun', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('a');
@@ -73,6 +48,26 @@ describe('calls at a server', () => {
     await first;
     await expect(second).rejects.toThrow('not any more');
     expect(begun.length).toBe(1);
+    await server.close();
+  });
+
+  it('one that was cancelled while its server was connected anew is never sent', async () => {
+    const { transport, begun } = serverByHand();
+    let connect = (): void => undefined;
+    const connecting = new Promise<void>((resolve) => {
+      connect = resolve;
+    });
+    const server = new McpServer('s', { transport: () => connecting.then(transport) });
+    const abort = new AbortController();
+    const act = server.call({
+      ...{ key: 'a', name: 'act', args: {}, readOnly: false, decision: undefined, progress: () => undefined },
+      signal: abort.signal,
+    });
+    await flush();
+    abort.abort(new Error('not any more'));
+    connect();
+    await expect(act).rejects.toThrow('not any more');
+    expect(begun).toEqual([]);
     await server.close();
   });
 

@@ -5,52 +5,9 @@ import type { Message } from '../../machines/vocabulary.ts';
 import { createAgent } from '../../src/index.ts';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { Model, ModelPart } from '../../src/models/model.ts';
+import { end, type Part, provider, said, streamOf } from './sdkProvider.ts';
 import { finishIn, play, request, userSays } from './sse.ts';
 
-type Part = { type: string; [field: string]: unknown };
-const V3_USAGE = {
-  inputTokens: { total: 20, noCache: 10, cacheRead: 7, cacheWrite: 3 },
-  outputTokens: { total: 9, text: 5, reasoning: 4 },
-};
-const end = (unified = 'stop', raw = unified): Part => ({
-  type: 'finish',
-  finishReason: { unified, raw },
-  usage: V3_USAGE,
-});
-const said = (text: string, id = '1'): Part[] => [
-  { type: 'text-start', id },
-  { type: 'text-delta', id, delta: text },
-  { type: 'text-end', id },
-];
-const streamOf = (parts: readonly Part[], close = true): ReadableStream =>
-  new ReadableStream({
-    start(controller) {
-      for (const part of parts) controller.enqueue(part);
-      if (close) controller.close();
-    },
-  });
-
-interface Asked {
-  prompt: { role: string; content: { type: string; [field: string]: unknown }[] }[];
-  [option: string]: unknown;
-}
-
-/** A provider's model that gives one list of parts a call, and remembers what it was asked. */
-function provider(replies: readonly (readonly Part[])[], fields: object = {}) {
-  const asked: Asked[] = [];
-  const model = {
-    specificationVersion: 'v3',
-    provider: 'acme.chat',
-    modelId: 'm-1',
-    supportedUrls: {},
-    doStream: async (options: Asked) => {
-      asked.push(options);
-      return { stream: streamOf(replies[asked.length - 1] ?? [end()]) };
-    },
-    ...fields,
-  };
-  return { model, asked };
-}
 const parts = async (reply: readonly Part[], fields: object = {}): Promise<ModelPart[]> =>
   (await play(aiSdkModel(provider([reply], fields).model))).parts;
 

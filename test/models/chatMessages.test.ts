@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
-import { chatRequestBody, sentFieldsOf, wireMessages } from '../../src/models/openai/chatRequest.ts';
+import type { ModelRequest } from '../../src/models/model.ts';
+import { chatRequestBody, type SentOptions, sentFieldsOf, wireMessages } from '../../src/models/openai/chatRequest.ts';
 import { userSays } from './sse.ts';
 
 const text = (words: string): StoredPart => ({ type: 'text', text: words });
@@ -180,5 +181,108 @@ describe('a tool call that goes back', () => {
     ['n'.repeat(500), 'n'.repeat(64)],
   ])('has a name servers take: %s', (name, wire) => {
     expect(wireCallOf({ name }).function.name).toBe(wire);
+  });
+});
+
+describe('a field of the body', () => {
+  const body = (sent: SentOptions, more: object = {}) =>
+    JSON.parse(
+      chatRequestBody(
+        { system: '', messages: [], tools: [], ...more },
+        {
+          ...{ modelName: 'm', limitField: 'max_tokens', maxOutputTokens: undefined },
+          sent: sentFieldsOf(sent),
+        },
+      ),
+    );
+  const tools = [{ name: 'look', description: '', parameters: {} }];
+
+  it.each<[keyof SentOptions, string, unknown, boolean]>([
+    ['temperature', 'temperature', 0, false],
+    ['topP', 'top_p', 0, false],
+    ['reasoningEffort', 'reasoning_effort', 'low', false],
+    ['seed', 'seed', 0, false],
+    ['stop', 'stop', '', false],
+    ['toolChoice', 'tool_choice', 'auto', true],
+    ['parallelToolCalls', 'parallel_tool_calls', false, true],
+  ])('%s is %s, and comes before the same field of extraBody', (option, field, value, withTools) => {
+    const extraBody = { [field]: 'other', later: 1 };
+    expect(body({ [option]: value, extraBody }, { tools })).toMatchObject({ [field]: value, later: 1 });
+    expect(body({ [option]: value, extraBody })).toMatchObject({ [field]: withTools ? 'other' : value, later: 1 });
+    expect(body({ extraBody })).toMatchObject(extraBody);
+    expect(body({})).not.toHaveProperty(field);
+  });
+
+  it('that says what a request is comes from the library alone', () => {
+    const own = { model: 'm', messages: [], stream: true, stream_options: { include_usage: true } };
+    const extraBody = { model: 'x', messages: 'x', stream: false, stream_options: {}, max_tokens: 1, tools: 'x' };
+    expect(body({ extraBody }, { maxOutputTokens: 9 })).toEqual({ ...own, max_tokens: 9, tools: 'x' });
+    expect(body({ extraBody }, { tools }).tools).toHaveLength(1);
+  });
+});
+
+it.each([
+  ['https://pictures.test/a', 'https://pictures.test/a'],
+  ['HTTP://pictures.test/a', 'HTTP://pictures.test/a'],
+  ['data:image/gif;base64,AAAA', 'data:image/gif;base64,AAAA'],
+  ['DATA:image/gif;base64,AAAA', 'DATA:image/gif;base64,AAAA'],
+  ['AAAA', 'data:image/png;base64,AAAA'],
+  ['blob:a', undefined],
+  [`${'A'.repeat(255)}:`, undefined],
+])('an image %s is sent by the address %s', (data, url) => {
+  const [message] = wireMessages('', [{ role: 'user', content: [image(data)] }]);
+  expect(message?.content).toEqual([
+    url === undefined
+      ? { type: 'text', text: '[image image/png: not available]' }
+      : { type: 'image_url', image_url: { url } },
+  ]);
+});
+
+describe('the text of earlier requests is used again', () => {
+  const options = (sent = {}) => ({
+    ...{ modelName: 'm', limitField: 'max_tokens' as const, maxOutputTokens: undefined },
+    sent: sentFieldsOf(sent),
+  });
+  const body = (messages: readonly Message[], written = {}, tools: ModelRequest['tools'] = []) =>
+    chatRequestBody({ system: 's', messages, tools }, options(), written);
+
+  it('only where it is that of the same messages: after any history any other one reads as if nothing came before', () => {
+    const [a, b] = [userSays('a'), userSays('b')];
+    const calls = asks(call(), call({ callId: 'b' }));
+    const [first, second] = [result('a', [image('AAAA')]), result('b', [text('two')])];
+    const histories: Message[][] = [
+      ...[[], [a], [b], [a, b], [b, a], [a, b, a]],
+      ...[
+        [a, calls],
+        [a, calls, first],
+        [a, calls, first, second],
+        [a, calls, first, second, b],
+      ],
+      // The same words in another message.
+      [userSays('a'), calls, second, first, b],
+    ];
+    for (const before of histories) {
+      for (const after of histories) {
+        for (const between of [[], a, calls] as const) {
+          const written = {};
+          body(before, written);
+          if (!Array.isArray(between)) body([...before, between as Message], written);
+          expect(body(after, written)).toBe(body(after));
+          expect(body([...after, b], written)).toBe(body([...after, b]));
+        }
+      }
+    }
+  });
+
+  it('and that of tools only where their list cannot change', () => {
+    const tool = (name: string) => ({ name, description: '', parameters: {} });
+    const tools = [tool('one')];
+    const namesIn = (given: ModelRequest['tools']): string[] =>
+      JSON.parse(body([], {}, given)).tools.map((each: { function: { name: string } }) => each.function.name);
+    expect(namesIn(tools)).toEqual(['one']);
+    tools.push(tool('two'));
+    expect(namesIn(tools)).toEqual(['one', 'two']);
+    const frozen = Object.freeze([tool('three')]);
+    expect([namesIn(frozen), namesIn(frozen)]).toEqual([['three'], ['three']]);
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Model, ModelError, type ModelPart } from '../../src/models/model.ts';
 import { openai } from '../../src/models/openai/openai.ts';
 import { modelSuite } from '../../src/testing/modelSuite/modelSuite.ts';
+import { proves } from '../support/tier.ts';
 
 type Change = (parts: AsyncIterable<ModelPart>, signal: AbortSignal) => AsyncIterable<ModelPart>;
 
@@ -38,6 +39,21 @@ const only = (keep: (part: ModelPart) => ModelPart | undefined): Change =>
       if (kept !== undefined) yield kept;
     }
   };
+
+/** What the model says, with an abort that nobody passes on. */
+const deaf: Change = (parts, signal) => ({
+  [Symbol.asyncIterator]() {
+    const stream = parts[Symbol.asyncIterator]();
+    return {
+      async next() {
+        const next = await stream
+          .next()
+          .catch((error: unknown) => (signal.aborted ? undefined : Promise.reject(error)));
+        return next ?? new Promise<never>(() => {});
+      },
+    };
+  },
+});
 
 describe('the model suite', () => {
   it('has no fault to find in a model that only passes on', async () => {
@@ -81,5 +97,14 @@ describe('the model suite', () => {
     ],
   ])('notices a model that %s', async (_, change, named) => {
     expect(await failedWith(change)).toContainEqual(expect.stringMatching(named));
+  });
+
+  it('ends every case of a model that ignores its signal', async () => {
+    expect((await failedWith(deaf)).length).toBeGreaterThanOrEqual(4);
+  });
+
+  it.runIf(proves)('ends every case of a model that never answers', { timeout: 60_000 }, async () => {
+    const silent: Change = () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) });
+    expect((await failedWith(silent)).length).toBeGreaterThan(20);
   });
 });

@@ -79,6 +79,12 @@ describe('a response that is not 2xx', () => {
     expect(error).toMatchObject({ code: 'auth', status: 401, retryable: false });
   });
 
+  it('a body that is cut in the middle of a character is quoted up to it', async () => {
+    const cut = new TextEncoder().encode('in a café').slice(0, -1);
+    const { error } = await playPieces([cut], { status: 500 });
+    expect(error?.message).toBe('the model server answered 500 (server): in a caf\ufffd');
+  });
+
   it('a body that stays open is quoted as far as it came', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {

@@ -65,12 +65,15 @@ describe('pieces with neither index nor id', () => {
   });
 
   it('begin another call with another name, and with the same name behind a closed object', async () => {
-    const { parts } = await playCalls(piece('{"a":'), piece('1}'), piece('{"b":'), piece('2}'), piece('{}', 'g'));
-    expect(callsIn(parts).map(({ name, args }) => [name, args])).toEqual([
-      ['f', '{"a":1}'],
-      ['f', '{"b":2}'],
-      ['g', '{}'],
-    ]);
+    // Some servers send white space behind the object.
+    for (const end of ['1}', '1}\n', '1} ']) {
+      const { parts } = await playCalls(piece('{"a":'), piece(end), piece('{"b":'), piece('2}'), piece('{}', 'g'));
+      expect(callsIn(parts).map(({ name, args }) => [name, args])).toEqual([
+        ['f', `{"a":${end}`],
+        ['f', '{"b":2}'],
+        ['g', '{}'],
+      ]);
+    }
   });
 });
 

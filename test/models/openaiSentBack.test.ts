@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, Message } from '../../machines/vocabulary.ts';
+import { type Model, WRITTEN } from '../../src/models/model.ts';
 import { openai } from '../../src/models/openai/openai.ts';
 import {
   callDelta,
@@ -95,6 +96,14 @@ describe('fields that a server wants back with its reply', () => {
     });
   });
 
+  it('null in a later piece takes nothing away: some servers send every field with each piece', async () => {
+    const item = (text: string | null, signature: string | null) =>
+      delta({ reasoning_details: [{ type: 'reasoning.text', id: null, text, signature, index: 0 }] });
+    expect(await fieldsOf(item('a', null), item('b', null), item(null, 's'))).toEqual({
+      reasoning_details: [{ type: 'reasoning.text', id: null, text: 'ab', signature: 's', index: 0 }],
+    });
+  });
+
   it('objects are merged, and other fields of a delta are not kept', async () => {
     expect(
       await fieldsOf(
@@ -121,6 +130,28 @@ describe('fields that a server wants back with its reply', () => {
     });
     for (const odd of [null, 7, 'text', [1], { chat: 'test-model' }, { chat: 'test-model', fields: [] }]) {
       expect(await sentTo('test-model', saying(odd as Json))).toEqual({ role: 'assistant', content: 'x' });
+    }
+  });
+
+  it('go to no other model that continues the conversation, though its messages were written before', async () => {
+    const bodies: string[] = [];
+    const asked = (name: string, context: Parameters<Model['stream']>[1], messages: Message[]) => {
+      const fetch = async (_: unknown, init?: { body?: unknown }) => {
+        bodies.push(String(init?.body));
+        return served([frame(delta({ content: 'ok' }), finished('stop')) + DONE]);
+      };
+      const model = openai(name, { apiKey: KEY, baseURL: 'http://model.test/v1', fetch: fetch as never });
+      return play({ ...model, stream: (given) => model.stream(given, context) }, request({ messages }));
+    };
+    const messages = [userSays('a'), saying((await extraOf(delta({ reasoning_content: 'r' }))) ?? null), userSays('b')];
+    const kept = { [WRITTEN]: {} };
+    for (const [turn, name] of ['test-model', 'another', 'test-model', 'test-model', 'another'].entries()) {
+      const context = { signal: new AbortController().signal, attempt: 1 };
+      const told = [...messages, ...Array.from({ length: turn }, (_, index) => userSays(`${index}`))];
+      await asked(name, { ...context, ...kept }, told);
+      await asked(name, context, told);
+      expect(bodies.at(-2)).toBe(bodies.at(-1));
+      expect(bodies.at(-1)?.includes('reasoning_content')).toBe(name === 'test-model');
     }
   });
 

@@ -1,4 +1,5 @@
 /** Prices and windows by name: what the list knows, what it does not, and what a reply then costs. */
+import { calcPrice } from '@pydantic/genai-prices';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { knownModel } from '../../src/models/prices.ts';
@@ -21,7 +22,28 @@ describe('knownModel', () => {
     const { prices } = knownModel('claude-sonnet-4-5');
     expect(Object.keys(prices ?? {}).sort()).toEqual(['cacheWrite', 'cachedInput', 'input', 'output']);
     for (const price of Object.values(prices ?? {})) expect(price).toEqual(expect.any(Number));
+    const { input = 0, cachedInput = 0, cacheWrite = 0 } = prices ?? {};
+    expect(cachedInput).toBeLessThan(input);
+    expect(cacheWrite).toBeGreaterThan(input);
   });
+
+  it.each(['gpt-4o', 'claude-sonnet-4-5', 'claude-opus-4-1', 'gemini-2.5-pro', 'deepseek-chat'])(
+    'each price of %s is that of the list under its own name',
+    (name) => {
+      const list = calcPrice({ input_tokens: 1, output_tokens: 1 }, name)?.model_price ?? {};
+      const priceOf = (given: number | { base: number } | undefined) =>
+        typeof given === 'object' ? given.base : given;
+      const own = {
+        input: 'input_mtok',
+        output: 'output_mtok',
+        cachedInput: 'cache_read_mtok',
+        cacheWrite: 'cache_write_mtok',
+      };
+      const expected = Object.entries(own).map(([price, field]) => [price, priceOf(list[field as keyof typeof list])]);
+      const { prices = {} } = knownModel(name);
+      expect(Object.keys(own).map((price) => [price, prices[price as keyof typeof prices]])).toEqual(expected);
+    },
+  );
 
   it.each(['a-model-nobody-has', '', '__proto__', 'constructor'])('an unknown model %j is not guessed at', (name) => {
     expect(knownModel(name)).toEqual({});

@@ -70,6 +70,15 @@ describe('which calls are taken', () => {
     expect(found(text, 'tool_call', 'function')).toEqual([]);
   });
 
+  it.each([
+    ['{"name":"a","tool":"b","function":"c","arguments":{}}', 'a {}'],
+    ['{"function":"c","tool":"b","arguments":{}}', 'b {}'],
+    ['{"name":"a","parameters":{"p":1},"args":{"q":1},"arguments":{"r":1}}', 'a {"r":1}'],
+    ['{"name":"a","parameters":{"p":1},"args":{"q":1}}', 'a {"q":1}'],
+  ])('of several names for a field one counts: %s', (text, call) => {
+    expect(found(text)).toEqual([call]);
+  });
+
   it('a name is a word of at most 256 characters', () => {
     for (const name of ['', 'two words', 'a<b', 'x'.repeat(257)]) {
       expect(found(JSON.stringify({ name, arguments: {} }))).toEqual([]);

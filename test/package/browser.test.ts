@@ -12,9 +12,9 @@ import { describe, expect, it } from 'vitest';
 import { entries, root } from '../docs/documents.ts';
 
 /** Bytes of `createAgent` with charts, xstate and rxjs, gzipped: what is reached, docs/decisions/2026-11-22-core-size.md. */
-const CORE_BUDGET = 63_000;
+const CORE_BUDGET = 70_000;
 /** The same with all that an agent with tools and a store in memory loads as well, in one file. */
-const WITH_TOOLS_BUDGET = 69_000;
+const WITH_TOOLS_BUDGET = 76_000;
 
 const CORE = "export { createAgent } from './src/index.ts'";
 const FOR_TOOLS = ['conversation/decisions', 'plugins/gate', 'stores/memory', 'tools/execute'];

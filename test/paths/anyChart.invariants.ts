@@ -1,4 +1,4 @@
-/** What holds for every chart. Rule: each names the clause of the documents that asks for it. */
+/** The rules that hold for every chart. Each rule names its clause (docs/internals/ids.md, Clauses in test names). */
 import { type EffectRequest, type EffectValue, nextState } from '../../machines/index.ts';
 import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
 import { hold } from './invariants.ts';
@@ -36,7 +36,7 @@ function mapOf(chart: Documented): Diagram {
   if (known) return known;
   const edges = [...documentEdges[chart], ...extraEdges[chart].map(({ edge }) => edge)];
   const states = new Set(edges.flat());
-  // Exits of a superstate leave each of its states; a tail state of the document is in none.
+  // Exits of a superstate leave each of its states; the ends of a run are in no superstate.
   const tail = new Set([
     'Terminate',
     'NaturalEnd',
@@ -54,7 +54,7 @@ function mapOf(chart: Documented): Diagram {
   return found;
 }
 
-/** The state of the document that a chart is in; its end is `[*]`. */
+/** The documented state of a chart; its end is `[*]`. */
 export function documented(chart: string, value: unknown): string {
   const names = namesOf(value);
   if (names.join() === 'Done') return '[*]';
@@ -75,7 +75,7 @@ function firstOf({ chart }: Trace): unknown {
   return names.reduceRight<unknown>((inner, name) => (inner === undefined ? name : { [name]: inner }), undefined);
 }
 
-/** The states of the document that a step goes through, the one it leaves first. */
+/** The documented states that a step passes, beginning with the one that it leaves. */
 function wayOf(trace: Trace): string[] {
   const { chart, before, situation } = trace;
   const first = before ? before.state.value : firstOf(trace);
@@ -94,7 +94,7 @@ export function legsOf(trace: Trace): readonly Leg[] {
   legs.set(trace, found);
   return found;
 }
-/** Whether a step goes into a state of the document. */
+/** True if a step enters a documented state. */
 export const enters = (trace: Trace, state: string): boolean => legsOf(trace).some(([, to]) => to === state);
 
 const twice = <T>(items: readonly T[]): T[] => items.filter((item, index) => items.indexOf(item) !== index);
@@ -182,7 +182,7 @@ export const anyChart: readonly ChartInvariant[] = [
       hold(after === state && effects.length + through.length === 0, 'a stray answer changes something');
       for (const request of trace.asked) {
         const sample = ANSWERS[request.kind];
-        if (!sample || !trace.situation.asked.includes(request)) continue;
+        if (!sample || !trace.situation.requests.includes(request)) continue;
         const taken = nextState(state.machine, state, { ...done, id: request.id, value: sample });
         hold(taken.state !== state, `nobody takes the answer of ${request.id}`);
       }
@@ -191,9 +191,9 @@ export const anyChart: readonly ChartInvariant[] = [
   {
     says: 'B24: who does not rest has asked for something or has a child; at the end nothing is open',
     holds: (trace) => {
-      const { state, asked } = trace.situation;
+      const { state, requests } = trace.situation;
       hold(state.status !== 'error', `the chart broke: ${told(trace)}`);
-      const open = asked.map(({ id }) => id);
+      const open = requests.map(({ id }) => id);
       if (state.status === 'done') return hold(open.length === 0, `open at the end: ${open}`);
       const rests = ['idle', 'waiting'].some((name) => namesOf(state.value)[0] === name);
       hold(rests || open.length + childrenOf(trace) > 0, `nothing wakes ${json(state.value)}`);

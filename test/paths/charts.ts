@@ -1,4 +1,4 @@
-/** The charts with their cases and what the documents say of them. */
+/** The charts with their cases and their rules. */
 import type { AnyStateMachine } from 'xstate';
 import {
   type Cases,

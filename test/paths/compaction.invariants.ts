@@ -1,4 +1,4 @@
-/** What COMPACTION must and must not do (request-trace, phase 3; semantics 8; requirements, TRC-6). */
+/** The rules of COMPACTION (docs/internals/lifecycle.md, COMPACTION). */
 
 import type { CompactionInput, CompactionOutput } from '../../machines/compaction/compaction.machine.ts';
 import type { EffectRequest, EffectValue, SummaryValue } from '../../machines/index.ts';
@@ -133,7 +133,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     says: 'semantics 8: one phase, one attempt or one wait is under way',
     holds: ({ situation, state, event, asked }) => {
       if (state.status === 'done') return;
-      hold(situation.asked.length === 1, `${situation.asked.map(({ id }) => id)}`);
+      hold(situation.requests.length === 1, `${situation.requests.map(({ id }) => id)}`);
       if (event?.type === 'timer.elapsed')
         hold(asked[0]?.kind === 'summary', 'the wait is over and the attempt begins');
     },

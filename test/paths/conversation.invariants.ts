@@ -1,4 +1,4 @@
-/** What CONVERSATION must and must not do (semantics 2, 3, 7 and 14; conversation-requirements). */
+/** The rules of CONVERSATION (docs/internals/lifecycle.md, CONVERSATION). */
 
 import type { Continued } from '../../machines/conversation/context.ts';
 import type { HeldDecision, NewEntry } from '../../machines/index.ts';
@@ -25,6 +25,7 @@ import {
   sentOf,
   spentOf,
   startOf,
+  sumsOf,
   superseder,
   supersedes,
   toldTo,
@@ -338,8 +339,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       hold(told.length === (due && busy ? 1 : 0), `${told.length} are told`);
       const run = startOf(trace);
       const { of } = cameOf(trace) as { of?: Continued };
-      const counts = of?.waits ? [of.counters.tokens, of.counters.costUsd] : spentOf(trace);
-      if (run) same('its counts', [run.counters.tokens, run.counters.costUsd], counts);
+      const counts = of?.waits ? sumsOf(of.counters) : spentOf(trace);
+      if (run) same('its counts', sumsOf(run.counters), counts);
     },
   },
   {

@@ -5,6 +5,7 @@
 import type { Continued } from '../../machines/conversation/context.ts';
 import type {
   ConversationInput,
+  Counters,
   HeldDecision,
   NewEntry,
   QueuedMessage,
@@ -27,7 +28,13 @@ export const placeOf = ({ state }: Trace): Place =>
 /** Where the conversation was when the event came. */
 export const wasIn = ({ before }: Trace): Place => (before ? placeOf(before) : 'opening');
 
-type Sent = { type: 'message.sent'; messageId: string; content: []; kind: 'direct' | 'steer' | 'followUp' };
+type Sent = {
+  type: 'message.sent';
+  messageId: string;
+  content: [];
+  kind: 'direct' | 'steer' | 'followUp';
+  whileSuspended?: string;
+};
 export type Came = { type: string } & Record<string, unknown>;
 export const cameOf = ({ event }: Trace): Came => (event ?? { type: 'start' }) as Came;
 export const sentOf = (trace: Trace): Sent | undefined =>
@@ -194,10 +201,14 @@ const isDecidedInTail = ({ suspended, decisions, kept, reruns }: RunChartOutput)
       decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
     ));
 
-export const supersedes = (trace: Trace): boolean =>
-  wasIn(trace) === 'waiting' &&
-  sentOf(trace)?.kind === 'direct' &&
-  inputOf(trace).settings.policies.whileSuspended === 'denyAndRun';
+export function supersedes(trace: Trace): boolean {
+  const sent = sentOf(trace);
+  const { whileSuspended } = inputOf(trace).settings.policies;
+  return (
+    wasIn(trace) === 'waiting' && sent?.kind === 'direct' && (sent.whileSuspended ?? whileSuspended) === 'denyAndRun'
+  );
+}
+
 /** The message that takes the place of the cycle that waits; none once that was taken back. */
 export const superseder = (trace: Trace): Sent | undefined => {
   const step = [...trace.steps].reverse().find(supersedes);
@@ -243,19 +254,23 @@ export function lostSince(trace: Trace): boolean {
   });
 }
 
+type Sums = [tokens: number, costUsd: number, unpriced: number];
+export const sumsOf = ({ tokens, costUsd, unpriced }: Counters): Sums => [tokens, costUsd, unpriced];
+
 /** Tokens and cost, as the last run left them and sub-agents added to them. */
-export function spentOf(trace: Trace): [number, number | null] {
-  let [tokens, costUsd] = [inputOf(trace).counters.tokens, inputOf(trace).counters.costUsd];
+export function spentOf(trace: Trace): Sums {
+  let [tokens, costUsd, unpriced] = sumsOf(inputOf(trace).counters);
   for (const step of trace.steps) {
     const end = endOf(step);
-    if (end) [tokens, costUsd] = [end.counters.tokens, end.counters.costUsd];
+    if (end) [tokens, costUsd, unpriced] = sumsOf(end.counters);
     const { type, spent } = cameOf(step) as {
       type: string;
-      spent?: { usage: { inputTokens: number; outputTokens: number }; costUsd: number };
+      spent?: { usage: { inputTokens: number; outputTokens: number }; costUsd: number | null };
     };
     if (type !== 'sub-agent.changed' || !spent) continue;
     tokens += spent.usage.inputTokens + spent.usage.outputTokens;
-    costUsd = costUsd === null ? null : costUsd + spent.costUsd;
+    costUsd += spent.costUsd ?? 0;
+    if (spent.costUsd === null) unpriced += 1;
   }
-  return [tokens, costUsd];
+  return [tokens, costUsd, unpriced];
 }

@@ -37,7 +37,8 @@ function countedOf(draw: Chance): counters.Counters {
       fingerprints: some(draw, 0.6, PRINTS),
     })),
     tokens: draw.below(4) * 10,
-    costUsd: draw.one([0, 0.5, 1, null]),
+    costUsd: draw.one([0, 0.5, 1]),
+    unpriced: draw.odds(0.25) ? 1 + draw.below(2) : 0,
   };
 }
 
@@ -50,7 +51,7 @@ function limitsOf(draw: Chance, { turns, emptyReplies, tokens, costUsd, streaks 
     turns: draw.odds(0.7) ? 100 : about(turns),
     emptyReplies: draw.odds(0.7) ? 100 : about(emptyReplies),
     tokens: draw.odds(0.6) ? false : about(tokens),
-    costUsd: draw.odds(0.6) ? false : draw.one([(costUsd ?? 3) - 0.25, costUsd ?? 3, (costUsd ?? 3) + 0.25]),
+    costUsd: draw.odds(0.6) ? false : draw.one([costUsd - 0.25, costUsd, costUsd + 0.25]),
     identicalCalls: about(first?.count ?? 2),
   };
 }
@@ -283,7 +284,6 @@ const clauses: readonly Clause<Worth>[] = [
     says: 'semantics 4: what is lost is not counted: counting it again makes the counts what they were',
     holds: ({ counted, entries }) => {
       const spent = entries.flatMap((entry) => counters.usageOf(entry) ?? []);
-      if (counted.costUsd === null || spent.some(({ costUsd }) => costUsd === null)) return;
       const all = spent.reduce((sum, each) => counters.countUsage(sum, each), counted);
       hold(same(counters.uncounted(all, entries), counted), `${JSON.stringify(counters.uncounted(all, entries))}`);
     },

@@ -1,4 +1,4 @@
-/** What LLM_CALL must and must not do (run-lifecycle, LlmCall; semantics 2, modelRetry, and 8). */
+/** The rules of LLM_CALL (docs/internals/lifecycle.md, LLM_CALL). */
 import type { EffectRequest, ModelValue } from '../../machines/index.ts';
 import type { ModelCallInput } from '../../machines/modelCall.machine.ts';
 import { hold } from './invariants.ts';
@@ -38,7 +38,7 @@ export function waitBehind(retry: Retry, { retryAfterMs, random }: Failed, ofMod
   return Math.min(retry.capMs, retry.baseMs * retry.factor ** (ofModel - 2)) * (1 + retry.jitter * random);
 }
 
-/** semantics 2: attempts count through the turn, one is under way, and each follows what came before it. */
+/** Attempt numbers run through the turn, one attempt is active, and each follows from the one before. */
 export function holdAttempts({ runId, turn, models, retry, failures, asked }: Turn): void {
   const attempts = asked.filter((request): request is Request<'model'> => request.kind === 'model');
   for (const [index, request] of attempts.entries()) {
@@ -63,7 +63,7 @@ const turnOf = (trace: Trace): Turn => {
   return { runId, turn, models: models.length, retry, failures: failuresOf(trace), asked };
 };
 
-/** semantics 8: attempts are visible: the wait that is logged is the wait that is asked. */
+/** Attempts are visible: the logged wait equals the requested wait. */
 export function holdRetry(trace: Trace, turn: Turn, modelIds: readonly string[]): void {
   const { retry, failures } = turn;
   const failed = trace.answer?.kind === 'failed' ? trace.answer : undefined;
@@ -114,7 +114,7 @@ export const modelCallInvariants: readonly ChartInvariant[] = [
     says: 'semantics 8: one attempt or one wait is under way',
     holds: ({ situation, state, event, asked }) => {
       if (state.status === 'done') return;
-      hold(situation.asked.length === 1, `${situation.asked.map(({ id }) => id)}`);
+      hold(situation.requests.length === 1, `${situation.requests.map(({ id }) => id)}`);
       if (event?.type === 'timer.elapsed') hold(asked[0]?.kind === 'model', 'the wait is over and the attempt begins');
     },
   },

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import type { Cases } from '../../machines/index.ts';
 import { coverPaths } from '../../src/testing/coverPaths.ts';
-import { follow, type Invariant } from '../../src/testing/drive.ts';
+import { driveSync, type Invariant } from '../../src/testing/drive.ts';
 import type { TestPath } from '../../src/testing/paths.ts';
 import { transitionCoverage } from '../../src/testing/transitionCoverage.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
@@ -38,7 +38,7 @@ export function pathSuite(
       expect(paths.length).toBeGreaterThan(0);
       const invariants = invariantsOf(input as never);
       for (const path of sampled(paths, Math.ceil(paths.length / volume.pathsMost))) {
-        const { finalState } = follow(machine, path, { input, invariants, projection, inspect: coverage.observe });
+        const { finalState } = driveSync(machine, path, { input, invariants, projection, inspect: coverage.observe });
         expect(finalState.status).not.toBe('error');
       }
     });

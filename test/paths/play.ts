@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
-import { Ride, type RideOptions } from '../../src/testing/ride.ts';
+import { DrivenChart, type DrivenChartOptions } from '../../src/testing/drivenChart.ts';
 
 /** An answer by kind, and by call where there are several; or an event. */
 export type Move =
@@ -63,10 +63,14 @@ const PLAIN: Record<Exclude<EffectRequest['kind'], 'timer' | 'ended'>, EffectVal
 const STEPS_MAX = 60;
 
 export class Play {
-  readonly ride: Ride;
+  readonly ride: DrivenChart;
 
-  constructor(machine: AnyStateMachine, input: unknown, options: Pick<RideOptions, 'inspect' | 'interpreter'> = {}) {
-    this.ride = new Ride(machine, { input, children: 'real', ...options });
+  constructor(
+    machine: AnyStateMachine,
+    input: unknown,
+    options: Pick<DrivenChartOptions, 'inspect' | 'interpreter'> = {},
+  ) {
+    this.ride = new DrivenChart(machine, { input, children: 'real', ...options });
   }
 
   move(move: Move): void {

@@ -1,4 +1,4 @@
-/** What RESPONSE_STATE must and must not do (agent-loop-contract, Terminology: ResponseState, and 2.5). */
+/** The rules of RESPONSE_STATE (docs/internals/contracts.md, ResponseState). */
 import { hold } from './invariants.ts';
 import type { ChartInvariant, Trace } from './trace.ts';
 

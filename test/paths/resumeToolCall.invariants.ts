@@ -1,4 +1,4 @@
-/** What RESUME_TOOL_CALL must and must not do (run-lifecycle, Decision Replay; semantics 5, 6 and 14). */
+/** The rules of RESUME_TOOL_CALL (docs/internals/lifecycle.md, Decision Replay). */
 import type { Replay, ToolCallOutput } from '../../machines/calls.ts';
 import type { ResumeToolCallInput, ResumeToolCallOutput } from '../../machines/tools/resumeToolCall.machine.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';

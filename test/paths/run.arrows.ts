@@ -1,4 +1,4 @@
-/** When each arrow of RUN may be taken (run-lifecycle, State Machine; semantics 4 and 5). */
+/** The conditions of each arrow of RUN (docs/internals/lifecycle.md, State Machine). */
 import type { Phase } from '../../machines/index.ts';
 import { legsOf } from './anyChart.invariants.ts';
 import { hold } from './invariants.ts';
@@ -26,7 +26,7 @@ const isFull = (trace: Trace, { context }: Facts): boolean => {
     (context.prunable?.used ?? context.used) / context.limit >= exhaust
   );
 };
-/** semantics 8: a reply was cut, and behind a summary of what came before there is room for the rest. */
+/** A reply was cut, and a summary of earlier messages makes room for the rest. */
 const isCutShort = (trace: Trace, { reply }: Facts): boolean =>
   reply?.finish === 'length' && trace.answer?.kind === 'context' && trace.answer.compactable !== undefined;
 const waits = (trace: Trace): boolean => inputOf(trace).settings.policies.onPartialSuspend === 'wait';
@@ -35,7 +35,7 @@ const inRound = ({ round, suspended }: Facts): boolean[] =>
   round.map((callId) => suspended.some((each) => each.callId === callId));
 const isQuiet = (trace: Trace, ...phases: Phase[]): boolean =>
   phases.every((phase) => !inputOf(trace).settings.phases[phase]);
-/** semantics 16: resumed with undecided calls only, however the run before ended. */
+/** The run was resumed with undecided calls only, whatever the end of the run before. */
 const isUndecided = (trace: Trace, { suspended, steers }: Facts): boolean =>
   inputOf(trace).trigger.kind !== 'message' && suspended.length > 0 && steers.length === 0;
 const isDone = ({ event }: Trace): boolean => event?.type === 'effect.done';

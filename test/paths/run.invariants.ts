@@ -1,4 +1,4 @@
-/** What RUN must and must not do (run-lifecycle, State Machine and Checkpoint Triggers; semantics 2, 4 to 8 and 14). */
+/** The rules of RUN (docs/internals/lifecycle.md, State Machine and Checkpoint Triggers). */
 
 import type { CompactionInput } from '../../machines/compaction/compaction.machine.ts';
 import type { EffectRequest, NewEntry, Phase } from '../../machines/index.ts';
@@ -289,7 +289,7 @@ export const runInvariants: readonly ChartInvariant[] = [
       }
       hold(at(trace) === 'LlmCall' || asked.length === 0, `asked in ${at(trace)}`);
       if (at(trace) !== 'LlmCall') return;
-      const open = trace.situation.asked.filter(({ kind, id }) => kind !== 'timer' || !id.endsWith('/deadline'));
+      const open = trace.situation.requests.filter(({ kind, id }) => kind !== 'timer' || !id.endsWith('/deadline'));
       hold(open.length === 1, `open: ${open.map(({ id }) => id)}`);
     },
   },

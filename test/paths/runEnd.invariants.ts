@@ -1,4 +1,7 @@
-/** How a RUN may end (semantics 4, 5, 7 and 14), and what its gates are given (semantics 6 and 14). */
+/**
+ * The ends of a RUN (docs/internals/lifecycle.md, Terminations), and the input of its gates
+ * (docs/internals/lifecycle.md, Resume Gate).
+ */
 
 import type { Slot } from '../../machines/calls.ts';
 import type { HeldDecision, NewEntry, RunChartOutput } from '../../machines/index.ts';
@@ -24,7 +27,7 @@ function exitOf(trace: Trace): { tail: Tail; step: Trace } | undefined {
   return undefined;
 }
 
-/** semantics 4: the termination and the cause that are due. */
+/** The expected termination and cause (docs/internals/lifecycle.md, Terminations). */
 function endOf(trace: Trace): [termination: string, cause: string | undefined] | undefined {
   const { tail, step } = exitOf(trace) ?? {};
   if (!tail || !step) return undefined;
@@ -205,7 +208,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
       const work = trace.asked.filter(({ kind }) => kind !== 'phase' && kind !== 'commit' && kind !== 'ended');
       hold(work.length === 0, `${work.map(({ id }) => id)} is asked for`);
       hold(trace.spawned.length === 0, `${trace.spawned.map(({ id }) => id)} begins`);
-      const open = trace.situation.asked.filter(
+      const open = trace.situation.requests.filter(
         (request) =>
           !exit.step.asked.includes(request) &&
           !trace.steps.some((step) => step.before && exitOf(step.before) && step.asked.includes(request)),
@@ -289,11 +292,11 @@ export const closingInvariants: readonly ChartInvariant[] = [
       else same('the end', [end.termination, end.cause], endOf(trace));
       if (end.termination === 'Error' && end.cause !== 'tool')
         hold((end.error?.message.length ?? 0) > 0, 'an error says what failed');
-      const { replies, emptyReplies, tokens, costUsd } = factsOf(trace);
+      const { replies, emptyReplies, tokens, costUsd, unpriced } = factsOf(trace);
       same(
         'the counts',
-        [counters.turns, counters.emptyReplies, counters.tokens, counters.costUsd],
-        [replies, emptyReplies, tokens, costUsd],
+        [counters.turns, counters.emptyReplies, counters.tokens, counters.costUsd, counters.unpriced],
+        [replies, emptyReplies, tokens, costUsd, unpriced],
       );
     },
   },

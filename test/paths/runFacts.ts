@@ -31,7 +31,8 @@ export interface Facts {
   replies: number;
   emptyReplies: number;
   tokens: number;
-  costUsd: number | null;
+  costUsd: number;
+  unpriced: number;
   reply: Extract<ModelValue, { kind: 'reply' }> | undefined;
   /** Since the model call began. */
   failures: readonly Extract<ModelValue, { kind: 'failed' }>[];
@@ -69,6 +70,7 @@ function begun(trace: Trace): Facts {
     emptyReplies: counters.emptyReplies,
     tokens: counters.tokens,
     costUsd: counters.costUsd,
+    unpriced: counters.unpriced,
     reply: undefined,
     failures: [],
     made: [],
@@ -114,12 +116,16 @@ export function carriedOf(trace: Trace): Facts {
   return facts;
 }
 
-/** semantics 16: what sub-agents and summaries took counts towards the limits. */
+/** The usage of sub-agents and summaries counts towards the limits. */
 function spentBy(facts: Facts, spent: UsageCost | undefined): Facts {
   if (!spent) return facts;
   const { usage, costUsd } = spent;
-  const cost = facts.costUsd === null || costUsd === null ? null : facts.costUsd + costUsd;
-  return { ...facts, tokens: facts.tokens + usage.inputTokens + usage.outputTokens, costUsd: cost };
+  return {
+    ...facts,
+    tokens: facts.tokens + usage.inputTokens + usage.outputTokens,
+    costUsd: facts.costUsd + (costUsd ?? 0),
+    unpriced: facts.unpriced + (costUsd === null ? 1 : 0),
+  };
 }
 
 type Came = { type: string } & Record<string, unknown>;
@@ -165,15 +171,12 @@ function taken(trace: Trace, facts: Facts): Facts {
 function answered({ answer, before }: Trace, facts: Facts): Facts {
   switch (answer?.kind) {
     case 'reply': {
-      const { empty, calls, usage, costUsd } = answer;
-      const cost = facts.costUsd === null || costUsd === null ? null : facts.costUsd + costUsd;
+      const { empty, calls } = answer;
       return {
-        ...facts,
+        ...spentBy(facts, answer),
         reply: answer,
         replies: facts.turn,
         emptyReplies: empty ? facts.emptyReplies + 1 : 0,
-        tokens: facts.tokens + usage.inputTokens + usage.outputTokens,
-        costUsd: cost,
         made: calls,
         round: [],
         terminated: false,
@@ -239,13 +242,13 @@ function collected(trace: Trace, facts: Facts, { kind, slots, steered }: ToolRou
   };
 }
 
-/** semantics 4: the cause with which a limit stops the run now. */
-export function limitOf(trace: Trace, { replies, emptyReplies, tokens, costUsd }: Facts): string | undefined {
+/** The cause with which a limit stops the run now. */
+export function limitOf(trace: Trace, { replies, emptyReplies, tokens, costUsd, unpriced }: Facts): string | undefined {
   const { settings, trigger } = inputOf(trace);
   const { limits } = settings.policies;
   if (trigger.kind === 'retry') return 'end_turn';
   if (replies >= limits.turns) return 'max_turns';
-  if (limits.costUsd !== false && (costUsd ?? Number.POSITIVE_INFINITY) >= limits.costUsd) return 'max_budget';
+  if (limits.costUsd !== false && (unpriced > 0 || costUsd >= limits.costUsd)) return 'max_budget';
   if (limits.tokens !== false && tokens >= limits.tokens) return 'max_total_tokens';
   return emptyReplies >= limits.emptyReplies ? 'empty_replies' : undefined;
 }

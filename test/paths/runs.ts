@@ -109,7 +109,8 @@ function countersOf(draw: Chance) {
       fingerprints: [fingerprint(), fingerprint()].slice(draw.below(2)),
     })),
     tokens: draw.below(100),
-    costUsd: draw.one([0, 0.5, 1, null]),
+    costUsd: draw.one([0, 0.5, 1]),
+    unpriced: draw.odds(0.25) ? 1 + draw.below(2) : 0,
   };
 }
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolCallOutput } from '../../machines/calls.ts';
 import type { Invariant } from '../../src/testing/drive.ts';
-import type { Seen } from '../../src/testing/ride.ts';
+import type { Seen } from '../../src/testing/drivenChart.ts';
 import { everywhere, hold } from './invariants.ts';
 
 const outputsOf = (events: readonly { readonly type: string }[], type: string): ToolCallOutput[] =>

@@ -1,4 +1,4 @@
-/** What TOOL_CALL must and must not do (run-lifecycle, TOOL_CALL Sub-State Machine; semantics 5, 6 and 14). */
+/** The rules of TOOL_CALL (docs/internals/lifecycle.md, TOOL_CALL). */
 
 import type { ToolCallOutput } from '../../machines/calls.ts';
 import { resultFingerprint } from '../../machines/fingerprint.ts';
@@ -272,7 +272,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
   {
     says: 'run-lifecycle, [*]: a call is over as soon as it is decided and nobody has anything to say',
     holds: (trace) => {
-      const waits = trace.situation.asked.length > 0;
+      const waits = trace.situation.requests.length > 0;
       const heard = !inputOf(trace).after || trace.last('shown') !== undefined;
       const over = isDecided(trace) && heard;
       hold(

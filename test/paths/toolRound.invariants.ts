@@ -1,4 +1,4 @@
-/** What TOOL_ROUND must and must not do (run-lifecycle, ToolRound; semantics 2, toolExecution and steerAt, and 6). */
+/** The rules of TOOL_ROUND (docs/internals/lifecycle.md, TOOL_ROUND). */
 
 import type { ToolCallOutput } from '../../machines/calls.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';

@@ -5,8 +5,8 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Cases, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
 import { loggedBy, type Sent, sentBy, startedBy } from '../../src/testing/answers.ts';
-import { Explorer, type Situation } from '../../src/testing/situation.ts';
-import { withStubs } from '../../src/testing/stub.ts';
+import { Explorer, type Situation } from '../../src/testing/chartExplorer.ts';
+import { withStubs } from '../../src/testing/childStub.ts';
 
 export type Came = { readonly type: string };
 export interface Spawned {

@@ -42,6 +42,28 @@ async function run(options: PermissionOptions, commands: readonly string[], more
 const allowedBy = (log: readonly { type: string }[]): unknown[] =>
   log.flatMap((each) => (each.type === 'tool-allowed' ? [(each as unknown as { by: string }).by] : []));
 
+it.each([
+  [true, ['allow', 'allow']],
+  [undefined, ['ask', 'ask']],
+])(
+  'a tool that says that it only reads (%j) is explained by its name as it was called, whatever its letters',
+  async (readOnly, outcomes) => {
+    const parameters = z.object({});
+    const more = readOnly === undefined ? {} : { readOnly };
+    const tool = defineTool({ name: 'LookUp', description: '', parameters, ...more, execute: () => 'found' });
+    const plugin = permissions({});
+    const { conversation } = await bench({
+      tools: [tool],
+      cwd: ws,
+      replies: [[call('c1', 'LookUp')], 'done'],
+      plugins: [plugin],
+    });
+    await conversation.send('go').result;
+    const explained = ['LookUp', 'lookup'].map((name) => plugin.explain(name, {}, ws));
+    expect((await Promise.all(explained)).map(({ outcome }) => outcome)).toEqual(outcomes);
+  },
+);
+
 describe('permissions of an agent', () => {
   it('every call that ran has what allowed it before its start', async () => {
     const options = { allow: ['bash(npm test *)'] };

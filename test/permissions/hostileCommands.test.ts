@@ -1,4 +1,4 @@
-/** Commands that mean to get around the rules, each with the outcome it has: hostile-inputs F. */
+/** Commands that try to evade the permission rules, each with its outcome. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -132,6 +132,28 @@ const ROWS: readonly [id: string, command: string, expected: Outcome | readonly 
   ['(a computed target)', 'echo a > $OUT', 'ask'],
   ['(a descriptor variable)', 'echo a {PATH}>&2', 'ask'],
 ];
+
+describe('a rule for every command of an interpreter', () => {
+  const rules = {
+    allow: ['node', 'perl', 'ruby', 'python3', 'php', 'bun', 'deno', 'sh', 'bash'].map((name) => `bash(${name} *)`),
+  };
+
+  it.each([
+    ...['node -e x', 'node -p x', 'node -pe x', 'node --eval x', 'node --print=x', 'node -r ./x main.js'],
+    ...['node --import ./x main.js', 'perl -e x', 'perl -pe x', 'perl -ne x', 'perl -E x', 'ruby -e x'],
+    ...['python3 -c x', 'python3 -Ic x', 'php -r x', 'bun -e x', 'bun --print x', 'deno --eval=x'],
+    ...['node -', 'python3 -', 'node', 'sh -c x', 'bash -lc x', 'bash -', 'timeout 5 node -p x'],
+  ])('H-226 does not allow %s, whose program stands in its words or its input', async (command) => {
+    expect(await outcomeOf(command, rules)).toBe('ask');
+  });
+
+  it.each(['node main.js', 'perl x.pl -e', 'python3 -m http.server', 'node --test', 'bash run.sh'])(
+    'allows %s',
+    async (command) => {
+      expect(await outcomeOf(command, rules)).toBe('allow');
+    },
+  );
+});
 
 describe('hostile commands', () => {
   it.each(ROWS)('%s %j', async (_, command, expected) => {

@@ -1,9 +1,13 @@
-/** Paths that mean to get around the rules: hostile-inputs G, and what patterns of rules mean. */
-import { mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+/** Paths that try to evade the permission rules, and the meaning of patterns in rules. */
+import { writeFileSync } from 'node:fs';
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PermissionOptions } from '../../src/node.ts';
+import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
+import { pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
+import { proves, volume } from '../support/tier.ts';
 import { explain, workspace } from './workspace.ts';
 
 const ws = await workspace();
@@ -11,6 +15,56 @@ const read = async (file_path: string, options: PermissionOptions = {}): Promise
   (await explain(options, 'Read', { file_path }, ws)).outcome;
 const write = async (file_path: string, options: PermissionOptions = {}): Promise<string> =>
   (await explain(options, 'Write', { file_path, content: '' }, ws)).outcome;
+
+describe('what patterns hide below a directory', () => {
+  const max = volume.hiddenFiles;
+  it.each([
+    [max, 1, max],
+    [max, 40, max],
+    // A command line has an end.
+    [max + 1, 1, undefined],
+    [max + 1, 3, undefined],
+    [max + 100, 40, undefined],
+  ])('is known of %i files in %i directories: %j', async (files, directories, known) => {
+    const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-hidden-')));
+    onTestFinished(() => rm(root, { recursive: true, force: true }));
+    for (let at = 0; at < directories; at++) await mkdir(join(root, `${at}`));
+    for (let at = 0; at < files; at++) writeFileSync(join(root, `${at % directories}`, `${at}.key`), '');
+    const pattern = pathPattern('*.key');
+    if (typeof pattern === 'string') throw new Error(pattern);
+    const hidden = await hiddenPaths([pattern], await surroundingsOf(root), ...(proves ? [] : [max]));
+    expect(hidden?.hide.length).toBe(known);
+  });
+});
+
+describe('a file that a command names', () => {
+  it.each([
+    'tool .env',
+    'tool ./.env',
+    'tool sub/../.env',
+    'tool --file=.env',
+    'tool -f.env',
+    'tool -xf.env',
+    'tool if=.env',
+    'tool @.env',
+    'tool -d @.env',
+    'tool -d@.env',
+    'tool --data=@.env',
+    'tool -F key=@.env',
+    'tool host:.env',
+    'tool a:b:.env',
+    'git show HEAD:.env',
+    'timeout 5 tool @.env',
+    'tool < .env',
+    'tool {a,.env}',
+    'tool "$PWD/.env"',
+  ])('in the words of %s is denied as it is to Read', async (command) => {
+    const rules = { allow: ['bash'], deny: ['read(.env)'] };
+    expect((await explain(rules, 'Bash', { command }, ws)).outcome).toBe('deny');
+    const others = { allow: ['bash'], deny: ['read(other)'] };
+    expect((await explain(others, 'Bash', { command }, ws)).outcome).not.toBe('deny');
+  });
+});
 
 describe('hostile paths', () => {
   const OPEN: PermissionOptions = { allow: ['read(./**)', 'edit(./**)'], deny: ['read(**/.env)'] };
@@ -148,4 +202,16 @@ describe('patterns', () => {
     expect(await outcome({ allow: ['agent(search)'] }, 'spawn_agents', two)).toBe('ask');
     expect(await outcome({ allow: ['agent(*)'], deny: ['agent(deploy)'] }, 'spawn_agents', two)).toBe('deny');
   });
+});
+
+it('a search with Grep asks where a rule hides a part of the directory, whatever allows it', async () => {
+  const deny = ['read(./src/**)'];
+  for (const options of [
+    { deny, mode: 'bypass' as const },
+    { deny, allow: ['grep'] },
+    { deny, allow: ['read(./**)'] },
+  ]) {
+    expect((await explain(options, 'Grep', { pattern: 'x', path: '.' }, ws)).outcome).toBe('ask');
+    expect((await explain(options, 'Grep', { pattern: 'x', path: 'package.json' }, ws)).outcome).toBe('allow');
+  }
 });

@@ -1,4 +1,4 @@
-/** request-cycle-model, sections 2 to 7, as stories. */
+/** Request cycles as stories (docs/internals/model.md, RequestCycle). */
 import { describe, expect, it } from 'vitest';
 import { project } from '../../src/projector/index.ts';
 import { A, C, callIn, codes, parts, queued, R, roundsOf, S, stamped, stepsOf, T, U } from './events.ts';

@@ -1,4 +1,4 @@
-/** request-cycle-model, tool groups and results of the ResolutionStep view. */
+/** Tool groups and results (docs/internals/model.md, ResolutionStep View). */
 import { describe, expect, it } from 'vitest';
 import { project } from '../../src/projector/index.ts';
 import { A, C, callIn, codes, parts, R, S, stepsOf, T, U } from './events.ts';

@@ -186,12 +186,19 @@ describe('events that are none', () => {
   });
 });
 
-it.each(['done', '', 7, null, undefined])(
-  'a run-stop with the reason %j ends its cycle as an error, with one diagnostic',
-  (reason) => {
+it.each([
+  ['done', 'done'],
+  ['', ''],
+  [7, 7],
+  [null, null],
+  [undefined, 'undefined'],
+  [{ is: 'done' }, 'object'],
+])(
+  'a run-stop with the reason %j ends its cycle as an error, with one diagnostic that keeps the word',
+  (reason, value) => {
     const view = project([U('first'), A('x'), { ...S(), reason, cause: 'later' }, U('second')]);
     expect(view.cycles.map(({ stop }) => stop)).toEqual([{ reason: 'error', cause: 'later' }, null]);
-    expect(view.diagnostics).toEqual([{ code: 'malformed', detail: { type: 'run-stop', field: 'reason' } }]);
+    expect(view.diagnostics).toEqual([{ code: 'malformed', detail: { type: 'run-stop', field: 'reason', value } }]);
     expect(project([{ ...S(), reason }]).diagnostics.map(({ code }) => code)).toEqual(['stop_while_idle']);
   },
 );

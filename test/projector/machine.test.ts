@@ -1,4 +1,4 @@
-/** request-cycle-model, Deterministic Construction, as the table of the machine. */
+/** The machine of the projector as a table (docs/internals/model.md, Deterministic Construction). */
 import { describe, expect, it } from 'vitest';
 import { next, type Phase, type Signal, signalOf } from '../../src/projector/apply.ts';
 import { readEntry } from '../../src/projector/readEntry.ts';

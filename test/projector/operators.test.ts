@@ -101,6 +101,15 @@ describe('withLiveText', () => {
     });
   });
 
+  it('an entry ends the text in flight, whatever fields of a later version it has', () => {
+    marbles(({ cold, expectObservable }) => {
+      const later = Object.assign({ path: ['c1'] }, x);
+      const signals$ = cold('-q-a-x|', { q, a: delta('old'), x: later });
+      const expected = { q: landed([q]), a: flying('old'), x: landed([q, x]) };
+      expectObservable(signals$.pipe(withLiveText())).toBe('-q-a-x|', expected);
+    });
+  });
+
   it('live signals that change nothing emit nothing and are no diagnostics', () => {
     const values: Record<string, LogEntry | Live> = {
       q,

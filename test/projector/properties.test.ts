@@ -1,4 +1,4 @@
-/** What holds of every list of events (request-cycle-model; the properties carry the ids of the requirements). */
+/** Properties of the projector for every list of events (docs/internals/model.md, Determinism). */
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';

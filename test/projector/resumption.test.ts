@@ -1,4 +1,4 @@
-/** Suspension, resumption and what a host settles, as the views show them (run-lifecycle, RESUME_TOOL_CALL). */
+/** Views of suspension, resumption and settlement (docs/internals/model.md, RequestCycle). */
 import { describe, expect, it } from 'vitest';
 import { createProjector, project } from '../../src/projector/index.ts';
 import { A, C, callIn, codes, decided, parts, roundsOf, S, stamped, stepsOf, suspendedCall, T, U } from './events.ts';

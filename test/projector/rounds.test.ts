@@ -1,4 +1,4 @@
-/** request-cycle-model, InferenceLoop view. */
+/** Inference rounds (docs/internals/model.md, InferenceLoop View). */
 import { describe, expect, it } from 'vitest';
 import { project } from '../../src/projector/index.ts';
 import { A, C, callIn, R, reply, roundsOf, S, stamped, T, U } from './events.ts';

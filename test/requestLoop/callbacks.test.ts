@@ -1,4 +1,7 @@
-/** The callbacks of a request and its registry (agent-loop-contract 3.5 and 5): when they are called, with what, and what a throw does. */
+/**
+ * The callbacks of a request and its registry (docs/internals/contracts.md, 3.5 and 5): order, arguments and
+ * exceptions.
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, defineTool, type Tool, toolResult } from '../../src/index.ts';
@@ -184,6 +187,20 @@ describe('a failing tool', () => {
     const { tool, ran } = flaky(broke);
     await loopBench({ replies: [pay, 'done'], tools: [tool], settings }).request('hi');
     expect(ran()).toBe(executions);
+  });
+
+  it.each([
+    [{ idempotent: true }, 3],
+    [{}, 1],
+  ])('a tool %j that takes too long: %i executions', async (kind, executions) => {
+    let ran = 0;
+    const execute = (): Promise<never> => {
+      ran += 1;
+      return new Promise(() => undefined);
+    };
+    const tool = defineTool({ name: 'pay', description: 'Pays.', parameters: z.object({}), execute, ...kind });
+    await loopBench({ replies: [pay, 'done'], tools: [tool], policies: { limits: { toolMs: 1_000 } } }).request('hi');
+    expect(ran).toBe(executions);
   });
 
   class Missing extends FileOperationError {}

@@ -1,5 +1,8 @@
-/** How a request ends before its answer (agent-loop-contract 6), what is left behind, and which agent serves the next (2.2). */
-import { describe, expect, it } from 'vitest';
+/**
+ * The ends of a request before its answer (docs/internals/contracts.md, 6), the session after them, and the agent of
+ * the next request.
+ */
+import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../src/index.ts';
 import { AgentCache } from '../../src/requestLoop/agentCache.ts';
 import {
@@ -217,6 +220,25 @@ describe('LOOP-11: agents', () => {
     await cache.release(third);
     cache.acquire('m', {});
     await expect(third.agent.open()).rejects.toMatchObject({ code: 'closed' });
+  });
+
+  it.each(['succeeds', 'fails'])('a signal that fires behind a request that %s is heard by nobody', async (how) => {
+    const on = loopBench({ replies: ['a', 'b'] });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const heard = new Set<unknown>();
+    const listen = vi.spyOn(signal, 'addEventListener');
+    const leave = vi.spyOn(signal, 'removeEventListener');
+    const streamingCallback = (): void => {
+      if (how === 'fails') throw new Error('cannot be shown');
+    };
+    await processRequest('one', 'm', on.state, { signal, streamingCallback }).catch(() => undefined);
+    for (const [, listener] of listen.mock.calls) heard.add(listener);
+    for (const [, listener] of leave.mock.calls) heard.delete(listener);
+    expect([listen.mock.calls.length > 0, heard.size]).toEqual([true, 0]);
+    controller.abort();
+    expect((await on.request('two')).result).toEqual({ output: 'b' });
+    expect(on.resolved).toEqual(['m']);
   });
 
   it('holds no log of a request that is over', async () => {

@@ -1,4 +1,4 @@
-/** History made ready for the next request (agent-loop-contract 2.3, 6.2), as pure functions and as the model is shown it. */
+/** The prepared history (docs/internals/contracts.md, 2.3 and 6.2), as pure functions and as the model receives it. */
 import { describe, expect, it } from 'vitest';
 import { type Message, PRUNED_RESULT } from '../../machines/internal.ts';
 import { cleanHistory, prepareHistory, pruneToolOutputs } from '../../src/requestLoop/index.ts';

@@ -1,4 +1,6 @@
-/** Nodes of another engine, one by one: returns, thought, usage and calls (agent-loop-contract 1.2, 2.5, 5.3, 7.2). */
+/**
+ * Nodes of another engine, one by one: returns, thought, usage and calls (docs/internals/contracts.md, 1.2 and 2.5).
+ */
 import { describe, expect, it } from 'vitest';
 import { zeroUsage } from '../../machines/internal.ts';
 import {

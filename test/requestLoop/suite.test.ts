@@ -1,4 +1,7 @@
-/** The replaceability checklist (agent-loop-contract 7), run on this engine, and on ones with a fault each that it must notice. */
+/**
+ * The replaceability checklist (docs/internals/contracts.md, 7) passes on this engine, and fails on engines with one
+ * fault each.
+ */
 import { describe, expect, it, test } from 'vitest';
 import * as ours from '../../src/requestLoop/index.ts';
 import { type RequestLoopEngine, requestLoopSuite } from '../../src/testing/index.ts';

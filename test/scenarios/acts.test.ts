@@ -1,4 +1,4 @@
-/** Acts that meet: from inside subscribers, behind one another, at the very end of a run (run-lifecycle, Resume Gate). */
+/** Acts of the host that meet: inside subscribers, in one tick, and at the end of a run. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, type Run, type RunResult } from '../../src/index.ts';

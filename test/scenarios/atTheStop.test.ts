@@ -1,4 +1,4 @@
-/** Acting at the moment a run is over in the log, or is being cancelled (request-cycle-model, Boundary Rule). */
+/** Acts of the host at the moment when a run ends or is cancelled. */
 import { describe, expect, it } from 'vitest';
 import type { Conversation, LogEntry, Run } from '../../src/index.ts';
 import { bench, only } from '../support/agent.ts';

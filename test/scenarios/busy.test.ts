@@ -1,4 +1,7 @@
-/** A plain message while the conversation works, and where tools begin (conversation-requirements, REQ-BED-002, 003, 010, 011). */
+/**
+ * A plain message during a run, and the working directory of tools (docs/internals/contracts.md, REQ-BED-002 and
+ * REQ-BED-010).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, defineTool, type Live, type LogEntry, RunchartError } from '../../src/index.ts';

@@ -1,4 +1,7 @@
-/** Cancelling (run-lifecycle, CancellationToken Impact): idle within 100 ms, whatever the run is doing, and nothing is left. */
+/**
+ * A cancel is idle within 100 ms, whatever the run does, and leaves nothing running (docs/internals/lifecycle.md,
+ * Cancellation).
+ */
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { Plugin } from '../../src/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A cancel waits for nothing but itself (run-lifecycle, CancellationToken Impact): whatever is under way, whatever stands
- * before it in line and whatever the store does, it is over within 100 ms.
+ * A cancel waits only for itself (docs/internals/lifecycle.md, Cancellation): it is over within 100 ms, whatever is
+ * active, queued or stored.
  */
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** A run that ends early writes what is known of each of its calls (run-lifecycle, CancellationToken Impact). */
+/** A run that ends early writes a true result for each of its calls (docs/internals/lifecycle.md, Cancellation). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';

@@ -1,4 +1,7 @@
-/** When a cancel comes: twice, too early, too late, from inside a subscriber, between two acts (run-lifecycle). */
+/**
+ * A cancel at each moment: twice, early, late, inside a subscriber, between two acts (docs/internals/lifecycle.md,
+ * Cancellation).
+ */
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/index.ts';
 import { bench, entry, only, story } from '../support/agent.ts';

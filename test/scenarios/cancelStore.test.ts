@@ -1,4 +1,4 @@
-/** Cancelling while the store is slow, or never answers (run-lifecycle, Checkpoint Triggers). */
+/** A cancel while the store is slow or never answers (docs/internals/lifecycle.md, Cancellation). */
 import { describe, expect, it } from 'vitest';
 import type { Boundary, LogEntry } from '../../src/index.ts';
 import { type Bench, bench, only, story } from '../support/agent.ts';
@@ -159,11 +159,13 @@ describe('a cancel and a store that answers late', () => {
 
 describe('a cancel of a run whose suspension is being stored', () => {
   /** The conversation, and how long the cancel took. */
-  async function cancelled(fate: Fate) {
+  async function cancelled(fate: Fate, callIds = ['c1']) {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const options = { clock, store, tools: [echoTool('ask').tool], plugins: [asks().plugin] };
-    const on = await bench({ ...options, replies: [[call('c1', 'ask', args)], 'next'] });
+    const calls = callIds.map((callId) => call(callId, 'ask', args));
+    const policies = { toolExecution: 'sequential' as const };
+    const on = await bench({ ...options, policies, replies: [calls, 'next'] });
     const suspends = (entries: readonly LogEntry[]) => entries.some(({ type }) => type === 'run-suspended');
     store.trouble((entries) => (suspends(entries) ? fate : 'stored'));
     const run = on.conversation.send('hi');
@@ -193,6 +195,18 @@ describe('a cancel of a run whose suspension is being stored', () => {
       expect(clock.live).toBe(0);
     },
   );
+
+  it('leaves no call open that kept its turn behind the one that waits', async () => {
+    const { conversation, clock } = await cancelled({ afterMs: 2000 }, ['c1', 'c2']);
+    await clock.advance(2000);
+    expect(only(conversation.log(), 'run-suspended', 'tool-result', 'run-stop')).toEqual([
+      'run-suspended c1',
+      'tool-result c1 cancelled cancelled',
+      'tool-result c2 cancelled skipped',
+      'run-stop interrupted cancelled',
+    ]);
+    expect((await conversation.send('on').result).text).toBe('next');
+  });
 
   it('leaves the call waiting where the store refuses it at last, and can be asked for again', async () => {
     const { conversation, clock } = await cancelled({ afterMs: 200, fails: true });

@@ -1,4 +1,4 @@
-/** A checkpoint is the last entry of its append, whatever else the step logged (run-lifecycle, Checkpoint Triggers). */
+/** A checkpoint is the last entry of its append (docs/internals/lifecycle.md, Checkpoint Triggers). */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bench, only } from '../support/agent.ts';
@@ -6,7 +6,7 @@ import { VirtualClock } from '../support/clock.ts';
 import { appendFaults } from '../support/logRules.ts';
 import { call } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 import { echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
@@ -66,7 +66,9 @@ describe('CKPT', () => {
     expect(appendFaults(on.store.tried)).toEqual([]);
   });
 
-  it('whatever is decided, sent and cancelled while the store is slow, in whatever order', async () => {
+  it('whatever is decided, sent and cancelled while the store is slow, in whatever order', {
+    timeout: HANG_MS,
+  }, async () => {
     const act = fc.record({
       what: fc.constantFrom(
         'approve',
@@ -116,5 +118,5 @@ describe('CKPT', () => {
       }),
       { seed: Number(process.env.SEED ?? 4), numRuns: Number(process.env.RUNS ?? volume.messageLives) },
     );
-  }, 60_000);
+  });
 });

@@ -1,4 +1,4 @@
-/** What was asked for before a conversation closes is answered, and the answer is true (run-lifecycle, RESUME_TOOL_CALL). */
+/** A close answers every pending request of the conversation, and each answer is true. */
 import { describe, expect, it } from 'vitest';
 import { createAgent, type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
 import { bench, only } from '../support/agent.ts';

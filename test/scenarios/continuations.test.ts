@@ -1,4 +1,4 @@
-/** What the model is told in place of a user's message stands in the log only where it is called again (conversation-requirements, 003). */
+/** A `continuation` is in the log only if the model is called again (docs/internals/model.md, Model Messages). */
 import { describe, expect, it } from 'vitest';
 import { bench, only } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';

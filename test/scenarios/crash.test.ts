@@ -1,4 +1,4 @@
-/** A process that dies in the middle of a tool call, and what the next one makes of the log (run-lifecycle, Checkpoint Triggers). */
+/** A process ends during a tool call, and the next one opens the log (docs/internals/model.md, Effect Records). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Closing a conversation whose store is slow, fails for good, or says nothing any more (run-lifecycle, Checkpoint Triggers). */
+/** A close while the store is slow, has failed, or no longer answers. */
 import { describe, expect, it } from 'vitest';
 import { bench, only, storeWith } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';

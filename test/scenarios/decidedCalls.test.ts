@@ -1,4 +1,4 @@
-/** What a person's word does to one call, and to nothing else (run-lifecycle, Resume Gate). */
+/** A decision changes one call and nothing else (docs/internals/lifecycle.md, Decision Replay). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {

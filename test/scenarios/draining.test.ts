@@ -1,4 +1,6 @@
-/** How many queued messages one opportunity takes: the policy `queueDrain` (request-cycle-model, Queue Semantics). */
+/**
+ * The policy `queueDrain`: how many queued messages one opportunity takes (docs/internals/model.md, Queue Semantics).
+ */
 import { describe, expect, it } from 'vitest';
 import { ModelError, type Plugin, type RunResult } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, storeWith } from '../support/agent.ts';

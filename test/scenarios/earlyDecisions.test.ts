@@ -1,4 +1,7 @@
-/** Decisions that come before their call is suspended: they wait for it, or expire and say so (run-lifecycle, RESUME_TOOL_CALL). */
+/**
+ * Decisions that arrive before the suspension of their call wait for it, or expire (docs/internals/lifecycle.md,
+ * Decision Replay).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** A final answer that has a schema is held to it, and in the log (semantics 16). */
+/** A final answer with a schema is validated, and the log contains its value. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';

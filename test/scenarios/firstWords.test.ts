@@ -1,4 +1,7 @@
-/** The host's word on a call, where more come than one at once (run-lifecycle, Checkpoint Triggers, Resume Gate). */
+/**
+ * Several decisions or settlements of one call at once: the first one counts (docs/internals/lifecycle.md, Decision
+ * Replay).
+ */
 import { describe, expect, it } from 'vitest';
 import type { Settlement } from '../../src/index.ts';
 import { bench, entry, only, storeWith } from '../support/agent.ts';

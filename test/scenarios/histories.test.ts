@@ -1,4 +1,4 @@
-/** Conversations that begin with the messages of earlier ones: nothing of the past is run (request-cycle-model, Boundary Rule). */
+/** Conversations that begin with earlier messages: nothing of the history runs. */
 import { describe, expect, it } from 'vitest';
 import { modelMessages } from '../../machines/index.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';

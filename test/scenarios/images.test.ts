@@ -1,4 +1,4 @@
-/** REQ-BED-013: images from the message to the model, over a log on the disk. */
+/** Images from the message to the model, through a log on disk (docs/internals/contracts.md, REQ-BED-013). */
 import { readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';

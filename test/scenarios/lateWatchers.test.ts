@@ -1,4 +1,4 @@
-/** Who comes in the middle of a reply sees all of it, from its first character (run-lifecycle, LlmCall). */
+/** A subscriber that arrives during a reply receives all of it, from its first character. */
 import fc from 'fast-check';
 import { merge } from 'rxjs';
 import { describe, expect, it } from 'vitest';

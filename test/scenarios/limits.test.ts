@@ -1,4 +1,4 @@
-/** What ends a run that would go on: each limit with a cause of its own, checked on every path (run-lifecycle, Terminate). */
+/** Each limit ends a run with its own cause, on every path (docs/internals/lifecycle.md, Terminations). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {

@@ -1,4 +1,6 @@
-/** Limits are counted from the log: a restart changes nothing of where they stand (run-lifecycle, Terminate). */
+/**
+ * Limits are counted from the log, so a restart does not change the counts (docs/internals/lifecycle.md, CONVERSATION).
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -6,7 +8,7 @@ import { applyEntry, type Counters, countersOf, emptyLogState, type LogEntry } f
 import { defineTool, type ModelPart, type Plugin, type Tool } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, restart, storeWith } from '../support/agent.ts';
 import { call, during, finish, type Reply, scripted, t } from '../support/model.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 import { asks, boom, echoTool } from '../support/tools.ts';
 
 const nothing: ModelPart[] = [finish('stop')];
@@ -247,12 +249,14 @@ describe('the counts that a run is held to', () => {
     return compared;
   }
 
-  it('are those of its log, at each model call and each end of random conversations', async () => {
+  it('are those of its log, at each model call and each end of random conversations', {
+    timeout: HANG_MS,
+  }, async () => {
     let compared = 0;
     const property = fc.asyncProperty(plan, acts, fc.boolean(), async (letters, todo, sequential) => {
       compared += await live(letters, todo, sequential);
     });
     await fc.assert(property, { numRuns: volume.readers });
     expect(compared).toBeGreaterThan(3 * volume.readers);
-  }, 60_000);
+  });
 });

@@ -1,4 +1,4 @@
-/** Stops that a store takes late, or not at all (run-lifecycle, Checkpoint Triggers; request-cycle-model, Boundary Rule). */
+/** A store that accepts a stop late, or never (docs/internals/lifecycle.md, Checkpoint Triggers). */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
 import { bench, only, restart, storeWith } from '../support/agent.ts';

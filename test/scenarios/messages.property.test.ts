@@ -1,9 +1,9 @@
-/** No message is lost and each receipt is settled once, whatever happens (request-cycle-model, Queue Semantics). */
+/** No message is lost, and each receipt settles once (docs/internals/model.md, Queue Semantics). */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Policies } from '../../src/index.ts';
 import { type Act, type Answer, MessageLife } from '../support/messageLife.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 
 const plain = (name: 'resume' | 'cancel' | 'release' | 'close' | 'crash'): fc.Arbitrary<Act> =>
   fc.constant({ do: name });
@@ -51,7 +51,9 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   observerErrors: fc.constantFrom('isolate' as const, 'propagate' as const),
 });
 
-it('B18: over random lives every message is delivered, returned or listed, once, and every receipt says which', async () => {
+it('B18: over random lives every message is delivered, returned or listed, once, and every receipt says which', {
+  timeout: HANG_MS,
+}, async () => {
   const life = fc.record({
     policies,
     answers,
@@ -68,4 +70,4 @@ it('B18: over random lives every message is delivered, returned or listed, once,
     }),
     { seed: Number(process.env.SEED ?? 18), numRuns: Number(process.env.RUNS ?? volume.messageLives) },
   );
-}, 120_000);
+});

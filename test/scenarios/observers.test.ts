@@ -1,4 +1,4 @@
-/** A watcher that throws: the policy `observerErrors` (conversation-requirements, REQ-BED-011). */
+/** The policy `observerErrors`: a subscriber that throws (docs/internals/contracts.md, REQ-BED-011). */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Conversation, RunResult } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, only } from '../support/agent.ts';

@@ -1,6 +1,6 @@
 /**
- * An append that a cancel overtakes and that the store then refuses (run-lifecycle, Checkpoint Triggers): whatever it
- * held, what was logged behind it presupposes it, so nothing of either is in the log without the other.
+ * A cancel overtakes an append that the store then refuses (docs/internals/lifecycle.md, Checkpoint Triggers). Later
+ * entries depend on that append, so the log contains both or neither.
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Plugins that throw, hang or are required: what a run makes of them, phase by phase (run-lifecycle, Phases). */
+/** Plugins that throw, hang or are required, in each phase (docs/internals/lifecycle.md, Phases). */
 import { describe, expect, it } from 'vitest';
 import type { Plugin } from '../../src/index.ts';
 import { type BenchOptions, bench, only, resultText } from '../support/agent.ts';

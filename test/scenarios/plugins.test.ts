@@ -1,4 +1,4 @@
-/** What plugins may do in their phases, and what they may not (run-lifecycle, Phases). */
+/** Plugins in their phases: permitted and refused actions (docs/internals/lifecycle.md, Phases). */
 import { describe, expect, it } from 'vitest';
 import { textOfContent } from '../../machines/internal.ts';
 import type { Decision, ModelRequest, Plugin } from '../../src/index.ts';

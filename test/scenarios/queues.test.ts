@@ -1,4 +1,4 @@
-/** Messages that have to wait: steers, followUps and their promotion (request-cycle-model, Queue Semantics). */
+/** Queued messages: steers, followUps and their promotion (docs/internals/model.md, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
 import { ModelError, type Run, RunchartError } from '../../src/index.ts';
 import { type Bench, bench, entry, only, storeWith } from '../support/agent.ts';

@@ -9,7 +9,7 @@ import { bench, story } from '../support/agent.ts';
 import { type Act, type Answer, MessageLife } from '../support/messageLife.ts';
 import { call, lines, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 import { echoTool } from '../support/tools.ts';
 
 /** Looks at everything, at each entry, each signal and each view; answers what did not fit the log. */
@@ -111,7 +111,9 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   partialReply: fc.constantFrom('keep' as const, 'discard' as const),
 });
 
-it('whoever looks at everything at every moment sees what the log says, and changes neither log nor requests', async () => {
+it('whoever looks at everything at every moment sees what the log says, and changes neither log nor requests', {
+  timeout: HANG_MS,
+}, async () => {
   const life = fc.record({
     policies,
     answers: fc.array(answer, { minLength: 1, maxLength: 5 }),
@@ -136,4 +138,4 @@ it('whoever looks at everything at every moment sees what the log says, and chan
     }),
     { seed: Number(process.env.SEED ?? 4), numRuns: Number(process.env.RUNS ?? volume.readers) },
   );
-}, 60_000);
+});

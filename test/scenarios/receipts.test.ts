@@ -1,4 +1,4 @@
-/** What becomes of an accepted message: delivered, queued, returned, or waiting with the conversation (request-cycle-model). */
+/** The receipt of a message: delivered, queued, returned, or waiting (docs/internals/model.md, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
 import { type Decision, LimitError } from '../../src/index.ts';
 import { type Bench, bench, only, restart, story } from '../support/agent.ts';

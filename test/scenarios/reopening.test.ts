@@ -1,4 +1,4 @@
-/** What opening a conversation does by itself: the policy `onRestart` (run-lifecycle, Resume Gate). */
+/** The policy `onRestart`: what an opening does on its own (docs/internals/lifecycle.md, CONVERSATION). */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Decision, type LogEntry, ModelError } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';

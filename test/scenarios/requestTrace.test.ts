@@ -31,7 +31,7 @@ const QUESTION = 'Read main.go and tell me what it does';
 const ANSWER = 'This is a Go main package that greets.';
 const PRICES = { input: 30, output: 150 };
 
-/** The messages that the document knows, among all that the protocol carries. */
+/** The messages of the trace, among all messages of the protocol. */
 function kindOf(message: Outgoing): string | undefined {
   if (message.type === 'entry') return message.entry.type === 'model-reply' ? 'assistant' : undefined;
   if (message.type !== 'live') return message.type;

@@ -1,4 +1,7 @@
-/** Suspend, go away, come back, decide, resume: on the same store, in memory and on disk (run-lifecycle, Resume Gate). */
+/**
+ * A suspended conversation is closed, opened, decided and resumed, in memory and on disk (docs/internals/lifecycle.md,
+ * Resume Gate).
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** A call of a cycle that has ended runs again where its host wants it: alone, for no model (run-lifecycle, Decision Replay). */
+/**
+ * A call of an ended cycle runs again when its host requests it, without a model call (docs/internals/lifecycle.md,
+ * Decision Replay).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, ModelError, type Plugin } from '../../src/index.ts';

@@ -1,4 +1,7 @@
-/** Model calls that fail: attempts, waits, fallbacks and time-outs, in virtual time (run-lifecycle, LlmCall). */
+/**
+ * Failing model calls: attempts, waits, fallbacks and time-outs, in virtual time (docs/internals/lifecycle.md,
+ * LLM_CALL).
+ */
 import { describe, expect, it } from 'vitest';
 import { type DeepPartial, type Live, ModelError, type ModelPart, type Policies } from '../../src/index.ts';
 import { type Bench, bench, entry, only, story } from '../support/agent.ts';

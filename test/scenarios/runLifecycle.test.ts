@@ -1,4 +1,4 @@
-/** A run from its start to its last checkpoint, through the public door (run-lifecycle). */
+/** A run from its start to its last checkpoint, through the public API (docs/internals/lifecycle.md, State Machine). */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { modelMessages } from '../../machines/index.ts';

@@ -1,4 +1,4 @@
-/** What a log says is what there is: live and reloaded are one (run-lifecycle, Checkpoint Triggers). */
+/** A reloaded conversation equals the living one (docs/internals/model.md, Log). */
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, ModelError, type ModelPart, memoryStore } from '../../src/index.ts';
 import { type Bench, bench, entry, only, restart, storeWith, story } from '../support/agent.ts';

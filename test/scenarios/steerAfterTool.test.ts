@@ -1,4 +1,7 @@
-/** steerAt afterTool: a steer that comes into a round goes before the calls that were not started (request-cycle-model, Steer). */
+/**
+ * With `steerAt: 'afterTool'`, a steer is delivered before the calls that have not started (docs/internals/model.md,
+ * Steer).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool } from '../../src/index.ts';

@@ -1,4 +1,7 @@
-/** A store that fails at odd moments: what is told to whom, and what stays true (run-lifecycle, Checkpoint Triggers). */
+/**
+ * A store that fails at odd moments: the errors that are reported, and the log after them (docs/internals/lifecycle.md,
+ * Checkpoint Triggers).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';

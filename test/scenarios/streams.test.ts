@@ -1,4 +1,4 @@
-/** What watchers see: the log, the signals, the view and the iteration of a run, whenever they come (request-cycle-model). */
+/** Subscribers of log, live signals, view and run iteration, connected at any time. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { emptyLogState } from '../../machines/internal.ts';
 import { RunFeed, RunHandle } from '../../src/conversation/run.ts';

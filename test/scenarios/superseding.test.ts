@@ -1,4 +1,4 @@
-/** A message in place of a decision: the policy `whileSuspended` (run-lifecycle, Resume Gate; request-cycle-model, Boundary Rule). */
+/** The policy `whileSuspended`: a message instead of a decision. */
 import { describe, expect, it } from 'vitest';
 import { type AgentBusyError, RunchartError } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agent.ts';

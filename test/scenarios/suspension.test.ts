@@ -1,4 +1,4 @@
-/** Calls that wait for a person: how they suspend, and what a decision does (run-lifecycle, RESUME_TOOL_CALL). */
+/** Suspended calls: their suspension, and the effect of a decision (docs/internals/lifecycle.md, Suspension). */
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../src/index.ts';
 import { bench, entry, only, resultText, story } from '../support/agent.ts';

@@ -1,4 +1,7 @@
-/** onToolFailure: a tool that fails ends the run, where the policy says so (agent-loop-contract, ToolCallback: failure behaviour). */
+/**
+ * With `onToolFailure: 'failRun'`, a failing tool ends the run (docs/internals/lifecycle.md, Tool Failure or Loop
+ * Error).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, toolResult } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** A tool that fails and is executed again (agent-loop-contract, ToolCallback: failure behaviour), in virtual time. */
+/** A failing tool is executed again (docs/internals/lifecycle.md, TOOL_CALL), in virtual time. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, type Decision, defineTool, type Policies, presets, toolResult } from '../../src/index.ts';
@@ -177,6 +177,44 @@ describe('what is executed again', () => {
     const on = await paying([act], retry);
     expect(on.keys).toHaveLength(1);
     expect(notices(on)).toEqual([]);
+  });
+
+  const timedOut = 'pay did not finish within 50 ms. It may still have an effect.';
+  it.each<[string, { idempotent?: boolean }, Retry | false, number]>([
+    ['of an idempotent tool is', { idempotent: true }, {}, 2],
+    ['of another tool is not', {}, {}, 1],
+    ['of an idempotent tool is not where the host says no', { idempotent: true }, { retryable: () => false }, 1],
+    ['of an idempotent tool is where the host says yes', { idempotent: true }, { retryable: () => true }, 2],
+    ['of another tool is where the host says yes', {}, { retryable: () => true }, 2],
+    ['of an idempotent tool is not without the policy', { idempotent: true }, false, 1],
+  ])('a time-out %s', async (_, traits, retry, executions) => {
+    const { tool, keys } = flaky([hung, ok], { ...traits, timeoutMs: 50 });
+    const replies = [[call('c1', 'pay')], 'done'];
+    const on = await bench({ replies, tools: [tool], policies: { toolRetry: retry } });
+    const run = on.conversation.send('hi');
+    await on.clock.until(run.result, 1_000_000);
+    expect([keys.length, new Set(keys).size]).toEqual([executions, 1]);
+    expect(resultText(on.conversation.log(), 'c1')).toBe(executions === 2 ? 'paid' : timedOut);
+    expect(only(on.conversation.log(), 'tool-started')).toEqual(['tool-started c1']);
+    expect(on.clock.live).toBe(0);
+  });
+
+  it('a failure that an idempotent tool returns as a time-out is its own last word', async () => {
+    const said = (): unknown => toolResult.error('the server is slow', 'timeout');
+    const { tool, keys } = flaky([said, ok], { idempotent: true });
+    const on = await bench({ replies: [[call('c1', 'pay')], 'done'], tools: [tool], policies: { toolRetry: {} } });
+    await on.conversation.send('hi').result;
+    expect(keys).toHaveLength(1);
+  });
+
+  it('an idempotent tool that hangs is executed `attempts` times, each for its whole time, and then the model is told', async () => {
+    const { tool, keys } = flaky([hung], { idempotent: true, timeoutMs: 50 });
+    const policies = { toolRetry: { attempts: 3, baseMs: 100, factor: 1 } };
+    const on = await bench({ replies: [[call('c1', 'pay')], 'done'], tools: [tool], policies });
+    const run = on.conversation.send('hi');
+    expect(await on.clock.until(run.result, 1_000_000)).toBe(3 * 50 + 2 * 100);
+    expect(keys).toHaveLength(3);
+    expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed timeout']);
   });
 
   it('S004-08: invalid arguments and a denial never come to an execution', async () => {

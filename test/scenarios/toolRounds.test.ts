@@ -1,4 +1,6 @@
-/** How the calls of one reply run: in parallel, one after the other, and around a call that waits (run-lifecycle, ToolRound). */
+/**
+ * The calls of one reply: parallel, sequential, and around a suspended call (docs/internals/lifecycle.md, TOOL_ROUND).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, type DeepPartial, defineTool, type Policies } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** The document's "Read main.go" request, from the first entry to the result (request-trace). */
+/** The "Read main.go" request, from the first entry to the result (docs/internals/lifecycle.md, Request Trace). */
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type Live, type LogEntry } from '../../src/index.ts';

@@ -1,4 +1,7 @@
-/** Where the document's request goes another way: a tool that is not there, one that fails, and replies that come in pieces. */
+/**
+ * Variants of the trace (docs/internals/lifecycle.md, Request Trace): an unknown tool, a failing tool, and replies in
+ * pieces.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type FinishReason, toolResult } from '../../src/index.ts';

@@ -1,11 +1,11 @@
-/** Watchers that come and go at any moment (conversation-requirements, REQ-BED-011). */
+/** Subscribers that connect and disconnect at any moment (docs/internals/contracts.md, REQ-BED-011). */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Conversation, LogEntry } from '../../src/index.ts';
 import { bench } from '../support/agent.ts';
 import { call, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 import { echoTool } from '../support/tools.ts';
 
 interface Watcher {
@@ -59,7 +59,9 @@ function reconnecting(conversation: Conversation, from: number, leaves: number, 
 
 const isHarmless = ({ how }: Watcher): boolean => how !== 'throws';
 
-it('BED-11, B20: whoever watches, whenever it comes, goes or comes back, sees each entry from its number on once, in order', async () => {
+it('BED-11, B20: whoever watches, whenever it comes, goes or comes back, sees each entry from its number on once, in order', {
+  timeout: HANG_MS,
+}, async () => {
   const scene = fc.record({
     watchers: fc.array(watcher, { minLength: 1, maxLength: 8, size: 'max' }),
     synchronous: fc.boolean(),
@@ -109,4 +111,4 @@ it('BED-11, B20: whoever watches, whenever it comes, goes or comes back, sees ea
     }),
     { seed: 11, numRuns: volume.watchers },
   );
-}, 120_000);
+});

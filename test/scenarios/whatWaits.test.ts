@@ -1,6 +1,6 @@
 /**
- * What waits behind runs whose end a store has lost (run-lifecycle, Checkpoint Triggers): the next run begins with the
- * calls, decisions and messages that the log has, whatever the charts had done with them in the meantime.
+ * Waiting calls and messages after a store lost the end of a run (docs/internals/lifecycle.md, Checkpoint Triggers).
+ * The next run begins with the calls, decisions and messages of the log, whatever the charts did in the meantime.
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
@@ -52,6 +52,32 @@ describe('INV-1: behind a denial whose result and whose run the store has lost',
     const asked = model.calls.length;
     expect(await conversation.resume().result).toMatchObject({ termination: 'Suspended' });
     expect(model.calls).toHaveLength(asked);
+  });
+});
+
+describe('INV-1: behind a run that a refused decision has ended', () => {
+  it('no followUp begins while the call waits, and a second decision carries it out', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const [ask, gate] = [echoTool('ask'), gateTool()];
+    const replies = [[call('c1', 'ask', args), call('c2', 'gate', {})], 'one', 'two'];
+    const around = { tools: [ask.tool, gate.tool], plugins: [asks().plugin] };
+    const { conversation } = await bench({ clock, store, replies, ...around });
+    const run = conversation.send('hi');
+    await gate.begun('c2');
+    const next = conversation.send('later', { kind: 'followUp' });
+    store.trouble((entries) => (has(entries, 'decision') ? 'failed' : 'stored'));
+    const approve = { callId: 'c1', action: 'approve' } as const;
+    await expect(conversation.decide(approve)).rejects.toMatchObject({ code: 'store' });
+    expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
+    store.trouble(() => 'stored');
+    expect(conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
+    expect(conversation.queue).toHaveLength(1);
+    await conversation.decide(approve);
+    expect(await conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'one' });
+    expect(await next.result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
+    expect(ask.ran).toEqual(['c1']);
+    expect(restFaults(conversation.log())).toEqual([]);
   });
 });
 
@@ -131,7 +157,8 @@ describe('INV-2: behind a run whose end the store has lost with the result of a 
 });
 
 describe('INV-2: behind a retry whose result the store has lost', () => {
-  it('the call of a cycle that is over is not run again unasked', async () => {
+  /** The call c1 was cut off, a person had it run again, and the store refused its result. */
+  async function lost() {
     const gate = gateTool();
     const dead = await bench({ tools: [gate.tool], replies: [[call('c1', 'gate', {})]] });
     dead.conversation.send('hi');
@@ -148,8 +175,21 @@ describe('INV-2: behind a retry whose result the store has lost', () => {
     again.release('c1');
     expect(await retry.result).toMatchObject({ termination: 'Error', cause: 'store' });
     store.trouble(() => 'stored');
+    return { conversation, started: again.started };
+  }
+
+  it('the call of a cycle that is over is not run again unasked', async () => {
+    const { conversation, started } = await lost();
     await conversation.resume().result;
-    expect(again.started).toEqual(['c1']);
+    expect(started).toEqual(['c1']);
+  });
+
+  it('the next message leaves the call behind: its outcome is unknown, and it can be settled again', async () => {
+    const { conversation, started } = await lost();
+    await conversation.send('go on').result;
+    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown', 'tool-result c1 unknown']);
+    expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
+    expect(started).toEqual(['c1']);
   });
 });
 

@@ -13,7 +13,7 @@ interface Kinds {
 const words = (text: string): readonly string[] => text.trim().split(/\s*,\s*/);
 
 const EXPECTED: Readonly<Record<string, Kinds>> = {
-  tools: { often: words('ask, fetch, look, note, pay, rest, show, write'), seldom: [] },
+  tools: { often: words('ask, fetch, look, note, pay, rest, save, show'), seldom: [] },
   outcomes: {
     often: words(
       'succeeded, unknown, cancelled cancelled, cancelled skipped, cancelled restart, failed too_many_calls',
@@ -34,7 +34,7 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
   stops: {
     often: words('completed end_turn, interrupted crash, interrupted cancelled, error store, error model'),
     seldom: words(
-      `error context_exhausted, error timeout, error internal, error executor, error tool, error state, error max_budget,
+      `error hook, error context_exhausted, error timeout, error internal, error executor, error tool, error state, error max_budget,
       error max_total_tokens, error max_turns, error max_tokens, error empty_replies, error no_progress,
       completed simulated, interrupted superseded`,
     ),
@@ -63,6 +63,10 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
     often: words('fits, asked again, mended, given up, of the agent, of the message'),
     seldom: words('fenced'),
   },
+  // What rules and hooks said of calls that ran, what reached an MCP server, and what an observer did.
+  guards: { often: words('allow alone'), seldom: words('allow decided, ask decided, ask answered') },
+  mcp: { often: [], seldom: words('look, set, order, question accept, question cancel') },
+  inspected: { often: words('attached, attached again, detached, compared'), seldom: [] },
   // Appends that others overtook, and that were refused then, by the rarest kind of entry in them.
   overtaken: {
     often: [],
@@ -81,7 +85,11 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
       plugin-suspends, plugin-terminates, guard-forbids, model-cut, model-hang, model-deaf, model-auth, model-network,
       model-server, model-rate-limit, model-malformed, model-talks-on, tool-deaf, tool-late, tool-throws,
       tool-throwsAtOnce, tool-errs, summary, plugin-keeps-all, plugin-preCompact, tool-suspends, tool-odd, tool-twice, tool-meddles, tool-asks-again,
-      tool-long, abort-of-run`,
+      tool-long, abort-of-run, has-permissions, has-hooks, has-mcp, has-inspector, remember, hook-throws, hook-hangs, hook-nonsense,
+      hook-late, hook-PreToolUse-allow, hook-PreToolUse-ask, hook-PreToolUse-block, hook-PreToolUse-rewrite,
+      hook-PreToolUse-misfit, hook-PreToolUse-stop, hook-PermissionRequest-allow, hook-PermissionRequest-block,
+      hook-PostToolUse-suppress, hook-PostToolUse-stop, hook-Stop-more, decide-allow, decide-deny, decide-ask, decide-hangs,
+      decide-throws, mcp-errs, mcp-refuses, mcp-hangs, mcp-dies, mcp-late, mcp-asksTwice, mcp-unreachable, mcp-cancelled`,
     ),
   },
 };

@@ -274,7 +274,10 @@ export const defects = [
     id: 'talk-behind-finish-kept',
     about: 'what a model says behind the end of its reply is part of the reply',
     fault: 'model-talks-on',
-    edits: [["if (this.#finish !== undefined && part.type !== 'diagnostic')", 'if (this.#finish === null)']],
+    edits: [
+      ['return this.#finish === undefined;', 'return true;'],
+      ["if (this.#finish !== undefined && part.type !== 'diagnostic')", 'if (this.#finish === null)'],
+    ],
   },
   {
     id: 'repeated-id-merged',
@@ -312,7 +315,7 @@ export const defects = [
     id: 'tool-never-times-out',
     about: 'a tool that never answers holds its run for ever',
     fault: 'tool-deaf',
-    edits: [["resolve(returned(erred('timeout', words), retry));", 'String(words);']],
+    edits: [["resolve(notThrown(erred('timeout', words), 'timeout', prepared, execution));", 'String(words);']],
   },
   {
     id: 'effects-outlive-cancel',
@@ -337,7 +340,10 @@ export const defects = [
     about: 'a run that the store failed writes no stop',
     fault: 'store-refused',
     edits: [
-      ['const { cause } = end;', "const { cause } = end;\n    if (cause === 'store')\n        return [boundary];"],
+      [
+        "return [...over, { runId, type: 'run-stop', reason",
+        "if (cause === 'store')\n        return [boundary];\n    return [...over, { runId, type: 'run-stop', reason",
+      ],
     ],
   },
   {
@@ -358,8 +364,8 @@ export const defects = [
     fault: 'store-refused',
     edits: [
       [
-        'durable ? { suspended, kept, reruns, decisions } : { suspended, kept: [], reruns: [], decisions };',
-        'durable === null ? {} : { suspended, kept, reruns, decisions };',
+        "durable || end.termination === 'Suspended' ? { suspended, kept,",
+        "durable || end.termination !== '' ? { suspended, kept,",
       ],
     ],
   },
@@ -696,8 +702,8 @@ export const defects = [
     fault: 'none',
     edits: [
       [
-        "entry.runId === runId && entry.type === 'continuation' && entry.why === 'output'",
-        "entry.type === 'continuation' && entry.why === 'output'",
+        "return entries.filter((entry) => entry.runId === runId && entry.type === 'continuation'",
+        "return entries.filter((entry) => entry.type === 'continuation'",
       ],
     ],
   },

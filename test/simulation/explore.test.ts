@@ -69,8 +69,8 @@ const BRIEF = [
 describe('lives that are sent along the charts', () => {
   let found: Exploration;
   beforeAll(async () => {
-    found = await explore({ lives: 1_400, tries: 120 });
-  }, 300_000);
+    found = await explore({ lives: 2_000, tries: 120 });
+  }, 600_000);
 
   it('INV-1 to INV-4, INV-9: go on at random from the place before each arrow, and break no invariant', () => {
     expect(found.sent).toBeGreaterThan(100);

@@ -1,4 +1,4 @@
-/** Simulated lives whose seeds stay: what held yesterday holds today. Those of the commit stand beside these. */
+/** Simulated lives whose seeds stay: what held yesterday holds today. Those of the sources stand beside these. */
 import { describe, expect, it } from 'vitest';
 import { proves } from '../support/tier.ts';
 import { Coverage } from './coverage.ts';

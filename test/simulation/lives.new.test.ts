@@ -1,10 +1,10 @@
-/** Simulated lives whose seeds come from the commit: each commit tries something new, and tries it again when asked. */
+/** Simulated lives whose seeds come from the sources: what changes them tries something new, nothing else does. */
 import { describe, expect, it } from 'vitest';
-import { commitSeed } from '../support/tier.ts';
+import { sourceSeed } from '../support/sourceSeed.ts';
 import { batches, brokenBy, INVARIANTS } from './lives.ts';
 
 describe('a life with faults, crashes, cancels and decisions at any step', () => {
-  it.each(batches(commitSeed()))(
+  it.each(batches(sourceSeed()))(
     `${INVARIANTS}: breaks no invariant, $count seeds from $first on`,
     async ({ first, count }) => {
       expect(await brokenBy(first, count)).toEqual([]);

@@ -1,7 +1,7 @@
 /** Simulated lives for tests. Rule: what fails says the seed, the invariant and the line that shows that life again. */
-import { simulate } from '../../src/testing/index.ts';
 import { volume } from '../support/tier.ts';
 import type { Coverage } from './coverage.ts';
+import { simulate } from './equipment/index.ts';
 
 /** What is held against every life. */
 export const INVARIANTS =

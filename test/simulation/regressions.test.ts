@@ -1,16 +1,19 @@
 /**
  * The lives that brought to light what was wrong with the library, as tapes. Rule: a tape is of use while the planted
- * defect still breaks on it, which `npm run defects` holds; a change of the simulator calls for tapes that are new.
+ * defect still breaks on it, which `npm run defects` holds; a change of the simulator calls for tapes that are new. The
+ * tape of an `equipped` life also decides its equipment.
  */
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../src/testing/index.ts';
+import { simulate as simulateAny } from './equipment/index.ts';
 import regressions from './regressions.json' with { type: 'json' };
 
 describe('a life that once broke an invariant', () => {
-  it.each(regressions.map(({ about, invariant, tape }) => [invariant, about, tape] as const))(
+  it.each(regressions.map(({ about, invariant, ...life }) => [invariant, about, life] as const))(
     '%s: holds it now. %s',
-    async (_invariant, _about, tape) => {
-      const { violations, steps } = await simulate({ seed: 0, tape: tape.split(' ').map(Number) });
+    async (_invariant, _about, { tape, equipped }) => {
+      const live = equipped ? simulateAny : simulate;
+      const { violations, steps } = await live({ seed: 0, tape: tape.split(' ').map(Number) });
       expect(violations).toEqual([]);
       expect(steps).toBeGreaterThan(10);
     },

@@ -2,11 +2,14 @@
  * `npm run simulate`: many simulated lives, one seed each. `--seed N` the first seed (with `--runs 1`, the default where a
  * seed is given, that life is shown), `--runs N` how many, `--minutes N` until the time is up. A broken invariant ends it
  * with the seed, the shortest tape that was found and the line that repeats it; the exit code is 1. `--twice` lives each
- * life a second time and compares the logs; the digest of all logs compares two processes, or two versions of Node.
+ * life a second time and compares the logs; the digest of all logs compares two processes, or two versions of Node. About
+ * half of the agents are equipped (`equipment/`): permissions, hooks, an MCP server, the inspector's observer, each in every
+ * second of them. A run of some minutes prints its progress once a minute.
  */
 import { createHash } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { shrink, simulate } from '../../dist/src/testing/index.js';
+import { bundled } from '../support/bundled.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -18,6 +21,10 @@ const { values } = parseArgs({
     twice: { type: 'boolean', default: false },
   },
 });
+const { shrink, simulate } = await bundled(
+  "export { shrink } from '../../src/testing/index.ts'; export { simulate } from './equipment/index.ts';",
+  fileURLToPath(new URL('.', import.meta.url)),
+);
 const first = Number(values.seed ?? 1);
 const until = values.minutes === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(values.minutes) * 60_000;
 const asked = values.runs ?? (values.seed === undefined || values.minutes !== undefined ? undefined : 1);
@@ -35,17 +42,27 @@ const show = ({ log, violations, steps, crashes }) => {
   for (const { invariant, detail } of violations) console.log(`broken: ${invariant}: ${detail}`);
 };
 
+const EQUIPMENT = ['permissions', 'hooks', 'mcp', 'inspector'];
+const PROGRESS_MS = 60_000;
 const cpu = process.cpuUsage();
-const totals = { lives: 0, steps: 0, crashes: 0, entries: 0 };
+const totals = { lives: 0, equipped: 0, steps: 0, crashes: 0, entries: 0 };
+const having = new Map(EQUIPMENT.map((kind) => [kind, 0]));
 const faults = new Map();
 const lengths = [];
 const digest = createHash('sha256');
+/** How many agents had each kind of equipment. */
+const equipped = () =>
+  `${totals.equipped} of them equipped (${[...having].map(([kind, count]) => `${kind} ${count}`).join(', ')})`;
+let progressAt = Date.now() + PROGRESS_MS;
 for (let seed = first; totals.lives < runs && Date.now() < until; seed++) {
   const report = await simulate({ seed, ...size, ...(tape && { tape }) });
   totals.lives += 1;
   totals.steps += report.steps;
   totals.crashes += report.crashes;
   totals.entries += report.log.length;
+  const kinds = EQUIPMENT.filter((kind) => report.faults[`has-${kind}`]);
+  if (kinds.length > 0) totals.equipped += 1;
+  for (const kind of kinds) having.set(kind, having.get(kind) + 1);
   lengths.push(report.steps);
   digest.update(JSON.stringify(report.log));
   for (const [kind, count] of Object.entries(report.faults)) faults.set(kind, (faults.get(kind) ?? 0) + count);
@@ -65,6 +82,10 @@ for (let seed = first; totals.lives < runs && Date.now() < until; seed++) {
     process.exit(1);
   }
   if (runs === 1) show(report);
+  if (Date.now() >= progressAt) {
+    console.error(`${new Date().toISOString()} ${totals.lives} lives up to seed ${seed}, ${equipped()}`);
+    progressAt = Date.now() + PROGRESS_MS;
+  }
 }
 const used = process.cpuUsage(cpu);
 const seconds = (used.user + used.system) / 1e6;
@@ -74,6 +95,7 @@ console.log(
     `median ${lengths.sort((a, b) => a - b)[Math.floor(lengths.length / 2)]}, ` +
     `${mean(totals.entries)} entries, ${totals.crashes} crashes, ${(totals.lives / seconds).toFixed(0)} lives a second of CPU`,
 );
+console.log(equipped());
 console.log(`digest of all logs: ${digest.digest('hex').slice(0, 32)}`);
 const counts = [...faults].sort(([, a], [, b]) => b - a);
 console.log(counts.map(([kind, count]) => `${kind} ${count}`).join(', '));

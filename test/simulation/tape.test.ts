@@ -7,12 +7,12 @@ import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { everyPart, onDemand } from '../../src/onDemand.ts';
 import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 
 const text = (value: unknown): string => JSON.stringify(value);
 
 describe('a simulated life', () => {
-  it('INV-9: is the same for the same seed, byte for byte', { timeout: 120_000 }, async () => {
+  it('INV-9: is the same for the same seed, byte for byte', { timeout: HANG_MS }, async () => {
     for (let seed = 1; seed <= volume.livesTwice; seed++) {
       const [once, again] = [await simulate({ seed }), await simulate({ seed })];
       expect(text(again.log)).toBe(text(once.log));
@@ -20,7 +20,7 @@ describe('a simulated life', () => {
     }
   });
 
-  it('is the same when its tape is played again, whatever the seed', { timeout: 120_000 }, async () => {
+  it('is the same when its tape is played again, whatever the seed', { timeout: HANG_MS }, async () => {
     for (let seed = 1; seed <= volume.livesTwice; seed++) {
       const life = await simulate({ seed });
       const replayed = await simulate({ seed: 0, tape: life.tape });
@@ -28,7 +28,7 @@ describe('a simulated life', () => {
     }
   });
 
-  it('is the same when an inspector watches it and its page reads all of it', { timeout: 120_000 }, async () => {
+  it('is the same when an inspector watches it and its page reads all of it', { timeout: HANG_MS }, async () => {
     let shown = 0;
     let asked = 0;
     for (let seed = 1; seed <= volume.livesTwice / 2; seed++) {
@@ -70,7 +70,7 @@ describe('a simulated life', () => {
     expect(shown).toBeGreaterThan(50_000);
   });
 
-  it('breaks no invariant on any tape, the empty one included', { timeout: 120_000 }, async () => {
+  it('breaks no invariant on any tape, the empty one included', { timeout: HANG_MS }, async () => {
     const tapes = fc.array(fc.nat(), { maxLength: 400 });
     await fc.assert(
       fc.asyncProperty(tapes, async (tape) => {

@@ -20,15 +20,19 @@ export async function refuses(content: string | Uint8Array, code: string, line?:
 export async function mends(content: string | Uint8Array, kept: LogEntry[], codes: string[]): Promise<void> {
   const found = await placeWith(content);
   const next = notice('c', kept.length, 'next');
+  const last = notice('c', kept.length + 1, 'last');
   await opened(found.store, 'c', async (handle) => {
     expect(noticeCodes(handle)).toEqual(codes);
     expect(await all(handle)).toEqual(kept);
     expect((await readFile(found.path('c.jsonl'))).equals(Buffer.from(content))).toBe(true);
     await handle.append([next], kept.length);
     expect(await all(handle)).toEqual([...kept, next]);
+    // What was mended once is not mended again.
+    await handle.append([last], kept.length + 1);
+    expect(await all(handle)).toEqual([...kept, next, last]);
   });
   await opened(found.store, 'c', async (handle) => {
-    expect(await all(handle)).toEqual([...kept, next]);
+    expect(await all(handle)).toEqual([...kept, next, last]);
     expect(noticeCodes(handle).filter((code) => ['torn_tail', 'zero_bytes', 'blank_tail'].includes(code))).toEqual([]);
   });
 }

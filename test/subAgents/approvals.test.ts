@@ -1,4 +1,6 @@
-/** Calls of sub-agents that wait for a person: they surface at the root and are decided there (run-lifecycle, RESUME_TOOL_CALL). */
+/**
+ * Suspended calls of sub-agents: the root lists them and decides them (docs/internals/lifecycle.md, Decision Replay).
+ */
 import { describe, expect, it } from 'vitest';
 import { DecisionRefusedError, type LogStore, type PendingCall, subAgents } from '../../src/index.ts';
 import { bench, entry, only } from '../support/agent.ts';

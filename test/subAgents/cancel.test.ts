@@ -1,4 +1,4 @@
-/** Cancelling a conversation whose sub-agents work (conversation-requirements, REQ-BED-005). */
+/** A cancel while sub-agents work (docs/internals/contracts.md, REQ-BED-005). */
 import { describe, expect, it } from 'vitest';
 import { memoryStore, subAgents } from '../../src/index.ts';
 import { bench, entry, only, types } from '../support/agent.ts';

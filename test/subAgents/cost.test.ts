@@ -1,6 +1,11 @@
-/** What sub-agents use counts in their parent's budget (request-trace, budget), now and after a restart. */
+/**
+ * The usage of sub-agents counts in the budget of their parent, also after a restart (docs/internals/lifecycle.md,
+ * Budget).
+ */
 import { describe, expect, it } from 'vitest';
+import { zeroUsage } from '../../machines/internal.ts';
 import { costOf, type LogEntry, subAgents } from '../../src/index.ts';
+import { overBudget } from '../../src/subAgents/outcome.ts';
 import { bench, entry, only, restart } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
@@ -14,6 +19,26 @@ const uses = (tokens: number) => finish('tool-calls', tokens);
 const counted = (log: readonly LogEntry[]): unknown[] =>
   log.flatMap((each) => (each.type === 'extension' ? [each.value] : []));
 const says = (text: string, tokens: number) => [t(text), finish('stop', tokens)];
+
+describe('a budget that a parent shares with its sub-agents', () => {
+  const counted = { tokens: 10, costUsd: 3, unpriced: 0 };
+  const used = (costUsd: number | null, inputTokens = 0) => ({
+    usage: { ...zeroUsage.usage, inputTokens },
+    costUsd,
+  });
+
+  it.each([
+    ['is spent where both sums reach it exactly', { costUsd: 5 }, counted, [used(1), used(1)], true],
+    ['is left below that', { costUsd: 5 }, counted, [used(1.75)], false],
+    ['is spent by a price that the log does not know', { costUsd: 5 }, { ...counted, unpriced: 1 }, [], true],
+    ['is spent by a price that nobody knows yet', { costUsd: 5 }, counted, [used(null)], true],
+    ['of tokens asks for no price', { tokens: 20 }, { ...counted, unpriced: 1 }, [used(null, 9)], false],
+    ['of tokens is spent where both sums reach it', { tokens: 20 }, counted, [used(0, 10)], true],
+    ['that was not set is never spent', {}, { ...counted, unpriced: 1 }, [used(null, 1_000)], false],
+  ])('%s', (_, limits, sums, since, isSpent) => {
+    expect(overBudget({ costUsd: false, tokens: false, ...limits }, sums, () => since)).toBe(isSpent);
+  });
+});
 
 describe('the cost of sub-agents', () => {
   it('is in the result of the run, in the list and in the log, and after a restart in the limits', async () => {

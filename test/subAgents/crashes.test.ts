@@ -1,4 +1,4 @@
-/** A process that dies at any append, of a parent or of a sub-agent (run-lifecycle, Checkpoint Triggers). */
+/** A process ends at any append of a parent or a sub-agent (docs/internals/model.md, Effect Records). */
 import { describe, expect, it } from 'vitest';
 import {
   type Conversation,

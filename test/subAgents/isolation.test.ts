@@ -1,4 +1,6 @@
-/** What a sub-agent is kept apart from, and what the model may write into a spawn call (conversation-requirements, REQ-BED-009). */
+/**
+ * The isolation of a sub-agent, and the arguments that a spawn call accepts (docs/internals/contracts.md, REQ-BED-009).
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {

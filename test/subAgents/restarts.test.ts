@@ -1,4 +1,4 @@
-/** Sub-agents whose process ends: what waits, what was cut short, what is never done twice (run-lifecycle, Decision Replay). */
+/** Sub-agents whose process ends: a waiting call waits again, and no finished work is repeated. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

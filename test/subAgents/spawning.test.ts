@@ -1,4 +1,4 @@
-/** Sub-agents: how they are spawned, how they end, what their parent is told (conversation-requirements, REQ-BED-008). */
+/** The start and the end of sub-agents, and the results for their parent (docs/internals/contracts.md, REQ-BED-008). */
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, ModelError, type Plugin, subAgents } from '../../src/index.ts';
 import { bench, entry, only, resultText } from '../support/agent.ts';

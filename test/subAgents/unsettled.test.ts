@@ -1,4 +1,7 @@
-/** Calls of sub-agents that a crash cut off: they are settled at the root, like the conversation's own (run-lifecycle, Checkpoint Triggers). */
+/**
+ * Calls of sub-agents that a crash cut off: the host settles them at the root (docs/internals/model.md, Effect
+ * Records).
+ */
 import { describe, expect, it } from 'vitest';
 import { subAgents } from '../../src/index.ts';
 import { bench, only } from '../support/agent.ts';

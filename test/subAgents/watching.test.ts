@@ -1,4 +1,4 @@
-/** What sub-agents do is seen at the root while they do it (conversation-requirements, REQ-BED-008 and 011). */
+/** The root shows the work of its sub-agents as it happens (docs/internals/contracts.md, REQ-BED-011). */
 import { merge } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Live, type LogEntry, subAgents } from '../../src/index.ts';

@@ -10,6 +10,7 @@ import { build } from 'esbuild';
 
 /** Some of the packages are CommonJS and ask for Node's modules. */
 const banner = { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" };
+export const bundleOptions = { bundle: true, platform: 'node', format: 'esm', banner, logLevel: 'warning' };
 
 /** What `contents` exports; its imports are resolved from `resolveDir`, and `plugins` may change what is loaded. */
 export async function bundled(contents, resolveDir, plugins = []) {
@@ -17,8 +18,7 @@ export async function bundled(contents, resolveDir, plugins = []) {
   const outfile = join(place, 'bundle.mjs');
   const stdin = { contents, resolveDir, loader: 'ts' };
   try {
-    const how = { bundle: true, platform: 'node', format: 'esm', banner, logLevel: 'warning' };
-    await build({ stdin, outfile, plugins, ...how });
+    await build({ ...bundleOptions, stdin, outfile, plugins });
     return await import(pathToFileURL(outfile).href);
   } finally {
     await rm(place, { recursive: true });

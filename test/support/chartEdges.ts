@@ -8,7 +8,7 @@ import type { Edge } from './documentEdges.ts';
 
 type Node = AnyStateMachine['root'];
 
-/** `Done` is the document's end; inner states belong to the documented state around them. */
+/** `Done` is the end of a diagram; inner states belong to the documented state around them. */
 function nameOf(node: Node, documented: ReadonlySet<string>): string {
   if (node.key === 'Done' && node.type === 'final') return '[*]';
   for (let at: Node | undefined = node; at; at = at.parent) if (documented.has(at.key)) return at.key;
@@ -28,7 +28,7 @@ function firstOf(root: Node, documented: ReadonlySet<string>): string {
 
 export interface ChartEdge {
   edge: Edge;
-  /** It holds for all states inside the source, which stands for no state of the document itself. */
+  /** It holds for all states inside the source; the source itself is not a documented state. */
   superstate: boolean;
 }
 

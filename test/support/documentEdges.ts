@@ -1,10 +1,10 @@
 /**
- * The three state diagrams of run-lifecycle as data, state for state and arrow for arrow, and the arrows that the
- * charts have besides. Rule: every extra arrow names the clause that asks for it; there are no others.
+ * The three state diagrams of docs/internals/lifecycle.md as data, state for state and arrow for arrow, and the extra
+ * arrows of the charts. Invariant: every extra arrow names its clause, and no other arrow exists.
  */
 export type Edge = readonly [from: string, to: string];
 
-/** run-lifecycle, State Machine (non-stream canonical). */
+/** The diagram of RUN (docs/internals/lifecycle.md, State Machine). */
 const run: readonly Edge[] = [
   ['[*]', 'RunStart'],
   ['RunStart', 'CommitUser'],
@@ -39,7 +39,7 @@ const run: readonly Edge[] = [
   ['CommitFinished', '[*]'],
 ];
 
-/** run-lifecycle, RESUME_TOOL_CALL Sub-State Machine. */
+/** The diagram of RESUME_TOOL_CALL (docs/internals/lifecycle.md, RESUME_TOOL_CALL). */
 const resumeToolCall: readonly Edge[] = [
   ['[*]', 'DrainDecisionChannel'],
   ['DrainDecisionChannel', 'NoDecision'],
@@ -59,7 +59,7 @@ const resumeToolCall: readonly Edge[] = [
   ['NoDecision', '[*]'],
 ];
 
-/** run-lifecycle, TOOL_CALL Sub-State Machine. */
+/** The diagram of TOOL_CALL (docs/internals/lifecycle.md, TOOL_CALL). */
 const toolCall: readonly Edge[] = [
   ['[*]', 'BeforeToolExecute'],
   ['BeforeToolExecute', 'Blocked'],
@@ -88,21 +88,22 @@ export const extraEdges: Record<keyof typeof documentEdges, readonly ExtraEdge[]
     {
       edge: ['CommitAssistant', 'LoopTop'],
       clause:
-        'request-cycle-model, Steer: a waiting steer turns the natural end into another loop; so do a pause of the model (conversation-requirements, REQ-BED-003) and an empty reply (agent-loop-contract), and a reply that was cut where earlier messages can be summed up',
+        'docs/internals/model.md, Steer: a waiting steer continues the run; so do a pause of the model (docs/internals/contracts.md, REQ-BED-003), an empty reply, and a cut reply if compaction makes room',
     },
     {
       edge: ['CommitAssistant', 'Suspended'],
-      clause: 'run-lifecycle, Resume Gate: a reply without calls while an earlier call is still suspended',
+      clause:
+        'docs/internals/lifecycle.md, Resume Gate: a reply without calls while an earlier call is still suspended',
     },
     {
       edge: ['ResumeReplay0', 'Suspended'],
-      clause: 'run-lifecycle, CommitReplay0: a suspended run is resumed and nothing of it is decided yet',
+      clause: 'docs/internals/lifecycle.md, State Machine: a suspended run is resumed before any decision exists',
     },
   ],
   RESUME_TOOL_CALL: [
     {
       edge: ['ClearResolved', 'ResolveDecision'],
-      clause: 'run-lifecycle, Resume Gate: several decisions wait at one gate and share its checkpoint',
+      clause: 'docs/internals/lifecycle.md, Decision Replay: several decisions at one gate share one checkpoint',
     },
   ],
   TOOL_CALL: [],
@@ -114,19 +115,20 @@ export interface SuperstateEdge extends ExtraEdge {
 }
 
 /**
- * Arrows that leave all states of `active` at once: the document's exits to Error and Cancelled, drawn once for
- * wherever the run stands (run-lifecycle, CancellationToken Impact; Tool failure vs loop error).
+ * Arrows that leave all states of `active`: the exits to Cancelled and Error. The chart has each of them once, on
+ * `active` itself (docs/internals/lifecycle.md, Cancellation and Tool Failure or Loop Error).
  */
 export const superstateEdges: Record<keyof typeof documentEdges, readonly SuperstateEdge[]> = {
   RUN: [
     {
       edge: ['active', 'Cancelled'],
-      clause: 'CancellationToken Impact: cancelling ends the run wherever it stands; so does its deadline',
+      clause: 'docs/internals/lifecycle.md, Cancellation: a cancel ends the run from any state; so does the deadline',
       standsFor: [['LlmCall', 'Cancelled']],
     },
     {
       edge: ['active', 'Error'],
-      clause: 'Tool failure vs loop error: a failed commit or executor ends the run wherever it stands',
+      clause:
+        'docs/internals/lifecycle.md, Tool Failure or Loop Error: a failed commit or executor ends the run from any state',
       standsFor: [],
     },
   ],

@@ -1,15 +1,15 @@
 /**
  * How much of each proof a run of the tests takes. Rule: `npm test` takes the first figure of each row and ends within
- * two minutes on two cores, `npm run prove` the second; no other place decides on volume. What a test draws at random
- * comes from the commit, so that each commit tries something new and the same commit always the same.
+ * two minutes on two cores, `npm run prove` the second; no other place decides on volume. The sources decide
+ * which sample that is, as they decide everything that is drawn (`sourceSeed.ts`).
  */
-import { execFileSync } from 'node:child_process';
+import { sourceSeed } from './sourceSeed.ts';
 
 /** The second tier: `PROVE=1 npx vitest run test/paths` for a part of it. */
 export const proves: boolean = process.env.PROVE === '1';
 
 const VOLUME = {
-  /** Simulated lives: half with the first seeds, half with seeds of the commit. */
+  /** Simulated lives: half with the first seeds, half with seeds of the sources. */
   lives: [160, 2_000],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
   shadowLives: [12, 2_000],
@@ -22,7 +22,9 @@ const VOLUME = {
   tapes: [15, 100],
   /** Lives of an agent that breaks what its author holds of it, which shows in the first few. */
   brokenLives: [6, 40],
-  /** One start of a chart in so many is taken, which ones the commit decides. */
+  /** Lives of each agent that makes no mistake. */
+  rightLives: [6, 200],
+  /** One start of a chart in so many is taken, which ones the sources decide. */
   startOf: [12, 1],
   /** Paths that are driven from one start, spread evenly over all that are generated. */
   pathsMost: [150, 1_000_000],
@@ -39,22 +41,48 @@ const VOLUME = {
   walks: [12, 150],
   /** Random lives on stores that fail, of subscribers, of messages and of recordings. */
   storeLives: [60, 1_000],
+  /** Random lives in the events of AG-UI and the chunks of UI messages. */
+  protocolLives: [40, 1_000],
   watchers: [50, 300],
   readers: [20, 100],
   messageLives: [40, 500],
   recordings: [80, 300],
+  /** Of the kinds of messages under all policies, one in so many; what is left out is spread over the policies. */
+  messagesOf: [3, 1],
   /** Arbitrary values, schemas and bytes at each boundary. */
   anything: [40, 150],
   expressions: [15, 150],
   bytes: [60, 200],
   /** Random logs whose views are compared with a browser's. */
   browserLogs: [40, 400],
+  /** Command lines with one operator of the shell, one in so many (prime to how many there are of each operator). */
+  operatorLineOf: [5, 1],
+  /** Files that rules hide from one command; the second figure is the bound of the library. */
+  hiddenFiles: [25, 2_000],
   /** Command lines of arbitrary text. */
   commandLines: [40, 2_000],
+  /**
+   * Command lines of each grammar that look for a way around each list of rules; those allowed are run. 24,000 are judged with
+   * `PROVE=1 EXHAUSTIVE=1`.
+   */
+  oracleLines: [12, process.env.EXHAUSTIVE === '1' ? 1_400 : 90],
+  /** Repositories that make git run programs. */
+  oracleRepositories: [2, 1_000],
+  /** Command lines that run in a sandbox, also those that are asked about. */
+  sandboxLines: [30, process.env.EXHAUSTIVE === '1' ? 2_000 : 240],
+  /** Commands that leave nothing in their sandbox. */
+  sandboxRuns: [3, 50],
+  /** Working directories with odd names, of which the profile of a sandbox is made. */
+  profilePaths: [8, 300],
+  /** Calls while a link is changed, and paths given to file tools. */
+  racedCalls: [3, 40],
+  filePaths: [60, process.env.EXHAUSTIVE === '1' ? 6_000 : 600],
   /** Lists of events, and views of each beginning. */
   events: [80, 500],
   /** A file is cut, and a disk is full, at each byte or at every so many-th. */
   byteStep: [9, 1],
+  /** Lines of a file that is read while it is written. */
+  longFileLines: [200_000, 2_000_000],
   /** Bytes of a large file that is no log. */
   rubbish: [10_000_000, 50_000_000],
   /** Starts of a chart whose every state is looked into. */
@@ -63,6 +91,11 @@ const VOLUME = {
   caseOf: [3, 1],
   /** Of what is asked for while a store is in trouble, one in so many behind each place and on each store. */
   cancelOf: [6, 1],
+  /**
+   * Of all orders of up to four acts around a cancel, and their moments, one in so many (a prime, so that none is left out).
+   * All of them with `PROVE=1 EXHAUSTIVE=1`.
+   */
+  cancelOrderOf: [293, process.env.EXHAUSTIVE === '1' ? 1 : 7],
   /** Of the stores with one fault, and of the cases of a store that waits for the disk. */
   storeFaultOf: [6, 1],
   storeCaseOf: [4, 1],
@@ -79,24 +112,12 @@ export const volume = Object.fromEntries(
   Object.entries(VOLUME).map(([name, [test, prove]]) => [name, proves ? prove : test]),
 ) as { readonly [Name in keyof typeof VOLUME]: number };
 
-let commit: number | undefined;
-/** The first of a thousand seeds that belong to the commit which is checked out, far beyond the fixed ones. */
-export function commitSeed(): number {
-  commit ??= 1_000_000 + Number.parseInt(headOf().slice(0, 5) || '0', 16) * 1_000;
-  return commit;
-}
+/** Ends a test that hangs, and none that is slow: where this tier decides how much it does, beside other work. */
+export const HANG_MS: number = proves ? 600_000 : 120_000;
 
-function headOf(): string {
-  try {
-    return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
-  } catch {
-    return '';
-  }
-}
-
-/** One in so many of a list, at least one, from a place that the commit decides; all of it where `of` is 1. */
+/** One in so many of a list, at least one, from a place that the sources decide; all of it where `of` is 1. */
 export function sampled<T>(all: readonly T[], of: number): T[] {
   const step = Math.max(1, Math.min(of, all.length));
-  const from = (commitSeed() / 1_000) % step;
+  const from = Math.floor(sourceSeed() / 1_000) % step;
   return all.filter((_, index) => index % step === from);
 }

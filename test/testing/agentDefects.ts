@@ -102,7 +102,7 @@ const declarations: readonly DefectiveAgent[] = [
   defect(
     'deaf to its signal',
     'declaration',
-    counting({}, () => wait(150)),
+    counting({}, () => wait(600)),
   ),
   defect(
     'acts behind a cancel',

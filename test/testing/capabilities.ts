@@ -13,7 +13,7 @@ import {
   type Settings,
 } from '../../machines/internal.ts';
 import { PHASES } from '../../src/plugins/plugin.ts';
-import type { AgentPathsOptions } from '../../src/testing/agentPaths/runScript.ts';
+import type { AgentPathsOptions } from '../../src/testing/agentPaths/pathOptions.ts';
 import type { AgentModel, Behaviour } from '../../src/testing/agentPaths/search/behaviour.ts';
 import { reachableIn } from '../../src/testing/agentPaths/search/cover.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
@@ -29,6 +29,7 @@ const done: EffectValue = { kind: 'succeeded', content: [{ type: 'text', text: '
 const tool = (name: string, answers: Record<string, EffectValue>, changes: Partial<Behaviour> = {}): Behaviour => ({
   tool: name,
   args: {},
+  edits: [],
   call: call(
     name,
     Object.keys(answers).some((key) => key.startsWith('gate')),

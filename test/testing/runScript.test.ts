@@ -170,7 +170,7 @@ describe('what no story may lead to is its failure', () => {
   const act = calls(['act', {}]);
 
   it('a tool that does not heed its signal', async () => {
-    const deaf = { execute: () => new Promise((resolve) => setTimeout(resolve, 150)) };
+    const deaf = { execute: () => new Promise((resolve) => setTimeout(resolve, 2_000)) };
     await expect(run(deaf, [send, act, { do: 'cancel' }])).rejects.toThrow(
       'abort: act had not settled 60 ms after it was cancelled',
     );

@@ -42,6 +42,23 @@ describe('verbs', () => {
     expect((await place.post('/conversations', { id: 'a' })).status).toBe(200);
   });
 
+  it('a message that comes again under its messageId has the same answer, and runs once', async () => {
+    const { wait, goOn } = gate();
+    const place = await served([during(() => wait, 'one')]);
+    await place.ask('/conversations', { id: 'a' });
+    const post = () => place.ask('/conversations/a/messages', { content: 'hi', messageId: 'm1' });
+    const answer = { messageId: 'm1', runId: 'run_m1' };
+    expect(await Promise.all([post(), post()])).toEqual([answer, answer]);
+    expect(await post()).toEqual(answer);
+    goOn();
+    await events(place, 'a', stops());
+    expect(await post()).toEqual(answer);
+    await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'idle' });
+    const told = await events(place, 'a', stops());
+    expect(told.entries.filter(({ entry }) => entry.type === 'user-message')).toHaveLength(1);
+    expect((await place.post('/conversations/a/messages', { content: 'hi', messageId: 'a/b' })).status).toBe(400);
+  });
+
   it('a message while it is busy is refused by its code; a steer and a follow-up are taken', async () => {
     const { wait, goOn } = gate();
     const place = await served([during(() => wait, 'one'), 'two', 'three']);
@@ -66,6 +83,8 @@ describe('verbs', () => {
       'invalid_decision',
     );
     const approve = { callId: 'c1', action: 'approve', by: 'bob' };
+    const stray = await place.ask('/conversations/a/decisions', { ...approve, args: { m: 'b' } });
+    expect(stray.code).toBe('invalid_decision');
     expect(await place.ask('/conversations/a/decisions', approve)).toEqual({ receipt: 'applied' });
     expect(await place.ask('/conversations/a/decisions', approve)).toEqual({ receipt: 'duplicate' });
     expect(await place.ask('/conversations/a/settlements', { callId: 'c9', how: { didNotRun: true } })).toEqual({
@@ -109,6 +128,50 @@ describe('events', () => {
       expect(rest.entries).toEqual(whole.entries.slice(last + 1));
     }
   });
+
+  it.each([1, 1_000, 999_999_999])(
+    'a client that names an entry %i beyond the end of the log receives a reset, then the log from entry 0',
+    async (beyond) => {
+      const place = await served(['hello', 'again']);
+      await place.ask('/conversations', { id: 'a' });
+      await place.ask('/conversations/a/messages', { content: 'go' });
+      const whole = await events(place, 'a', stops());
+      await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'idle' });
+      const length = (await view(place, 'a')).entries;
+      const told = await events(place, 'a', ({ entries }) => entries.length === length, `${length - 1 + beyond}`);
+      expect(told.live[0]).toEqual({ type: 'reset', runId: '' });
+      expect(seqs(told)).toEqual(Array.from({ length }, (_, index) => index));
+      expect(told.entries.slice(0, whole.entries.length)).toEqual(whole.entries);
+    },
+  );
+
+  it('a client that has the whole log receives no reset, and goes on with the next entry', async () => {
+    const place = await served(['hello', 'again']);
+    await place.ask('/conversations', { id: 'a' });
+    const length = (await view(place, 'a')).entries;
+    const next = events(place, 'a', ({ entries }) => entries.length > 0, `${length - 1}`);
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    const { entries, live } = await next;
+    expect([entries[0]?.entry.seq, live.some(({ type }) => type === 'reset')]).toEqual([length, false]);
+  });
+
+  it.each([
+    ['the header', '', '2', 3],
+    ['the address', '?lastEventId=2', undefined, 3],
+    // A browser connects anew with the address of the first time, and its header is newer.
+    ['the header, also where the address names an older one', '?lastEventId=2', '4', 5],
+    ['neither', '', undefined, 0],
+  ])(
+    'the first entry that is told is the one behind the last that a client names in %s',
+    async (_, query, last, first) => {
+      const place = await served(['done']);
+      await place.ask('/conversations', { id: 'a' });
+      await place.ask('/conversations/a/messages', { content: 'go' });
+      await events(place, 'a', stops());
+      const told = await events(place, 'a', ({ entries }) => entries.length > 0, last, query);
+      expect(told.entries[0]?.entry.seq).toBe(first);
+    },
+  );
 
   it('a client that goes away and comes back after each entry of a living run misses and repeats nothing', async () => {
     const place = await served(
@@ -219,6 +282,16 @@ describe('what is refused, by its code and without a trace', () => {
     ['a list', '/conversations/a/messages', { body: '[]' }, 400, 'malformed'],
     ['no content', '/conversations/a/messages', { body: '{}' }, 400, 'malformed'],
     ['content of no kind', '/conversations/a/messages', { body: '{"content":42}' }, 400, 'configuration'],
+    ['content without a part', '/conversations/a/messages', { body: '{"content":[]}' }, 400, 'configuration'],
+    ['content without a word', '/conversations/a/messages', { body: '{"content":""}' }, 400, 'configuration'],
+    ['a steer without a word', '/conversations/a/steer', { body: '{"content":""}' }, 400, 'configuration'],
+    [
+      'a follow-up of empty texts',
+      '/conversations/a/follow-ups',
+      { body: '{"content":[{"type":"text","text":""}]}' },
+      400,
+      'configuration',
+    ],
     ['a part of no kind', '/conversations/a/messages', { body: '{"content":[null]}' }, 400, 'configuration'],
     ['an unknown field', '/conversations/a/messages', { body: '{"content":"x","cwd":"/"}' }, 400, 'malformed'],
     ['__proto__', '/conversations/a/messages', { body: '{"content":"x","__proto__":{"a":1}}' }, 400, 'malformed'],
@@ -268,6 +341,31 @@ describe('what is refused, by its code and without a trace', () => {
     expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([status, code]);
     expect(await view(place, 'a')).toEqual(before);
     expect((await place.agent.list()).length).toBe(1);
+  });
+
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'Application/JSON;charset=UTF-8',
+    'application/json ;x=y',
+  ])('a message of the type %s is taken', async (type) => {
+    const place = await served(['done']);
+    await place.ask('/conversations', { id: 'a' });
+    const { status } = await place.post('/conversations/a/messages', { content: 'go' }, { 'content-type': type });
+    expect(status).toBe(202);
+  });
+
+  it.each([
+    ['PUT', '/conversations', 'GET, POST'],
+    ['DELETE', '/conversations/a', 'GET'],
+    ['POST', '/conversations/a/events', 'GET'],
+    ['GET', '/conversations/a/messages', 'POST'],
+    ['OPTIONS', '/conversations/a/cancel', 'POST'],
+  ])('%s %s is 405, and Allow names the methods of the path', async (method, path, allow) => {
+    const place = await served([]);
+    await place.ask('/conversations', { id: 'a' });
+    const { status, headers } = await fetch(place.base + path, { method });
+    expect([status, headers.get('allow')]).toEqual([405, allow]);
   });
 
   it.each([

@@ -3,7 +3,9 @@ import { HttpAgent } from '@ag-ui/client';
 import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
+import { streamed } from '../../src/transports/chat/chatStream.ts';
 import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';
+import { VirtualClock } from '../support/clock.ts';
 import { call, deaf, lines, type Reply, scripted, t } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
@@ -104,7 +106,11 @@ describe('agUiHandler', () => {
   it.each([
     ['no answer', { status: 'resolved' }],
     ['a word that is none', { status: 'resolved', payload: { approved: 'yes' } }],
-  ])('H-130: %s approves nothing', async (_, answer) => {
+    ['a yes with new arguments', { status: 'resolved', payload: { approved: true, args: { m: 'b' } } }],
+    ['a yes with a field of the page', { status: 'resolved', payload: { approved: true, editedArgs: { m: 'b' } } }],
+    ['an approval with new arguments', { status: 'resolved', payload: { action: 'approve', args: { m: 'b' } } }],
+    ['an approval with another field', { status: 'resolved', payload: { action: 'approve', note: 'ok' } }],
+  ])('%s approves nothing', async (_, answer) => {
     const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })]]);
     const handler = agUiHandler(agent, { authorize });
     const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
@@ -126,6 +132,20 @@ describe('agUiHandler', () => {
     await agent.close();
   });
 
+  it('a decision of the page is about the suspension that it answers, and has no name of its own', async () => {
+    const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
+    const shared = sessions(agent);
+    const handler = agUiHandler(agent, { authorize, sessions: shared });
+    const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
+    await (await post(handler, input)).text();
+    const payload = { action: 'approve', callId: 'c9', suspension: 4, by: 'root' };
+    await (await post(handler, { ...input, resume: [{ interruptId: '1/c1', status: 'resolved', payload }] })).text();
+    const conversation = await shared.acquire('c');
+    const decisions = conversation.log().flatMap((entry) => (entry.type === 'decision' ? [entry.decision] : []));
+    expect([ask.ran, decisions]).toEqual([['c1'], [{ action: 'approve', callId: 'c1', suspension: 1 }]]);
+    await agent.close();
+  });
+
   it('a page that goes away ends nothing', async () => {
     const { agent, model } = agentWith([deaf(t('I'))]);
     const handler = agUiHandler(agent, { authorize });
@@ -134,7 +154,8 @@ describe('agUiHandler', () => {
     await reader?.read();
     await reader?.cancel();
     expect(model.signals[0]?.aborted).toBe(false);
-    expect((await post(handler, input)).status).toBe(409);
+    const another = { ...input, messages: [{ id: 'u2', role: 'user', content: 'and?' }] };
+    expect((await post(handler, another)).status).toBe(409);
     await agent.close();
   });
 });
@@ -148,6 +169,22 @@ describe('uiMessageHandler', () => {
     Object.assign(part ?? {}, { state: 'approval-responded', approval: { id: '1/c1', approved: true } });
     expect(await on.send()).toEqual(expect.arrayContaining(['ask output-available', 'Done.']));
     expect([on.messages.length, ask.ran]).toEqual([2, ['c1']]);
+    await agent.close();
+  });
+
+  it('refuses a yes with new arguments, and takes one with a reason', async () => {
+    const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
+    const handler = uiMessageHandler(agent, { authorize });
+    const messages = [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'hi' }] }];
+    await (await post(handler, { id: 'c', messages })).text();
+    const answered = (approval: object): Promise<Response> => {
+      const part = { type: 'dynamic-tool', state: 'approval-responded', approval: { id: '1/c1', ...approval } };
+      return post(handler, { id: 'c', messages: [...messages, { id: 'a1', role: 'assistant', parts: [part] }] });
+    };
+    const refused = await answered({ approved: true, args: { m: 'b' } });
+    expect([refused.status, await refused.json(), ask.ran]).toMatchObject([400, { code: 'invalid_decision' }, []]);
+    await (await answered({ approved: true, reason: 'fine', isAutomatic: false })).text();
+    expect(ask.ran).toEqual(['c1']);
     await agent.close();
   });
 
@@ -199,6 +236,27 @@ describe('the conversation of a request', () => {
     expect(seen).toEqual(['acquire', 'release']);
     await agent.close();
   });
+
+  it.each(['ends', 'breaks', 'is not read any more'])(
+    'leaves no timer, and is over once, when its stream %s',
+    async (how) => {
+      const clock = new VirtualClock();
+      const ended: string[] = [];
+      const { body } = streamed(
+        (async function* () {
+          yield { type: 'one' };
+          if (how === 'breaks') throw new Error('broken');
+        })(),
+        { last: '', headers: {}, beatMs: 10, setTimer: clock.setTimer, over: () => void ended.push('over') },
+      );
+      const reader = body?.getReader();
+      await reader?.read();
+      if (how === 'is not read any more') await reader?.cancel();
+      else if (how === 'breaks') await expect(reader?.read()).rejects.toThrow('broken');
+      else expect(await reader?.read()).toMatchObject({ done: true });
+      expect([ended, clock.live]).toEqual([['over'], 0]);
+    },
+  );
 });
 
 describe.each([
@@ -207,7 +265,7 @@ describe.each([
     make: agUiHandler,
     asked: { threadId: 'c', messages: [{ role: 'user', content: 'hi' }] },
     approval: { threadId: 'c', resume: [{ interruptId: '1/c1', status: 'resolved', payload: true }] },
-    frames: ['RUN_STARTED', 'RUN_FINISHED'],
+    frames: ['RUN_STARTED', 'TOOL_CALL_RESULT', 'RUN_FINISHED'],
   },
   {
     name: 'uiMessageHandler',
@@ -216,28 +274,36 @@ describe.each([
     approval: {
       id: 'c',
       messages: [
-        { role: 'assistant', parts: [{ state: 'approval-responded', approval: { id: '1/c1', approved: true } }] },
+        {
+          role: 'assistant',
+          parts: [{ toolCallId: 'c1', state: 'approval-responded', approval: { id: '1/c1', approved: true } }],
+        },
       ],
     },
-    frames: ['start', 'abort'],
+    frames: ['start', 'tool-output-error', 'abort'],
   },
 ])('$name, told of an approval', ({ make, asked, approval, frames }) => {
   const typesIn = (text: string): string[] =>
     [...text.matchAll(/^data: {"type":"([^"]+)"/gm)].map(([, type]) => type ?? '');
 
-  it('that comes after the cycle was cancelled runs no call and asks no model: it tells how the cycle ended', async () => {
-    const { agent, model, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
-    const shared = sessions(agent);
-    const handler = make(agent, { authorize, sessions: shared });
-    await (await post(handler, asked)).text();
-    const conversation = await shared.acquire('c');
-    await conversation.cancel();
-    const before = conversation.log().length;
-    const told = await (await post(handler, approval)).text();
-    expect([typesIn(told), told]).toEqual([frames, expect.stringContaining('cancelled')]);
-    expect([ask.ran, model.calls.length, conversation.log().length]).toEqual([[], 1, before]);
-    await agent.close();
-  });
+  // Ids of calls are any text.
+  it.each(['c1', 'a/b', '1/c1', 'c/1/'])(
+    'that comes after the cycle of call %s was cancelled runs no call and asks no model: it tells how the cycle ended',
+    async (id) => {
+      const { agent, model, ask } = agentWith([[call(id, 'ask', { m: 'a' })], 'Done.']);
+      const shared = sessions(agent);
+      const handler = make(agent, { authorize, sessions: shared });
+      await (await post(handler, asked)).text();
+      const conversation = await shared.acquire('c');
+      await conversation.cancel();
+      const before = conversation.log().length;
+      const ofCall = JSON.parse(JSON.stringify(approval).replaceAll('c1', id));
+      const told = await (await post(handler, ofCall)).text();
+      expect([typesIn(told), told]).toEqual([frames, expect.stringContaining('cancelled')]);
+      expect([ask.ran, model.calls.length, conversation.log().length]).toEqual([[], 1, before]);
+      await agent.close();
+    },
+  );
 
   it('that is durable already goes on with the cycle that still waits, and with its run', async () => {
     const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);

@@ -2,7 +2,7 @@
 import { verifyEvents } from '@ag-ui/client';
 import { EventSchemas } from '@ag-ui/core/schemas';
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
-import { from, lastValueFrom, toArray } from 'rxjs';
+import { from, lastValueFrom, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Live, type LogEntry, ModelError, type Run } from '../../src/index.ts';
 import { toAgUi, toUiMessages } from '../../src/transports/index.ts';
@@ -277,6 +277,23 @@ describe('what the fold is told by hand', () => {
       'RUN_STARTED',
       'RUN_FINISHED',
     ]);
+  });
+
+  it.each([
+    ['a call that is cancelled', [stopped('interrupted')], 'cancelled'],
+    ['a result', [], 'success'],
+  ])('%s outside of a run is told in a run around it, once its append is whole', (_, rest, outcome) => {
+    const source = new Subject<Item>();
+    const events: { type: string; outcome?: { type: string } }[] = [];
+    toAgUi(source).subscribe((event) => void events.push(event as { type: string }));
+    const suspended = entry({ type: 'tool-suspended', callId: 'a', suspension: 1, reason: 'pay?' });
+    for (const item of [began(), suspended, entry({ type: 'run-suspended', waiting: ['a'] })]) source.next(item);
+    const before = events.splice(0).length;
+    source.next(entry({ type: 'tool-result', callId: 'a', outcome: 'cancelled', content: [] }));
+    for (const item of [...rest, entry({ type: 'checkpoint', boundary: 'RunFinished' })]) source.next(item);
+    expect(before).toBeGreaterThan(0);
+    expect(events.map(({ type }) => type)).toEqual(['RUN_STARTED', 'TOOL_CALL_RESULT', 'RUN_FINISHED']);
+    expect(events.at(-1)?.outcome?.type).toBe(outcome);
   });
 
   it('a call that has its result is waited for no more', async () => {

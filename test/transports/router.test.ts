@@ -191,6 +191,27 @@ describe('JSON lines', () => {
     expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['a', 'b', 'c']);
   });
 
+  it('who writes to an output that closes while it is full waits no longer, and neither does who writes later', async () => {
+    const listeners = new Map<string, () => void>();
+    let written = 0;
+    const output = {
+      write: () => {
+        written += 1;
+        return false;
+      },
+      once: (event: string, listener: () => void) => listeners.set(event, listener),
+    };
+    const transport = stdioTransport({ input: bytes(), output });
+    const write = () => transport.write({ type: 'error', code: 'x', message: '' });
+    const waiting = [write(), write()];
+    await flush();
+    expect(written).toBe(1);
+    listeners.get('close')?.();
+    listeners.clear();
+    await Promise.all([...waiting, write()]);
+    expect([written, listeners.size]).toEqual([1, 0]);
+  });
+
   it('a reader that is slow is waited for: what is streamed meanwhile comes as a whole, no entry is missing', async () => {
     const written: string[] = [];
     let drain: (() => void) | undefined;

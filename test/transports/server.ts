@@ -46,6 +46,22 @@ export async function served(
   return { agent, base, get, post, ask };
 }
 
+/** A server on loopback until the test is over; answers its port. */
+export async function listening(
+  fetch: (request: Request) => Promise<Response>,
+  { requestTimeout = 60_000, connectionsCheckingInterval = 30_000 } = {},
+): Promise<number> {
+  const serverOptions = { requestTimeout, headersTimeout: requestTimeout, connectionsCheckingInterval };
+  const server = createAdaptorServer({ fetch, overrideGlobalObjects: false, serverOptions }) as Server;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
 export interface Told {
   entries: { id: string; entry: LogEntry }[];
   live: Live[];
@@ -57,10 +73,11 @@ export async function events(
   id: string,
   enough: (told: Told) => boolean,
   lastEventId?: string,
+  query = '',
 ): Promise<Told> {
   const left = new AbortController();
   const headers: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
-  const response = await fetch(`${place.base}/conversations/${id}/events`, { headers, signal: left.signal });
+  const response = await fetch(`${place.base}/conversations/${id}/events${query}`, { headers, signal: left.signal });
   if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
   const told: Told = { entries: [], live: [] };
   const parser = createParser({

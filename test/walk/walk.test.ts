@@ -1,6 +1,6 @@
 /** Random walks against a strict server; `npm run walk -- --runs 1 --seed N` repeats one. */
 import { afterAll, expect, it } from 'vitest';
-import { volume } from '../support/tier.ts';
+import { HANG_MS, volume } from '../support/tier.ts';
 import { type WalkServer, walkServer } from './server.ts';
 import { messageFaults, requestFaults } from './strict.ts';
 import { walk } from './walk.ts';
@@ -8,7 +8,9 @@ import { walk } from './walk.ts';
 let server: WalkServer | undefined;
 afterAll(() => server?.close());
 
-it('B01: a strict server never answers 400 over random aborts, denials, failures, suspensions and restarts', async () => {
+it('B01: a strict server never answers 400 over random aborts, denials, failures, suspensions and restarts', {
+  timeout: HANG_MS,
+}, async () => {
   server = await walkServer();
   const failed: string[] = [];
   let requests = 0;
@@ -20,7 +22,7 @@ it('B01: a strict server never answers 400 over random aborts, denials, failures
   }
   expect(failed).toEqual([]);
   expect(requests).toBeGreaterThan(100);
-}, 120_000);
+});
 
 const call = (id: string, args = '{}') => ({ id, type: 'function', function: { name: 'echo', arguments: args } });
 const assistant = (...calls: object[]) => ({ role: 'assistant', content: null, tool_calls: calls });

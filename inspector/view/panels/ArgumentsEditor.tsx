@@ -1,9 +1,11 @@
 /**
- * The edit of a call's arguments: one box that is the text and its diff at once. Rule: the text is a value, and each input
- * makes the next one; what is drawn follows from it, so lines that were removed stand among those that one types in.
+ * The editor of a call's arguments: one box with the text and its diff. Invariant: the text is a value, and each
+ * input makes the next one. The rows are derived from it, so removed lines are between the editable ones.
  */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';
+import { pageJson } from '../../../src/inspect/excerpt.ts';
+import { sourceText } from '../../../src/printable.ts';
 import { changed, type DiffRow, diffRows, lineOfError } from '../../model/editedText.ts';
 import { STAND_IN } from '../../model/redactions.ts';
 import { Key } from '../marks.tsx';
@@ -18,21 +20,22 @@ function parsed(text: string): { value: Json } | { why: string } {
 
 interface EditorProps {
   args: Json;
-  /** Answers why it was refused. */
+  /** Returns the reason of a refusal, or undefined. */
   run(args: Json): Promise<string | undefined>;
   leave(): void;
 }
 
 export function ArgumentsEditor({ args, run, leave }: EditorProps) {
-  const before = JSON.stringify(args, null, 2);
+  // JSON escapes: the value is the same, and no character of it affects the page.
+  const before = sourceText(JSON.stringify(pageJson([args])[0], null, 2));
   const [text, setText] = useState(before);
   const [refused, refuse] = useState('');
   const send = async (): Promise<void> => {
-    const read = parsed(text);
-    if ('why' in read) return refuse(read.why);
+    const result = parsed(text);
+    if ('why' in result) return refuse(result.why);
     if (text.includes(STAND_IN))
       return refuse('[redacted] stands for a value that this page never had: it cannot be sent as one');
-    refuse((await run(read.value)) ?? '');
+    refuse((await run(result.value)) ?? '');
   };
   const change = (next: string): void => {
     setText(next);
@@ -74,10 +77,10 @@ export function ArgumentsEditor({ args, run, leave }: EditorProps) {
   );
 }
 
-/** Rows that are part of the text: not what was removed, nor why it was refused. */
+/** Returns true for rows of the text: not for removed lines or refusals. */
 const isLine = (row: Element): boolean => !row.matches('.removed, .refused');
 
-/** Where in the text a place of the box is. */
+/** Returns the offset in the text of a position in the box. */
 function offsetOf(box: Element, node: Node, offset: number): number {
   let sum = 0;
   for (const [index, row] of [...box.children].entries()) {
@@ -94,7 +97,7 @@ function offsetOf(box: Element, node: Node, offset: number): number {
   return sum;
 }
 
-/** What an input is about: the selection, and where that is a caret, what is deleted next to it. */
+/** Returns the range of an input: the selection, or for a caret the character that is deleted. */
 function selectedBy(inputType: string, box: Element): number[] {
   const selection = getSelection();
   if (!selection?.anchorNode || !selection.focusNode) return [0];
@@ -108,17 +111,17 @@ function selectedBy(inputType: string, box: Element): number[] {
 }
 
 function placeCaret(box: Element, offset: number): void {
-  let left = offset;
+  let remaining = offset;
   for (const row of box.children) {
     if (!isLine(row)) continue;
     const { length } = row.textContent ?? '';
-    if (left <= length) {
+    if (remaining <= length) {
       const within = row.firstChild instanceof Text ? row.firstChild : row;
-      getSelection()?.collapse(within, within === row ? 0 : left);
+      getSelection()?.collapse(within, within === row ? 0 : remaining);
       row.scrollIntoView({ block: 'nearest' });
       return;
     }
-    left -= length + 1;
+    remaining -= length + 1;
   }
 }
 
@@ -146,13 +149,13 @@ interface Moment {
   caret: number;
 }
 
-/** The moments before and behind the one that is shown. */
+/** The undo and redo history. */
 function useHistory(text: string, onChange: (text: string) => void) {
   const caret = useRef<number | undefined>(undefined);
   const past = useRef<Moment[]>([]);
   const future = useRef<Moment[]>([]);
-  const show = (next: Moment, left: Moment[]): void => {
-    left.push({ text, caret: caret.current ?? 0 });
+  const show = (next: Moment, opposite: Moment[]): void => {
+    opposite.push({ text, caret: caret.current ?? 0 });
     caret.current = next.caret;
     onChange(next.text);
   };
@@ -186,16 +189,16 @@ function Box({ rows, text, onChange, onKey }: BoxProps) {
     if (!box || event.isComposing || !event.cancelable) return;
     event.preventDefault();
     const ends = selectedBy(event.inputType, box);
-    const given = event.data ?? event.dataTransfer?.getData('text/plain') ?? '';
-    become(changed(text, ends, event.inputType, given));
+    const inserted = event.data ?? event.dataTransfer?.getData('text/plain') ?? '';
+    become(changed(text, ends, event.inputType, inserted));
   };
-  /** What the browser has written by itself: composed letters. */
+  /** Reads text that the browser has inserted itself: composed characters. */
   const readBack = (): void => {
     const box = ref.current;
     const at = getSelection();
     if (!box) return;
-    const read = [...box.childNodes].filter((row) => !(row instanceof Element) || isLine(row));
-    const next = read.map((row) => row.textContent ?? '').join('\n');
+    const rows = [...box.childNodes].filter((row) => !(row instanceof Element) || isLine(row));
+    const next = rows.map((row) => row.textContent ?? '').join('\n');
     become({ text: next, caret: at?.anchorNode ? offsetOf(box, at.anchorNode, at.anchorOffset) : next.length });
   };
   return (

@@ -1,5 +1,7 @@
-/** What is known at one moment, and what changed since another. Rule: what did not change is a number until it is asked for. */
+/** The context at one moment, and its difference from another. Invariant: unchanged values are only counted. */
+
 import { useState } from 'preact/hooks';
+import { sourceText } from '../../../src/printable.ts';
 import { type Difference, differences } from '../../model/context.ts';
 import { count, plural } from '../../model/words.ts';
 import { compared, isOfSamples, keepMoment, kept, place, sampleCount, showSample } from '../../state/contexts.ts';
@@ -60,7 +62,7 @@ export function Context() {
         <button
           type="button"
           class="link"
-          onClick={() => void copy(JSON.stringify(after.context, null, 2), `context at ${after.name}`)}
+          onClick={() => void copy(sourceText(JSON.stringify(after.context, null, 2)), `context at ${after.name}`)}
         >
           copy as JSON
         </button>

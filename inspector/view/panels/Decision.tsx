@@ -1,23 +1,23 @@
-/** The one card of the page: a call that asks, with its arguments and what a person may say. */
+/** The card of a waiting call, with its arguments and the possible decisions. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';
+import { argsAt } from '../../model/calls.ts';
 import type { CallFacts } from '../../model/facts.ts';
 import { duration } from '../../model/words.ts';
 import {
   type Card,
-  cardKey,
   cards,
   chosenCard,
   decide,
   editing,
   giving,
   mayControl,
-  seeCard,
   sent,
   settle,
+  showCard,
 } from '../../state/deciding.ts';
-import { connection, isPast, open } from '../../state/store.ts';
+import { connection, cursor, isPast, open } from '../../state/store.ts';
 import { groupIcon, Icon, Key, Mark } from '../marks.tsx';
 import { ArgumentsEditor } from './ArgumentsEditor.tsx';
 import { Arguments } from './Steps.tsx';
@@ -25,12 +25,11 @@ import { Arguments } from './Steps.tsx';
 const argsOf = ({ call, suspension }: Card): Json => suspension.args ?? call.args;
 
 export function Decision({ card, ms }: { card: Card; ms: number }) {
-  const { call, suspension } = card;
-  const key = cardKey(call, suspension);
-  useEffect(() => seeCard(key, performance.now()), [key]);
-  const said = sent.value.get(key);
+  const { key, call, suspension } = card;
+  useEffect(() => showCard(key, performance.now()), [key]);
+  const sentState = sent.value.get(key);
   const all = cards();
-  const at = all.findIndex((one) => one.call.callId === call.callId);
+  const at = all.findIndex((one) => one.key === key);
   const isChosen = all.length > 1 && chosenCard.value === key;
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -71,9 +70,9 @@ export function Decision({ card, ms }: { card: Card; ms: number }) {
             {suspension.payload !== undefined && suspension.payload !== null && (
               <Arguments value={suspension.payload} />
             )}
-            {said ? (
+            {sentState ? (
               <p class="receipt" role="status">
-                {said.state === 'sending' ? 'sending…' : said.words}
+                {sentState.state === 'sending' ? 'sending…' : sentState.words}
               </p>
             ) : giving.value?.key === key ? (
               <Words card={card} what={giving.value.what} />
@@ -101,7 +100,7 @@ function Foot({ card: { call, suspension } }: { card: Card }) {
 }
 
 function Actions({ card }: { card: Card }) {
-  const key = cardKey(card.call, card.suspension);
+  const { key } = card;
   if (!mayControl()) {
     if (isPast.value) return <p class="quiet">This is the past: decide at the end of the log.</p>;
     if (open.value?.source === 'file') return <p class="quiet">A file: nothing can be decided here.</p>;
@@ -140,7 +139,7 @@ function Actions({ card }: { card: Card }) {
   );
 }
 
-/** A reason for a denial, or an answer. */
+/** The input for a reason of a denial, or for an answer. */
 function Words({ card, what }: { card: Card; what: 'reason' | 'answer' }) {
   const [text, setText] = useState('');
   const [refused, refuse] = useState('');
@@ -185,7 +184,7 @@ function Words({ card, what }: { card: Card; what: 'reason' | 'answer' }) {
   );
 }
 
-/** A call of which nobody knows whether it ran. */
+/** A call with an unknown outcome. */
 export function Settlement({ call }: { call: CallFacts }) {
   const [result, setResult] = useState('');
   return (
@@ -196,7 +195,7 @@ export function Settlement({ call }: { call: CallFacts }) {
         <b>{call.name}</b> <span>may have run</span>
       </header>
       <div class="body">
-        <Arguments value={call.args} />
+        <Arguments value={argsAt(call, cursor.value)} />
         {mayControl() ? (
           <div class="actions">
             <input

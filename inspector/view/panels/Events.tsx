@@ -1,12 +1,24 @@
-/** Every entry as a row. Rule: only the rows in view exist; any number may be open; later ones are pale. */
+/** Every entry as a row. Invariant: only visible rows exist, any number may be open, and later ones are pale. */
 import { computed, signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { jsonLine } from '../../../src/printable.ts';
 import type { EventRow as AppEvent } from '../../model/observed.ts';
 import { count, oneLine, plural, since, summary } from '../../model/words.ts';
 import { copy } from '../../state/files.ts';
 import { ask } from '../../state/live.ts';
-import { cursor, entries, facts, isFollowing, isPast, moveTo, open, openId, said } from '../../state/store.ts';
+import {
+  announcement,
+  cursor,
+  entries,
+  facts,
+  isFollowing,
+  isPast,
+  moveTo,
+  open,
+  openId,
+  session,
+} from '../../state/store.ts';
 import { actorName } from '../../state/subject.ts';
 import { Icon } from '../marks.tsx';
 import { valueText } from './Steps.tsx';
@@ -28,9 +40,9 @@ type Row =
     }
   | { readonly kind: 'event'; readonly event: AppEvent; readonly since: number; readonly height: number };
 
-/** By conversation: indexes of entries, and numbers of events of apps. */
+/** Keys of the open rows: by conversation, indexes of entries and numbers of app events. */
 const opened = signal<ReadonlySet<string>>(new Set());
-const keyOf = (number: number): string => `${openId.value} ${number}`;
+const keyOf = (number: number): string => JSON.stringify([session.value, openId.value, number]);
 const isOpened = (number: number): boolean => opened.value.has(keyOf(number));
 export const filter = signal('');
 const holds = (text: string, words: string): boolean => text.toLowerCase().includes(words.toLowerCase());
@@ -51,7 +63,7 @@ export const showEntry = (index: number): void => {
   if (!isOpened(index)) toggleEntry(index);
 };
 
-/** Events of apps that were asked for whole. */
+/** App events that were requested as a whole. */
 const payloads = signal<ReadonlyMap<string, object>>(new Map());
 const wholeOf = ({ n, event }: AppEvent): object => payloads.value.get(keyOf(n)) ?? event;
 
@@ -63,12 +75,12 @@ async function toggleEvent({ n, isPart }: AppEvent): Promise<void> {
     const whole = await ask({ type: 'payload', n });
     payloads.value = new Map(payloads.value).set(key, Object(whole ?? { '…': 'no longer kept' }));
   } catch (error) {
-    said.value = error instanceof Error ? error.message : String(error);
+    announcement.value = error instanceof Error ? error.message : String(error);
   }
 }
 
 const FIELD_LINES = 12;
-/** What stands in the row itself is no field. */
+/** The row shows these fields itself, so they are not repeated. */
 const fieldsOf = (entry: object): [string, string[]][] => {
   const { seq: _, at: __, conversationId: ___, type: ____, runId: _____, ...fields } = entry as Partial<LogEntry>;
   return Object.entries(fields).map(([name, value]) => {
@@ -168,7 +180,7 @@ export function Events() {
     if (!element || at < 0) return;
     const top = tops[at] ?? 0;
     const isIn = top >= element.scrollTop && top + ROW <= element.scrollTop + element.clientHeight;
-    // Who looks elsewhere is left there.
+    // Do not scroll away from where the reader is.
     if (goesOn && !wasAtEnd) return;
     if (isFollowing.value) element.scrollTop = total;
     else if (!isIn) element.scrollTop = top - element.clientHeight / 2;
@@ -287,7 +299,7 @@ function Detail({ value, name }: { value: object; name: string }) {
           <pre>{lines.join('\n')}</pre>
         </div>
       ))}
-      <button type="button" class="link" onClick={() => void copy(JSON.stringify(value), name)}>
+      <button type="button" class="link" onClick={() => void copy(jsonLine(value), name)}>
         copy as JSON
       </button>
     </div>

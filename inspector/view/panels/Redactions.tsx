@@ -1,4 +1,4 @@
-/** What is hidden in the log, where, and why. */
+/** The redacted values of the log: where they are, and why. */
 import { count, plural } from '../../model/words.ts';
 import { isNarrow, moveTo, narrowTab, redactions, redactionsAreOpen, tab } from '../../state/store.ts';
 import { Key } from '../marks.tsx';

@@ -1,21 +1,22 @@
-/** The conversation as a document: requests, what the model said, calls with their results, and decisions in their place. */
+/** The conversation as a document: requests, replies, calls with their results, and decisions in their place. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { argsAt, callNotes, editedAt, waitingAt } from '../../model/calls.ts';
 import type { CallFacts } from '../../model/facts.ts';
-import { waitingAt } from '../../model/facts.ts';
+import type { PlacedNote } from '../../model/notes.ts';
 import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
 import { cost, count, duration, oneLine, plural, telling } from '../../model/words.ts';
-import { cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
+import { cardOf, cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
 import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
 import { groupIcon, Icon, Mark } from '../marks.tsx';
 import { Decision, Settlement } from './Decision.tsx';
 
-/** Of all cycles together, at first and with each `load more`: they are drawn anew whenever something comes. */
+/** For all cycles together, at first and with each `load more`: all of them render again on each change. */
 const CYCLES = 40;
 const ROWS = 240;
-/** Of one cycle. */
+/** For one cycle. */
 const ROWS_MAX = 300;
-/** Pixels from the end that are no distance. */
+/** Within this distance in pixels the panel counts as scrolled to the end. */
 const NEAR_END = 24;
 
 export function Steps() {
@@ -44,7 +45,7 @@ export function Steps() {
   );
 }
 
-/** At its end the panel stays at its end as the run goes on, but not where somebody unfolds what stands there. */
+/** Keeps the panel scrolled to the end during a run, but not when a person unfolds something there. */
 function useEnd() {
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
@@ -164,6 +165,8 @@ function StepView({ row }: { row: StepRow }) {
           {row.text}
         </p>
       );
+    case 'note':
+      return <NoteRow note={row.note} />;
     case 'call':
       return <CallRow row={row} />;
     case 'round':
@@ -179,6 +182,25 @@ function StepView({ row }: { row: StepRow }) {
     case 'stop':
       return null;
   }
+}
+
+/** An event between the steps. Details unfold. */
+function NoteRow({ note: { words, more, isFault } }: { note: PlacedNote }) {
+  const [isOpen, open] = useState(false);
+  const hasMore = more !== undefined && more !== '' && more !== words;
+  return (
+    <div class={isFault ? 'note is-fault' : 'note'}>
+      <p>
+        {words}
+        {hasMore && (
+          <button type="button" class="link" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+            {isOpen ? 'less' : 'more'}
+          </button>
+        )}
+      </p>
+      {isOpen && hasMore && <pre>{more}</pre>}
+    </div>
+  );
 }
 
 function Reasoning({ text }: { text: string }) {
@@ -200,9 +222,10 @@ function Reasoning({ text }: { text: string }) {
 function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
   const [isOpen, open] = useState(false);
   const { call, state, ms } = row;
+  const notes = callNotes(call, cursor.value);
   const suspension = waitingAt(call, cursor.value);
-  const card = suspension && { call, suspension };
-  // In a narrow window what waits stands above.
+  const card = suspension && cardOf(call, suspension);
+  // In a narrow window the card is shown above.
   const isAbove = isNarrow.value && !isPast.value;
   if (card && !waitsWithin(card) && !isAbove) return <Decision card={card} ms={ms} />;
   if (state === 'unknown') return <Settlement call={call} />;
@@ -212,14 +235,15 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
         <Mark name={markOfCall(state)} />
         <Icon name={groupIcon(call.group)} />
         <b>{call.name}</b>
-        <span class="mono argument">{telling(call.args, 120)}</span>
+        <span class="mono argument">{telling(argsAt(call, cursor.value), 120)}</span>
+        {notes.length > 0 && <span class="call-notes">{notes.join(' · ')}</span>}
         <span class="time">{ms > 0 || state === 'done' ? duration(ms) : state === 'queued' ? 'queued' : ''}</span>
       </button>
       {isOpen && <CallDetail call={call} />}
       {card &&
         !isPast.value &&
         !isAbove &&
-        cardsBelow(card).map((below) => <Decision key={below.call.callId} card={below} ms={ms} />)}
+        cardsBelow(card).map((below) => <Decision key={below.key} card={below} ms={ms} />)}
     </div>
   );
 }
@@ -228,7 +252,7 @@ const RESULT_LINES = 12;
 /** Characters of an error's first line. */
 const FIRST_LINE = 160;
 
-/** A value as lines of text; nothing in it is markup. */
+/** Returns a value as lines of text without markup. */
 export const valueText = (value: unknown): string =>
   typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 
@@ -254,10 +278,18 @@ function CallDetail({ call }: { call: CallFacts }) {
   const { result } = call;
   const lines = (result && result.at <= cursor.value ? result.text : '').split('\n');
   const shown = all ? lines : lines.slice(0, RESULT_LINES);
-  const start = call.starts.at(-1);
+  const start = call.starts.filter(({ at }) => at <= cursor.value).at(-1);
+  const edited = editedAt(call, cursor.value);
   return (
     <div class="call-detail">
-      <Arguments value={start?.args ?? call.argsText ?? call.args} />
+      {edited !== undefined && <p class="quiet">What ran, {edited}:</p>}
+      <Arguments value={call.argsText ?? argsAt(call, cursor.value)} />
+      {edited !== undefined && (
+        <>
+          <p class="quiet">What the model asked for:</p>
+          <Arguments value={call.args} />
+        </>
+      )}
       {result && result.at <= cursor.value && (
         <>
           <p class="quiet">
@@ -297,7 +329,7 @@ function StopRow({ row }: { row: StepRow | undefined }) {
   );
 }
 
-/** The first line of an error; the whole of it where there is more. */
+/** Shows the first line of an error, and the whole error on request. */
 function Failure({ why }: { why: string }) {
   const [isOpen, open] = useState(false);
   const text = why.trim();

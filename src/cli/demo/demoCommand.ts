@@ -1,7 +1,7 @@
 /**
  * `runchart demo`: one request with a real tool on a real file, and one that needs approval, against a scripted model
- * in a process of its own. Rule: everything but the model's words is real; nothing outside a new temporary directory is
- * written, and the model's process never outlives this one.
+ * in its own process. Invariant: everything but the model's words is real. Only a new temporary directory is written,
+ * and the model's process never outlives this one.
  */
 
 import { spawn } from 'node:child_process';
@@ -31,16 +31,16 @@ import { costText, count } from '../tally.ts';
 import { ORDER, QUESTION } from './demoScript.ts';
 
 const SESSION = 'demo';
-/** USD per million tokens; invented, so that there is a cost to show. */
+/** USD per million tokens. The prices are invented, so that there is a cost to show. */
 const PRICES = { input: 2, output: 8 };
 const SAMPLE = new URL('../../../../docs/examples/sample/', import.meta.url);
 
 export interface DemoOptions {
-  /** The page decides, whether or not there is a terminal, and stays. */
+  /** The page decides, also on a terminal, and stays open. */
   inspect?: boolean;
 }
 
-/** Does it and answers the exit code. */
+/** Resolves to the exit code. */
 export async function demoCommand({ inspect = false }: DemoOptions, signal: AbortSignal): Promise<number> {
   const { openai } = await loadAdapter();
   const output = outputTo(process.stdout);
@@ -67,7 +67,7 @@ export async function demoCommand({ inspect = false }: DemoOptions, signal: Abor
     const renderer = followAsSteps(conversation, 0, screen);
     const ask = inspect ? pageAsker(screen, conversation, signal) : asker(screen, conversation, signal);
     const code = await bothRequests(conversation, screen, ask, signal);
-    if (code === 0) sayWhatWas({ conversation, screen, renderer, path: logPath(sessions, SESSION) });
+    if (code === 0) printSummary({ conversation, screen, renderer, path: logPath(sessions, SESSION) });
     if (code === 0 && (inspect || (onTerminal() && inspector.pages > 0))) await leaveOpen(screen, inspect, signal);
     return code;
   } finally {
@@ -99,16 +99,16 @@ async function bothRequests(
   signal: AbortSignal,
 ): Promise<number> {
   screen.line(['plain', '']);
-  const first = await ended(conversation.send(QUESTION, { signal }), screen, signal);
+  const first = await resultOf(conversation.send(QUESTION, { signal }), screen, signal);
   if (first.reason !== 'completed') return signal.aborted ? CANCELLED : 1;
   screen.line(['plain', '']);
-  let last = await ended(conversation.send(ORDER, { signal }), screen, signal);
+  let last = await resultOf(conversation.send(ORDER, { signal }), screen, signal);
   if (last.reason === null && !signal.aborted) {
     await decidePending(conversation, screen, ask);
     if (signal.aborted) await conversation.cancel();
-    // The page may have gone on with it already.
-    else if (conversation.status === 'waiting') last = await ended(conversation.resume(), screen, signal);
-    else await settled(conversation, signal);
+    // The page may already have resumed the run.
+    else if (conversation.status === 'waiting') last = await resultOf(conversation.resume(), screen, signal);
+    else await awaitSettled(conversation, signal);
   }
   if (signal.aborted) return CANCELLED;
   const stop = [...conversation.log()].reverse().find(({ type }) => type === 'run-stop');
@@ -116,7 +116,7 @@ async function bothRequests(
 }
 
 /** Resolves when nothing runs. */
-async function settled(conversation: Conversation, signal: AbortSignal): Promise<void> {
+async function awaitSettled(conversation: Conversation, signal: AbortSignal): Promise<void> {
   const cancel = (): void => void conversation.cancel();
   signal.addEventListener('abort', cancel);
   while (conversation.status === 'active' || conversation.status === 'cancelling')
@@ -124,20 +124,20 @@ async function settled(conversation: Conversation, signal: AbortSignal): Promise
   signal.removeEventListener('abort', cancel);
 }
 
-/** Resolves with the next entry that is wanted; where the signal ends the waiting, with nothing. */
+/** Resolves with the next matching entry, or with undefined if the signal is aborted. */
 function firstEntry(conversation: Conversation, isWanted: (entry: LogEntry) => boolean, signal: AbortSignal) {
   return new Promise<LogEntry | undefined>((resolve) => {
     const following = conversation.log$(conversation.log().length).subscribe((entry) => {
       if (!isWanted(entry)) return;
       following.unsubscribe();
-      // Status and views follow behind the entry.
+      // Status and views change after the entry is emitted.
       queueMicrotask(() => resolve(entry));
     });
     signal.addEventListener('abort', () => resolve(undefined), { once: true });
   });
 }
 
-async function ended(run: Run, screen: Screen, signal: AbortSignal): Promise<RunResult> {
+async function resultOf(run: Run, screen: Screen, signal: AbortSignal): Promise<RunResult> {
   const cancel = (): void => void run.cancel();
   signal.addEventListener('abort', cancel);
   const result = await run.result;
@@ -148,7 +148,10 @@ async function ended(run: Run, screen: Screen, signal: AbortSignal): Promise<Run
 
 const onTerminal = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
-/** A person where there is a terminal, unless one decides in the page first; else the demo decides, and says so. */
+/**
+ * Asks a person on a terminal, unless somebody decides in the page first. Without a terminal the demo decides, and
+ * prints that.
+ */
 function asker(screen: Screen, conversation: Conversation, signal: AbortSignal): Asker {
   if (!onTerminal()) {
     return async () => {
@@ -173,7 +176,7 @@ function asker(screen: Screen, conversation: Conversation, signal: AbortSignal):
   };
 }
 
-/** Somebody decides in the page, and nowhere else. */
+/** The decision comes from the page only. */
 function pageAsker(screen: Screen, conversation: Conversation, signal: AbortSignal): Asker {
   return async () => {
     screen.line(['yellow', '  decide in the page: the address stands above']);
@@ -182,7 +185,7 @@ function pageAsker(screen: Screen, conversation: Conversation, signal: AbortSign
   };
 }
 
-/** What happened can be looked at until somebody ends it. */
+/** Keeps the page open until a person ends it. */
 async function leaveOpen(screen: Screen, untilSignal: boolean, signal: AbortSignal): Promise<void> {
   screen.line(['plain', '']);
   screen.line(['plain', `The page stays open until ${untilSignal ? 'Ctrl-C' : 'you press Enter'}.`]);
@@ -204,7 +207,7 @@ interface Shown {
   path: string;
 }
 
-function sayWhatWas({ conversation, screen, renderer, path }: Shown): void {
+function printSummary({ conversation, screen, renderer, path }: Shown): void {
   const { total } = renderer;
   const tokens = `${total.inputTokens.toLocaleString('en-US')} tokens in, ${total.outputTokens.toLocaleString('en-US')} out`;
   const calls = conversation.view().cycles.flatMap(({ rounds }) => rounds.flatMap(({ output }) => output.calls));
@@ -222,7 +225,7 @@ function sayWhatWas({ conversation, screen, renderer, path }: Shown): void {
   row('', `this log in a page               ${invocation()} inspect ${path}`);
 }
 
-/** How this program was called, so that a hint can be typed as it stands. */
+/** Returns how this program was called, so that a hint can be typed as printed. */
 function invocation(): string {
   const script = process.argv[1] ?? 'runchart';
   if (basename(script) === 'runchart') return 'runchart';
@@ -235,11 +238,11 @@ const START_MS = 10_000;
 interface DemoServer {
   readonly baseURL: string;
   readonly pid: number;
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   close(): Promise<void>;
 }
 
-/** Rejects where the process does not tell its port in time. */
+/** Rejects if the process does not print its port in time. */
 export async function startDemoServer(): Promise<DemoServer> {
   const file = fileURLToPath(new URL('./scriptedServer.js', import.meta.url));
   const child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'inherit'] });

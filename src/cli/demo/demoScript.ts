@@ -1,6 +1,6 @@
 /**
- * What the demo's model says. Rule: a pure function of the request's last messages; it quotes what a tool gave it, so
- * that an answer shows that the real result came through.
+ * The replies of the demo's model. Invariant: a pure function of the last messages of the request. It quotes the
+ * tool's result, which proves that the real result arrived.
  */
 interface ChatMessage {
   role: string;
@@ -28,7 +28,7 @@ const WRITE = { id: 'call_2', name: 'WriteNote', args: { file_name: 'SUMMARY.md'
 
 const textOf = ({ content }: ChatMessage): string => (typeof content === 'string' ? content : JSON.stringify(content));
 
-/** Answers by what came last: a message of the user, or the result of a call. */
+/** Replies to the last message: one of the user, or the result of a call. */
 export function scriptedReply({ messages }: ChatRequest): ScriptedReply {
   const last = messages.at(-1) ?? { role: 'none' };
   if (last.role === 'tool') return last.tool_call_id === WRITE.id ? written(textOf(last)) : readDone(textOf(last));

@@ -1,6 +1,6 @@
 /**
- * The demo's model: a process of its own that speaks the chat completions wire on the loopback. Rule: what it answers
- * follows from the request alone; it prints its port once it listens, and ends when its standard input does.
+ * The demo's model: its own process, which serves the chat completions API on the loopback interface. Invariant: the
+ * answer depends on the request only. The process prints its port once it listens, and ends with its standard input.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,16 +25,16 @@ function refuse(response: ServerResponse, status: number, message: string): void
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message } }));
 }
 
-/** A few characters a piece, as models send them. */
+/** Splits text into pieces of a few characters, like the stream of a model. */
 const pieces = (text: string): string[] => text.match(/\s*\S{1,12}\s?/gu) ?? [];
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'POST' || request.url !== '/v1/chat/completions') return refuse(response, 404, 'no such path');
   const text = await bodyOf(request);
-  const asked = JSON.parse(text) as ChatRequest;
-  const { words, call } = scriptedReply(asked);
+  const body = JSON.parse(text) as ChatRequest;
+  const { words, call } = scriptedReply(body);
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
-  const base = { id: 'chatcmpl-demo', object: 'chat.completion.chunk', created: 0, model: asked.model };
+  const base = { id: 'chatcmpl-demo', object: 'chat.completion.chunk', created: 0, model: body.model };
   const send = async (fields: object): Promise<void> => {
     response.write(`data: ${JSON.stringify({ ...base, ...fields })}\n\n`);
     await pause(PACE_MS);
@@ -50,10 +50,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     for (const piece of pieces(args)) await delta({ tool_calls: [{ index: 0, function: { arguments: piece } }] });
   }
   await delta({}, call ? 'tool_calls' : 'stop');
-  const [promptTokens, completionTokens] = [text, words + args].map((said) => Math.ceil(said.length / 4)) as [
-    number,
-    number,
-  ];
+  const [promptTokens, completionTokens] = [text, words + args].map((countedText) =>
+    Math.ceil(countedText.length / 4),
+  ) as [number, number];
   const usage = {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
@@ -71,5 +70,5 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
 process.stdin.on('end', () => process.exit(0)).resume();
-// Ctrl-C reaches the whole group of processes; the one that started this one decides when it ends.
+// Ctrl-C reaches the whole process group. The parent process decides when this one ends.
 process.on('SIGINT', () => {});

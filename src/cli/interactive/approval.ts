@@ -1,23 +1,27 @@
 /**
- * A call that waits for a decision, as a person is shown it, and what is typed as an answer. Rule: the call is shown whole, with every
- * character that could hide something as an escape, behind a mark that no other line begins with; only a clear yes approves.
+ * A call that waits for a decision, as lines for a person, and the meaning of the typed answer. Invariant: the call
+ * is shown completely, with escapes for characters that could hide something, and each line has a mark that no other
+ * line has. Only a clear yes approves.
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { PendingCall } from '../../index.ts';
-import { printableLine, type Span, type Style } from '../screen.ts';
+import { printableLine } from '../../printable.ts';
+import type { Span, Style } from '../screen.ts';
 import { ownLine, type TextLine } from './rows.ts';
 
-/** What the permission rules say of a call that they ask about. */
+/** What the permission rules report about a call that they ask about. */
 export interface ApprovalFacts {
   readonly by: string;
-  readonly parts: readonly { text: string; outcome: string; by: string }[];
-  /** What "always" would save; empty where no rule would be enough. */
+  readonly parts: readonly { text: string; outcome: string; by: string; why?: string }[];
+  /** Where a command would run: in the sandbox, and with which permissions. */
+  readonly runs: string | undefined;
+  /** The rules that "always" would save. Empty if no rule would suffice. */
   readonly rules: readonly string[];
 }
 
 const MARK = '┃ ';
 
-/** Of what a call carries, whoever wrote it. */
+/** Reads the facts from a call's payload, whose author may be anybody. */
 export function approvalFacts(payload: Json | undefined): ApprovalFacts {
   const own = typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? payload : {};
   const texts = (value: Json | undefined): string[] =>
@@ -27,25 +31,29 @@ export function approvalFacts(payload: Json | undefined): ApprovalFacts {
     by: typeof own.by === 'string' ? own.by : '',
     parts: parts.flatMap((part) => {
       if (typeof part !== 'object' || part === null || Array.isArray(part)) return [];
-      const { text, outcome, by } = part;
-      return [{ text: String(text), outcome: String(outcome), by: String(by) }];
+      const { text, outcome, by, why } = part;
+      const reason = typeof why === 'string' ? { why } : {};
+      return [{ text: String(text), outcome: String(outcome), by: String(by), ...reason }];
     }),
     rules: texts(own.rules),
+    runs: typeof own.runs === 'string' ? own.runs : undefined,
   };
 }
 
 export function approvalLines(call: PendingCall): TextLine[] {
-  const { by, parts, rules } = approvalFacts(call.payload);
+  const { by, parts, rules, runs } = approvalFacts(call.payload);
   const lines = [framed(['bold', printableLine(call.name)], ['yellow', ' asks to run'], ['dim', whyText(call, by)])];
   lines.push(...argumentLines(call.args));
   if (parts.length > 1) {
     lines.push(framed(['dim', 'its parts:']));
     for (const part of parts) {
       const style: Style = part.outcome === 'allow' ? 'green' : 'yellow';
-      const said = `${part.outcome === 'allow' ? 'allowed' : 'asks'} (${printableLine(part.by)})`;
-      lines.push(framed(['plain', `  ${printableLine(part.text)}  `], [style, said]));
+      const outcomeText = `${part.outcome === 'allow' ? 'allowed' : 'asks'} (${printableLine(part.by)})`;
+      lines.push(framed(['plain', `  ${printableLine(part.text)}  `], [style, outcomeText]));
     }
   }
+  for (const { why } of parts) if (why !== undefined) lines.push(framed(['dim', printableLine(why)]));
+  if (runs !== undefined) lines.push(framed(['dim', `would run ${printableLine(runs)}`]));
   for (const rule of rules) lines.push(framed(['dim', `always would allow  ${printableLine(rule)}`]));
   return lines;
 }
@@ -57,7 +65,7 @@ function whyText({ reason, path }: PendingCall, by: string): string {
   return path.length > 1 ? `${why}, for a sub-agent` : why;
 }
 
-/** A command as it would be run, line by line; other arguments as JSON. */
+/** Returns a command line by line as it would run, and other arguments as JSON. */
 function argumentLines(args: Json): TextLine[] {
   const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args : undefined;
   if (typeof own?.command !== 'string') return jsonLines(args);
@@ -92,7 +100,7 @@ const WORDS: { readonly [word: string]: Answer } = {
   no: { kind: 'ask-reason' },
 };
 
-/** `no, because …` denies at once; anything that is not one of the words is no answer. */
+/** `no, because …` denies at once. Every text that is not one of the words is unclear. */
 export function answerOf(typed: string): Answer {
   const text = typed.trim();
   const word = text.toLowerCase();

@@ -1,50 +1,50 @@
 /**
- * What a conversation wants of a terminal, and the plainest of them: whole lines out, whole lines in. Rule: it works where nothing can be
- * drawn: on a dumb terminal, and where the output is a pipe or a file. Nothing it writes moves a cursor.
+ * What a conversation needs of a terminal, and the plainest implementation: whole lines in, whole lines out.
+ * Invariant: it works without cursor control: on a dumb terminal, and with a pipe or a file as output.
  */
 import { createInterface, type Interface } from 'node:readline';
 import type { Output, Span } from '../screen.ts';
 import { ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
 
-/** What is shown now, besides the lines that stay. */
+/** What is shown now, besides the committed lines. */
 export interface TerminalView {
   readonly lines: readonly TextLine[];
-  /** Stands before what is typed. */
+  /** Shown before the typed text. */
   readonly question: Span;
-  /** Something is to be typed before anything goes on. */
+  /** The conversation waits for input. */
   readonly isAwaiting: boolean;
 }
 
-/** Whom a terminal asks what to show, and tells what was typed. */
+/** Provides what a terminal shows, and receives what is typed. */
 export interface TerminalSource {
   view(): TerminalView;
-  /** Lines of what is under way that will not change any more. */
+  /** Removes and returns the lines in progress that will not change any more. */
   settle(width: number): TextLine[];
-  /** Something turns, or a time goes on. */
+  /** True while a spinner turns or a time advances. */
   isTurning(): boolean;
-  /** Lines of before, the latest last. */
+  /** Earlier lines, the latest last. */
   history(): readonly string[];
   submit(text: string, later: boolean): void;
   escape(): void;
   interrupt(text: string): void;
   end(): void;
-  /** What a text may go on as; the text itself where nothing is known. */
+  /** Returns the completion of a text, or the text itself. */
   completed(text: string): string;
 }
 
 export interface ConversationTerminal {
-  /** What stands in the line. */
+  /** The text in the line. */
   readonly text: string;
-  /** Lines that stay. */
+  /** Writes lines that stay. */
   commit(lines: readonly TextLine[]): void;
-  /** What is typed begins with this. */
+  /** Replaces the text in the line. */
   fill(text: string): void;
-  /** The view is another one. */
+  /** Called when the view has changed. */
   changed(): void;
   close(): void;
 }
 
-/** A question waits for what was typed last to begin something. */
+/** A question waits this long, because the last input may start something. */
 const ASK_MS = 60;
 
 export class LineTerminal implements ConversationTerminal {
@@ -52,8 +52,8 @@ export class LineTerminal implements ConversationTerminal {
   readonly #output: Output & { readonly columns: number | undefined };
   readonly #source: TerminalSource;
   readonly #lines: Interface;
-  /** The question that the cursor stands behind. */
-  #asked: string | undefined;
+  /** The question before the cursor. */
+  #shownQuestion: string | undefined;
   #asking: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -64,10 +64,10 @@ export class LineTerminal implements ConversationTerminal {
   ) {
     this.#output = output;
     this.#source = source;
-    // Without `terminal` the line discipline keeps Ctrl-C, which then is a signal.
+    // Without `terminal` the line discipline keeps Ctrl-C, so it arrives as a signal.
     this.#lines = createInterface({ input, terminal: false });
     this.#lines.on('line', (text) => {
-      this.#asked = undefined;
+      this.#shownQuestion = undefined;
       source.submit(text, false);
       this.changed();
     });
@@ -79,8 +79,8 @@ export class LineTerminal implements ConversationTerminal {
 
   commit(lines: readonly TextLine[]): void {
     if (lines.length === 0) return;
-    if (this.#asked !== undefined) this.#output.write('\n');
-    this.#asked = undefined;
+    if (this.#shownQuestion !== undefined) this.#output.write('\n');
+    this.#shownQuestion = undefined;
     const rows = lines.flatMap((line) => rowsOf(line, this.#width()));
     for (const row of rows) this.#output.write(`${rowText(row)}\n`);
     this.changed();
@@ -100,16 +100,16 @@ export class LineTerminal implements ConversationTerminal {
   #ask(): void {
     this.#asking = undefined;
     const { question, isAwaiting } = this.#source.view();
-    if (!isAwaiting || this.#asked === question[1]) return;
-    if (this.#asked !== undefined) this.#output.write('\n');
-    this.#asked = question[1];
+    if (!isAwaiting || this.#shownQuestion === question[1]) return;
+    if (this.#shownQuestion !== undefined) this.#output.write('\n');
+    this.#shownQuestion = question[1];
     this.#output.write(`${question[1]} `);
   }
 
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#asking);
-    if (this.#asked !== undefined) this.#output.write('\n');
+    if (this.#shownQuestion !== undefined) this.#output.write('\n');
     this.#lines.close();
   }
 

@@ -1,6 +1,7 @@
 /**
- * A terminal that can be drawn on: lines that stay above, what is under way and the line that is typed at its foot. Rule: a thin shell: keys are
- * read by `readline.emitKeypressEvents`, what they do to the line and what stands where are pure functions; the terminal is left as it was found.
+ * A terminal with cursor control: committed lines above, the progress and the typed line at the bottom. Invariant:
+ * this is a thin shell. `readline.emitKeypressEvents` reads the keys, and pure functions compute edits and layout.
+ * The terminal's mode is restored at the end.
  */
 import { emitKeypressEvents, type Interface } from 'node:readline';
 import { type Output, paintOf } from '../screen.ts';
@@ -9,7 +10,7 @@ import { footOf, noFoot, redrawn } from './frame.ts';
 import { type EditedLine, editedBy, emptyLine, inserted, type Key, lineWith } from './lineEditor.ts';
 import { type Row, rowsOf, type TextLine } from './rows.ts';
 
-/** Escape alone is told from the beginning of a longer key by this time. */
+/** This delay separates Escape from the beginning of a longer key sequence. */
 const ESCAPE_MS = 50;
 const DRAW_MS = 16;
 const TURN_MS = 100;
@@ -27,7 +28,7 @@ export class DrawnTerminal implements ConversationTerminal {
   #pasted: string | undefined;
   #drawing: NodeJS.Timeout | undefined;
   readonly #turning: NodeJS.Timeout;
-  readonly #onKey = (_: string | undefined, key: Key): void => this.#key(key);
+  readonly #onKey = (_: string | undefined, key: Key): void => this.#handleKey(key);
   readonly #onResize = (): void => this.changed();
   readonly #onExit = (): void => this.#restore();
 
@@ -37,7 +38,7 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#source = source;
     const paint = paintOf({ styled } as Output);
     this.#paint = ({ spans }) => spans.map(([style, text]) => paint(style)(text)).join('');
-    // It takes this one field of an interface.
+    // Node uses only this field of an interface here.
     emitKeypressEvents(input, { escapeCodeTimeout: ESCAPE_MS } as unknown as Interface);
     input.on('keypress', this.#onKey);
     input.on('end', () => source.end());
@@ -90,7 +91,7 @@ export class DrawnTerminal implements ConversationTerminal {
     try {
       this.#input.setRawMode(false);
     } catch {
-      // The terminal is gone: there is nothing to give back.
+      // The terminal is gone, so there is nothing to restore.
     }
   }
 
@@ -116,11 +117,11 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#foot = next;
   }
 
-  #key(key: Key): void {
+  #handleKey(key: Key): void {
     if (key.name === 'paste-start') this.#pasted = '';
     else if (key.name === 'paste-end') this.#paste();
     else if (this.#pasted !== undefined) this.#pasted += key.sequence;
-    else if (!this.#acted(key)) this.#line = editedBy(this.#line, key, this.#source.history()) ?? this.#line;
+    else if (!this.#handleCommandKey(key)) this.#line = editedBy(this.#line, key, this.#source.history()) ?? this.#line;
     this.changed();
   }
 
@@ -129,8 +130,8 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#pasted = undefined;
   }
 
-  /** Whether the key did something else than edit the line. */
-  #acted({ name, ctrl, meta }: Key): boolean {
+  /** Returns true if the key did something other than edit the line. */
+  #handleCommandKey({ name, ctrl, meta }: Key): boolean {
     const { text } = this.#line;
     if (name === 'return' || (name === 'enter' && meta)) this.#submit(meta);
     else if (name === 'escape') this.#source.escape();
@@ -145,7 +146,7 @@ export class DrawnTerminal implements ConversationTerminal {
 
   #submit(later: boolean): void {
     const { text, cursor } = this.#line;
-    // A backslash at the end asks for one more line, as in a shell.
+    // A backslash at the end continues on a new line, as in a shell.
     if (!later && cursor === text.length && text.endsWith('\\')) {
       this.#line = lineWith(`${text.slice(0, -1)}\n`);
       return;
@@ -154,7 +155,7 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#source.submit(text, later);
   }
 
-  /** As Ctrl-Z does where keys are no signals: the terminal is given back until the process goes on. */
+  /** Does what Ctrl-Z does outside raw mode: restores the terminal until the process continues. */
   #suspend(): void {
     this.#restore();
     process.once('SIGCONT', () => {
@@ -163,7 +164,7 @@ export class DrawnTerminal implements ConversationTerminal {
       this.#foot = noFoot;
       this.changed();
     });
-    // The whole group, so that whatever started this program gives the terminal back too.
+    // Stops the whole process group, so that the parent program restores the terminal too.
     process.kill(0, 'SIGTSTP');
   }
 

@@ -1,28 +1,30 @@
 /**
- * What is redrawn at the foot of a terminal: rows that stay are written above it, the foot is taken away and drawn anew. Rule: a pure
- * function of what stands there and of what is to stand there; nothing above the foot is ever touched.
+ * The redrawn bottom of a terminal: new permanent rows are written above it, and it is drawn again. Invariant: a pure
+ * function of the previous and the next state. Nothing above the foot is touched.
  */
-import { printable, type Span } from '../screen.ts';
+
+import { printable } from '../../printable.ts';
+import type { Span } from '../screen.ts';
 import { characterAround, charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './rows.ts';
 
 export interface Foot {
   readonly rows: readonly Row[];
-  /** Where the cursor stands: which of the rows, and which column of it. */
+  /** The position of the cursor: row and column in the foot. */
   readonly cursor: { readonly row: number; readonly column: number };
 }
 
 export const noFoot: Foot = { rows: [], cursor: { row: 0, column: 0 } };
 
-/** What the foot is made of. */
+/** The contents of the foot. */
 export interface FootContent {
-  /** What is under way, and how it stands. */
+  /** The lines in progress. */
   readonly lines: readonly TextLine[];
-  /** Stands before what is typed. */
+  /** Shown before the typed text. */
   readonly question: Span;
   readonly line: { readonly text: string; readonly cursor: number };
 }
 
-/** At most as many rows as a terminal has: of what is under way the latest, of what is typed what is around the cursor. */
+/** Returns at most `most` rows: the latest lines in progress, and the typed rows around the cursor. */
 export function footOf({ lines, question, line }: FootContent, width: number, most: number): Foot {
   const typed = typedRows(question, aroundCursor(line, width * most), width);
   const room = Math.max(1, Math.min(typed.rows.length, most));
@@ -36,11 +38,14 @@ export function footOf({ lines, question, line }: FootContent, width: number, mo
 interface TypedText {
   readonly text: string;
   readonly cursor: number;
-  /** The beginning of what is typed is in it, and the question before that. */
+  /** It contains the beginning of the typed text, so the question comes before it. */
   readonly isFromStart: boolean;
 }
 
-/** Of a long text what may be seen: so much before the cursor and behind it. Where it begins stays while the cursor moves a little. */
+/**
+ * Returns the part of a long text around the cursor that can be visible. Its start stays the same while the cursor
+ * moves a little.
+ */
 function aroundCursor({ text, cursor }: FootContent['line'], units: number): TypedText {
   const to = characterAround(text, cursor + units).from;
   const near = (Math.floor(cursor / units) - 1) * units;
@@ -53,11 +58,11 @@ function aroundCursor({ text, cursor }: FootContent['line'], units: number): Typ
 function typedRows(question: Span, line: TypedText, width: number): Foot {
   const rows = line.isFromStart ? rowsOf({ spans: [question], margin: FOREIGN }, width) : [];
   const last = rows.pop();
-  // A row ends without the space that keeps what is typed away from the question.
+  // A row ends without the space between question and typed text.
   let spans: Span[] = last ? [...last.spans, ['plain', ' ']] : [['plain', FOREIGN]];
   let column = last ? last.width + 1 : FOREIGN.length;
   let cursor = { row: 0, column };
-  const broken = (): void => {
+  const breakRow = (): void => {
     rows.push({ spans, width: column });
     spans = [['plain', FOREIGN]];
     column = FOREIGN.length;
@@ -67,7 +72,7 @@ function typedRows(question: Span, line: TypedText, width: number): Foot {
     const shown = character === '\n' ? '' : printable(character).replaceAll('\t', ' ');
     if (character === '\n' || column + widthOf(shown) > width) {
       if (at === line.cursor) cursor = { row: rows.length, column: Math.min(column, width) };
-      broken();
+      breakRow();
       if (at === line.cursor && character !== '\n') cursor = { row: rows.length, column };
     } else if (at === line.cursor) cursor = { row: rows.length, column };
     spans.push(['plain', shown]);
@@ -75,7 +80,7 @@ function typedRows(question: Span, line: TypedText, width: number): Foot {
     at += character.length;
   }
   if (line.cursor >= at) {
-    if (column >= width) broken();
+    if (column >= width) breakRow();
     cursor = { row: rows.length, column };
   }
   rows.push({ spans, width: column });
@@ -89,17 +94,17 @@ const CLEAR_BELOW = '\x1b[J';
 const up = (rows: number): string => (rows > 0 ? `\x1b[${rows}A` : '');
 const right = (columns: number): string => (columns > 0 ? `\x1b[${columns}C` : '');
 
-/** What a terminal of this width made of a row: one that became narrower has broken it. */
+/** Returns how many rows a terminal uses for a row. A terminal that became narrower has wrapped it. */
 const heightOf = ({ width }: Row, columns: number): number => Math.max(1, Math.ceil(width / Math.max(1, columns)));
 
-/** Takes the foot away: the cursor stands where it began. */
+/** Returns the output that removes the foot and moves the cursor to its start. */
 function cleared({ rows, cursor }: Foot, columns: number): string {
   if (rows.length === 0) return '';
   const above = rows.slice(0, cursor.row).reduce((sum, row) => sum + heightOf(row, columns), 0);
   return `${up(above + Math.floor(cursor.column / Math.max(1, columns)))}\r${CLEAR_BELOW}`;
 }
 
-/** What to write so that `settled` stands above `next`. `columns`: as many as the terminal has now. */
+/** Returns the output that puts `settled` above `next`. `columns` is the current width of the terminal. */
 export function redrawn(
   previous: Foot,
   settled: readonly Row[],

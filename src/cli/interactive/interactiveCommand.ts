@@ -1,19 +1,24 @@
 /**
- * `runchart` alone on a terminal: a conversation of many turns. Rule: what was said stays in the session, whatever ends it; the terminal is
- * left as it was found.
+ * `runchart` on a terminal: a conversation of many turns. Invariant: the session keeps every message, however the
+ * program ends. The terminal's mode is restored.
  */
+
+import { printableLine } from '../../printable.ts';
 import { type AgentOptions, codingAgent } from '../codingAgent.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import type { OwnInterrupt } from '../input.ts';
 import { type Output, outputTo } from '../screen.ts';
-import { chosenSession, type SessionChoice } from '../sessions/sessionStore.ts';
+import { chosenSession, type SessionChoice, shellWord } from '../sessions/sessionStore.ts';
 import { type ConversationTerminal, LineTerminal, type TerminalSource } from './conversationTerminal.ts';
 import { DrawnTerminal } from './drawnTerminal.ts';
 import { InteractiveSession } from './interactiveSession.ts';
 
 export interface InteractiveOptions extends AgentOptions, Omit<SessionChoice, 'session' | 'new'> {}
 
-/** Goes on until the person leaves, and answers the exit code. Rejects with ConfigurationError and what opening a session rejects with. */
+/**
+ * Runs until the person leaves. Resolves to the exit code. Rejects with ConfigurationError and with errors of opening
+ * a session.
+ */
 export async function interactiveCommand(
   options: InteractiveOptions,
   signal: AbortSignal,
@@ -40,11 +45,12 @@ export async function interactiveCommand(
     const { id, isEmpty = true } = session ?? {};
     session?.close();
     await made.agent.close();
-    if (!isEmpty) output.write(`session ${id}: runchart -r ${id} goes on with it\n`);
+    if (id !== undefined && !isEmpty)
+      output.write(printableLine(`session ${id}: runchart -r ${shellWord(id)} goes on with it`).concat('\n'));
   }
 }
 
-/** Of a terminal that does not say. */
+/** Used if the terminal does not report its width. */
 const COLUMNS = 80;
 
 function terminalOf(output: Output, source: TerminalSource): ConversationTerminal {

@@ -1,6 +1,6 @@
 /**
- * A conversation between a person and the agent: what is typed becomes what is done, and what happens is shown. Rule: what a line means is
- * said by the chart PROMPT; this does what it asks for, and tells it what became of the conversation.
+ * A conversation between a person and the agent: input becomes actions, and events are shown. Invariant: the PROMPT
+ * chart decides the meaning of a line. This class executes its acts and reports the state of the conversation to it.
  */
 import { type Actor, createActor, type SimulatedClock } from 'xstate';
 
@@ -9,8 +9,9 @@ import { textOf } from '../../content/content.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { thrownText } from '../../errors.ts';
+import { printableLine } from '../../printable.ts';
 import { type CodingAgent, mustWorkIn } from '../codingAgent.ts';
-import { printableLine, type Span, type Style } from '../screen.ts';
+import type { Span, Style } from '../screen.ts';
 import { checkSession, newSessionId } from '../sessions/sessionStore.ts';
 import { sessionText } from '../sessions/sessionsCommand.ts';
 import { approvalFacts, approvalLines } from './approval.ts';
@@ -32,23 +33,23 @@ interface Opened {
 export type TerminalMaker = (source: TerminalSource) => ConversationTerminal;
 
 export class InteractiveSession implements TerminalSource {
-  /** How the person left. */
+  /** Resolves with how the person left. */
   readonly left: Promise<'done' | 'interrupted'>;
   readonly #made: CodingAgent;
   readonly #prompt: Actor<typeof promptMachine>;
   readonly #terminal: ConversationTerminal;
   readonly #history: string[] = [];
   #opened: Opened | undefined;
-  /** What is asked for while a session is being opened is meant for that one. */
+  /** Acts that are requested while a session opens apply to that session. */
   #opening: Promise<void> | undefined;
-  /** Takes back what is queued. */
+  /** Withdraws the queued messages. */
   #queued = new AbortController();
-  /** The call that is asked about. */
-  #asked: string | undefined;
+  /** The call of the current question. */
+  #askedCall: string | undefined;
   #busySince: number | undefined;
   #runs = new WeakSet<Run>();
 
-  /** `clock`: of the waits of the prompt alone. */
+  /** `clock` is used only by the delays of the chart. */
   constructor(made: CodingAgent, terminal: TerminalMaker, clock?: SimulatedClock) {
     this.#made = made;
     this.#prompt = createActor(promptMachine, clock ? { clock } : {});
@@ -58,7 +59,7 @@ export class InteractiveSession implements TerminalSource {
     });
     this.#prompt.on('*', (act) => {
       if (act.type === 'leave') leave(act.code);
-      else this.#do(act).catch((error: unknown) => this.#say('red', thrownText(error)));
+      else this.#perform(act).catch((error: unknown) => this.#say('red', thrownText(error)));
     });
     this.#prompt.subscribe(() => this.#terminal?.changed());
     this.#prompt.start();
@@ -73,7 +74,7 @@ export class InteractiveSession implements TerminalSource {
     return (this.#opened?.conversation.log().length ?? 0) <= 1;
   }
 
-  /** Opens a session, new where none is named, in place of the one that is open. Rejects where it cannot be opened, and leaves that one open then. */
+  /** Opens a session, or a new one, in place of the open one. If that fails it rejects, and the old one stays open. */
   open(id: string | undefined): Promise<void> {
     const opened = this.#open(id).finally(() => {
       this.#opening = undefined;
@@ -107,10 +108,10 @@ export class InteractiveSession implements TerminalSource {
     this.#terminal.close();
   }
 
-  /** Ctrl-C that came as a signal. */
+  /** Handles Ctrl-C that arrived as a signal. */
   readonly signalled = (): void => this.interrupt(this.#terminal.text);
 
-  /** The sessions of this directory, to choose one of them. */
+  /** Lists the sessions of this directory. */
   async list(): Promise<void> {
     const sessions = await this.#sessions();
     if (sessions.length === 0) return this.#say('plain', 'there is no other session of this directory');
@@ -118,8 +119,6 @@ export class InteractiveSession implements TerminalSource {
     for (const [index, session] of sessions.entries()) this.#say('plain', `${index + 1}  ${sessionText(session, now)}`);
     this.#say('dim', '/resume and a number or an id goes on with one of them');
   }
-
-  // ---- what the terminal asks and tells ----
 
   view(): TerminalView {
     const now = Date.now();
@@ -145,7 +144,7 @@ export class InteractiveSession implements TerminalSource {
   }
 
   submit(text: string, later: boolean): void {
-    const isAnswer = this.#asked !== undefined;
+    const isAnswer = this.#askedCall !== undefined;
     if (!isAnswer && text.trim() !== '' && text !== this.#history.at(-1)) this.#history.push(text);
     this.#prompt.send({ type: 'SUBMIT', text, later });
   }
@@ -165,8 +164,6 @@ export class InteractiveSession implements TerminalSource {
   completed(text: string): string {
     return completedCommand(text);
   }
-
-  // ---- what is shown ----
 
   #line(...spans: Span[]): void {
     this.#terminal.commit([ownLine(...spans)]);
@@ -201,8 +198,6 @@ export class InteractiveSession implements TerminalSource {
     }
   }
 
-  // ---- the conversation ----
-
   #follow(conversation: Conversation): void {
     const renderer = new TranscriptRenderer();
     const entries = conversation.log();
@@ -210,37 +205,37 @@ export class InteractiveSession implements TerminalSource {
     for (const entry of entries.slice(0, from)) renderer.entry(entry);
     for (const entry of entries) if (entry.type === 'user-message') this.#history.push(textOf(entry.content));
     this.#queued = new AbortController();
-    this.#asked = undefined;
+    this.#askedCall = undefined;
     const log = conversation.log$(from).subscribe((entry) => {
       this.#terminal.commit(renderer.entry(entry));
-      this.#lookSoon();
+      this.#scheduleUpdate();
     });
     const live = conversation.live$.subscribe((signal) => {
       this.#terminal.commit(renderer.signal(signal));
       this.#terminal.changed();
-      if (signal.type === 'status') this.#lookSoon();
+      if (signal.type === 'status') this.#scheduleUpdate();
     });
     const release = (): void => {
       log.unsubscribe();
       live.unsubscribe();
     };
     this.#opened = { conversation, renderer, release };
-    this.#look();
+    this.#updatePrompt();
   }
 
-  /** Behind all entries of an append. */
-  #lookSoon(): void {
-    queueMicrotask(() => this.#look());
+  /** Runs after all entries of an append. */
+  #scheduleUpdate(): void {
+    queueMicrotask(() => this.#updatePrompt());
   }
 
-  /** Tells the chart how the conversation stands, and goes on with what was decided. */
-  #look(): void {
+  /** Reports the state of the conversation to the chart, and resumes when everything is decided. */
+  #updatePrompt(): void {
     const conversation = this.#opened?.conversation;
     if (!conversation) return;
     const [call] = conversation.pending;
-    const asked = call && `${call.callId} ${call.suspension}`;
-    if (asked !== this.#asked) {
-      this.#asked = asked;
+    const callKey = call && `${call.callId} ${call.suspension}`;
+    if (callKey !== this.#askedCall) {
+      this.#askedCall = callKey;
       if (call) this.#ask(call);
       else this.#prompt.send({ type: 'DECIDED' });
     }
@@ -259,19 +254,17 @@ export class InteractiveSession implements TerminalSource {
     this.#prompt.send({ type: 'ASKED', call: { callId, suspension, args, canAlways }, draft: this.#terminal.text });
   }
 
-  /** A run that fails says so. */
+  /** Prints the error of a failed run. */
   #watch(run: Run): void {
     if (this.#runs.has(run)) return;
     this.#runs.add(run);
     void run.result.then(({ error }) => {
       if (error) this.#say('red', `error (${error.code}): ${error.message}`);
-      this.#look();
+      this.#updatePrompt();
     });
   }
 
-  // ---- what the chart asks for ----
-
-  async #do(act: Exclude<PromptAct, { type: 'leave' }>): Promise<void> {
+  async #perform(act: Exclude<PromptAct, { type: 'leave' }>): Promise<void> {
     if (this.#opening) await this.#opening;
     const conversation = this.#opened?.conversation;
     if (!conversation) return;
@@ -298,14 +291,14 @@ export class InteractiveSession implements TerminalSource {
     }
   }
 
-  /** What waited comes back into the line. */
+  /** Puts the queued messages back into the line. */
   async #cancel(conversation: Conversation): Promise<void> {
     const waiting = conversation.queue.map(({ content }) => textOf(content));
     const cancelled = conversation.cancel();
     if (waiting.length > 0) this.#queued.abort();
     this.#queued = new AbortController();
     await cancelled;
-    this.#look();
+    this.#updatePrompt();
     if (waiting.length > 0)
       this.#terminal.fill([...waiting, this.#terminal.text].filter((text) => text !== '').join('\n'));
   }
@@ -320,14 +313,14 @@ export class InteractiveSession implements TerminalSource {
       if (decision.action === 'approve' && decision.always && call)
         await this.#remember(call, conversation.cwd, decision.always);
       const { action } = decision;
-      const said = action === 'approve' ? { action } : decision;
-      const receipt = await conversation.decide({ callId, suspension, by: BY, ...said });
+      const answer = action === 'approve' ? { action } : decision;
+      const receipt = await conversation.decide({ callId, suspension, by: BY, ...answer });
       if (receipt !== 'applied') this.#say('yellow', `the decision came to nothing: ${receipt}`);
     } catch (error) {
       this.#say('red', thrownText(error));
-      this.#asked = undefined;
+      this.#askedCall = undefined;
     }
-    this.#look();
+    this.#updatePrompt();
   }
 
   async #remember({ name, args }: PendingCall, cwd: string, how: 'session' | 'kept'): Promise<void> {
@@ -378,13 +371,13 @@ export class InteractiveSession implements TerminalSource {
     });
   }
 
-  async #swap(conversation: Conversation, given: string | undefined): Promise<void> {
+  async #swap(conversation: Conversation, choice: string | undefined): Promise<void> {
     if (conversation.status === 'active' || conversation.status === 'cancelling') {
       return this.#say('yellow', 'a request is under way: Escape stops it');
     }
     const chosen =
-      given !== undefined && /^\d{1,2}$/.test(given) ? (await this.#sessions())[Number(given) - 1]?.id : given;
-    const id = chosen ?? given;
+      choice !== undefined && /^\d{1,2}$/.test(choice) ? (await this.#sessions())[Number(choice) - 1]?.id : choice;
+    const id = chosen ?? choice;
     if (id === conversation.id) return this.#say('plain', 'this is that session');
     if (id !== undefined) await checkSession(this.#made.directory, id);
     await this.open(id);

@@ -1,6 +1,6 @@
 /**
- * The line that is typed: a text, a cursor, and the lines of before. Rule: a pure function of line and key; the cursor never stands
- * inside a character, and a draft is not lost by looking at earlier lines.
+ * The typed line: a text, a cursor, and the earlier lines. Invariant: a pure function of line and key. The cursor is
+ * never inside a character, and looking at earlier lines keeps the draft.
  */
 import { characterAround, charactersOf } from './rows.ts';
 
@@ -8,12 +8,12 @@ export interface EditedLine {
   readonly text: string;
   /** In UTF-16 units. */
   readonly cursor: number;
-  /** Which of the earlier lines is shown, counted from the latest; 0 is the draft. */
+  /** Index of the shown earlier line, counted from the latest. 0 is the draft. */
   readonly back: number;
   readonly draft: string;
 }
 
-/** As `readline.emitKeypressEvents` tells it. */
+/** A key as `readline.emitKeypressEvents` reports it. */
 export interface Key {
   readonly name?: string | undefined;
   readonly ctrl: boolean;
@@ -25,7 +25,7 @@ export interface Key {
 export const lineWith = (text: string): EditedLine => ({ text, cursor: text.length, back: 0, draft: '' });
 export const emptyLine = lineWith('');
 
-/** The line after a key; undefined for a key that edits nothing. */
+/** Returns the line after a key, or undefined for a key that does not edit. */
 export function editedBy(line: EditedLine, key: Key, history: readonly string[]): EditedLine | undefined {
   const motion = motionOf(key);
   if (motion) return { ...line, cursor: motion(line) };
@@ -33,13 +33,14 @@ export function editedBy(line: EditedLine, key: Key, history: readonly string[])
   if (removal) return replaced(line, ...ordered(line.cursor, removal(line)), '');
   if (key.name === 'up' || (key.ctrl && key.name === 'p')) return up(line, history);
   if (key.name === 'down' || (key.ctrl && key.name === 'n')) return down(line, history);
-  // Enter is \r; Ctrl-J, and Enter of some terminals with Shift, is \n.
+  // Enter is \r. Ctrl-J, and Shift-Enter of some terminals, is
+  // .
   if (key.name === 'enter') return inserted(line, '\n');
   const isText = !key.ctrl && !key.meta && key.sequence !== '' && !/^\p{Cc}/u.test(key.sequence);
   return isText ? inserted(line, key.sequence) : undefined;
 }
 
-/** Text that comes in one piece, such as what is pasted. */
+/** Inserts text that arrives at once, such as pasted text. */
 export const inserted = (line: EditedLine, text: string): EditedLine =>
   replaced(line, line.cursor, line.cursor, text.replaceAll(/\r\n?/g, '\n'));
 
@@ -98,7 +99,7 @@ const motionOf = (key: Key): Place | undefined =>
 const removalOf = (key: Key): Place | undefined =>
   Object.hasOwn(REMOVALS, nameOf(key)) ? REMOVALS[nameOf(key)] : undefined;
 
-/** In the line that begins at `start`, as many characters in as the cursor is in its own. */
+/** Moves the cursor to the same column of the line that begins at `start`. */
 function below(line: EditedLine, start: number): EditedLine {
   const { text, cursor } = line;
   const column = charactersOf(text.slice(lineStart(line), cursor)).length;
@@ -107,7 +108,7 @@ function below(line: EditedLine, start: number): EditedLine {
   return { ...line, cursor: start + passed.length };
 }
 
-/** Up in a text of several lines, else to an earlier one. */
+/** Moves up in a text of several lines, else to an earlier line of the history. */
 function up(line: EditedLine, history: readonly string[]): EditedLine {
   const start = lineStart(line);
   if (start > 0) return below(line, lineStart({ ...line, cursor: start - 1 }));

@@ -1,63 +1,63 @@
 /**
- * What the input line is for, as a chart: PROMPT. What is typed while nothing runs is sent; while a run goes on it steers; while a call is
- * asked about it answers. Rule: pure; it asks for acts and does none, and a decision follows only from what was typed after its question
- * had been there for a moment.
+ * The meaning of the input line as a chart: PROMPT. Text is sent while nothing runs, steers a run, and answers the
+ * question about a call. Invariant: pure; the chart emits acts and performs none. A decision needs input that came
+ * some time after its question appeared.
  */
 import { assign, emit, not, setup, stateIn } from 'xstate';
 import type { Json } from '../../../machines/internal.ts';
 import { type Answer, answerOf } from './approval.ts';
 
-/** The call that is asked about. */
+/** The call of the current question. */
 export interface AskedCall {
   readonly callId: string;
   readonly suspension: number;
   readonly args: Json;
-  /** "always" is an answer. */
+  /** "always" is a possible answer. */
   readonly canAlways: boolean;
 }
 
 export type PromptEvent =
-  /** Enter, or with `later` what queues the text behind the run. */
+  /** Enter, or with `later` the key that queues the text after the run. */
   | { type: 'SUBMIT'; text: string; later?: boolean }
   | { type: 'ESCAPE' }
-  /** Ctrl-C. `text`: what stands in the line. */
+  /** Ctrl-C. `text` is the text in the line. */
   | { type: 'INTERRUPT'; text: string }
   /** Ctrl-D in an empty line, or the end of the input. */
   | { type: 'END' }
-  /** The conversation: a run goes on, or none does; a call waits, or none does any more. `draft`: what stands in the line. */
+  /** The state of the conversation: a run is active or not, a call waits or not. `draft` is the text in the line. */
   | { type: 'BEGAN' }
   | { type: 'ENDED' }
   | { type: 'ASKED'; call: AskedCall; draft: string }
   | { type: 'DECIDED' };
 
 export type PromptDecision =
-  /** `session`: until the program ends; `kept`: in this directory, later ones too. */
+  /** `session`: until the program ends. `kept`: in this directory, also later. */
   | { action: 'approve'; always?: 'session' | 'kept' }
   | { action: 'deny'; reason?: string }
   | { action: 'edit'; args: Json };
 
-/** What the chart asks for. */
+/** The acts of the chart. */
 export type PromptAct =
   | { type: 'send' | 'steer' | 'later' | 'command'; text: string }
   | { type: 'cancel' | 'clear' }
   | { type: 'decide'; call: AskedCall; decision: PromptDecision }
-  /** The line is to hold this. */
+  /** Put this text into the line. */
   | { type: 'fill'; text: string }
   | { type: 'hint'; text: string }
   | { type: 'leave'; code: 'done' | 'interrupted' };
 
-/** How a decision is read from a line: `reason` takes all of it as the reason of a denial. */
+/** How a line becomes a decision. `reason` uses the whole line as the reason of a denial. */
 type Deciding = 'approve' | 'always' | 'keep' | 'deny' | 'reason' | 'edit';
 
 interface PromptContext {
   call: AskedCall | undefined;
-  /** What was being typed when a call asked. */
+  /** The unfinished text when the question appeared. */
   draft: string;
 }
 
-/** So long a question stands before an answer counts: what was typed for something else decides nothing. */
+/** A question must be visible this long before an answer counts, because earlier typing was meant for something else. */
 export const QUESTION_MS = 400;
-/** So long a second Ctrl-C leaves. */
+/** A second Ctrl-C within this time leaves. */
 export const LEAVE_MS = 2_000;
 
 const COMMAND = /^\/(?!\/)[a-z]*(?:\s|$)/;
@@ -105,7 +105,7 @@ const setUp = setup({
     showArguments: emit(({ context }) => ({ type: 'fill' as const, text: JSON.stringify(context.call?.args ?? null) })),
     decide: emit(({ context, event }, { action }: { action: Deciding }) => ({
       type: 'decide' as const,
-      // The guards have seen to it that there is one.
+      // The states of `asking` guarantee a call.
       call: context.call ?? { callId: '', suspension: 0, args: null, canAlways: false },
       decision: decisionOf(action, textIn(event)),
     })),
@@ -121,8 +121,8 @@ function decisionOf(action: Deciding, text: string): PromptDecision {
   if (action === 'always') return { action: 'approve', always: 'session' };
   if (action === 'keep') return { action: 'approve', always: 'kept' };
   if (action === 'edit') {
-    const read = parsed(text);
-    return { action, args: 'value' in read ? read.value : null };
+    const result = parsed(text);
+    return { action, args: 'value' in result ? result.value : null };
   }
   const answer = answerOf(text);
   const reason = action === 'deny' && answer.kind === 'deny' ? answer.reason : text;
@@ -131,7 +131,7 @@ function decisionOf(action: Deciding, text: string): PromptDecision {
 
 const toQuestion = { target: 'asking', actions: ['keepDraft', { type: 'fill', params: { text: '' } }] } as const;
 
-/** What is done with a line that is no message, in every state that takes messages. */
+/** Lines that are not messages, in every state that accepts messages. */
 const noMessage = [
   { guard: 'isEmpty' },
   { guard: 'isExit', actions: { type: 'leave', params: { code: 'done' } } },
@@ -165,7 +165,7 @@ export const promptMachine = setUp.createMachine({
           initial: 'arriving',
           on: {
             DECIDED: { target: 'busy', actions: ['restoreDraft', 'forgetCall'] },
-            // The next one: it is to be read first, too.
+            // The next question must be read first too.
             ASKED: { ...toQuestion, reenter: true },
           },
           states: {
@@ -234,7 +234,7 @@ export const promptMachine = setUp.createMachine({
                 ],
               },
             },
-            /** Nothing more is taken until the decision is durable. */
+            /** Input is ignored until the decision is durable. */
             deciding: {},
           },
         },

@@ -1,30 +1,31 @@
 /**
- * Lines of a terminal, laid out: text in styles becomes rows that fit a width. Rule: whatever a text holds, its rows drive no terminal;
- * what does not fit goes on in the next row behind the same margin, and nothing is left out.
+ * Lays out terminal lines: styled text becomes rows that fit a width. Invariant: no text of a row controls the
+ * terminal. Text that does not fit continues in the next row after the same margin, and nothing is omitted.
  */
 import stringWidth from 'string-width';
-import { printable, type Span, type Style } from '../screen.ts';
+import { printable } from '../../printable.ts';
+import type { Span, Style } from '../screen.ts';
 
-/** One line as it is meant; a terminal may need several rows for it. */
+/** A logical line. A terminal may need several rows for it. */
 export interface TextLine {
   readonly spans: readonly Span[];
-  /** Stands before every row but the first, and counts for the first where that has a mark of its own. */
+  /** Printed before every row but the first. The first row has it in its own text or has a mark. */
   readonly margin: string;
 }
 
-/** What fits into one row of a terminal, and is safe to be written. */
+/** Text that fits one row of a terminal, and is safe to write. */
 export interface Row {
   readonly spans: readonly Span[];
   readonly width: number;
 }
 
-/** What foreign text stands behind: no line of the program itself begins so. */
+/** Foreign text comes after this margin. No line of the program itself begins with it. */
 export const FOREIGN = '  ';
 
-/** A line of the program: it begins at the first column. What a span of it quotes cannot begin a row. */
+/** A line of the program, which begins in the first column. A quoted span cannot begin a row. */
 export const ownLine = (...spans: Span[]): TextLine => ({ spans, margin: FOREIGN });
 
-/** A line of a model's text, or of anybody else's. */
+/** A line of a model's text, or of other foreign text. */
 export const foreignLine = (style: Style, text: string): TextLine => ({
   spans: [
     ['plain', FOREIGN],
@@ -34,29 +35,32 @@ export const foreignLine = (style: Style, text: string): TextLine => ({
 });
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
-/** Printable ASCII is one column a character. */
+/** Printable ASCII characters are one column wide. */
 const ASCII = /^[ -~]*$/;
 export const widthOf = (text: string): number => (ASCII.test(text) ? text.length : stringWidth(text));
 
-/** Runs of ASCII, whose characters are one unit each, and what else there is with its neighbours, which may belong to it. */
+/**
+ * Matches runs of ASCII, where each character is one unit, and other runs with their neighbours, which may combine
+ * with them.
+ */
 const RUNS = /(?:[\n -~](?![^\n -~]))+|(?:[\n -~]?[^\n -~]+)+[\n -~]?/g;
 
-/** The characters of a text as a reader counts them. */
+/** Splits a text into characters as a reader counts them. */
 export const charactersOf = (text: string): string[] =>
   (text.match(RUNS) ?? []).flatMap((run) =>
     /^[\n -~]*$/.test(run) ? run.split('') : Array.from(graphemes.segment(run), ({ segment }) => segment),
   );
 
-/** Where the character begins, and the one behind it, in which a text has this unit. */
+/** Returns the start of the character at this unit, and the start of the next one. */
 export function characterAround(text: string, at: number): { from: number; to: number } {
-  const found = graphemes.segment(text).containing(at);
-  return found ? { from: found.index, to: found.index + found.segment.length } : { from: at, to: at };
+  const segment = graphemes.segment(text).containing(at);
+  return segment ? { from: segment.index, to: segment.index + segment.segment.length } : { from: at, to: at };
 }
 
 const TAB = '    ';
 const safeText = (text: string): string => printable(text).replaceAll('\t', TAB).replaceAll('\n', '\\n');
 
-/** The narrowest width that is laid out for. */
+/** The narrowest supported width. */
 const NARROWEST = 8;
 
 class RowBuilder {
@@ -65,7 +69,7 @@ class RowBuilder {
   readonly #margin: string;
   #spans: Span[] = [];
   #column = 0;
-  /** Spaces that count only where a word follows them in this row. */
+  /** Spaces that are written only if a word follows in the same row. */
   #spaces: Span | undefined;
 
   constructor(width: number, margin: string) {
@@ -86,7 +90,7 @@ class RowBuilder {
   }
 
   #space(span: Span): void {
-    // What stands at the beginning of a line is its indentation.
+    // Spaces at the beginning of a line are its indentation.
     if (this.#spans.length === 0 && this.rows.length === 0) this.#put(span[0], span[1]);
     else this.#spaces = this.#spaces ? [span[0], this.#spaces[1] + span[1]] : span;
   }
@@ -129,7 +133,7 @@ class RowBuilder {
   }
 }
 
-/** The rows of a line, at least one. */
+/** Returns the rows of a line, at least one. */
 export function rowsOf({ spans, margin }: TextLine, width: number): Row[] {
   const builder = new RowBuilder(width, margin);
   for (const span of spans) builder.add(span);

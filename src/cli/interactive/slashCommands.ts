@@ -1,10 +1,10 @@
 /**
- * What can be typed besides messages: names, what they are for, and what some of them say. Rule: a name that there is none of is told, with
- * those that are near; what is said is read off the log.
+ * The slash commands: names, descriptions, and the output of some of them. Invariant: an unknown name is reported
+ * with similar ones. Figures come from the log.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { type Cost, costOf } from '../../log/cost.ts';
-import { printableLine } from '../screen.ts';
+import { printableLine } from '../../printable.ts';
 import { nearNames } from '../sessions/sessionStore.ts';
 import { costText, count } from '../tally.ts';
 import { ownLine, type TextLine } from './rows.ts';
@@ -45,10 +45,10 @@ export const helpLines = (): TextLine[] =>
 
 const NAMES = COMMANDS.map(([usage]) => usage.slice(1).split(' ', 1)[0] ?? '');
 
-/** The one command that a text can be the beginning of, else the text. */
+/** Returns the only command that begins with the text, else the text. */
 export function completedCommand(text: string): string {
-  const found = text.startsWith('/') ? NAMES.filter((name) => `/${name}`.startsWith(text)) : [];
-  return found.length === 1 ? `/${found[0]} ` : text;
+  const matches = text.startsWith('/') ? NAMES.filter((name) => `/${name}`.startsWith(text)) : [];
+  return matches.length === 1 ? `/${matches[0]} ` : text;
 }
 
 export function unknownCommand(name: string): TextLine {
@@ -57,7 +57,7 @@ export function unknownCommand(name: string): TextLine {
   return ownLine(['yellow', `there is no /${printableLine(name)}: ${hint}`]);
 }
 
-/** What all models have taken, and each where there are several. */
+/** Returns the cost of all models together, and of each if there are several. */
 export function costLines(entries: Iterable<LogEntry>): TextLine[] {
   const { total, models } = costOf(entries);
   if (total.calls === 0) return [ownLine(['plain', 'no model was called yet'])];
@@ -78,7 +78,7 @@ function spentLine(name: string, { calls, usage, costUsd, knownUsd, unpriced }: 
   );
 }
 
-/** By what the last reply has reported. */
+/** Uses the counts of the last reply. */
 export function contextLine(entries: readonly LogEntry[], contextWindow: number | undefined): TextLine {
   const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);
   if (!last) return ownLine(['plain', 'no model was called yet']);

@@ -1,13 +1,17 @@
 /**
- * A conversation as lines: entries and live signals in, lines that stay out, and besides them what is under way now. Rule: a fold that
- * reads no clock and knows no terminal; streamed text is not shown again with its entry; a model's and a tool's words never begin a line.
+ * A conversation as lines: entries and live signals become permanent lines, and lines in progress. Invariant: a fold
+ * without a clock or a terminal. Streamed text is not shown again with its entry. Text of a model or a tool never
+ * begins a line.
  */
+
 import type { AgentItem, GroupName, Json, LogEntry } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
 import type { Live } from '../../live.ts';
+import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
+import { diagnosticText } from '../diagnosticText.ts';
 import { firstLine, resultText } from '../render.ts';
-import { printableLine, type Span, type Style, shortened } from '../screen.ts';
+import type { Span, Style } from '../screen.ts';
 import { emptyTally, type Tally, tallyText, withReply } from '../tally.ts';
 import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
 
@@ -22,20 +26,20 @@ interface ShownCall {
   name: string;
   args: Json;
   group: GroupName;
-  /** When it began to run. */
+  /** When it started. */
   since: number | undefined;
   state: 'asked' | 'running' | 'waiting';
-  /** The last line that it has put out. */
+  /** The last line of its progress. */
   news: string;
 }
 
 export class TranscriptRenderer {
-  /** Without a result yet, in the order of the model. */
+  /** Calls without a result, in the model's order. */
   readonly #calls = new Map<string, ShownCall>();
-  /** Of the reply under way: what of it is not a whole line yet. */
+  /** The incomplete last line of the current reply. */
   #open: { kind: TextKind; text: string } | undefined;
   #streamed: { [kind in TextKind]: boolean } = { assistant: false, reasoning: false };
-  /** Something of the attempt stays on the screen. */
+  /** Lines of the current attempt are already permanent. */
   #hasSettled = false;
   #heading: GroupName | undefined;
   #request: Tally = emptyTally;
@@ -55,12 +59,12 @@ export class TranscriptRenderer {
   entry(entry: LogEntry): TextLine[] {
     switch (entry.type) {
       case 'user-message':
-        return [...this.#settled(), ...this.#user(entry)];
+        return [...this.#endText(), ...this.#user(entry)];
       case 'agent-output':
         return this.#item(entry.item);
       case 'model-reply':
         this.#request = withReply(this.#request, entry);
-        return this.#replyEnds();
+        return this.#endReply();
       case 'tool-started':
         return this.#call(entry.callId, { state: 'running', since: entry.at });
       case 'tool-suspended':
@@ -71,7 +75,7 @@ export class TranscriptRenderer {
         this.#request = emptyTally;
         return [];
       case 'run-stop':
-        return [...this.#replyEnds(), this.#stop(entry)];
+        return [...this.#endReply(), this.#stop(entry)];
       case 'decision':
         return [this.#decided(entry)];
       default:
@@ -79,36 +83,39 @@ export class TranscriptRenderer {
     }
   }
 
-  /** Rows of the text that is streamed which will not change any more, at this width; they are not shown by `under way` again. */
+  /**
+   * Removes and returns the rows of the streamed text that will not change at this width. `underWay` does not show
+   * them again.
+   */
   settle(width: number): TextLine[] {
     if (!this.#open || !Number.isFinite(width)) return [];
     const { kind, text } = this.#open;
     const rows = rowsOf(this.#textLine(kind, text), width);
     const last = rows.pop();
     if (rows.length === 0 || !last) return [];
-    // A row ends without the spaces that only count where a word follows.
+    // A row ends without trailing spaces; they count only if a word follows.
     const [spaces = ''] = / *$/.exec(text) ?? [];
     this.#open = { kind, text: rowText(last).slice(FOREIGN.length) + spaces };
     this.#hasSettled = true;
     return rows.map((row) => this.#textLine(kind, rowText(row).slice(FOREIGN.length)));
   }
 
-  /** What is under way: the text that is not whole, calls with what they take. */
+  /** Returns the lines in progress: the incomplete text, and the calls with their elapsed times. */
   underWay(now: number): TextLine[] {
     const lines = this.#open && this.#open.text !== '' ? [this.#textLine(this.#open.kind, this.#open.text)] : [];
     for (const call of this.#calls.values()) {
       if (call.state === 'waiting') continue;
-      lines.push(ownLine(['cyan', `${spinner(now)} `], ...callSpans(call), ['dim', this.#elapsed(call, now)]));
+      lines.push(ownLine(['cyan', `${spinner(now)} `], ...callSpans(call), ['dim', this.#elapsedText(call, now)]));
     }
     return lines;
   }
 
-  /** Something is shown of it beside the state of the run. */
+  /** True if it shows anything besides the state of the run. */
   get isShowing(): boolean {
     return this.#open !== undefined || [...this.#calls.values()].some(({ state }) => state !== 'waiting');
   }
 
-  #elapsed({ since, news }: ShownCall, now: number): string {
+  #elapsedText({ since, news }: ShownCall, now: number): string {
     const time = since === undefined ? '' : `  ${secondsText(now - since)}`;
     return news === '' ? time : `${time}  ${news}`;
   }
@@ -118,10 +125,10 @@ export class TranscriptRenderer {
   }
 
   #stream(kind: TextKind, piece: string): TextLine[] {
-    const settled = this.#open !== undefined && this.#open.kind !== kind ? this.#settled() : [];
+    const settled = this.#open !== undefined && this.#open.kind !== kind ? this.#endText() : [];
     this.#streamed[kind] = true;
     this.#heading = undefined;
-    // Only what is new is looked at: a line may come in very many pieces.
+    // Only the new piece is searched, because a line may come in very many pieces.
     const [first = '', ...more] = piece.split('\n');
     const ended = [`${this.#open?.text ?? ''}${first}`, ...more];
     this.#open = { kind, text: ended.pop() ?? '' };
@@ -130,8 +137,8 @@ export class TranscriptRenderer {
     return [...settled, ...lines.map((line) => this.#textLine(kind, line))];
   }
 
-  /** The text that was streamed is whole. */
-  #settled(): TextLine[] {
+  /** Ends the streamed text. */
+  #endText(): TextLine[] {
     const open = this.#open;
     this.#open = undefined;
     return open && open.text !== '' ? [this.#textLine(open.kind, open.text)] : [];
@@ -140,12 +147,12 @@ export class TranscriptRenderer {
   #reset(): TextLine[] {
     const wasShown = this.#hasSettled;
     this.#open = undefined;
-    this.#replyEnds();
+    this.#endReply();
     return wasShown ? [ownLine(['yellow', '↻ the reply broke off: what was shown of it does not count'])] : [];
   }
 
-  #replyEnds(): TextLine[] {
-    const settled = this.#settled();
+  #endReply(): TextLine[] {
+    const settled = this.#endText();
     this.#streamed = { assistant: false, reasoning: false };
     this.#hasSettled = false;
     return settled;
@@ -169,10 +176,10 @@ export class TranscriptRenderer {
         news: '',
       };
       this.#calls.set(callId, { ...shown, state: 'asked' });
-      return this.#settled();
+      return this.#endText();
     }
     this.#heading = undefined;
-    if (this.#streamed[item.type]) return this.#settled();
+    if (this.#streamed[item.type]) return this.#endText();
     return item.text.split(/\r?\n/).map((line) => this.#textLine(item.type as TextKind, line));
   }
 
@@ -219,32 +226,30 @@ const DECIDED = {
   answer: 'answered',
 } as const;
 
-/** What happens beside the steps. */
+/** Returns the lines of entries that are not steps. */
 function aside(entry: LogEntry): TextLine[] {
-  const said = (style: Style, text: string): TextLine[] => [ownLine([style, printableLine(text)])];
+  const noteLine = (style: Style, text: string): TextLine[] => [ownLine([style, printableLine(text)])];
   switch (entry.type) {
     case 'model-retry': {
       const seconds = (entry.waitMs / 1000).toFixed(1);
-      return said('yellow', `↻ attempt ${entry.attempt} in ${seconds} s: ${shortened(entry.reason, TEXT_MAX)}`);
+      return noteLine('yellow', `↻ attempt ${entry.attempt} in ${seconds} s: ${shortened(entry.reason, TEXT_MAX)}`);
     }
     case 'continuation':
-      return said('dim', `· the model is told: ${firstLine(entry.text, TEXT_MAX)}`);
+      return noteLine('dim', `· the model is told: ${firstLine(entry.text, TEXT_MAX)}`);
     case 'context-warning':
-      return said('yellow', `! the context holds ${entry.used} of ${entry.limit} tokens`);
+      return noteLine('yellow', `! the context holds ${entry.used} of ${entry.limit} tokens`);
     case 'compaction':
-      return said('dim', '· the older part of the conversation was summarised');
+      return noteLine('dim', '· the older part of the conversation was summarised');
     case 'notice':
-      return said('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
-    case 'diagnostic': {
-      const detail = entry.detail === undefined ? '' : ` ${shortened(JSON.stringify(entry.detail), TEXT_MAX)}`;
-      return said('dim', `! ${entry.code}${detail}`);
-    }
+      return noteLine('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
+    case 'diagnostic':
+      return noteLine('dim', `! ${diagnosticText(entry, TEXT_MAX)}`);
     default:
       return [];
   }
 }
 
-/** The arguments that say most of a call, the first that is there. */
+/** The most informative argument names. The first that exists is shown. */
 const TELLING = ['command', 'file_path', 'path', 'pattern', 'url', 'query'];
 
 function callSpans({ name, args }: Pick<ShownCall, 'name' | 'args'>): Span[] {
@@ -252,8 +257,8 @@ function callSpans({ name, args }: Pick<ShownCall, 'name' | 'args'>): Span[] {
   const telling = TELLING.map((key) => (Object.hasOwn(own, key) ? own[key] : undefined)).find(
     (value) => typeof value === 'string',
   );
-  const said = typeof telling === 'string' ? telling : typeof args === 'string' ? args : JSON.stringify(args);
-  const shown = said === '{}' ? '' : ` ${shortened(printableLine(said), ARGS_MAX)}`;
+  const argumentText = typeof telling === 'string' ? telling : typeof args === 'string' ? args : JSON.stringify(args);
+  const shown = argumentText === '{}' ? '' : ` ${shortened(printableLine(argumentText), ARGS_MAX)}`;
   return [
     ['plain', printableLine(name)],
     ['cyan', shown],
@@ -271,11 +276,11 @@ export const secondsText = (ms: number): string => `${(Math.max(0, ms) / 1000).t
 const TURNING = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
 export const spinner = (now: number): string => TURNING[Math.floor(now / 100) % TURNING.length] ?? '';
 
-/** Messages that wait, as they are listed until they are delivered. */
+/** A waiting message, as it is listed until its delivery. */
 export const queuedLine = (kind: 'steer' | 'followUp', text: string): TextLine =>
   ownLine(['dim', `+ ${kind === 'steer' ? 'steer' : 'later'}: ${printableLine(firstLine(text, TEXT_MAX))}`]);
 
-/** Where the latest request begins. */
+/** Returns the index at which the latest request begins. */
 export function lastRequestAt(entries: readonly LogEntry[]): number {
   for (let at = entries.length - 1; at > 0; at -= 1) {
     const entry = entries[at];

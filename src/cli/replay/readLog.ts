@@ -1,6 +1,6 @@
 /**
- * Reads the stored log that `runchart replay` shows. Rule: the log is only read, as far as it can be read, and what was
- * left out is said; a file without a header counts as bare events of another backend, one JSON value a line.
+ * Reads the stored log for `runchart replay`. Invariant: the log is only read, as far as possible, and omitted parts
+ * are reported. A file without a header is read as bare events of another backend, one JSON value a line.
  */
 import { constants } from 'node:fs';
 import { basename } from 'node:path';
@@ -18,14 +18,14 @@ import { logPath, nearSessions } from '../sessions/sessionStore.ts';
 const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);
 
-/** The file that is meant: one with this path, else the log of the session with this id. Throws ConfigurationError. */
-export async function findLog(given: string, sessions: string): Promise<string> {
-  const file = await regularFile(given);
+/** Finds the file: the one with this path, else the log of the session with this id. Throws ConfigurationError. */
+export async function findLog(log: string, sessions: string): Promise<string> {
+  const file = await regularFile(log);
   if (typeof file === 'object') return file.path;
-  const session = await regularFile(sessionPath(sessions, given));
+  const session = await regularFile(sessionPath(sessions, log));
   if (typeof session === 'object') return session.path;
-  const what = file === 'other' ? `${given} is no regular file` : `there is no file ${given}`;
-  const near = await nearSessions(sessions, given);
+  const what = file === 'other' ? `${log} is no regular file` : `there is no file ${log}`;
+  const near = await nearSessions(sessions, log);
   throw new ConfigurationError(
     `expected a log, but ${what}, nor a session of that name in ${sessions}: give the path of a .jsonl file, or a session's id.${near}`,
   );
@@ -34,29 +34,32 @@ export async function findLog(given: string, sessions: string): Promise<string> 
 async function regularFile(path: string | undefined): Promise<{ path: string } | 'missing' | 'other'> {
   if (path === undefined || path === '') return 'missing';
   try {
-    const found = await resolveRegular(path);
-    return found.exists ? found : 'missing';
+    const regular = await resolveRegular(path);
+    return regular.exists ? regular : 'missing';
   } catch (error) {
     if (error instanceof CorruptLogError) return 'other';
     throw error;
   }
 }
 
-/** Undefined where the text is no name of a session. */
-function sessionPath(sessions: string, given: string): string | undefined {
+/** Undefined if the text is not a valid session name. */
+function sessionPath(sessions: string, name: string): string | undefined {
   try {
-    return logPath(sessions, given);
+    return logPath(sessions, name);
   } catch (error) {
     if (error instanceof ConfigurationError) return undefined;
     throw error;
   }
 }
 
-/** Hands on what the file holds, in order, and says what it left out. Throws CorruptLogError for what is no log. */
+/**
+ * Passes on the file's values in order. Resolves to notes about omitted parts. Throws CorruptLogError if the file is
+ * not a log.
+ */
 export async function readStored(path: string, take: (value: unknown) => void): Promise<string[]> {
   const id = idOf(basename(path)) ?? basename(path);
   if (!(await beginsWithHeader(path))) return readBare(path, id, take);
-  const notes = await scanned(path, id);
+  const notes = await scanStored(path, id);
   let entries = 0;
   for await (const entry of readableEntries(path, id)) {
     take(entry);
@@ -65,22 +68,22 @@ export async function readStored(path: string, take: (value: unknown) => void): 
   return notes.refused === undefined ? notes.said : [`${notes.refused}; ${entries} entries can be read`];
 }
 
-/** `cut` is told where no line can be found any more. */
+/** Calls `cut` if no further line can be found. */
 async function* linesIn(path: string, cut: (error: CorruptLogError) => void): AsyncGenerator<{ bytes: Buffer }> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {
     yield* linesOf(file, 0, (await file.stat()).size);
   } catch (error) {
     if (!(error instanceof CorruptLogError)) throw error;
-    // What follows a line without end cannot be found.
+    // The lines after a line without an end cannot be found.
     cut(error);
   } finally {
     await file.close();
   }
 }
 
-/** What the store would say of the log: what it mends by itself, or why it would refuse to write to it. */
-async function scanned(path: string, id: string): Promise<{ said: string[]; refused?: string }> {
+/** Returns the store's findings: what it repairs by itself, or why it would refuse to write to the log. */
+async function scanStored(path: string, id: string): Promise<{ said: string[]; refused?: string }> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {
     const { notices } = await scanLog(file, (await file.stat()).size, id);
@@ -100,10 +103,10 @@ function damageText({ code, detail }: Diagnostic): string {
   return `the file is damaged, yet every entry can be read: ${code} ${where}`;
 }
 
-/** Bare events. A log whose header was lost is read so, too. */
+/** Reads bare events. A log without its header is read in the same way. */
 async function readBare(path: string, id: string, take: (value: unknown) => void): Promise<string[]> {
   let number = 0;
-  let known = false;
+  let hasWireEvent = false;
   const odd: number[] = [];
   const endless: string[] = [];
   const cut = (error: CorruptLogError): void => {
@@ -116,14 +119,14 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
       if (bytes.length > 0) odd.push(number);
       continue;
     }
-    // Of a log whose first header was lost: headers of runs, and lines with short forms.
+    // These lines belong to a log without its first header: headers of runs, and lines with short forms.
     if (isRecord(value) && value.format === FORMAT) continue;
-    known ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
+    hasWireEvent ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
     take(isRecord(value) ? lengthened(value, id) : value);
   }
   const unread = odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
-  if (known) return [...unread, ...endless];
-  const { said, refused } = await scanned(path, id);
+  if (hasWireEvent) return [...unread, ...endless];
+  const { said, refused } = await scanStored(path, id);
   if (refused === undefined) return said;
   throw new CorruptLogError(
     'no_header',

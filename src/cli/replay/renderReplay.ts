@@ -1,8 +1,9 @@
 /**
- * Renders the view of a stored conversation as lines. Rule: what a log says stands behind a mark on every line, so that
- * no text of it can pass for a line of the program; a text that is cut says so.
+ * Renders the view of a stored conversation as lines. Invariant: every line with text of the log has a mark, so such
+ * text cannot look like a line of the program. Cut text is marked as cut.
  */
 import type { Diagnostic, QueuedMessage, StoredPart, Usage } from '../../../machines/vocabulary.ts';
+import { shortened } from '../../printable.ts';
 import type {
   BlockText,
   ConversationView,
@@ -12,7 +13,7 @@ import type {
   ToolCallView,
 } from '../../projector/index.ts';
 import { firstLine, resultText } from '../render.ts';
-import { type Screen, type Style, shortened } from '../screen.ts';
+import type { Screen, Style } from '../screen.ts';
 import { count, type Tally, tallyText } from '../tally.ts';
 
 const TEXT_MAX = 20_000;
@@ -22,7 +23,7 @@ const ARGS_MAX = 120;
 const NAME_MAX = 80;
 const NOTES_MAX = 50;
 
-/** What decides how a call without a result is shown. */
+/** The fields that decide how a call without a result is shown. */
 type CycleOutcome = Pick<RequestCycle, 'waiting' | 'stop'>;
 
 export class ReplayRenderer {
@@ -32,21 +33,21 @@ export class ReplayRenderer {
     this.#screen = screen;
   }
 
-  /** One request as people see it. */
+  /** Shows one request as a person sees it. */
   cycle(cycle: RequestCycle, number: number, spent: Tally | undefined): void {
     this.#head(cycle, number);
     for (const step of cycle.steps) this.#step(step, cycle);
     this.#end(cycle, spent);
   }
 
-  /** One request as the model was served. */
+  /** Shows one request as the rounds of the model. */
   rounds(cycle: RequestCycle, number: number, spent: Tally | undefined): void {
     this.#head(cycle, number);
     for (const [index, round] of cycle.rounds.entries()) this.#round(round, index + 1, cycle);
     this.#end(cycle, spent);
   }
 
-  /** What stands behind the cycles: the queue, the sum of several requests, what was odd. */
+  /** Shows what comes after the cycles: the queue, the sum of several requests, the diagnostics. */
   rest({ queued, diagnostics, cycles }: ConversationView, spent: Tally): void {
     for (const message of queued) this.#queued(message);
     if (cycles.length === 0) this.#screen.line(['dim', 'no request yet']);
@@ -69,7 +70,7 @@ export class ReplayRenderer {
     for (const { kind, calls } of step.groups) {
       this.#screen.line(['dim', `  ${kind}`]);
       for (const call of calls) {
-        this.#asked('    ', call);
+        this.#call('    ', call);
         this.#outcome('      ', call, cycle);
       }
     }
@@ -85,7 +86,7 @@ export class ReplayRenderer {
       this.#outcome('    ', call, cycle);
     }
     for (const text of output.texts) this.#block(text);
-    for (const call of output.calls) this.#asked('  ', call);
+    for (const call of output.calls) this.#call('  ', call);
   }
 
   #block({ kind, text, flag }: BlockText): void {
@@ -94,19 +95,19 @@ export class ReplayRenderer {
     if (flag !== undefined) this.#screen.line(['yellow', `  (${flag})`]);
   }
 
-  #asked(indent: string, { name, args }: ToolCallView): void {
-    const given = shortened(JSON.stringify(args), ARGS_MAX);
-    this.#screen.line(['cyan', `${indent}→ `], ['bold', shortened(name, NAME_MAX)], ['dim', ` ${given}`]);
+  #call(indent: string, { name, args }: ToolCallView): void {
+    const argumentText = shortened(JSON.stringify(args), ARGS_MAX);
+    this.#screen.line(['cyan', `${indent}→ `], ['bold', shortened(name, NAME_MAX)], ['dim', ` ${argumentText}`]);
   }
 
   #outcome(indent: string, { callId, result }: ToolCallView, { waiting, stop }: CycleOutcome): void {
     if (result === null) {
-      const [style, said]: [Style, string] = waiting.includes(callId)
+      const [style, resultNote]: [Style, string] = waiting.includes(callId)
         ? ['yellow', '⏸ waits for a decision']
         : stop === null
           ? ['dim', '… no result yet']
           : ['yellow', '? no result'];
-      this.#screen.line([style, `${indent}${said}`]);
+      this.#screen.line([style, `${indent}${resultNote}`]);
       return;
     }
     const { outcome, code, content } = result;
@@ -142,7 +143,7 @@ export class ReplayRenderer {
     this.#screen.line(['yellow', `! ${shortened(code, NAME_MAX)}${at}`], ['dim', more]);
   }
 
-  /** Running text, each line behind its mark. */
+  /** Writes text with a mark before each line. */
   #text(mark: string, text: string, most: number, style: 'plain' | 'dim' = 'plain'): void {
     const shown = shortened(text, most).split('\n');
     const marked = `${shown.map((line) => `${mark}${line}`).join('\n')}\n`;
@@ -153,7 +154,7 @@ export class ReplayRenderer {
   }
 }
 
-/** Images as what they are. */
+/** Images are shown as their media types. */
 const contentText = (content: readonly StoredPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('');
 

@@ -1,11 +1,12 @@
 /**
- * `runchart replay`: a stored log, shown as its request cycles. Rule: nothing is written and nothing is held; what can
- * be read is shown on standard output, what could not be is told on standard error.
+ * `runchart replay`: shows a stored log as its request cycles. Invariant: nothing is written or locked. Readable
+ * parts go to standard output, and notes about unreadable parts to standard error.
  */
 import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { jsonLine, printable, sourceText } from '../../printable.ts';
 import { createProjector } from '../../projector/index.ts';
 import { CANCELLED } from '../exitCodes.ts';
-import { jsonLine, type Output, printable, Screen } from '../screen.ts';
+import { type Output, Screen } from '../screen.ts';
 import { sessionsDirectory } from '../sessions/sessionStore.ts';
 import { ReplaySpending, sumOfTallies } from '../tally.ts';
 import { findLog, readStored } from './readLog.ts';
@@ -15,7 +16,7 @@ export interface ReplayOptions {
   json?: boolean;
   rounds?: boolean;
   store?: string;
-  /** A vitest file that tells the log's story again. */
+  /** Print a vitest file that replays the log. */
   asTest?: boolean;
 }
 
@@ -24,9 +25,9 @@ export interface ReplayOutputs {
   notes: Output;
 }
 
-/** Does it and answers the exit code. Rejects with ConfigurationError, and with CorruptLogError for what is no log. */
+/** Resolves to the exit code. Rejects with ConfigurationError, and with CorruptLogError if the file is not a log. */
 export async function replayCommand(
-  given: string,
+  log: string,
   { json = false, rounds = false, asTest = false, store }: ReplayOptions,
   { shown, notes }: ReplayOutputs,
   signal: AbortSignal,
@@ -34,15 +35,15 @@ export async function replayCommand(
   const projector = createProjector();
   const spending = new ReplaySpending();
   const entries: LogEntry[] = [];
-  const said = await readStored(await findLog(given, sessionsDirectory(store)), (value) => {
+  const unreadNotes = await readStored(await findLog(log, sessionsDirectory(store)), (value) => {
     projector.push(value);
-    spending.take(value);
+    spending.addEntry(value);
     if (asTest) entries.push(value as LogEntry);
   });
-  for (const note of said) notes.write(`runchart: ${printable(note)}\n`);
+  for (const note of unreadNotes) notes.write(`runchart: ${printable(note)}\n`);
   if (asTest) {
     const { testOf } = await import('../../testing/agentPaths/scriptOf.ts');
-    shown.write(testOf(entries));
+    shown.write(sourceText(testOf(entries)));
     return signal.aborted ? CANCELLED : 0;
   }
   const view = projector.view();
@@ -51,9 +52,9 @@ export async function replayCommand(
     return signal.aborted ? CANCELLED : 0;
   }
   const renderer = new ReplayRenderer(new Screen({ reply: shown, steps: shown }));
-  const tallies = view.cycles.map((cycle) => spending.of(cycle));
+  const tallies = view.cycles.map((cycle) => spending.tallyOf(cycle));
   for (const [index, cycle] of view.cycles.entries()) {
-    // A reader that went away needs no more.
+    // The reader of the output is gone.
     if (signal.aborted) return CANCELLED;
     if (rounds) renderer.rounds(cycle, index + 1, tallies[index]);
     else renderer.cycle(cycle, index + 1, tallies[index]);

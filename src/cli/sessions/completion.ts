@@ -1,6 +1,6 @@
 /**
- * `runchart completion`: a script for a shell that completes commands, options and the ids of sessions. Rule: what is offered comes from the
- * program itself when it is asked for; an id is offered only where a session may be named.
+ * `runchart completion`: a shell script that completes commands, options and session ids. Invariant: the completions
+ * come from the program itself. An id is offered only where a session can be named.
  */
 import type { Command, Option } from 'commander';
 import { ConfigurationError } from '../../errors.ts';
@@ -8,10 +8,10 @@ import { PERMISSION_MODES } from '../../permissions/verdict.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-/** Words of the program, read off its commands. */
+/** The words of the program, taken from its commands. */
 interface Words {
   commands: readonly string[];
-  /** Of the program and of each command by its name. */
+  /** The options of the program and of each command, by name. */
   options: ReadonlyMap<string, readonly Option[]>;
 }
 
@@ -27,7 +27,7 @@ function wordsOf(program: Command): Words {
 
 const longNames = (options: readonly Option[]): string[] => options.flatMap(({ long }) => (long ? [long] : []));
 
-/** The script for a shell. Throws ConfigurationError for a shell that it knows nothing of. */
+/** Returns the script for a shell. Throws ConfigurationError for an unknown shell. */
 export function completionScript(shell: string, program: Command): string {
   const words = wordsOf(program);
   if (shell === 'bash') return bash(words);
@@ -37,13 +37,13 @@ export function completionScript(shell: string, program: Command): string {
 }
 
 const MODES = PERMISSION_MODES.join(' ');
-/** Commands that take the id of a session. */
+/** Commands that accept a session id. */
 const TAKE_IDS = ['rm', 'replay', 'inspect'];
 const IDS = 'command runchart sessions --all --ids 2>/dev/null';
 
 function bash({ commands, options }: Words): string {
   const cases = [...options].map(
-    ([name, known]) => `    ${name === '' ? "''" : name}) words='${longNames(known).join(' ')}' ;;`,
+    ([name, commandOptions]) => `    ${name === '' ? "''" : name}) words='${longNames(commandOptions).join(' ')}' ;;`,
   );
   return `# runchart: put this into your .bashrc as   source <(runchart completion bash)
 _runchart() {
@@ -72,10 +72,11 @@ complete -F _runchart runchart
 `;
 }
 
-/** zsh has arrays of its own for what is typed; the script of bash means something else there. */
+/** zsh has its own arrays for typed words. The script for bash has another meaning there. */
 function zsh({ commands, options }: Words): string {
   const cases = [...options].map(
-    ([name, known]) => `        ${name === '' ? "''" : name}) offered=(${longNames(known).join(' ')}) ;;`,
+    ([name, commandOptions]) =>
+      `        ${name === '' ? "''" : name}) offered=(${longNames(commandOptions).join(' ')}) ;;`,
   );
   return `#compdef runchart
 # runchart: put this into your .zshrc as   source <(runchart completion zsh)
@@ -106,7 +107,7 @@ compdef _runchart runchart
 `;
 }
 
-/** What stands behind an option that takes a value; those that take none go on with the next word. */
+/** Returns the completion of an option's value. An option without a value is followed by the next word. */
 function fishValue({ long, required, optional }: Option): string {
   if (long === '--resume' || long === '--session') return ` -xa '(${IDS})'`;
   if (long === '--permission-mode') return ` -xa '${MODES}'`;
@@ -116,8 +117,8 @@ function fishValue({ long, required, optional }: Option): string {
 
 function fish({ commands, options }: Words): string {
   const none = `not __fish_seen_subcommand_from ${commands.join(' ')}`;
-  const lines = [...options].flatMap(([name, known]) =>
-    known.flatMap((option) => {
+  const lines = [...options].flatMap(([name, commandOptions]) =>
+    commandOptions.flatMap((option) => {
       const { long, short } = option;
       if (long == null) return [];
       const when = name === '' ? none : `__fish_seen_subcommand_from ${name}`;

@@ -1,7 +1,7 @@
 /**
- * Where sessions are kept: `--store`, else `$XDG_STATE_HOME/runchart`, else `~/.local/state/runchart`. Rule: a log lies outside the
- * directory its run works in, so that no tool of the run can change it. A name without a session is answered with the
- * names it may stand for.
+ * The directory of the sessions: `--store`, else `$XDG_STATE_HOME/runchart`, else `~/.local/state/runchart`.
+ * Invariant: a log is outside its run's working directory, so no tool of the run can change it. An unknown session
+ * name is answered with similar names.
  */
 import { randomBytes } from 'node:crypto';
 import { lstat, realpath, stat } from 'node:fs/promises';
@@ -11,35 +11,41 @@ import { ConfigurationError } from '../../errors.ts';
 import { fileNameOf } from '../../stores/jsonl/fileName.ts';
 import { jsonlStore } from '../../stores/jsonl/store.ts';
 
-/** `given` by --store, else where they usually are. */
-export function sessionsDirectory(given?: string, environment: NodeJS.ProcessEnv = process.env): string {
-  if (given !== undefined && given !== '') return resolve(given);
+/** Returns the directory of `--store`, else the default. */
+export function sessionsDirectory(store?: string, environment: NodeJS.ProcessEnv = process.env): string {
+  if (store !== undefined && store !== '') return resolve(store);
   const state = environment.XDG_STATE_HOME ?? '';
   return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'runchart');
 }
 
-/** The log of a session. Throws ConfigurationError for an id that is no name. */
+/** Returns the log file of a session. Throws ConfigurationError for an invalid id. */
 export const logPath = (directory: string, session: string): string => join(directory, fileNameOf(session));
 
-/** An id that sorts by time. */
+/** Returns an id that sorts by time. */
 export function newSessionId(now = new Date()): string {
   const time = now.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
   return `${time}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Throws ConfigurationError where there is none to go on with, and where there is one already that is to be begun. */
+/** Returns true if a shell reads the text as one literal word, and no command reads it as an option. */
+export const isPlainWord = (text: string): boolean => /^[\w.@%+][\w.@%+:-]*$/.test(text);
+
+/** Quotes a text as one word of a command line. */
+export const shellWord = (text: string): string => (isPlainWord(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** Throws ConfigurationError if the session to continue does not exist, or if the session to begin exists. */
 export async function checkSession(directory: string, session: string, begins?: boolean): Promise<void> {
-  const found = await lstat(logPath(directory, session)).catch(() => undefined);
-  if (begins && found) {
+  const file = await lstat(logPath(directory, session)).catch(() => undefined);
+  if (begins && file) {
     throw new ConfigurationError(`the session ${session} exists already: leave out --new to go on with it`);
   }
-  if (begins || found) return;
+  if (begins || file) return;
   const near = await nearSessions(directory, session);
   const how = begins === undefined ? '' : ': --new begins one of that name';
   throw new ConfigurationError(`there is no session ${session} in ${directory}${how}.${near}`);
 }
 
-/** Which session is meant, by its name or as the latest of this directory. */
+/** The options that choose a session, by its name or as the latest of this directory. */
 export interface SessionChoice {
   session?: string;
   new?: boolean;
@@ -47,7 +53,10 @@ export interface SessionChoice {
   resume?: string | true;
 }
 
-/** The session that options choose, checked; undefined where a new one is to be begun under a name of its own. Throws ConfigurationError. */
+/**
+ * Resolves to the chosen session, checked, or to undefined for a new one with a generated name. Throws
+ * ConfigurationError.
+ */
 export async function chosenSession(
   choice: SessionChoice,
   directory: string,
@@ -55,7 +64,7 @@ export async function chosenSession(
 ): Promise<string | undefined> {
   const { session, resume, new: begins = false } = choice;
   const named = session ?? (typeof resume === 'string' ? resume : undefined);
-  const chosen = [session, resume, choice.continue || undefined].filter((given) => given !== undefined);
+  const chosen = [session, resume, choice.continue || undefined].filter((option) => option !== undefined);
   if (chosen.length > 1) throw new ConfigurationError('give one of --session, --continue and --resume');
   if (named !== undefined) {
     await checkSession(directory, named, session === undefined ? undefined : begins);
@@ -73,20 +82,20 @@ async function latestSession(directory: string, cwd: string): Promise<string> {
   throw new ConfigurationError(`there is no session to continue: none in ${directory} works in ${cwd}`);
 }
 
-/** For a message: the sessions whose names are near, else the latest ones; nothing where there is none at all. */
-export async function nearSessions(directory: string, given: string): Promise<string> {
+/** For a message: sessions with similar names, else the latest ones. Empty if there are none. */
+export async function nearSessions(directory: string, name: string): Promise<string> {
   const ids = (await jsonlStore(directory).list()).map(({ id }) => id);
-  const near = nearNames(given, ids);
+  const near = nearNames(name, ids);
   if (near.length > 0) return ` Did you mean ${near.join(' or ')}?`;
   return ids.length > 0 ? ` The latest are ${ids.slice(0, SHOWN).join(', ')}.` : '';
 }
 
 const SHOWN = 3;
 
-/** Nearest first: what begins so, or is at most a third of its letters away. */
-export function nearNames(given: string, names: readonly string[]): string[] {
-  const wanted = given.toLowerCase();
-  const most = Math.max(1, Math.floor(given.length / 3));
+/** Returns the nearest names: those that begin with it, or differ in at most a third of the letters. */
+export function nearNames(name: string, names: readonly string[]): string[] {
+  const wanted = name.toLowerCase();
+  const most = Math.max(1, Math.floor(name.length / 3));
   return names
     .map((name) => {
       const other = name.toLowerCase();
@@ -98,7 +107,7 @@ export function nearNames(given: string, names: readonly string[]): string[] {
     .map(({ name }) => name);
 }
 
-/** How many letters must be put in, left out, changed or swapped with the next; more than `most` is not counted. */
+/** Counts insertions, deletions, changes and swaps of neighbours. Stops counting above `most`. */
 function editsBetween(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   const at = (row: readonly number[] | undefined, column: number) => row?.[column] ?? most + 1;
@@ -122,11 +131,11 @@ function editsBetween(from: string, to: string, most: number): number {
   return at(rows[from.length], to.length);
 }
 
-/** The directory a run works in, by its real path. Throws ConfigurationError where it is none. */
-export async function workingDirectory(given = '.'): Promise<string> {
-  const path = resolve(given);
-  const found = await stat(path).catch(() => undefined);
-  if (found?.isDirectory()) return realpath(path);
-  const what = found ? 'is not a directory' : 'does not exist';
+/** Resolves to the real path of the working directory. Throws ConfigurationError if it is not a directory. */
+export async function workingDirectory(directory = '.'): Promise<string> {
+  const path = resolve(directory);
+  const status = await stat(path).catch(() => undefined);
+  if (status?.isDirectory()) return realpath(path);
+  const what = status ? 'is not a directory' : 'does not exist';
   throw new ConfigurationError(`expected a working directory, but ${path} ${what}: give one with --cwd`);
 }

@@ -1,4 +1,4 @@
-/** What is drawn of a chart: states and arrows at their places. Rule: plain JSON, so it may be kept in a file and sent. */
+/** A chart's layout: states and arrows with coordinates. Invariant: plain JSON, so it can be stored and sent. */
 import type { Point } from './elkLevel.ts';
 
 /** `open` shows its states, `folded` one square for each; `end` is a ring without a name. */
@@ -13,21 +13,21 @@ export interface DrawnState {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-  /** A transition of it, or of what it holds, leaves its parent. */
+  /** A transition of it, or of a state inside it, leaves its parent. */
   readonly leaves?: true;
-  /** Its regions stand side by side. */
+  /** Its regions are drawn side by side. */
   readonly isParallel?: true;
 }
 
 export interface DrawnArrow {
-  /** Nothing: the dot of the initial state. */
+  /** Undefined for the dot of the initial state. */
   readonly from: string | undefined;
   readonly to: string;
   readonly isBack?: true;
   readonly points: readonly Point[];
   readonly transitions: readonly string[];
   readonly label?: string;
-  /** Where there is a choice, it is shown without being asked for. */
+  /** Its source has other arrows, so its label is always shown. */
   readonly isChoice?: true;
 }
 

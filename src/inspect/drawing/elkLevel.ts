@@ -1,13 +1,13 @@
 /**
- * One level of a chart as ELK is asked for it, and what it answers. Rule: ELK sees no hierarchy and no way back; ports of a
- * level that runs down are in the middle of the sides, so the spine is straight. States stand in the order of the definition,
- * unless lines cross less without it.
+ * The request to ELK for one level of a chart, and its answer. Invariant: ELK receives no hierarchy and no back
+ * arrows. In a vertical level ports are in the middle of the sides, so the spine is straight. States keep the order
+ * of the definition, unless another order has fewer crossings.
  */
 import type { Arrow, Level } from './levels.ts';
 
 export type Point = readonly [x: number, y: number];
 
-/** What elkjs offers. */
+/** The part of elkjs that is used. */
 export interface Elk {
   layout(graph: object): Promise<unknown>;
 }
@@ -19,11 +19,11 @@ export interface Size {
 
 export interface LevelPlaces {
   readonly states: Map<string, Size & { x: number; y: number }>;
-  /** By `from to`, and that of the initial dot. */
+  /** By `from to`, or `INITIAL` for the initial dot. */
   readonly routes: Map<string, Point[]>;
 }
 
-/** Name of the dot that leads to the initial state. */
+/** The name of the dot before the initial state. */
 export const INITIAL = '(initial)';
 const DOT = 8;
 
@@ -77,7 +77,7 @@ function nodeOf(id: string, { width, height }: Size, direction: 'DOWN' | 'RIGHT'
   return { id, width, height, ports: [port('NORTH'), port('SOUTH')], layoutOptions };
 }
 
-/** `gap`: from one state to the next below it. */
+/** `gap` is the vertical distance between states. */
 export async function elkGraph(
   elk: Elk,
   { parent, arrows }: Level,
@@ -95,7 +95,7 @@ export async function elkGraph(
     layoutOptions: { 'elk.layered.priority.straightness': `${straight}`, 'elk.layered.priority.direction': '10' },
   });
   const forward = arrows.filter(({ isBack }) => !isBack);
-  // The spine first, so that what stands beside it stands to its right.
+  // The spine comes first, so that alternatives are placed to its right.
   const ordered = [...forward.filter(({ isSpine }) => isSpine), ...forward.filter(({ isSpine }) => !isSpine)];
   const options = direction === 'RIGHT' ? RIGHT : { ...DOWN, 'elk.layered.spacing.nodeNodeBetweenLayers': `${gap}` };
   const graph = {
@@ -110,17 +110,17 @@ export async function elkGraph(
       ...ordered.map(({ from, to, isSpine }) => edge(`${from} ${to}`, from, to, isSpine ? 100 : 1)),
     ],
   };
-  const places = read((await elk.layout(graph)) as Answer);
+  const places = readAnswer((await elk.layout(graph)) as Answer);
   if (direction !== 'DOWN') return places;
   const inOrder = withSpineLeft(places, forward);
   const crossed = crossings(inOrder.routes.values());
   if (crossed === 0) return inOrder;
   const layoutOptions = { ...options, 'elk.layered.considerModelOrder.strategy': 'NONE' };
-  const free = withSpineLeft(read((await elk.layout({ ...graph, layoutOptions })) as Answer), forward);
+  const free = withSpineLeft(readAnswer((await elk.layout({ ...graph, layoutOptions })) as Answer), forward);
   return crossings(free.routes.values()) < crossed ? free : inOrder;
 }
 
-/** How often one route runs through another. */
+/** Counts the crossings of routes. */
 export function crossings(routes: Iterable<readonly Point[]>): number {
   const legs = [...routes].map((route) => route.slice(1).map((to, index): [Point, Point] => [route[index] ?? to, to]));
   const isWithin = (at: number, a: number, b: number): boolean =>
@@ -134,7 +134,7 @@ export function crossings(routes: Iterable<readonly Point[]>): number {
   ).length;
 }
 
-/** Alternatives stand to the right of the way that a run goes where nothing is special. */
+/** Mirrors the level if needed: alternatives are drawn to the right of the spine. */
 function withSpineLeft(places: LevelPlaces, forward: readonly Arrow[]): LevelPlaces {
   const spine = new Set(forward.filter(({ isSpine }) => isSpine).flatMap(({ from, to }) => [from, to]));
   const centre = (id: string): number => {
@@ -154,7 +154,7 @@ function withSpineLeft(places: LevelPlaces, forward: readonly Arrow[]): LevelPla
   return places;
 }
 
-function read({ children = [], edges = [] }: Answer): LevelPlaces {
+function readAnswer({ children = [], edges = [] }: Answer): LevelPlaces {
   const states = new Map<string, Size & { x: number; y: number }>();
   const routes = new Map<string, Point[]>();
   for (const { id, x, y, width, height } of children) if (id !== INITIAL) states.set(id, { x, y, width, height });

@@ -1,6 +1,6 @@
 /**
- * Where the labels of arrows stand. Rule: a label lies on no state, no arrow and no other label. It stands in one line, else
- * in two, else out of the chart; one for which there is no such place is shown when somebody points at its arrow.
+ * Places the labels of arrows. Invariant: a label covers no state, no arrow and no other label. It has one line, else
+ * two, else a place outside the chart. A label without such a place appears when the pointer is on its arrow.
  */
 
 import type { ChartLayout, DrawnArrow } from './drawn.ts';
@@ -16,7 +16,7 @@ interface Box extends Size {
   readonly y: number;
 }
 
-/** `x`, `y`: where the first line begins, on its base line. */
+/** `x`, `y`: the start of the first line, on its baseline. */
 export interface LabelPlace {
   readonly x: number;
   readonly y: number;
@@ -25,20 +25,20 @@ export interface LabelPlace {
 
 const LETTER = 5.8;
 const ASCENT = 8;
-/** From one line to the next, and of one. */
+/** The height of one line. */
 export const HEIGHT = 10;
 const widthOf = (label: string): number => label.length * LETTER;
-/** From its line. */
+/** Distance from the arrow. */
 const BESIDE = 5;
-/** How far it may stand out of the chart: wherever one is drawn, so much is left around it. */
+/** Labels may leave the chart by this much: every drawing has such a margin. */
 const AROUND = 8;
-/** And where it finds no place so: what shows the chart makes room. */
+/** The distance for labels that find no other place. The drawing grows for them. */
 const FAR = 90;
 
-/** Where a label stands first of all: beside the arrow, at the level of its bend. */
+/** Returns the preferred place of a label: beside the arrow, at its bend. */
 function labelPlace({ points, isBack }: DrawnArrow): Point {
   const [, lane, turn] = points;
-  // A way back is told beside its lane, where no state stands.
+  // The label of a back arrow is beside its lane, where no state is.
   if (isBack && lane && turn) {
     const isUp = Math.abs(lane[0] - turn[0]) < 1;
     return isUp ? [lane[0] + 4, (lane[1] + turn[1]) / 2] : [(lane[0] + turn[0]) / 2, lane[1] - 4];
@@ -51,8 +51,9 @@ function labelPlace({ points, isBack }: DrawnArrow): Point {
 }
 
 /**
- * Beside each leg, the last one first: there no arrow of the same origin runs any more. One line first at the middles and
- * ends, then all along; several all along, from where the leg begins: further on others join it.
+ * Yields places beside each leg. The last leg comes first, because no arrow of the same source shares it. A label of
+ * one line tries the middles and ends first, then every position. Two lines try every position from the begin of the
+ * leg, because other arrows join further on.
  */
 function* placesOf(arrow: DrawnArrow, { width, height }: Size): Generator<Point> {
   if (height === HEIGHT) yield labelPlace(arrow);
@@ -74,7 +75,7 @@ function* placesOf(arrow: DrawnArrow, { width, height }: Size): Generator<Point>
         for (const x of isThorough ? along(left, right - width) : [left + 4, right - width - 4])
           for (const y of [top - height + HEIGHT - 4, top + ASCENT + 3]) yield [x, y];
       } else if (isThorough) {
-        // Over or under its middle, and there clear of the states at its ends.
+        // Above or below the middle of the leg, with a distance to the states at its ends.
         for (const off of [4, HALF_STATE + 4]) {
           yield [(left + right - width) / 2, top - height + HEIGHT - off];
           yield [(left + right - width) / 2, top + ASCENT + off];
@@ -89,7 +90,7 @@ const HALF_STATE = 12.5;
 const along = (from: number, to: number): number[] =>
   Array.from({ length: Math.max(0, Math.floor((to - from) / STEP) + 1) }, (_, index) => from + index * STEP);
 
-/** In two lines: where a word begins, as near to the middle as there is one. */
+/** Splits a label into two lines at the beginning of a word, as near to the middle as possible. */
 function twoLines(label: string): string[] | undefined {
   const begins = [...label.matchAll(/(?<=[^A-Z])[A-Z]|(?<=[.:_\- ])[^.:_\- ]/g)].map(({ index }) => index);
   const off = (at: number): number => Math.abs(at - label.length / 2);
@@ -103,7 +104,7 @@ const meets = (one: Box, other: Box): boolean =>
   one.y < other.y + other.height &&
   other.y < one.y + one.height;
 
-/** Its legs, as wide as they are drawn. */
+/** Returns the legs of an arrow with their drawn width. */
 const legsOf = ({ points }: DrawnArrow): Box[] =>
   points.slice(1).map(([x, y], index): Box => {
     const [px, py] = points[index] ?? [x, y];
@@ -116,11 +117,11 @@ const legsOf = ({ points }: DrawnArrow): Box[] =>
   });
 
 type Places = ReadonlyMap<DrawnArrow, LabelPlace>;
-const placed = new WeakMap<ChartLayout, { readonly told: Places; pointed?: Places }>();
+const placed = new WeakMap<ChartLayout, { readonly choices: Places; pointed?: Places }>();
 
 const statesOf = ({ states }: ChartLayout): Box[] => {
   const open = states.filter(({ shape }) => shape === 'open');
-  // The borders and names of what is open.
+  // The borders and names of open states.
   const borders = open.flatMap(({ x, y, width, height }): Box[] => [
     { x, y, width, height: 22 },
     { x, y: y + height - 1, width, height: 2 },
@@ -130,43 +131,46 @@ const statesOf = ({ states }: ChartLayout): Box[] => {
   return [...states.filter(({ shape }) => shape !== 'open'), ...borders];
 };
 
-/** Of the arrows that are told apart by their labels, where those stand: once a layout. */
+/** Returns the label places of all arrows that are one of several choices. Cached for each layout. */
 export function placedLabels(layout: ChartLayout): Places {
-  const known = placed.get(layout);
-  if (known) return known.told;
+  const cached = placed.get(layout);
+  if (cached) return cached.choices;
   const taken = [...statesOf(layout), ...layout.arrows.flatMap(legsOf)];
-  const told = new Map<DrawnArrow, LabelPlace>();
+  const choices = new Map<DrawnArrow, LabelPlace>();
   for (const arrow of layout.arrows) {
-    const found = arrow.isChoice && freePlace(arrow, layout, taken);
-    if (!found) continue;
-    told.set(arrow, found);
-    taken.push(boxOf(found));
+    const place = arrow.isChoice && freePlace(arrow, layout, taken);
+    if (!place) continue;
+    choices.set(arrow, place);
+    taken.push(boxOf(place));
   }
-  placed.set(layout, { told });
-  return told;
+  placed.set(layout, { choices: choices });
+  return choices;
 }
 
-/** Those of all arrows, for who points at them: on no state and no other label; where there is no room besides, on an arrow. */
+/**
+ * Returns the label places of all arrows, for the pointer. They cover no state and no other label. Without room they
+ * may cover an arrow.
+ */
 export function pointedLabels(layout: ChartLayout): Places {
-  const told = placedLabels(layout);
-  const known = placed.get(layout);
-  if (known?.pointed) return known.pointed;
-  const taken = [...statesOf(layout), ...[...told.values()].map(boxOf)];
+  const choices = placedLabels(layout);
+  const cached = placed.get(layout);
+  if (cached?.pointed) return cached.pointed;
+  const taken = [...statesOf(layout), ...[...choices.values()].map(boxOf)];
   const lines = layout.arrows.flatMap(legsOf);
-  const pointed = new Map<DrawnArrow, LabelPlace>(told);
+  const pointed = new Map<DrawnArrow, LabelPlace>(choices);
   for (const arrow of layout.arrows) {
-    if (arrow.label === undefined || told.has(arrow)) continue;
+    if (arrow.label === undefined || choices.has(arrow)) continue;
     const [x, y] = labelPlace(arrow);
     const place = freePlace(arrow, layout, [...taken, ...lines]) ??
       freePlace(arrow, layout, taken) ?? { x, y, lines: [arrow.label] };
     pointed.set(arrow, place);
     taken.push(boxOf(place));
   }
-  placed.set(layout, { told, pointed });
+  placed.set(layout, { choices: choices, pointed });
   return pointed;
 }
 
-/** In one line, else in two; else out of the chart. */
+/** Tries one line, then two, then the same outside the chart. */
 function freePlace(arrow: DrawnArrow, { width, height }: Size, taken: readonly Box[]): LabelPlace | undefined {
   const { label = '' } = arrow;
   if (label === '') return undefined;
@@ -191,7 +195,7 @@ const sizeOf = (lines: readonly string[]): Size => ({
 });
 const boxOf = ({ x, y, lines }: LabelPlace): Box => ({ x, y: y - ASCENT, ...sizeOf(lines) });
 
-/** The chart with the labels that stand out of it. */
+/** Returns the box of the chart with the labels outside it. */
 export function drawnBox(layout: ChartLayout): Box {
   const boxes = [...placedLabels(layout).values()].map(boxOf);
   const left = Math.floor(Math.min(0, ...boxes.map(({ x }) => x)));

@@ -1,6 +1,7 @@
 /**
- * Where the states and arrows of a chart stand. Rule: each level is laid out on its own, children first, by ELK; ways
- * back get lanes of our own, left of the column; the result is plain JSON, made once a machine and never touched by a run.
+ * Places the states and arrows of a chart. Invariant: ELK lays out each level on its own, children first. Back arrows
+ * get lanes of our own, left of the column. The result is plain JSON, made once for each machine and never changed by
+ * a run.
  */
 import type { Chart, ChartState } from '../chart.ts';
 import type { ChartLayout, DrawnArrow, DrawnState, StateShape } from './drawn.ts';
@@ -9,27 +10,30 @@ import { placedLabels } from './labels.ts';
 import { type Arrow, type Level, levelsOf, lift, stateTree } from './levels.ts';
 
 type Direction = 'DOWN' | 'RIGHT';
-/** Of the levels, by their parents' ids: down where nothing else is said. */
-type Way = { readonly directions: ReadonlyMap<string, Direction>; readonly gap: number };
+/** Directions of the levels by the id of their parent. Default: down. */
+type LayoutChoice = { readonly directions: ReadonlyMap<string, Direction>; readonly gap: number };
 
 const LEAF = 25;
 const FOLDED = 38;
 const PADDING = { left: 18, top: 32, right: 30, bottom: 14 };
 const LANE = 14;
 const NEXT_LANE = 11;
-/** How far an arrow keeps from a state that it goes around. */
+/** The distance between an arrow and a state that it goes around. */
 const BESIDE = 7;
 const TALL = 230;
-/** Between states below one another; and where labels find no place so. */
+/** The vertical gap between states, and the wider one that is tried if labels find no place. */
 const GAP = 17;
 const WIDE_GAP = 26;
 const BOXES_MAX = 80;
-/** The room a chart has on a window of 1440 by 900. */
+/** The size of the drawing area in a window of 1440 by 900. */
 const CANVAS: Size = { width: 790, height: 648 };
 
 const opens = (state: ChartState): boolean => state.states.length > 0;
 
-/** Open: the root, and what it contains one level deep; in a large chart the root alone. Regions of what is open always are. */
+/**
+ * Returns the ids of the states that are open at first: the root and its children, in a large chart only the root.
+ * Regions of an open parallel state are open too.
+ */
 export function initiallyOpen({ root }: Chart): string[] {
   const withRegions = (state: ChartState): ChartState[] =>
     state.type === 'parallel' ? [state, ...state.states.filter(opens).flatMap(withRegions)] : [state];
@@ -45,15 +49,15 @@ interface Placed {
   arrows: DrawnArrow[];
 }
 
-/** `open`: ids of the states that show what they hold; each of their parents is open, too. */
+/** `open`: ids of the states that show their children. The parents of an open state must be open too. */
 export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(chart)): Promise<ChartLayout> {
   const compounds = open.filter((id) => id !== chart.root.id);
-  // More than a few are not tried in every combination.
+  // The combinations of more than two states are not tried: there are too many.
   const tried = compounds.length <= 2 ? compounds : [];
-  const make = async (way: Way) => {
-    const made = await new Layout(chart, elk, new Set(open), way).of(chart.root);
+  const make = async (way: LayoutChoice) => {
+    const made = await new Layout(chart, elk, new Set(open), way).layOut(chart.root);
     const scale = Math.min(CANVAS.width / made.width, CANVAS.height / made.height, 1.2);
-    return { way, scale, faults: ledThrough(made), layout: { chart: chart.name, ...made } };
+    return { way, scale, faults: countCrossedStates(made), layout: { chart: chart.name, ...made } };
   };
   let best = await make({ directions: new Map([[chart.root.id, 'DOWN']]), gap: GAP });
   for (let choice = 1; choice < 2 ** (tried.length + 1); choice++) {
@@ -62,20 +66,20 @@ export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(c
       directions.set(id, (choice >> bit) & 1 ? 'RIGHT' : 'DOWN');
     }
     const next = await make({ directions, gap: GAP });
-    const isLarger = next.faults === best.faults && next.scale > best.scale + 0.005;
-    if (next.faults < best.faults || isLarger) best = next;
+    const isBetterScale = next.faults === best.faults && next.scale > best.scale + 0.005;
+    if (next.faults < best.faults || isBetterScale) best = next;
   }
-  if (isTold(best.layout)) return best.layout;
+  if (hasAllLabels(best.layout)) return best.layout;
   const wider = await make({ ...best.way, gap: WIDE_GAP });
-  return isTold(wider.layout) && wider.faults <= best.faults ? wider.layout : best.layout;
+  return hasAllLabels(wider.layout) && wider.faults <= best.faults ? wider.layout : best.layout;
 }
 
-/** Each label that tells arrows apart has found a place. */
-const isTold = (layout: ChartLayout): boolean =>
+/** Returns true if every label of a choice has a place. */
+const hasAllLabels = (layout: ChartLayout): boolean =>
   placedLabels(layout).size === layout.arrows.filter(({ label, isChoice }) => label !== undefined && isChoice).length;
 
-/** How many arrows lead through a state that is none of their ends. */
-function ledThrough({ states, arrows }: Placed): number {
+/** Counts the arrows that cross a state which is not one of their ends. */
+function countCrossedStates({ states, arrows }: Placed): number {
   const within = (low: number, high: number, a: number, b: number): boolean =>
     Math.max(a, b) > low + 1 && Math.min(a, b) < high - 1;
   const isThrough = ({ points }: DrawnArrow, { x, y, width, height }: DrawnState): boolean =>
@@ -99,7 +103,7 @@ class Layout {
   readonly #leaving: ReadonlySet<string>;
   readonly #root: string;
 
-  constructor(chart: Chart, elk: Elk, open: ReadonlySet<string>, { directions, gap }: Way) {
+  constructor(chart: Chart, elk: Elk, open: ReadonlySet<string>, { directions, gap }: LayoutChoice) {
     this.#elk = elk;
     this.#open = open;
     this.#directions = directions;
@@ -109,15 +113,15 @@ class Layout {
     this.#root = chart.root.id;
   }
 
-  async of(parent: ChartState): Promise<Placed> {
+  async layOut(parent: ChartState): Promise<Placed> {
     const inner = new Map<string, Placed>();
-    for (const child of parent.states) if (this.#open.has(child.id)) inner.set(child.id, await this.of(child));
+    for (const child of parent.states) if (this.#open.has(child.id)) inner.set(child.id, await this.layOut(child));
     if (parent.type === 'parallel') return this.#regions(parent, inner);
     const direction = this.#directions.get(parent.id) ?? 'DOWN';
     const level = this.#levels.get(parent.id) ?? { parent, arrows: [] };
     const sizes = sizesOf(level, direction, inner);
-    const handed = new Map([...sizes].map(([id, size]) => [id, direction === 'RIGHT' ? cut(size) : size]));
-    const places = await elkGraph(this.#elk, level, { direction, gap: this.#gap }, handed);
+    const elkSizes = new Map([...sizes].map(([id, size]) => [id, direction === 'RIGHT' ? cut(size) : size]));
+    const places = await elkGraph(this.#elk, level, { direction, gap: this.#gap }, elkSizes);
     for (const [id, { height }] of sizes) {
       const place = places.states.get(id);
       if (place) place.height = height;
@@ -125,7 +129,7 @@ class Layout {
     return this.#placed(parent, level, direction, places, inner);
   }
 
-  /** Regions of a parallel state, side by side. */
+  /** Places the regions of a parallel state side by side. */
   #regions(parent: ChartState, inner: ReadonlyMap<string, Placed>): Placed {
     const pad = this.#paddingOf(parent);
     const sizes = parent.states.map((state) => inner.get(state.id) ?? { width: nameWidth(state.key), height: LEAF });
@@ -134,7 +138,7 @@ class Layout {
     let x = pad.left;
     for (const [index, state] of parent.states.entries()) {
       const { width } = sizes[index] ?? { width: 0 };
-      this.#put(result, parent, state, { x, y: pad.top, width, height }, inner);
+      this.#addState(result, parent, state, { x, y: pad.top, width, height }, inner);
       x += width + NEXT_LANE;
     }
     result.width = x - NEXT_LANE + pad.right;
@@ -159,7 +163,7 @@ class Layout {
     for (const state of parent.states) {
       const place = places.states.get(state.id);
       if (!place) continue;
-      this.#put(result, parent, state, { ...place, x: place.x + dx, y: place.y + dy }, inner);
+      this.#addState(result, parent, state, { ...place, x: place.x + dx, y: place.y + dy }, inner);
     }
     const first = level.parent.states.find(({ key }) => key === parent.initial)?.id;
     const shift = (route: readonly Point[]): Point[] => route.map(([x, y]) => [round(x + dx), round(y + dy)]);
@@ -170,7 +174,9 @@ class Layout {
       }
       const arrow = level.arrows.find(({ from, to }) => `${from} ${to}` === name);
       if (arrow)
-        result.arrows.push(drawn(arrow, shift(route), way === 'DOWN' && !inner.has(arrow.from) ? level : undefined));
+        result.arrows.push(
+          drawnArrow(arrow, shift(route), way === 'DOWN' && !inner.has(arrow.from) ? level : undefined),
+        );
     }
     const own = result.states.filter((state) => state.parent === parent.id);
     const left = Math.min(...own.map(({ x }) => x), ...result.arrows.flatMap(({ points }) => points.map(([x]) => x)));
@@ -183,14 +189,20 @@ class Layout {
     return result;
   }
 
-  /** A state with all that it holds, at its place. */
-  #put(into: Placed, parent: ChartState, state: ChartState, place: Place, inner: ReadonlyMap<string, Placed>): void {
+  /** Adds a state, with everything inside it, at its place. */
+  #addState(
+    into: Placed,
+    parent: ChartState,
+    state: ChartState,
+    place: Place,
+    inner: ReadonlyMap<string, Placed>,
+  ): void {
     const { x, y, width, height } = place;
-    const held = inner.get(state.id);
+    const content = inner.get(state.id);
     into.states.push({
       id: state.id,
       key: state.key,
-      shape: shapeOf(state, held !== undefined),
+      shape: shapeOf(state, content !== undefined),
       parent: parent.id,
       x: round(x),
       y: round(y),
@@ -199,10 +211,10 @@ class Layout {
       ...(this.#leaving.has(state.id) && { leaves: true as const }),
       ...(state.type === 'parallel' && { isParallel: true as const }),
     });
-    if (!held) return;
-    into.states.push(...held.states.map((one) => ({ ...one, x: round(one.x + x), y: round(one.y + y) })));
+    if (!content) return;
+    into.states.push(...content.states.map((one) => ({ ...one, x: round(one.x + x), y: round(one.y + y) })));
     into.arrows.push(
-      ...held.arrows.map((one) => ({
+      ...content.arrows.map((one) => ({
         ...one,
         points: one.points.map(([px, py]): Point => [round(px + x), round(py + y)]),
       })),
@@ -227,7 +239,10 @@ function shapeOf(state: ChartState, isOpen: boolean): StateShape {
   return isOpen ? 'open' : 'folded';
 }
 
-/** All of a level that runs down are as wide as the widest; in one that runs right those that one state leads to. */
+/**
+ * All states of a vertical level have the width of the widest. In a horizontal level this applies to states with a
+ * common source.
+ */
 function sizesOf({ parent, arrows }: Level, direction: Direction, inner: ReadonlyMap<string, Size>): Map<string, Size> {
   const room = direction === 'DOWN' ? 46 : 36;
   const wanted = (state: ChartState): number => 6.5 * state.key.length + (opens(state) ? 46 : room);
@@ -241,19 +256,19 @@ function sizesOf({ parent, arrows }: Level, direction: Direction, inner: Readonl
   };
   return new Map(
     parent.states.map((state) => {
-      const held = inner.get(state.id);
-      if (held) return [state.id, { width: held.width, height: held.height }];
+      const content = inner.get(state.id);
+      if (content) return [state.id, { width: content.width, height: content.height }];
       if (isEnd(state)) return [state.id, { width: 17, height: 17 }];
       const group = direction === 'DOWN' ? [] : kin(state);
-      // An outcome needs the room of a mark, too.
+      // A final state needs room for a mark too.
       const among = group.length > 1 ? Math.max(...group.map((one) => wanted(one) + 24)) : wanted(state);
       return [state.id, { width: direction === 'DOWN' ? widest : among, height: opens(state) ? FOLDED : LEAF }];
     }),
   );
 }
 
-/** `level`: where arrows that begin at one state are told apart by their labels. */
-function drawn(arrow: Arrow, points: readonly Point[], level: Level | undefined): DrawnArrow {
+/** `level` is given where labels distinguish the arrows of one source. */
+function drawnArrow(arrow: Arrow, points: readonly Point[], level: Level | undefined): DrawnArrow {
   const beside = level?.arrows.filter(({ from }) => from === arrow.from) ?? [];
   const isChoice = beside.length > 1 && arrow.label !== '';
   return {
@@ -266,10 +281,10 @@ function drawn(arrow: Arrow, points: readonly Point[], level: Level | undefined)
   };
 }
 
-/** Where a state stands. */
+/** The position of a state. */
 type Standing = Pick<DrawnState, 'id' | 'x' | 'y' | 'width' | 'height'>;
 
-/** A lane for each way back; where those would cross, one for all that lead to the same state. */
+/** Returns the lane of each back arrow. If separate lanes would cross, arrows to the same state share one. */
 function laneOf(back: readonly Arrow[], states: readonly Standing[], way: Direction): (arrow: Arrow) => string {
   const own = ({ from, to }: Arrow): string => `${from} ${to}`;
   const left = Math.min(...states.map(({ x }) => x));
@@ -287,7 +302,7 @@ interface Lane {
   readonly arrows: [arrow: Arrow, a: Standing, b: Standing][];
 }
 
-/** The shortest innermost; left of a column, below a row. */
+/** Draws the back arrows left of a column or below a row, the shortest innermost. */
 function backLanes(
   back: readonly Arrow[],
   states: readonly Standing[],
@@ -311,7 +326,7 @@ function backLanes(
     arrows.map(([{ from, to, transitions, label }, a, b]): DrawnArrow => {
       const off = LANE + NEXT_LANE * index;
       const lane = round(way === 'DOWN' ? left - off : bottom + off);
-      // What leads away from where another one comes in begins before it: the other lane ends there.
+      // If another back arrow ends at this state, this one starts above it, because the other lane ends there.
       const beside = back.some((other) => other.to === from) ? -BESIDE : 0;
       const points = [...wayOff(a, states, way, lane, beside), ...wayOff(b, states, way, lane).reverse()];
       return { from, to, isBack: true, points, transitions, ...(label !== '' && { label }) };
@@ -319,7 +334,7 @@ function backLanes(
   );
 }
 
-/** From a state to its lane: straight, or around what stands between. */
+/** Returns the points from a state to its lane: straight, or around the states between. */
 function wayOff(state: Standing, states: readonly Standing[], way: Direction, lane: number, beside = 0): Point[] {
   const { x, y, width, height } = state;
   const [middleX, middleY] = [round(x + width / 2 + beside), round(y + height / 2 + beside)];
@@ -345,7 +360,7 @@ function wayOff(state: Standing, states: readonly Standing[], way: Direction, la
   return [...start, [blocks ? right : middleX, lane]];
 }
 
-/** States with a transition, their own or one of what they hold, that leaves their parent. */
+/** Returns the states with a transition, their own or an inner one, that leaves their parent. */
 function leavingStates(chart: Chart): ReadonlySet<string> {
   const tree = stateTree(chart);
   const leaving = new Set<string>();

@@ -1,11 +1,11 @@
 /**
- * What is drawn of a chart, level by level: the states of one parent, and the transitions between them, those from
- * deeper down lifted to the two that stand in this level. Rule: equal lifted transitions are one arrow; what stays in its
- * state is none; an arrow to a state that led here is a way back.
+ * Splits a chart into levels: the states of one parent, and the transitions between them. Transitions of deeper
+ * states are lifted to this level. Invariant: equal lifted transitions become one arrow, and one that stays in its
+ * state becomes none. An arrow to a state on the path to its source is a back arrow.
  */
 import type { Chart, ChartState, ChartTransition } from '../chart.ts';
 
-/** A transition as a key: the id of the state that holds it, its descriptor and its place there. */
+/** Returns a transition's key: the id of its state, its descriptor and its index there. */
 export const transitionKey = (source: string, { event, index }: { event: string; index: number }): string =>
   `${source}|${event}|${index}`;
 
@@ -13,10 +13,10 @@ export interface Arrow {
   readonly from: string;
   readonly to: string;
   readonly isBack: boolean;
-  /** Of the way that a run goes where nothing is special: from the first state always the last way on. */
+  /** True on the path of an ordinary run: the last forward arrow of each state, from the initial state on. */
   readonly isSpine: boolean;
   readonly transitions: readonly string[];
-  /** The guard, else the event; nothing where that says no more than that an effect is done. */
+  /** The guard, else the event. Empty if the event is only the end of an effect. */
   readonly label: string;
 }
 
@@ -25,7 +25,7 @@ export interface Level {
   readonly arrows: readonly Arrow[];
 }
 
-/** States by id, each with its parent. */
+/** States by id, and the parent of each. */
 export interface StateTree {
   readonly states: ReadonlyMap<string, ChartState>;
   readonly parents: ReadonlyMap<string, string>;
@@ -45,17 +45,25 @@ export function stateTree({ root }: Chart): StateTree {
   return { states, parents };
 }
 
-/** From the state itself outwards to the root. */
+/** Returns the ids from the state itself up to the root. */
 export function lineage({ parents }: StateTree, id: string): string[] {
   const line = [id];
   for (let above = parents.get(id); above !== undefined; above = parents.get(above)) line.push(above);
   return line;
 }
 
-/** The first state that is entered with this one, the deepest. */
+/** Returns the deepest state that is entered with this one. */
 export function innermostInitial(state: ChartState): ChartState {
   const first = state.states.find(({ key }) => key === state.initial);
   return first ? innermostInitial(first) : state;
+}
+
+/** Returns all innermost states that are entered with this one: one in each region of a parallel state. */
+export function innermostActive(state: ChartState): ChartState[] {
+  const isEntered = ({ key, type }: ChartState): boolean =>
+    state.type === 'parallel' ? type !== 'history' : key === state.initial;
+  const inner = state.states.filter(isEntered).flatMap(innermostActive);
+  return inner.length > 0 ? inner : [state];
 }
 
 export interface Lifted {
@@ -64,7 +72,10 @@ export interface Lifted {
   readonly to: string;
 }
 
-/** Between which two siblings a transition is drawn; nothing for one that stays. One held by a parent leaves its first child. */
+/**
+ * Returns the two siblings between which a transition is drawn, or undefined if it stays. A transition of the parent
+ * starts at its initial state.
+ */
 export function lift(tree: StateTree, source: string, target: string): Lifted | undefined {
   const from = lineage(tree, source);
   const to = lineage(tree, target);
@@ -76,7 +87,7 @@ export function lift(tree: StateTree, source: string, target: string): Lifted | 
   return a === undefined || b === undefined || a === b ? undefined : { parent, from: a, to: b };
 }
 
-const wordOf = ({ guard, event }: ChartTransition): string =>
+const labelOf = ({ guard, event }: ChartTransition): string =>
   guard ?? (event === 'effect.done' ? '' : event.replace(/^xstate\.done\.actor\./, 'done: '));
 
 interface Gathered {
@@ -86,7 +97,7 @@ interface Gathered {
   labels: string[];
 }
 
-/** Every level in which something is drawn, by its parent's id. */
+/** Returns the levels by the id of their parent. */
 export function levelsOf(chart: Chart): ReadonlyMap<string, Level> {
   const tree = stateTree(chart);
   const gathered = new Map<string, Map<string, Gathered>>();
@@ -101,8 +112,8 @@ export function levelsOf(chart: Chart): ReadonlyMap<string, Level> {
         const arrow = level.get(name) ?? { from: lifted.from, to: lifted.to, transitions: [], labels: [] };
         level.set(name, arrow);
         arrow.transitions.push(transitionKey(source, transition));
-        const word = wordOf(transition);
-        if (word !== '') arrow.labels.push(word);
+        const label = labelOf(transition);
+        if (label !== '') arrow.labels.push(label);
       }
     }
   }
@@ -113,15 +124,15 @@ export function levelsOf(chart: Chart): ReadonlyMap<string, Level> {
   return levels;
 }
 
-function levelOf(parent: ChartState, found: readonly Gathered[]): Level {
+function levelOf(parent: ChartState, arrowsOfLevel: readonly Gathered[]): Level {
   const order = new Map(parent.states.map(({ id }, index) => [id, index]));
   const place = (id: string): number => order.get(id) ?? 0;
-  const sorted = [...found].sort((a, b) => place(a.from) - place(b.from) || place(a.to) - place(b.to));
+  const sorted = [...arrowsOfLevel].sort((a, b) => place(a.from) - place(b.from) || place(a.to) - place(b.to));
   const back = backEdges(parent, sorted);
-  // The last of those that a state names, so in the order in which the chart does.
+  // The spine takes the last arrow in the chart's own order, not in the sorted one.
   const spine = spineOf(
     parent,
-    found.filter((arrow) => !back.has(arrow)),
+    arrowsOfLevel.filter((arrow) => !back.has(arrow)),
   );
   const arrows = sorted.map((arrow) => ({
     from: arrow.from,
@@ -137,7 +148,7 @@ function levelOf(parent: ChartState, found: readonly Gathered[]): Level {
 const initialOf = (parent: ChartState): string | undefined =>
   parent.states.find(({ key }) => key === parent.initial)?.id ?? parent.states[0]?.id;
 
-/** Depth first from the initial state: an arrow to a state on the way here leads back. */
+/** Searches depth first from the initial state: an arrow to a state on the current path is a back arrow. */
 function backEdges(parent: ChartState, arrows: readonly Gathered[]): ReadonlySet<Gathered> {
   const back = new Set<Gathered>();
   const seen = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * A chart as an SVG of its own, for documents: the layout of the inspector's page, no run in it. Rule: it follows the
- * reader's theme, and text in it is escaped.
+ * A chart as a standalone SVG for documents, with the layout of the inspector's page but no run. Invariant: it
+ * follows the reader's color scheme, and its text is escaped.
  */
 import type { Chart } from '../chart.ts';
 import type { ChartLayout, DrawnArrow, DrawnState } from './drawn.ts';
@@ -55,7 +55,6 @@ function stateSvg(state: DrawnState, children: number): string {
   return `${box}<text x="${x + 10}" y="${top}">${escaped(key)}</text>${shape === 'folded' ? pips.join('') : ''}`;
 }
 
-/** The document, as text. */
 export function chartSvg(chart: Chart, layout: ChartLayout): string {
   const { states, arrows } = layout;
   const { x, width, height } = drawnBox(layout);

@@ -1,7 +1,7 @@
 /**
- * `runchart/ai-sdk`: a model of any provider of the AI SDK, specification version 2 or 3. Rule: a call is one `doStream`
- * without a retry of its own, and every failure is a ModelError the run can act on; a provider that does not hear an abort
- * is left at once, and its stream is cancelled.
+ * `runchart/ai-sdk`: a model of any AI SDK provider, specification version 2 or 3. Invariant: a call is one
+ * `doStream` without its own retry, and every failure is a ModelError. A provider that ignores an abort is abandoned
+ * at once, and its stream is cancelled.
  */
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
 import type { Json } from '../../../machines/vocabulary.ts';
@@ -25,18 +25,18 @@ import { callOptions, type Sent, type SupportedUrls } from './prompt.ts';
 import { SdkReply, type StreamPart } from './reply.ts';
 
 export interface AiSdkSettings {
-  /** Where the request names none. */
+  /** Used if the request names none. */
   temperature?: number;
   /** Sent with every request, by the provider's name. */
   providerOptions?: { [provider: string]: Json };
-  /** Tokens the model can be given and give in one call. */
+  /** The most tokens of input and output in one call. */
   contextWindow?: number;
-  /** Sent as the output limit where a request names none. */
+  /** The output limit if a request names none. */
   maxOutputTokens?: number;
   prices?: Prices;
-  /** What the model takes of images; 2,000 pixels on the longer side and 4.5 MiB encoded where it is not given. */
+  /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   imageLimits?: ImageLimits;
-  /** Values that must never be logged. Credentials in the provider's headers are found without it. */
+  /** Values that must never be logged. Credentials in the provider's headers are found automatically. */
   secrets?: string[];
 }
 
@@ -59,7 +59,7 @@ const settingsValidator = object({
   secrets: strings,
 });
 
-/** What is used of a provider's model, in both versions. */
+/** The part of a provider's model that is used, in both versions. */
 interface SdkModel {
   readonly specificationVersion: unknown;
   readonly provider: string;
@@ -88,9 +88,9 @@ function sdkModel(given: object): SdkModel {
 }
 
 /**
- * A model of an AI SDK provider. What the provider attaches to a reply (signed reasoning, encrypted content) is kept in
- * `extra` and goes back to it unchanged. Printing the model shows neither the provider nor a secret. Throws
- * ConfigurationError for what is no such model, and for a setting that is unknown or cannot be used.
+ * A model of an AI SDK provider. Attachments of the provider (signed reasoning, encrypted content) are kept in
+ * `extra` and returned to it unchanged. Printing the model shows neither the provider nor a secret. Throws
+ * ConfigurationError for another object, and for an unknown or invalid setting.
  */
 export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}): Model {
   const source = sdkModel(languageModel);
@@ -102,7 +102,7 @@ export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}):
   const sent: Sent = {
     ...(temperature !== undefined && { temperature }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    // Each value was looked at; the declared type is wider, so that settings can be read from a file.
+    // Each value was validated. The declared type is wider, so that settings can be read from a file.
     ...(providerOptions && { providerOptions: providerOptions as NonNullable<Sent['providerOptions']> }),
   };
   const model: Model = {
@@ -122,7 +122,7 @@ interface Call {
   sent: Sent;
 }
 
-/** Providers keep their headers, and so their keys, in their configuration; they are read anew, since a key may change. */
+/** Providers keep headers with keys in their configuration. They are read for each call, because a key may change. */
 async function learnSecrets({ source, secrets }: Call): Promise<void> {
   try {
     const { headers } = (source as { config?: { headers?: unknown } }).config ?? {};
@@ -131,7 +131,7 @@ async function learnSecrets({ source, secrets }: Call): Promise<void> {
     const texts = Object.entries(given).filter((field): field is [string, string] => typeof field[1] === 'string');
     for (const secret of secretsIn(Object.fromEntries(texts))) if (!secrets.includes(secret)) secrets.push(secret);
   } catch {
-    // A provider without its key says so when it is called.
+    // A provider without a key fails when it is called.
   }
 }
 
@@ -151,7 +151,7 @@ async function* streamed(call: Call, request: ModelRequest, signal: AbortSignal)
   let close = (): void => {};
   try {
     gate.check();
-    // A source that cannot be cancelled is of no interest any more.
+    // A source that cannot be cancelled is ignored.
     const reader = await gate.race(
       (own) => open(call, request, own),
       (late) => void late.cancel().catch(() => {}),

@@ -1,18 +1,18 @@
 /**
- * The blocks of a reply in their order, with what the provider attached to each. Rule: a text that the message holds, and
- * a call, are kept as a place and not twice; what was kept counts only while it fits the message it stands with.
+ * The blocks of a reply in order, with the provider's attachments to each. Invariant: a call, and a text that the
+ * message contains, are stored as positions, not twice. Stored blocks count only if they match their message.
  */
 import type { Json, Message, ToolCall } from '../../../machines/vocabulary.ts';
 import { toJson } from '../../json.ts';
-import { extraFrom, extraOf } from '../sentBack.ts';
+import { extraFrom, extraOf } from '../providerExtra.ts';
 
-/** What an AI SDK provider reads under its own name. */
+/** Options that an AI SDK provider reads under its own name. */
 export type Options = Record<string, Record<string, Json>>;
 
 export type Block =
   | { type: 'text' | 'reasoning'; text: string; options?: Options }
   | { type: 'call'; options?: Options }
-  /** A call that the provider made and answered itself, or its result: as it came. */
+  /** A call that the provider executed itself, or its result, unchanged. */
   | { type: 'executed'; part: Json };
 
 const jsonOf = (value: unknown): Json | undefined => {
@@ -23,7 +23,7 @@ const jsonOf = (value: unknown): Json | undefined => {
 const isRecord = (value: unknown): value is { readonly [key: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Metadata as options: objects by the provider's name; undefined where it is none. */
+/** Returns metadata as options: objects by the provider's name. Undefined if there are none. */
 export function optionsOf(metadata: unknown): Options | undefined {
   const json = metadata === undefined || metadata === null ? undefined : jsonOf(metadata);
   if (!isRecord(json)) return undefined;
@@ -33,7 +33,10 @@ export function optionsOf(metadata: unknown): Options | undefined {
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-/** Whether the message alone says it: texts without metadata, then calls. Options of a call stand with the call. */
+/**
+ * Returns true if the message alone contains everything: texts without metadata, then calls. A call's options are
+ * stored with the call.
+ */
 function isPlain(blocks: readonly Block[]): boolean {
   let called = false;
   return blocks.every((block) => {
@@ -42,7 +45,10 @@ function isPlain(blocks: readonly Block[]): boolean {
   });
 }
 
-/** Each text of its own stands in the message; neighbours are one text there, and a blank one is left out. */
+/**
+ * Returns true if each text is a separate part of the message. Adjacent texts are one part there, and blank ones are
+ * omitted.
+ */
 const standApart = (blocks: readonly Block[]): boolean =>
   blocks.every(
     (block, index) =>
@@ -50,7 +56,7 @@ const standApart = (blocks: readonly Block[]): boolean =>
       (!isBlank(block.text) && index > 0 ? blocks[index - 1]?.type !== 'text' : !isBlank(block.text)),
   );
 
-/** What goes into the log with the reply; undefined where the message says it all. */
+/** Returns the extra for the log, or undefined if the message contains everything. */
 export function extraOfBlocks(provider: string, blocks: readonly Block[]): Json | undefined {
   if (isPlain(blocks)) return undefined;
   const apart = standApart(blocks);
@@ -68,7 +74,7 @@ export const optionsOfCall = (provider: string, { extra }: ToolCall): Options | 
   optionsOf(extraFrom(provider, extra)?.options);
 
 type Assistant = Extract<Message, { role: 'assistant' }>;
-/** A block with its text, or its call. */
+/** A block with its text or its call. */
 export type Filled = Exclude<Block, { type: 'call' }> | { type: 'call'; call: ToolCall };
 
 function readBlock(value: Json, texts: string[], calls: ToolCall[]): Filled | undefined {
@@ -86,21 +92,21 @@ function readBlock(value: Json, texts: string[], calls: ToolCall[]): Filled | un
 
 const bare = (texts: readonly string[]): string => texts.join('').replace(/\s+/g, '');
 
-/** The blocks of a message, as the provider gave them; in the usual order where it attached nothing that fits. */
+/** Returns the blocks of a message as the provider sent them, or in the usual order if the stored ones do not match. */
 export function blocksOf(provider: string, message: Assistant): readonly Filled[] {
   const { content, toolCalls, extra } = message;
-  const said = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  const messageTexts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const plain: Filled[] = [
-    ...said.map((text) => ({ type: 'text' as const, text })),
+    ...messageTexts.map((text) => ({ type: 'text' as const, text })),
     ...toolCalls.map((call) => ({ type: 'call' as const, call })),
   ];
   const kept = extraFrom(provider, extra)?.blocks;
   if (!Array.isArray(kept)) return plain;
-  const texts = [...said];
+  const texts = [...messageTexts];
   const calls = [...toolCalls];
   const filled = kept.map((block) => readBlock(block, texts, calls));
   const whole = filled.filter((block) => block !== undefined);
-  const told = whole.flatMap((block) => (block.type === 'text' ? [block.text] : []));
-  const fits = whole.length === filled.length && calls.length === 0 && bare(told) === bare(said);
+  const blockTexts = whole.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  const fits = whole.length === filled.length && calls.length === 0 && bare(blockTexts) === bare(messageTexts);
   return fits ? whole : plain;
 }

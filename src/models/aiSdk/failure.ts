@@ -1,7 +1,7 @@
 /**
- * What an AI SDK provider throws, or sends in its stream, as a ModelError. Rule: errors are known by their names, since
- * several copies of the SDK may be installed; a quoted text is cut and without secrets, and what was thrown is never the
- * cause, since it holds the request, the address and headers.
+ * Turns errors of an AI SDK provider, thrown or streamed, into a ModelError. Invariant: errors are recognized by
+ * name, because several copies of the SDK may be installed. Quoted text is short and has no secrets. The thrown error
+ * is never the cause, because it has the request, the address and headers.
  */
 import { thrownMessage } from '../../errors.ts';
 import { excerpt, networkError, providerError, statusError } from '../httpErrors.ts';
@@ -24,7 +24,7 @@ const ADVICE: { readonly [code: string]: string } = {
   'rate-limit': 'the provider asks for fewer requests',
 };
 
-/** By the SDK's names. */
+/** The keys are names of the SDK. */
 const CODES: { readonly [name: string]: ModelErrorCode } = {
   AI_LoadAPIKeyError: 'auth',
   AI_LoadSettingError: 'auth',
@@ -48,13 +48,13 @@ function headersOf(given: unknown): Headers {
   }
 }
 
-/** An exchange over HTTP that failed: by its status, or without one by the network. */
+/** The error of a failed HTTP exchange: by its status, or without one a network error. */
 function exchangeError(error: Thrown, secrets: readonly string[], now: number): ModelError {
   const { statusCode, responseBody, responseHeaders, message, url } = error;
   if (typeof statusCode !== 'number') return networkError(error, String(url), secrets);
-  const said = typeof responseBody === 'string' && responseBody !== '' ? responseBody : String(message);
+  const quoted = typeof responseBody === 'string' && responseBody !== '' ? responseBody : String(message);
   if (statusCode >= 400) {
-    return statusError({ status: statusCode, headers: headersOf(responseHeaders) }, said, secrets, now, ADVICE);
+    return statusError({ status: statusCode, headers: headersOf(responseHeaders) }, quoted, secrets, now, ADVICE);
   }
   return named('bad-frame', error, secrets);
 }
@@ -68,19 +68,22 @@ const named = (code: ModelErrorCode, error: unknown, secrets: readonly string[])
   });
 };
 
-/** What `doStream` rejected with, or its stream broke with. `now` is in milliseconds, for a Retry-After that is a date. */
+/**
+ * The error that `doStream` rejected with, or that broke its stream. `now` is in milliseconds, for a Retry-After with
+ * a date.
+ */
 export function thrownError(error: unknown, secrets: readonly string[], now: number): ModelError {
   if (error instanceof ModelError) return error;
   const thrown: Thrown = typeof error === 'object' && error !== null ? error : {};
   if (thrown.name === 'AI_APICallError') return exchangeError(thrown, secrets, now);
-  // The SDK retries nothing at this level; what wraps a failure tells of it.
+  // The SDK retries nothing at this level, so a retry error only wraps another failure.
   const cause = (thrown as { cause?: unknown }).cause;
   if (thrown.name === 'AI_RetryError' && cause !== undefined) return thrownError(cause, secrets, now);
   const code = CODES[String(thrown.name)];
   return code === undefined ? networkError(error, 'https://provider', secrets) : named(code, error, secrets);
 }
 
-/** What came as an error part. A body that the server sent is read as one. */
+/** The error of an error part. A body of the server is read as such. */
 export function streamedError(error: unknown, secrets: readonly string[], now: number): ModelError {
   return error instanceof Error ? thrownError(error, secrets, now) : providerError(error, secrets);
 }

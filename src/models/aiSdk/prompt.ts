@@ -1,11 +1,11 @@
 /**
- * A model request as an AI SDK provider takes it. Rule: pure; what the specification cannot say becomes text, images of
- * a result follow in a user message, and results that belong together are one message.
+ * A model request in the form of the AI SDK. Invariant: pure. Content that the specification lacks becomes text,
+ * images of a result follow in a user message, and results of one reply form one message.
  */
 import type { LanguageModelV3CallOptions, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { Message, StoredPart } from '../../../machines/vocabulary.ts';
 import type { ModelRequest } from '../model.ts';
-import { wireArguments, wireName } from '../sentBack.ts';
+import { wireArguments, wireName } from '../providerExtra.ts';
 import { blocksOf, type Filled, optionsOfCall } from './blocks.ts';
 
 /** By media type, the URLs that a provider fetches itself. */
@@ -37,7 +37,7 @@ function userPart(part: StoredPart, { supportedUrls }: Receiver): UserPart {
     if (fetches(supportedUrls, mediaType, data)) return { type: 'file', mediaType, data: new URL(data) };
     return { type: 'text', text: `[image ${mediaType} at ${data}: not sent, this provider takes no such URL]` };
   }
-  // Base64 has no colon: this is a reference nobody resolved.
+  // Base64 has no colon, so this is an unresolved reference.
   if (data.slice(0, 256).includes(':')) return { type: 'text', text: `[image ${mediaType}: not available]` };
   return { type: 'file', mediaType, data };
 }
@@ -66,7 +66,7 @@ function resultPart({ callId, content, isError }: Result, name: string): ResultP
   return { type: 'tool-result', toolCallId: callId, toolName: wireName(name), output };
 }
 
-/** The images of a result, as parts of a user message. */
+/** Returns the images of a result as parts of a user message. */
 function imagesOf({ callId, content }: Result, receiver: Receiver): UserPart[] {
   const images = content.filter((part) => part.type === 'image').map((part) => userPart(part, receiver));
   return images.length === 0
@@ -114,7 +114,7 @@ export function callOptions(request: ModelRequest, receiver: Receiver, sent: Sen
   const temperature = request.temperature ?? sent.temperature;
   const maxOutputTokens = request.maxOutputTokens ?? sent.maxOutputTokens;
   const tools = request.tools.map(({ name, description, parameters }) => {
-    // The specification's word for a JSON Schema is a closed type.
+    // The specification declares JSON Schema as a closed type.
     return { type: 'function' as const, name, description, inputSchema: parameters as object };
   });
   return {

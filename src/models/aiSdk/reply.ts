@@ -1,14 +1,14 @@
 /**
- * Turns the parts of an AI SDK stream into the parts of one reply. Rule: a reply ends well only with a finish that names a
- * reason; a call that the provider ran itself is not the agent's; what cannot be told is named by a diagnostic, at most a
- * few of a kind.
+ * Turns the parts of an AI SDK stream into the parts of one reply. Invariant: a reply is complete only with a finish
+ * that names a reason. A call that the provider executed is not the agent's. Unusable parts become diagnostics, at
+ * most a few of a kind.
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
 import { toJson } from '../../json.ts';
 import { ModelError, type ModelPart } from '../model.ts';
 import { type Block, extraOfBlocks, extraOfCall, optionsOf } from './blocks.ts';
 
-/** A stream part, of any provider: each field is looked at before it is used. */
+/** A stream part of any provider: each field is validated before it is used. */
 export interface StreamPart {
   readonly type?: unknown;
   readonly [field: string]: unknown;
@@ -17,7 +17,7 @@ export interface StreamPart {
 const DIAGNOSTICS_OF_A_KIND = 4;
 /** Characters of text, reasoning and arguments of one reply. */
 const REPLY_CHARS = 64 * 1024 * 1024;
-/** Of no account for an agent. */
+/** Irrelevant to an agent. */
 const PASSED_OVER: ReadonlySet<unknown> = new Set(['response-metadata', 'raw', 'source', 'tool-input-end', 'ping']);
 
 const isRecord = (value: unknown): value is StreamPart =>
@@ -28,9 +28,9 @@ export class SdkReply {
   readonly #out: (part: ModelPart) => void;
   readonly #provider: string;
   readonly #blocks: Block[] = [];
-  /** Blocks that are being written, by kind and id. */
+  /** Unfinished blocks, by kind and id. */
   readonly #open = new Map<string, Extract<Block, { type: 'text' | 'reasoning' }>>();
-  /** Calls whose input is streamed: their place, and whether the provider runs them. */
+  /** Calls with streamed input: their index, and whether the provider executes them. */
   readonly #inputs = new Map<string, { index: number; executed: boolean }>();
   readonly #noted = new Map<string, number>();
   #calls = 0;
@@ -42,9 +42,9 @@ export class SdkReply {
     this.#provider = provider;
   }
 
-  /** Throws ModelError where the attempt has failed; an `error` part is the caller's. */
+  /** Throws ModelError if the attempt has failed. The caller handles `error` parts. */
   take(part: StreamPart): void {
-    // What a provider gives is data from outside: null is a part of no type.
+    // A provider's parts are untrusted: null counts as a part without a type.
     const { type } = part ?? {};
     if (this.#ended || PASSED_OVER.has(type)) return;
     const words = /^(text|reasoning)-(start|delta|end)$/.exec(textOf(type));
@@ -58,12 +58,12 @@ export class SdkReply {
     this.#note('part_ignored', { type: textOf(type).slice(0, 64) });
   }
 
-  /** Whether the finish came: nothing else is waited for. */
+  /** True after the finish: nothing else is needed. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** The stream has ended. */
+  /** Called at the end of the stream. */
   end(): void {
     if (!this.#ended) throw incomplete();
   }
@@ -109,7 +109,7 @@ export class SdkReply {
     this.#out(extra === undefined ? call : { ...call, extra });
   }
 
-  /** As the prompt takes it back. */
+  /** Stores the part in the form that the prompt needs. */
   #executed(part: StreamPart): void {
     const { type, toolCallId, toolName, input, result } = part;
     const options = optionsOf(part.providerMetadata);
@@ -132,14 +132,14 @@ export class SdkReply {
     });
   }
 
-  /** A word in version 2, the same with the provider's own word in version 3. */
+  /** Version 2 has a word; version 3 has the word and the provider's own one. */
   #reason(given: unknown): FinishReason {
     const { unified, raw } = isRecord(given) ? given : { unified: given, raw: undefined };
     if (raw === 'pause_turn') return 'pause';
     if (unified === 'error')
       throw new ModelError({ code: 'provider', message: 'the provider ended its reply with an error' });
     if (unified === 'length' || unified === 'content-filter' || unified === 'tool-calls') return unified;
-    // Without a word of the provider's there was no end, only an end of the stream.
+    // Without the provider's own reason, only the stream ended, not the reply.
     if (unified !== 'stop') {
       if (unified !== 'other' || (isRecord(given) && raw === undefined)) throw incomplete();
       this.#note('finish_reason_unknown', { reason: textOf(raw).slice(0, 64) });
@@ -200,7 +200,7 @@ function usageOf(given: unknown, metadata: unknown): Partial<Usage> {
     };
   }
   const cached = count(given.cachedInputTokens);
-  // In version 2 this provider alone counts cached tokens apart, and those it wrote nowhere else.
+  // In version 2 only this provider counts cached tokens separately, and reports cache writes only in its metadata.
   const apart = isRecord(metadata) && isRecord(metadata.anthropic) ? metadata.anthropic : undefined;
   const cacheWriteTokens = count(apart?.cacheCreationInputTokens);
   return {

@@ -1,28 +1,28 @@
 /**
- * Turns the events of a chat completion stream into the parts of one reply. Rule: a reply ends well only with a finish
- * reason; complete calls come before it, in order of first appearance; what cannot be read is a diagnostic, at most a
- * few of a kind.
+ * Turns the events of a chat completion stream into the parts of one reply. Invariant: a reply is complete only with
+ * a finish reason. Complete calls come before it, in order of first appearance. Unreadable data becomes diagnostics,
+ * at most a few of a kind.
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
 import { providerError } from '../httpErrors.ts';
 import { ModelError, type ModelPart } from '../model.ts';
 import { parseJson } from '../wireJson.ts';
 import { type ChatChunk, type ChunkReading, finishReason, readChunk } from './chunk.ts';
-import { SentBack } from './keptFields.ts';
+import { SentBack } from './reasoningFields.ts';
 import { CallAssembly, type CallDelta, completeCalls } from './toolCalls.ts';
 
 /** Characters of text, reasoning, arguments and unknown fields of one reply. */
 const REPLY_CHARS = 64 * 1024 * 1024;
-/** What a call counts for besides its arguments. */
+/** The size of a call besides its arguments. */
 const CALL_CHARS = 256;
 const DIAGNOSTICS_OF_A_KIND = 4;
 
-/** Hands its parts to `out`. Each method throws ModelError where the attempt has failed. */
+/** Passes its parts to `out`. Each method throws ModelError if the attempt has failed. */
 export class ChatReply {
   readonly #out: (part: ModelPart) => void;
   readonly #secrets: readonly string[];
   readonly #model: string;
-  /** Made with the first of each: most replies have none. */
+  /** Made on demand, because most replies need none. */
   #assembly: CallAssembly | undefined;
   #sentBack: SentBack | undefined;
   #noted: Map<string, number> | undefined;
@@ -33,19 +33,19 @@ export class ChatReply {
   #chunks = 0;
   #chars = 0;
 
-  /** `model`: the name of the model that writes it. */
+  /** `model`: the name of the model that writes the reply. */
   constructor(out: (part: ModelPart) => void, { model, secrets }: { model: string; secrets: readonly string[] }) {
     this.#out = out;
     this.#model = model;
     this.#secrets = secrets;
   }
 
-  /** reading, then finished (a finish reason came), then done (the end mark came). */
+  /** `reading`, then `finished` (a finish reason came), then `done` (the end mark came). */
   get phase(): 'reading' | 'finished' | 'done' {
     return this.#phase;
   }
 
-  /** One event of the stream; `cut` where the stream ended inside it. */
+  /** Processes one event of the stream. `cut`: the stream ended inside it. */
   event(data: string, name: string | undefined, cut: boolean): void {
     if (this.#phase === 'done') {
       this.note('after_done');
@@ -76,13 +76,13 @@ export class ChatReply {
     this.#out(detail === undefined ? { type: 'diagnostic', code } : { type: 'diagnostic', code, detail });
   }
 
-  /** The stream has ended: calls and finish. */
+  /** Emits the calls and the finish at the end of the stream. */
   end(): void {
     if (this.#finish === undefined) throw incomplete(this.#chunks);
     const pieces = this.#assembly?.calls;
     const calls = pieces ? completeCalls(pieces, (code, detail) => this.note(code, detail)) : [];
     for (const call of calls) this.#out(call);
-    // Many servers say stop although they called tools: the calls count.
+    // Many servers report `stop` although they called tools, so the calls decide.
     const reason = this.#finish === 'stop' && calls.length > 0 ? 'tool-calls' : this.#finish;
     const extra = this.#sentBack?.extraFor(this.#model);
     this.#out({
@@ -141,7 +141,7 @@ export class ChatReply {
     const reason = finishReason(word);
     if (reason === 'failed') throw providerError({ message: `finish_reason ${word}` }, this.#secrets);
     if (reason === undefined) this.note('finish_reason_unknown', { reason: word.slice(0, 64) });
-    // A second reason never hides a first one that says the reply is not whole.
+    // A second reason never hides a first one that marks the reply as incomplete.
     if (this.#finish === undefined || this.#finish === 'stop') this.#finish = reason ?? 'stop';
     this.#phase = 'finished';
   }

@@ -1,29 +1,29 @@
 /**
- * Turns a model request into the body of a chat completions request. Rule: pure; the text of messages that were sent
- * before, and of the same tools, is used again. What the wire cannot say becomes text: a failed result gets a marker, and images of a result
- * follow in a user message after the results.
+ * Turns a model request into the body of a chat completions request. Invariant: pure. The text of earlier messages,
+ * and of the same tools, is reused. Content that the API lacks becomes text: a failed result gets a marker, and
+ * images of a result follow in a user message after the results.
  */
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
 import { textOf } from '../../content/content.ts';
 import { flag, isList, isObject, nonEmptyText, number, type Validator } from '../../validation.ts';
 import { ModelError, type ModelRequest, type WrittenMessages } from '../model.ts';
-import { isOfProvider, wireArguments, wireName } from '../sentBack.ts';
+import { isOfProvider, wireArguments, wireName } from '../providerExtra.ts';
 import { isRecord } from '../wireJson.ts';
-import { fieldsFor } from './keptFields.ts';
+import { fieldsFor } from './reasoningFields.ts';
 
-/** What is sent with every request, as it is. */
+/** Options that are sent unchanged with every request. */
 export interface SentOptions {
-  /** Where the request names none. */
+  /** Used if the request names none. */
   temperature?: number;
   topP?: number;
   reasoningEffort?: string;
-  /** Sent where tools are. */
+  /** Sent only with tools. */
   toolChoice?: Json;
-  /** Sent where tools are. */
+  /** Sent only with tools. */
   parallelToolCalls?: boolean;
   seed?: number;
   stop?: string | string[];
-  /** Any other fields of the body. Those that this library writes are written over them. */
+  /** Other fields of the body. Fields that this library writes override them. */
   extraBody?: { [key: string]: Json };
 }
 
@@ -41,7 +41,7 @@ const body: Validator = {
   expected: 'an object',
   test: isObject,
 };
-/** Each option, its name on the wire and what it takes. */
+/** Each option, its name in the API, and its validator. */
 const SENT: readonly (readonly [keyof SentOptions, string, Validator])[] = [
   ['temperature', 'temperature', number(0)],
   ['topP', 'top_p', number(0)],
@@ -61,7 +61,7 @@ export const sentValidators: readonly (readonly [string, Validator])[] = [
 const fieldsOf = (sent: SentOptions, table: typeof SENT): { [field: string]: unknown } =>
   Object.fromEntries(table.flatMap(([option, field]) => (sent[option] === undefined ? [] : [[field, sent[option]]])));
 
-/** What is sent with every request, by its names on the wire: without tools, and with some. */
+/** The constant fields of every request by their API names: without tools, and with tools. */
 export function sentFieldsOf(sent: SentOptions) {
   const withoutTools = { ...sent.extraBody, ...fieldsOf(sent, SENT) };
   return { withoutTools, withTools: { ...withoutTools, ...fieldsOf(sent, SENT_WITH_TOOLS) } };
@@ -69,14 +69,14 @@ export function sentFieldsOf(sent: SentOptions) {
 
 interface ChatRequestOptions {
   modelName: string;
-  /** The name under which this server takes the output limit. */
+  /** The field in which this server expects the output limit. */
   limitField: 'max_tokens' | 'max_completion_tokens';
-  /** Where the request names no limit. */
+  /** Used if the request names no limit. */
   maxOutputTokens: number | undefined;
   sent: ReturnType<typeof sentFieldsOf>;
 }
 
-/** The JSON text. Throws ModelError bad-request where the request holds what JSON cannot. */
+/** Returns the JSON text. Throws ModelError bad-request if the request contains something that JSON cannot represent. */
 export function chatRequestBody(
   request: ModelRequest,
   options: ChatRequestOptions,
@@ -96,14 +96,14 @@ export function chatRequestBody(
     stream_options: { include_usage: true },
   };
   try {
-    // Joined by `+` alone: the text of earlier messages is copied once, when it is sent.
+    // Joined only by `+`: the text of earlier messages is copied once, when it is sent.
     let text = '{';
     for (const [field, value] of Object.entries(body)) {
-      let of: string | undefined;
-      if (value !== undefined) of = JSON.stringify(value);
-      else if (field === 'messages') of = messagesText(request, options.modelName, written);
-      else if (field === 'tools') of = toolsText(request.tools);
-      if (of !== undefined) text += `${text === '{' ? '' : ','}${JSON.stringify(field)}:${of}`;
+      let valueText: string | undefined;
+      if (value !== undefined) valueText = JSON.stringify(value);
+      else if (field === 'messages') valueText = messagesText(request, options.modelName, written);
+      else if (field === 'tools') valueText = toolsText(request.tools);
+      if (valueText !== undefined) text += `${text === '{' ? '' : ','}${JSON.stringify(field)}:${valueText}`;
     }
     return `${text}}`;
   } catch (cause) {
@@ -123,10 +123,10 @@ const wireTool = ({ name, description, parameters }: ModelRequest['tools'][numbe
 const writtenTools = new WeakMap<ModelRequest['tools'], string>();
 
 function toolsText(tools: ModelRequest['tools']): string {
-  const known = writtenTools.get(tools);
-  if (known !== undefined) return known;
+  const existing = writtenTools.get(tools);
+  if (existing !== undefined) return existing;
   const text = JSON.stringify(tools.map(wireTool));
-  // A list that may still change has another text the next time.
+  // A list that is not frozen may change, so its text is not cached.
   if (Object.isFrozen(tools)) writtenTools.set(tools, text);
   return text;
 }
@@ -148,7 +148,7 @@ type WireMessage =
 
 interface Converted {
   readonly wire: WireMessage;
-  /** The images of a tool result, as a user message of their own. */
+  /** The images of a tool result, as a separate user message. */
   readonly images: WireMessage | undefined;
 }
 
@@ -157,7 +157,7 @@ function startsWith(messages: readonly Message[], first: readonly Message[]): bo
   return true;
 }
 
-/** Messages are never changed: where the same ones come first, their text is the same. */
+/** Messages never change: the same first messages have the same text. */
 function messagesText({ system, messages }: ModelRequest, model: string, written: { last?: WrittenMessages }): string {
   const { last } = written;
   const isSame = last?.model === model && startsWith(messages, last.messages);
@@ -173,34 +173,37 @@ function messagesText({ system, messages }: ModelRequest, model: string, written
   return `[${joined(joined(head, text), isDone ? '' : listText(wire.slice(wireDone)))}]`;
 }
 
-/** The whole list as the wire takes it, the system text first. `model`: the name of the one that is asked. */
+/** Returns the whole list for the API, the system text first. `model` is the name of the called model. */
 export const wireMessages = (system: string, messages: readonly Message[], model = ''): WireMessage[] => [
   ...(system === '' ? [] : [{ role: 'system' as const, content: system }]),
   ...converted(messages, 0, model).wire,
 ];
 
-/** Messages from the one at `from` on. Of them, up to message `done`, so many (`wireDone`) stay what they are whatever follows. */
+/**
+ * Converts messages from index `from` on. The first `wireDone` results, of messages before `done`, do not depend on
+ * later messages.
+ */
 function converted(messages: readonly Message[], from: number, model: string) {
   const wire: WireMessage[] = [];
-  let held: WireMessage[] = [];
+  let waitingImages: WireMessage[] = [];
   let done = from;
   let wireDone = 0;
   for (let index = from; index < messages.length; index++) {
     const message = messages[index] as Message;
-    // Results must follow their calls without a gap, so images wait for the last of them.
-    if (held.length > 0 && message.role !== 'tool') {
-      wire.push(...held);
-      held = [];
+    // Results must directly follow their calls, so images wait for the last of them.
+    if (waitingImages.length > 0 && message.role !== 'tool') {
+      wire.push(...waitingImages);
+      waitingImages = [];
     }
     const made = convert(message);
     const fields = fieldsFor(message, model);
     wire.push(fields === undefined ? made.wire : { ...fields, ...made.wire });
-    if (made.images !== undefined) held.push(made.images);
-    if (held.length > 0) continue;
+    if (made.images !== undefined) waitingImages.push(made.images);
+    if (waitingImages.length > 0) continue;
     done = index + 1;
     wireDone = wire.length;
   }
-  wire.push(...held);
+  wire.push(...waitingImages);
   return { wire, done, wireDone };
 }
 
@@ -227,7 +230,7 @@ function wirePart(part: StoredPart): WireContent {
   if (part.type === 'text') return { type: 'text', text: part.text };
   const { data, mediaType } = part;
   if (/^(https?|data):/i.test(data)) return { type: 'image_url', image_url: { url: data } };
-  // Base64 has no colon: this is a reference nobody resolved, and a server would refuse the whole request for it.
+  // Base64 has no colon, so this is an unresolved reference, for which a server would refuse the whole request.
   if (data.slice(0, 256).includes(':')) return { type: 'text', text: `[image ${mediaType}: not available]` };
   return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
 }
@@ -238,9 +241,9 @@ function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
   const texts: string[] = message.isError ? [ERROR_MARK] : [];
   const images: WireContent[] = [];
   for (const part of message.content) {
-    const said = wirePart(part);
-    if (said.type === 'text') texts.push(said.text);
-    else images.push(said);
+    const converted = wirePart(part);
+    if (converted.type === 'text') texts.push(converted.text);
+    else images.push(converted);
   }
   const { callId } = message;
   if (images.length > 0) texts.push(`[${images.length} image(s) of this result follow in the next user message]`);
@@ -256,7 +259,7 @@ function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
   };
 }
 
-/** A call as it came: the provider's own fields merged back in, below the known ones. */
+/** Returns a call with the provider's own fields, which the known fields override. */
 function wireCall(call: ToolCall): WireToolCall {
   const { function: ofFunction, ...extra } = isOfProvider(call.extra) ? {} : ownFields(call.extra);
   const name = wireName(call.name);

@@ -1,12 +1,12 @@
 /**
- * Reads one chunk of a chat completion as servers really send it: text, tool calls, token counts, finish reason. Rule:
- * total and tolerant; what cannot be read is named by a code and never thrown, and only choice 0 counts. Input tokens
- * include the cached ones; a missing count is 0 for the details and absent for input and output. An unknown finish
- * reason is undefined: the reply did end.
+ * Reads one chunk of a chat completion as servers really send it: text, tool calls, token counts, finish reason.
+ * Invariant: it never throws. Unreadable data is reported by a code, and only choice 0 counts. Input tokens include
+ * the cached ones. A missing count is 0 for details and absent for input and output. An unknown finish reason is
+ * undefined: the reply did end.
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
 import { isRecord, parseJson, type WireRecord } from '../wireJson.ts';
-import { sentBackIn } from './keptFields.ts';
+import { sentBackIn } from './reasoningFields.ts';
 import { type CallDelta, readCallDeltas } from './toolCalls.ts';
 
 export interface ChatChunk {
@@ -15,12 +15,12 @@ export interface ChatChunk {
   text: string;
   refusal: string;
   calls: readonly CallDelta[];
-  /** The server's own word; '' where there is none. */
+  /** The server's own word, or empty. */
   finish: string;
   usage: Partial<Usage> | undefined;
-  /** Fields that go back with the reply. */
+  /** Fields that go back to the server with the reply. */
   sentBack: { [name: string]: Json } | undefined;
-  /** Codes of what could not be read, each once. */
+  /** Codes of unreadable data, each once. */
   odd: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export type ChunkReading =
 
 const NOTHING: readonly never[] = [];
 
-/** Reads one event's data. */
+/** Reads the data of one event. */
 export function readChunk(data: string): ChunkReading {
   if (data.trim() === '') return { kind: 'skipped', code: 'chunk_empty' };
   const value = parseJson(data);
@@ -86,7 +86,7 @@ function readChoice(choice: WireRecord, field: 'delta' | 'message', chunk: ChatC
   if (Array.isArray(delta.tool_calls)) {
     if (delta.tool_calls.length > 0) chunk.calls = readCallDeltas(delta.tool_calls, (code) => oddly(chunk, code));
   } else if (isRecord(delta.function_call)) {
-    // The form before tool calls: one call, no id.
+    // The older form: one call without an id.
     chunk.calls = readCallDeltas([{ function: delta.function_call }], (code) => oddly(chunk, code));
   }
 }
@@ -140,10 +140,10 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['recitation', 'content-filter'],
   ['pause_turn', 'pause'],
 ]);
-/** By these a server says that it failed. */
+/** Words with which a server reports its failure. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'insufficient_system_resource']);
 
 export function finishReason(word: string): FinishReason | 'failed' | undefined {
-  const said = word.toLowerCase();
-  return FAILURES.has(said) ? 'failed' : REASONS.get(said);
+  const lowerWord = word.toLowerCase();
+  return FAILURES.has(lowerWord) ? 'failed' : REASONS.get(lowerWord);
 }

@@ -1,29 +1,29 @@
 /**
- * Turns the bytes of a `text/event-stream` body into its events. Rule: the same bytes give the same events however they
- * are cut, in linear time, and at most one event's limit is held.
+ * Turns the bytes of a `text/event-stream` body into events. Invariant: the same bytes give the same events however
+ * they are split, in linear time. At most one event is buffered, within the limit.
  */
 import { createParser } from 'eventsource-parser';
 import { ModelError } from '../model.ts';
 
 /** Bytes that may come without completing an event. */
 export const EVENT_BYTES = 8 * 1024 * 1024;
-/** Bytes decoded at a time, so that one huge network chunk meets the limit before it is text. */
+/** Bytes decoded at a time, so that the limit applies before one huge network chunk becomes text. */
 const SLICE_BYTES = 64 * 1024;
-/** Lines that are no field of an event stream, between two events. */
+/** The most invalid lines between two events. */
 const STRANGE_LINES = 1000;
 
-/** `cut`: the body ended before the blank line that completes the event, so its data may be a piece. */
+/** `cut`: the body ended before the blank line that completes the event, so its data may be incomplete. */
 type OnEvent = (data: string, name: string | undefined, cut: boolean) => void;
 
 interface EventStream {
   push(bytes: Uint8Array): void;
-  /** The body has ended. */
+  /** Called at the end of the body. */
   end(): void;
 }
 
 /**
- * Calls `onEvent` from inside `push` and `end`; what it throws comes out of them. They throw ModelError frame-too-large
- * and bad-frame.
+ * Calls `onEvent` inside `push` and `end`, which pass on its errors. They throw ModelError frame-too-large and
+ * bad-frame.
  */
 export function eventStream(onEvent: OnEvent, limit: number = EVENT_BYTES): EventStream {
   const decoder = new TextDecoder();
@@ -45,8 +45,8 @@ export function eventStream(onEvent: OnEvent, limit: number = EVENT_BYTES): Even
     },
   });
 
-  // The parser is handed LF only: with CR it looks for both ends in every line, which is quadratic in a chunk, and a
-  // CR that ends the body would stay undecided.
+  // The parser receives only LF. With CR it searches both line ends in every line, which is quadratic in a chunk, and
+  // a final CR would stay ambiguous.
   function feed(text: string): void {
     let rest = text;
     if (afterCr && rest !== '') {

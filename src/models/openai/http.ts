@@ -1,7 +1,7 @@
 /**
  * One model call over HTTP: sends the request and yields the parts of the reply, one batch for each network chunk.
- * Rule: a call ends with `finish`, with a ModelError, or with the caller's abort reason; parts that came before a
- * failure are yielded before it; in each case the body is closed and the caller's signal holds no listener.
+ * Invariant: a call ends with `finish`, with a ModelError, or with the caller's abort reason. Parts that came before
+ * a failure are yielded before it. In each case the body is closed and the caller's signal has no listener.
  */
 
 import { type AbortGate, abortGate } from '../abortGate.ts';
@@ -12,26 +12,29 @@ import { ChatReply } from './chatReply.ts';
 import { chunkOf } from './chunk.ts';
 import { eventStream } from './eventStream.ts';
 
-/** What is read of a body that is only quoted. */
+/** The part of a body that is read if it is only quoted. */
 const QUOTED_BYTES = 64 * 1024;
 const QUOTED_WAIT_MS = 2000;
 
-/** Where and how a call goes out. */
+/** The destination of a call, and how to send it. */
 export interface ChatCall {
   model: string;
   url: string;
   secrets: readonly string[];
-  /** Sends the request. May reject with anything. */
+  /** Sends the request. May reject with any error. */
   send(signal: AbortSignal): Promise<Response>;
 }
 
-/** The parts of one call, one batch for each network chunk: a delta costs neither a promise nor a turn of the event loop. */
+/**
+ * The parts of one call, one batch for each network chunk: a delta costs neither a promise nor a turn of the event
+ * loop.
+ */
 class ChatBatches implements PartBatches {
   readonly #call: ChatCall;
   readonly #gate: AbortGate;
   #body: ResponseBody | undefined;
   #source: BatchSource | undefined;
-  /** What ends the call behind the parts that came before it. */
+  /** The failure that ends the call after the parts before it. */
   #failed: { failure: unknown } | undefined;
   #ended = false;
 
@@ -47,7 +50,7 @@ class ChatBatches implements PartBatches {
       if (this.#failed) throw this.#failed.failure;
       this.#source ??= await this.#open();
       const read = await this.#source.read();
-      // A body that was closed by the abort looks like one that has ended.
+      // A body that an abort closed looks like one that has ended.
       this.#gate.check();
       const batch = this.#source.take(read);
       if (batch.kind === 'fail') this.#failed = batch;
@@ -60,7 +63,7 @@ class ChatBatches implements PartBatches {
     }
   }
 
-  /** Throws the caller's reason once its signal has fired. */
+  /** Throws the caller's reason once its signal is aborted. */
   check(): void {
     this.#gate.check();
   }
@@ -102,20 +105,23 @@ async function batchesOf(response: Response, body: ResponseBody, call: ChatCall)
   const quoted = (): Promise<string> => readText(body, QUOTED_BYTES, QUOTED_WAIT_MS).catch(() => '');
   if (!response.ok) throw statusError(response, await quoted(), call.secrets, Date.now());
   const type = (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
-  // A server that names no type is taken at its bytes: without a chunk in them the reply is incomplete.
+  // Without a content type the bytes decide: a reply without a chunk is incomplete.
   if (type === 'text/event-stream' || type === '') return eventBatches(body, call);
   if (type === 'application/json') return wholeBatch(body, call);
-  const said = excerpt(await quoted(), call.secrets);
+  const quotedBody = excerpt(await quoted(), call.secrets);
   const came = `the model server answered with ${excerpt(type, [])} instead of text/event-stream`;
   throw new ModelError({
     code: 'content-type',
     status: response.status,
-    message: `${came}: check the base URL and any proxy before it. It said: ${said}`,
+    message: `${came}: check the base URL and any proxy before it. It said: ${quotedBody}`,
   });
 }
 
 type Batch = { parts: readonly ModelPart[] } & ({ kind: 'more' | 'end' } | { kind: 'fail'; failure: unknown });
-/** What is read, and the batch it makes; after `end` or `fail` there is none. No step of its own stands between a chunk and its parts. */
+/**
+ * Reads bytes and makes their batch. After `end` or `fail` there is none. No async step is between a chunk and its
+ * parts.
+ */
 interface BatchSource {
   read(): Promise<Reading>;
   take(read: Reading): Batch;
@@ -124,8 +130,8 @@ interface BatchSource {
 type Reading = { value?: Uint8Array | undefined };
 
 /**
- * What is still read after the finish reason (for usage and `[DONE]`) and after `[DONE]` (until the server closes, so
- * that the connection can be used again): in all so many bytes, and so long, whatever comes meanwhile.
+ * Limits of reading after the finish reason (for usage and `[DONE]`) and after `[DONE]` (until the server closes, so
+ * that the connection can be reused): total bytes and total time.
  */
 const TRAILING_LIMITS = {
   finished: { bytes: 1024 * 1024, waitMs: 2000 },
@@ -171,7 +177,7 @@ function eventBatches(body: ResponseBody, call: ChatCall): BatchSource {
   };
 }
 
-/** A completion that was not streamed, or an error body under status 200. */
+/** Reads a completion that was not streamed, or an error body under status 200. */
 function wholeBatch(body: ResponseBody, call: ChatCall): BatchSource {
   const parts: ModelPart[] = [];
   const reply = new ChatReply((part) => parts.push(part), call);
@@ -195,11 +201,14 @@ function wholeBatch(body: ResponseBody, call: ChatCall): BatchSource {
 }
 
 interface ResponseBody {
-  /** The next bytes as the reader of the body gives them; none at the end, and after `close`. */
+  /** Returns the next bytes of the body. None at the end, and after `close`. */
   read(): Promise<Reading>;
-  /** How long from now on it is read: one timer, of a length that all calls share, since Node keeps a list for each length. */
+  /**
+   * Limits the reading time from now on. All calls share the same lengths, because Node keeps a timer list for each
+   * length.
+   */
   limit(ms: number): void;
-  /** The next bytes within that time; none once it is over. */
+  /** Returns the next bytes within that time, or none after it. */
   readInTime(): Promise<Reading>;
   close(): void;
 }
@@ -228,23 +237,23 @@ function openBody(response: Response): ResponseBody {
       }),
     close() {
       clearTimeout(timer);
-      // A source that cannot be cancelled is of no interest any more.
+      // A source that cannot be cancelled is ignored.
       reader?.cancel().catch(() => {});
     },
   };
 }
 
-/** The text of a body, cut at `limit` bytes, and where nothing comes for `waitMs`. */
+/** Returns the text of a body, cut at `limit` bytes, or when nothing comes for `waitMs`. */
 async function readText(body: ResponseBody, limit: number, waitMs?: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
-  let left = limit;
-  while (left > 0) {
+  let remaining = limit;
+  while (remaining > 0) {
     if (waitMs !== undefined) body.limit(waitMs);
     const { value: bytes } = await body.readInTime();
     if (bytes === undefined) break;
-    text += decoder.decode(bytes.subarray(0, left), { stream: true });
-    left -= bytes.length;
+    text += decoder.decode(bytes.subarray(0, remaining), { stream: true });
+    remaining -= bytes.length;
   }
   return text + decoder.decode();
 }

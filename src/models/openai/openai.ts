@@ -1,6 +1,6 @@
 /**
- * Models behind a chat completions API: OpenAI's, and every server that speaks the same wire. Rule: a call is one
- * request without a retry of its own, and every failure is a ModelError the run can act on.
+ * Models behind a chat completions API: OpenAI's, and every server with the same API. Invariant: a call is one
+ * request without its own retry, and every failure is a ModelError.
  */
 
 import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
@@ -19,12 +19,12 @@ import {
 } from './vendorClient.ts';
 
 export interface OpenAIOptions extends ClientOptions, SentOptions {
-  /** Tokens the model can be given and give in one call. */
+  /** The most tokens of input and output in one call. */
   contextWindow?: number;
-  /** Sent as the output limit where a request names none. */
+  /** The output limit if a request names none. */
   maxOutputTokens?: number;
   prices?: Prices;
-  /** What the model takes of images; 2,000 pixels on the longer side and 4.5 MiB encoded where it is not given. */
+  /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   imageLimits?: ImageLimits;
 }
 
@@ -32,14 +32,14 @@ const tokens: Validator = {
   expected: 'a positive whole number of tokens',
   test: (value) => Number.isInteger(value) && Number(value) > 0,
 };
-/** Looked at when a model is made of it. */
+/** Validated when the model is made. */
 const group: Validator = { expected: 'an object', test: isObject };
 const headers: Validator = {
   expected: 'an object of strings',
   test: (value) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
   secret: true,
 };
-/** What each option takes. */
+/** The validator of each option. */
 const optionsValidator = object({
   apiKey: { ...text, secret: true },
   baseURL: { ...text, secret: true },
@@ -54,9 +54,9 @@ const optionsValidator = object({
 
 /**
  * A model behind a chat completions API. Key and base URL come from the options, else from OPENAI_API_KEY and
- * OPENAI_BASE_URL as the vendor's client reads them; `headers` are sent with every request, and `fetch` sends it.
- * Printing the model shows no secret. Throws ConfigurationError for a missing key and for an option that is unknown or
- * cannot be used.
+ * OPENAI_BASE_URL as the vendor's client reads them. `headers` are sent with every request, and `fetch` sends it.
+ * Printing the model shows no secret. Throws ConfigurationError for a missing key and for an unknown or invalid
+ * option.
  */
 export function openai(modelName: string, options: OpenAIOptions = {}): Model {
   if (typeof modelName !== 'string' || modelName.trim() === '') {
@@ -88,11 +88,11 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
 interface Connection {
   readonly baseURL: string;
   readonly secrets: readonly string[];
-  /** A call whose body is written when it is sent. */
+  /** Makes a call. `body` is called when the request is sent. */
   call(body: () => string): ChatCall;
 }
 
-/** Holds URL and headers between calls; after a 401 they are built anew, since the environment may hold a new key. */
+/** Keeps URL and headers between calls. After a 401 they are made again, because the environment may have a new key. */
 function connect(model: string, options: ClientOptions): Connection {
   const first = vendorClient(options);
   const secrets = secretsIn(options.headers, first.apiKey);

@@ -1,8 +1,8 @@
 /**
- * Assembles tool calls from the pieces servers send. Rule: a piece belongs to the call its id names, else to the one
- * its index names, else to the current one; a new id, or another name, opens a new call. The arguments' text decides
- * only where a piece has neither id nor index. Fields of a wrong type are absent, unknown fields are kept for servers
- * that want them back. Every part has a name and an id of its own, and the same bytes give the same ids.
+ * Assembles tool calls from the pieces of servers. Invariant: a piece belongs to the call of its id, else of its
+ * index, else to the current one. A new id, or another name, opens a new call. The arguments' text decides only for a
+ * piece with neither id nor index. Fields of a wrong type are ignored; unknown fields are kept for servers that need
+ * them back. Every part has a name and a unique id, and the same bytes give the same ids.
  */
 import type { Json } from '../../../machines/vocabulary.ts';
 import type { ModelPart } from '../model.ts';
@@ -12,20 +12,20 @@ export interface OpenCall {
   /** Order of first appearance, from 0. */
   readonly position: number;
   readonly id: string | undefined;
-  /** '' until a piece names it. */
+  /** Empty until a piece names it. */
   readonly name: string;
   readonly args: string;
   readonly extra: { [key: string]: Json } | undefined;
 }
 
 interface AssembledCall extends OpenCall {
-  /** As its first piece had it. */
+  /** The index of its first piece. */
   readonly index: number | undefined;
   id: string | undefined;
   name: string;
   args: string;
   extra: { [key: string]: Json } | undefined;
-  /** Number of the chunk that last touched it. */
+  /** The number of the last chunk with a piece of it. */
   chunk: number;
   /** The last piece of arguments ended with a brace. */
   closed: boolean;
@@ -42,12 +42,12 @@ export class CallAssembly {
     return this.#calls;
   }
 
-  /** Pieces of one chunk belong together: to be called before each chunk's first piece. */
+  /** Call it before the first piece of each chunk: pieces of one chunk belong together. */
   nextChunk(): void {
     this.#chunk += 1;
   }
 
-  /** Adds a piece and gives the call it went to. */
+  /** Adds a piece and returns its call. */
   add(delta: CallDelta): OpenCall {
     const call = this.#continued(delta) ?? this.#opened(delta.index);
     if (delta.id !== undefined && call.id === undefined) {
@@ -60,7 +60,7 @@ export class CallAssembly {
       call.closed = delta.args.trimEnd().endsWith('}');
     }
     if (delta.extra !== undefined) {
-      // In place: a copy for each piece would cost the square of the pieces.
+      // Changed in place: a copy for each piece would have quadratic cost.
       call.extra ??= {};
       Object.assign(call.extra, delta.extra);
     }
@@ -69,18 +69,19 @@ export class CallAssembly {
     return call;
   }
 
-  /** The call a piece continues; undefined where it opens one. */
+  /** Returns the call that a piece continues, or undefined if it opens one. */
   #continued(delta: CallDelta): AssembledCall | undefined {
     const atIndex = delta.index === undefined ? undefined : this.#byIndex.get(delta.index);
-    const found = delta.id === undefined ? this.#withoutId(delta, atIndex) : this.#withId(delta, delta.id, atIndex);
+    const candidate = delta.id === undefined ? this.#withoutId(delta, atIndex) : this.#withId(delta, delta.id, atIndex);
     // Two items of one chunk's list that both have a name are two calls.
-    return found !== undefined && delta.name !== '' && found.chunk === this.#chunk ? undefined : found;
+    return candidate !== undefined && delta.name !== '' && candidate.chunk === this.#chunk ? undefined : candidate;
   }
 
   #withId(delta: CallDelta, id: string, atIndex: AssembledCall | undefined): AssembledCall | undefined {
     if (atIndex?.id === id) return atIndex;
     const same = this.#byId.get(id);
-    // A head at another index is a second call with the same id; a mere tail there is a server that miscounts.
+    // A piece with a name at another index is a second call with the same id. A piece without a name there comes from
+    // a server that miscounts.
     const elsewhere = same !== undefined && delta.index !== undefined && delta.index !== same.index;
     if (same !== undefined) return elsewhere && delta.name !== '' ? undefined : same;
     const open = delta.index === undefined ? this.#current : atIndex;
@@ -112,19 +113,19 @@ export class CallAssembly {
   }
 }
 
-/** `name` and `args` are '' where they are absent. */
+/** `name` and `args` are empty if they are absent. */
 export interface CallDelta {
   index: number | undefined;
   id: string | undefined;
   name: string;
   args: string;
-  /** Fields this library does not know, to be sent back with the call. */
+  /** Unknown fields, which are sent back with the call. */
   extra: { [key: string]: Json } | undefined;
 }
 
 const EXTRA_DEPTH = 32;
 
-/** Reads the `tool_calls` of one delta; `oddly` is told the code of what could not be read. */
+/** Reads the `tool_calls` of one delta. `oddly` receives the codes of unreadable data. */
 export function readCallDeltas(list: readonly unknown[], oddly: (code: string) => void): readonly CallDelta[] {
   const calls: CallDelta[] = [];
   for (const item of list) {
@@ -153,14 +154,14 @@ function idOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Arguments as text; some servers send them as an object. */
+/** Returns the arguments as text. Some servers send them as an object. */
 function argsOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null) return '';
   try {
     return JSON.stringify(value);
   } catch {
-    // Nested too deep to be written; no JSON, so that the call fails instead of running with other arguments.
+    // Nested too deep to be written. This is not JSON, so the call fails instead of running with other arguments.
     return '[arguments nested too deep]';
   }
 }
@@ -168,7 +169,7 @@ function argsOf(value: unknown): string {
 const KNOWN = new Set(['index', 'id', 'type', 'function', '__proto__']);
 const KNOWN_OF_FUNCTION = new Set(['name', 'arguments', '__proto__']);
 
-/** The unknown fields of a call and of its `function`; null where they are nested too deep to keep. */
+/** Returns the unknown fields of a call and of its `function`, or null if they are nested too deep to keep. */
 function extraOf(item: WireRecord, fn: WireRecord | undefined): { [key: string]: Json } | null | undefined {
   const outer = unknownFields(item, KNOWN);
   const inner = fn === undefined ? undefined : unknownFields(fn, KNOWN_OF_FUNCTION);
@@ -178,34 +179,34 @@ function extraOf(item: WireRecord, fn: WireRecord | undefined): { [key: string]:
 }
 
 function unknownFields(record: WireRecord, known: ReadonlySet<string>): WireRecord | undefined {
-  let found: { [key: string]: unknown } | undefined;
+  let unknown: { [key: string]: unknown } | undefined;
   for (const key of Object.keys(record)) {
     if (known.has(key) || record[key] === null) continue;
-    found ??= {};
-    found[key] = record[key];
+    unknown ??= {};
+    unknown[key] = record[key];
   }
-  return found;
+  return unknown;
 }
 
 type ToolCallPart = Extract<ModelPart, { type: 'tool-call' }>;
 
-/** Longer ids are not ids: they would be sent back, and kept, with every request. */
+/** Longer ids are replaced, because every later request would repeat them. */
 const ID_CHARS = 256;
 
-/** `note` takes a diagnostic: call_without_name (dropped), id_duplicate and id_too_long (renamed). */
+/** `note` receives diagnostics: call_without_name (dropped), id_duplicate and id_too_long (renamed). */
 export function completeCalls(
   calls: readonly OpenCall[],
   note: (code: string, detail?: Json) => void,
 ): readonly ToolCallPart[] {
   const taken = new Set<string>();
-  const given = new Set<string>();
-  for (const { id } of calls) if (id !== undefined) given.add(id);
+  const serverIds = new Set<string>();
+  for (const { id } of calls) if (id !== undefined) serverIds.add(id);
 
   function ownId(call: OpenCall): string {
     const { id } = call;
     if (id !== undefined && id.length <= ID_CHARS && !taken.has(id)) return id;
     let at = call.position + 1;
-    while (taken.has(`call_${at}`) || given.has(`call_${at}`)) at += 1;
+    while (taken.has(`call_${at}`) || serverIds.has(`call_${at}`)) at += 1;
     const made = `call_${at}`;
     if (id !== undefined)
       note(id.length > ID_CHARS ? 'id_too_long' : 'id_duplicate', { given: id.slice(0, ID_CHARS), used: made });

@@ -1,6 +1,6 @@
 /**
- * The vendor's client, used for what it knows: environment, authentication, address, headers. Rule: it builds URL and
- * headers once and never sends; a configuration that cannot work is a ConfigurationError.
+ * Uses the vendor's client for environment, authentication, address and headers. Invariant: it makes URL and headers
+ * once and never sends. An invalid configuration is a ConfigurationError.
  */
 import OpenAI from 'openai';
 import { ConfigurationError } from '../../errors.ts';
@@ -12,7 +12,7 @@ export interface ClientOptions {
   headers?: Record<string, string>;
 }
 
-/** What stays the same from call to call. */
+/** The constant parts of all calls. */
 export interface PreparedRequest {
   readonly url: string;
   readonly headers: Headers;
@@ -25,7 +25,8 @@ export function vendorClient(options: ClientOptions): OpenAI {
   try {
     client = new OpenAI({
       maxRetries: 0,
-      // The vendor keeps its key out of browsers; a page that talks to a proxy of its own has nothing to keep out.
+      // The vendor's client refuses to run in browsers to protect its key. A page with its own proxy has no key to
+      // protect.
       dangerouslyAllowBrowser: options.baseURL !== undefined && !isVendorHost(options.baseURL),
       ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
       ...(options.baseURL === undefined ? {} : { baseURL: options.baseURL }),
@@ -57,7 +58,7 @@ export async function prepareRequest(client: OpenAI): Promise<PreparedRequest> {
   return { url, headers: new Headers(req.headers) };
 }
 
-/** Is this the vendor's own service? It takes the output limit under a newer name. */
+/** Returns true for the vendor's own service, which expects the output limit under a newer name. */
 export function isVendorHost(baseURL: string): boolean {
   try {
     return /(^|\.)api\.openai\.com$/i.test(new URL(baseURL).hostname);
@@ -66,7 +67,7 @@ export function isVendorHost(baseURL: string): boolean {
   }
 }
 
-// "localhost:8080/v1" is a URL too, of the scheme "localhost".
+// "localhost:8080/v1" is also a URL, with the scheme "localhost".
 function isHttp(baseURL: string): boolean {
   try {
     return /^https?:$/.test(new URL(baseURL).protocol);

@@ -1,7 +1,7 @@
 /**
- * A living chart: one actor of the lean interpreter, run by its plan. Rule: an event runs to the end before the next
- * begins; acts on the world are done as they come, and what concerns other actors when the state they led to stands.
- * Order and outcome are those of XState's own interpreter, which stays the reference.
+ * A living chart: one actor of the lean interpreter, run by its plan. Invariant: an event runs to completion before the next
+ * begins. Acts on the world happen at once; acts on other actors happen when the new state is reached. Order and outcome are
+ * those of XState's own interpreter, which is the reference.
  */
 import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
 import type { Message, SpawnRequest } from '../../../machines/verbs.ts';
@@ -9,12 +9,12 @@ import type { InterpreterOptions, RootChart, World } from './interpreter.ts';
 import type { Act, ChartEvent, Context, Plan, PlanState, StateValue, Step, Transition } from './plan.ts';
 import { planOf } from './plan.ts';
 
-/** What the actors of one conversation share. */
+/** Shared by the actors of one conversation. */
 export class ActorSystem {
   readonly world: World;
-  /** Told of an error that no chart takes. */
+  /** Receives errors that no chart handles. */
   readonly onError: (error: unknown) => void;
-  /** Another list for each that comes or goes: who is told may leave. */
+  /** Replaced whenever an observer joins or leaves, because an observer may leave during its call. */
   observers: readonly Observer[] = [];
   #actors = 0;
 
@@ -28,10 +28,10 @@ export class ActorSystem {
     return `x:${this.#actors - 1}`;
   }
 
-  /** The actor that all others are under. */
+  /** The root of the actors. */
   root: ChartActor | undefined;
 
-  /** Tells of everything from now on, and first of each actor there is, parents before children. */
+  /** Observes everything from now on, after a report of each existing actor, parents before children. */
   observe(observer: Observer): () => void {
     if (this.root) for (const actor of livingUnder(this.root)) observer.actor(actor);
     this.observers = [...this.observers, observer];
@@ -54,7 +54,7 @@ export interface ChartSnapshot {
   readonly output: unknown;
   readonly error: unknown;
   readonly machine: Plan['machine'];
-  /** Whether the chart is in the state, given as XState writes it. */
+  /** Whether the chart is in the state, in XState's notation. */
   matches(value: StateValue): boolean;
 }
 
@@ -66,7 +66,7 @@ function within(value: StateValue, wanted: StateValue): boolean {
   return Object.entries(wanted).every(([key, inner]) => value[key] !== undefined && within(value[key], inner));
 }
 
-/** Of most actors: a map of its own comes with the first child. */
+/** Shared by actors without children; the first child makes a map of its own. */
 const CHILDLESS: Map<string, ChartActor> = new Map();
 
 export class ChartActor {
@@ -82,7 +82,7 @@ export class ChartActor {
   error: unknown = undefined;
   #leaf: PlanState;
   #phase: 'created' | 'running' | 'stopped' = 'created';
-  /** Acts that wait until the state they belong to stands. */
+  /** Acts that wait until their state is reached. */
   #deferred: (() => void)[] = [];
   #mailbox: ChartEvent[] = [];
   #accepts = false;
@@ -90,25 +90,45 @@ export class ChartActor {
   #snapshot: ChartSnapshot | undefined;
   readonly #initEvent: ChartEvent;
 
-  constructor(plan: Plan, system: ActorSystem, id: string | undefined, input: unknown, parent?: ChartActor) {
+  /** `origin`: an input, or the actor at rest that this one copies. */
+  constructor(plan: Plan, system: ActorSystem, id: string | undefined, origin: unknown, parent?: ChartActor) {
     this.plan = plan;
     this.system = system;
     this.parent = parent;
     this.sessionId = system.nextSessionId();
     this.id = id ?? this.sessionId;
     this.#leaf = plan.initial.leaf;
-    this.#initEvent = { type: 'xstate.init', input } as ChartEvent;
+    const from = origin instanceof ChartActor ? origin : undefined;
+    // A copy is started already and shares nothing with its original.
+    this.#initEvent = { type: 'xstate.init', input: from ? undefined : origin } as ChartEvent;
     this.context = {};
     if (!parent) system.root = this;
     for (const observer of system.observers) observer.actor(this);
+    if (from) {
+      this.#copy(from);
+      return;
+    }
     try {
-      this.context = plan.contextOf(input);
+      this.context = plan.contextOf(origin);
       this.#take(plan.initial, this.#initEvent);
       this.#settle(this.#initEvent);
     } catch (error) {
       this.status = 'error';
       this.error = error;
     }
+  }
+
+  /** A copy with its children in another system. Contexts are values, so both may continue on their own. */
+  fork(system: ActorSystem, parent?: ChartActor): ChartActor {
+    return new ChartActor(this.plan, system, this.id, this, parent);
+  }
+
+  #copy(from: ChartActor): void {
+    [this.#leaf, this.#phase, this.#accepts] = [from.#leaf, from.#phase, from.#accepts];
+    [this.status, this.context] = [from.status, from.context];
+    [this.output, this.error] = [from.output, from.error];
+    if (from.children.size > 0)
+      this.children = new Map([...from.children].map(([id, child]) => [id, child.fork(this.system, this)]));
   }
 
   get value(): StateValue {
@@ -138,7 +158,7 @@ export class ChartActor {
       for (const child of [...this.children.values()]) if (child.status === 'active') child.start();
     }
     this.#settled(this.#initEvent);
-    // It may have ended with that.
+    // The chart may have ended with that.
     if (this.#phase !== 'running') return;
     this.#accepts = true;
     this.#flush();
@@ -185,7 +205,7 @@ export class ChartActor {
     if (event === STOP) this.#close();
   }
 
-  /** One event, and the eventless transitions behind it. */
+  /** One event, and the eventless transitions after it. */
   #transition(event: ChartEvent): void {
     this.#snapshot = undefined;
     if (event === STOP) {
@@ -264,7 +284,7 @@ export class ChartActor {
     }
   }
 
-  /** What an act does to the world. */
+  /** The effect of an act on the world. */
   #touch(verb: 'ask' | 'log' | 'drop', given: unknown): void {
     const { world } = this.system;
     if (verb === 'drop') world.drop(given as string);
@@ -292,7 +312,7 @@ export class ChartActor {
     this.#endChild(child);
   }
 
-  /** A child that never started is stopped at once, so that it does not start; another hears first what it was sent. */
+  /** A child that never started is stopped at once, so it does not start. Another child first receives its events. */
   #endChild(child: ChartActor): void {
     this.#now(() => {
       if (child.#phase !== 'running') child.stop();
@@ -300,12 +320,12 @@ export class ChartActor {
     });
   }
 
-  /** Those of a chart that is over stay listed. */
+  /** Children of a finished chart stay listed. */
   #stopChildren(): void {
     for (const child of this.children.values()) this.#endChild(child);
   }
 
-  /** A chart that runs alone is its own parent; it does not repeat to itself what it was just told. */
+  /** A chart without a parent sends to itself, but never the event that it is handling. */
   #tell({ to, event }: Message, taken: ChartEvent): void {
     if (to === 'parent' && !this.parent && event.type === taken.type) return;
     const receiver = to === 'parent' ? (this.parent ?? this) : this.children.get(to);
@@ -313,7 +333,7 @@ export class ChartActor {
     this.#now(() => this.#deferred.push(() => receiver.send(event, this)));
   }
 
-  /** The state stands: what waited for it is done, and who observes or waits for the end is told. */
+  /** The state is reached: carries out waiting acts, then notifies observers and whoever waits for the end. */
   #settled(event: ChartEvent): void {
     for (let run = this.#deferred.shift(); run; run = this.#deferred.shift()) {
       try {
@@ -356,12 +376,12 @@ export class ChartActor {
   }
 }
 
-/** Whoever watches: called in the middle of a step, and with nothing made for it. */
+/** An observer. It is called during a step, and no object is made for it. */
 export interface Observer {
-  /** Once a life: it was made, or lived already when the observer came. */
+  /** Called once for each actor: when it was made, or when the observer joined. */
   actor(actor: ChartActor): void;
   event(actor: ChartActor, event: ChartEvent, sender: ChartActor | undefined): void;
-  /** One microstep; the actor has the state and context that it led to. No transition: nothing took the event. */
+  /** One microstep; the actor has its new state and context. Without a transition, nothing took the event. */
   transition(actor: ChartActor, event: ChartEvent, transition: Transition | undefined): void;
   settled(actor: ChartActor, event: ChartEvent): void;
   stopped(actor: ChartActor): void;

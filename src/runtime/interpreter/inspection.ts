@@ -1,7 +1,7 @@
 /**
- * Observations of the compiled interpreter in the form of XState's inspection events, so that whatever understands those
- * understands both. Rule: transitions are XState's own definitions; a snapshot is that of the moment it was told at, and
- * is made by XState when somebody looks at it.
+ * Observations of the compiled interpreter in the form of XState's inspection events, so that XState inspectors work with
+ * both. Invariant: transitions are XState's own definitions. A snapshot describes the moment of its event, and XState makes it
+ * when somebody reads it.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { ConfigurationError } from '../../errors.ts';
@@ -13,7 +13,7 @@ import { machineOf } from './xstate.ts';
 
 type Observe = (event: unknown) => void;
 
-/** An actor as inspectors know it. */
+/** An actor as inspectors expect it. */
 interface InspectedActor {
   readonly id: string;
   readonly sessionId: string;
@@ -38,21 +38,21 @@ function snapshotOf(of: ChartSnapshot, refOf: (actor: ChartActor) => InspectedAc
   return Object.assign(resolved, { status, output, error, children: refs });
 }
 
-/** Runs the charts by their plans, and tells `inspect`. */
+/** Runs the charts by their plans and reports to `inspect`. */
 export const inspected: Interpreter = (options) => compiled(options, options.inspect && inspectionOf(options.inspect));
 
 const OPENED = Symbol('opened');
-/** An observer that wants to hear of opened conversations alone, and looks into them by itself: it costs charts nothing. */
+/** An observer that needs only the opened conversations and reads them by itself. It costs charts nothing. */
 export const ofOpened = (observe: Observe): Observe => Object.assign(observe, { [OPENED]: true });
 const isOfOpened = (given: object): boolean => OPENED in given;
 
-/** An event whose snapshot is made when it is asked for. */
+/** An event whose snapshot is made on first use. */
 function withSnapshot(event: object, made: () => unknown): object {
   let snapshot: unknown;
   return Object.defineProperty(event, 'snapshot', { enumerable: true, get: () => (snapshot ??= made()) });
 }
 
-/** The observer that tells `inspect` in XState's words. */
+/** The observer that reports to `inspect` in XState's format. */
 export function inspectionOf(inspect: (event: unknown) => void): Observer {
   const refs = new WeakMap<ChartActor, InspectedActor>();
   const refOf = (actor: ChartActor): InspectedActor => {
@@ -75,7 +75,7 @@ export function inspectionOf(inspect: (event: unknown) => void): Observer {
     rootId ??= actor.sessionId;
     return { actorRef: refOf(actor), rootId };
   };
-  /** With the snapshot of now. */
+  /** Contains the current snapshot. */
   const tell = (actor: ChartActor, told: object): void => {
     const now = actor.getSnapshot();
     inspect(withSnapshot({ ...about(actor), ...told }, () => snapshotOf(now, refOf)));
@@ -99,7 +99,7 @@ interface NextObserver {
 
 type Ref = Pick<InspectedActor, 'id' | 'sessionId'> & { readonly _parent?: Ref | undefined };
 
-/** An inspector of XState's is shown ids that differ between conversations, and each root by the name of its own. */
+/** XState inspectors receive ids that differ between conversations, and each root under its own name. */
 function namedBy(id: string, next: Observe): Observe {
   const shown = new WeakMap<Ref, object>();
   const shownAs = (ref: Ref | undefined): object | undefined => {
@@ -116,7 +116,7 @@ function namedBy(id: string, next: Observe): Observe {
   };
   return (event) => {
     const { type, actorRef, sourceRef, rootId } = event as { [field: string]: unknown };
-    // Its reader warns of what it does not know.
+    // The inspector would warn about an unknown field.
     if (!String(type).startsWith('@xstate.')) return;
     const from = sourceRef ? { sourceRef: shownAs(sourceRef as Ref) } : {};
     const told = Object.getOwnPropertyDescriptors(event as object);
@@ -125,17 +125,17 @@ function namedBy(id: string, next: Observe): Observe {
   };
 }
 
-/** Who is told of a conversation that was opened, and who of what its charts do. */
+/** Observers of opened conversations and of their charts. */
 export interface ConversationObserver {
   readonly opened: Observe;
   readonly charts: Observe | undefined;
-  /** What runs the plans so that it is told. */
+  /** The interpreter that reports to them. */
   readonly interpreter: Interpreter | undefined;
 }
 
 /**
- * Whoever was given as `inspect`, for one conversation. It sees everything and can stop nothing: it never throws.
- * Throws ConfigurationError for what cannot observe.
+ * The `inspect` option for one conversation. It can observe everything and stop nothing, and it never throws. Throws
+ * ConfigurationError for a value that cannot observe.
  */
 export function observerOf(
   given: Observe | NextObserver | { inspect: NextObserver },
@@ -146,7 +146,7 @@ export function observerOf(
     try {
       observe(event);
     } catch {
-      // What it throws is its own affair: it is called in the middle of a step.
+      // Errors of the observer are ignored here, because it is called during a step.
     }
   };
   const isTold = !isOfOpened(given);

@@ -1,12 +1,12 @@
 /**
- * What runs the charts of a conversation, whichever interpreter it is. Rule: both give the same entries, requests, drops
- * and actors behind every event; `inspect` is told the same of both, in the form of XState's own inspection: where it is
- * given, `inspected` of inspection.ts runs the plans.
+ * The interface of an interpreter of charts. Invariant: both interpreters give the same entries, requests, drops and actors
+ * after every event, and the same reports to `inspect`, in the form of XState's own inspection. With `inspect`, `inspected` of
+ * inspection.ts runs the plans.
  */
 import type { EffectRequest, NewEntry } from '../../../machines/internal.ts';
 import type { Chart } from '../../../machines/verbs.ts';
 
-/** A living chart, as far as the driver and those who read its state know it. */
+/** A living chart as the driver and readers of its state use it. */
 export interface ChartRef {
   readonly id: string;
   send(event: { type: string }): void;
@@ -18,7 +18,7 @@ export interface RootChart extends ChartRef {
   stop(): void;
 }
 
-/** What the charts do to the world. */
+/** The effects of charts on the world. */
 export interface World {
   ask(asker: ChartRef, request: EffectRequest): void;
   drop(prefix: string): void;
@@ -30,7 +30,7 @@ export interface InterpreterOptions {
   machine: Chart;
   input: unknown;
   world: World;
-  /** The root chart broke: a defect. */
+  /** Called when the root chart broke, which is a defect. */
   onError(error: unknown): void;
   inspect?: ((event: unknown) => void) | undefined;
 }

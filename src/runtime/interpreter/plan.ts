@@ -1,7 +1,7 @@
 /**
- * A chart compiled for the interpreter, once a chart: what each event does in each state, as flat lists of acts. Rule:
- * it reads `machine.config` and the guards and actors of `machine.implementations`, which XState documents, and refuses
- * what it does not know, so that a chart outside the subset fails when it is compiled, not while it runs.
+ * A chart compiled for the interpreter, once for each chart: what each event does in each state, as flat lists of acts.
+ * Invariant: it reads `machine.config` and the guards and actors of `machine.implementations`, which XState documents, and
+ * refuses everything else. So a chart outside the subset fails when it is compiled, not while it runs.
  */
 import { type Chart, VERBS, type Verb } from '../../../machines/verbs.ts';
 
@@ -18,7 +18,7 @@ type Guard = (args: Args) => boolean;
 /** An act of a chart, or the start of an invoked child. */
 export interface Act {
   readonly verb: Verb;
-  /** The parameter as the chart states it: plain values, or a function of context and event. */
+  /** The parameter as the chart gives it: a plain value, or a function of context and event. */
   readonly params: unknown;
 }
 
@@ -29,38 +29,38 @@ export interface PlanState {
   readonly states: ReadonlyMap<string, PlanState>;
   readonly initial: PlanState | undefined;
   readonly isFinal: boolean;
-  /** Of a final state. */
+  /** For a final state. */
   readonly output: unknown;
   /** Entry acts, and the children that the state invokes. */
   readonly entry: readonly Act[];
   readonly exit: readonly Act[];
   readonly always: readonly Transition[];
   readonly on: ReadonlyMap<string, readonly Transition[]>;
-  /** As XState writes it: `'idle'`, `{ busy: 'active' }`. */
+  /** In XState's notation: `'idle'`, `{ busy: 'active' }`. */
   readonly value: StateValue;
-  /** Of a state without states of its own: the transitions to try for an event, innermost first. */
+  /** For a state without child states: the transitions to try for an event, innermost first. */
   transitionsFor(type: string): readonly Transition[];
-  /** The eventless transitions of the state and of those around it, innermost first. */
+  /** The eventless transitions of the state and of its ancestors, innermost first. */
   readonly eventless: readonly Transition[];
 }
 export type StateValue = string | { [key: string]: StateValue };
 
 export interface Transition {
   readonly source: PlanState;
-  /** The descriptor it stands under; empty for an eventless one. */
+  /** The event descriptor; empty for an eventless transition. */
   readonly eventType: string;
-  /** Its place in the list under that descriptor. */
+  /** Its index in the list of that descriptor. */
   readonly index: number;
   readonly guard: Guard | undefined;
   readonly guardName: string | undefined;
   readonly target: PlanState | undefined;
   readonly reenter: boolean;
   readonly actions: readonly Act[];
-  /** What it does when it is taken in the given innermost state. */
+  /** Its effect when it is taken in the given innermost state. */
   stepFrom(leaf: PlanState): Step;
 }
 
-/** Everything a transition does, in order, and the innermost state it leads to. */
+/** Everything a transition does, in order, and the innermost state that it leads to. */
 export interface Step {
   readonly acts: readonly Act[];
   readonly leaf: PlanState;
@@ -72,12 +72,12 @@ export interface Plan {
   readonly root: PlanState;
   readonly initial: Step;
   contextOf(input: unknown): Context;
-  /** Of the chart, when it has come to a final state by `event`. */
+  /** The output of a chart that `event` has led to a final state. */
   outputOf(leaf: PlanState, context: Context, event: ChartEvent): unknown;
   childPlan(src: string): Plan;
 }
 
-/** Parts of a configuration, as they are written in a chart. */
+/** Parts of a configuration, as a chart writes them. */
 type Part = Record<string, unknown>;
 
 const STATE_KEYS = [
@@ -95,7 +95,7 @@ const STATE_KEYS = [
   'description',
   'tags',
 ];
-/** `setup` adds the two last. */
+/** `setup` adds the last two. */
 const ROOT_KEYS = [...STATE_KEYS, 'context', 'version', 'types', 'schemas'];
 const TRANSITION_KEYS = ['target', 'guard', 'actions', 'reenter', 'meta', 'description'];
 
@@ -118,17 +118,17 @@ function actsOf(place: string, value: unknown): Act[] {
   });
 }
 
-/** Whether an event is one that the descriptor means: by its whole name, or by what stands before `.*`. */
+/** Whether the descriptor matches the event: by its whole name, or by the part before `.*`. */
 export const matchesDescriptor = (type: string, descriptor: string): boolean =>
   descriptor === type ||
   descriptor === '*' ||
   (descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1)));
 
-/** From the innermost outwards, itself included. */
+/** From the innermost state outwards, including itself. */
 function* outwards(state: PlanState): Generator<PlanState> {
   for (let each: PlanState | undefined = state; each; each = each.parent) yield each;
 }
-/** The state and what is entered in it by default. */
+/** The state, and the states that are entered in it by default. */
 function* defaultEntry(state: PlanState): Generator<PlanState> {
   for (let each: PlanState | undefined = state; each; each = each.initial) yield each;
 }
@@ -192,7 +192,7 @@ class CompiledTransition implements Transition {
     this.#root = () => chart.root;
   }
 
-  /** Resolved when all states are known. */
+  /** Resolved when all states exist. */
   get target(): PlanState | undefined {
     if (this.#target === null) this.#target = this.#find();
     return this.#target;
@@ -286,7 +286,7 @@ function stateValueOf(leaf: PlanState): StateValue {
   return value ?? {};
 }
 
-/** The whole name first, then wildcards, the longer before the shorter. */
+/** The whole name first, then wildcards, longer before shorter. */
 function candidates(on: PlanState['on'], type: string): Transition[] {
   const wild = [...on.keys()]
     .filter((descriptor) => descriptor !== type && matchesDescriptor(type, descriptor))
@@ -294,7 +294,7 @@ function candidates(on: PlanState['on'], type: string): Transition[] {
   return [type, ...wild].flatMap((descriptor) => on.get(descriptor) ?? []);
 }
 
-/** One chart while it is compiled: its states by id, and its guards by name. */
+/** One chart during compilation: its states by id, and its guards by name. */
 class ChartCompiler {
   readonly root: PlanState;
   readonly #machine: Chart;
@@ -311,7 +311,7 @@ class ChartCompiler {
     this.#byId.set(state.id, state);
   }
 
-  /** Every target and every initial state is there. */
+  /** Checks that every target and every initial state exists. */
   #check(state: PlanState): void {
     if (state.states.size > 0 && !state.initial) refuse(state.id, 'its initial state is unknown');
     for (const { target } of [...state.always, ...[...state.on.values()].flat()]) void target;
@@ -363,7 +363,7 @@ function compile(machine: Chart): Plan {
 }
 
 const plans = new WeakMap<Chart, Plan>();
-/** The plan of a chart, compiled when it is first asked for. Throws for a chart outside the subset. */
+/** The plan of a chart, compiled on first use. Throws for a chart outside the subset. */
 export function planOf(machine: Chart): Plan {
   const known = plans.get(machine);
   if (known) return known;

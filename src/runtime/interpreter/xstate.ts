@@ -1,13 +1,13 @@
 /**
- * XState as the interpreter: the reference that the compiled plan is compared with. Rule: charts are shared by all
- * conversations and connected once a process; an act finds its conversation by the actor system that it runs in.
+ * XState as the interpreter: the reference for the compiled plan. Invariant: all conversations share the charts, which are
+ * connected once for each process. An act finds its conversation by its actor system.
  */
 import { type AnyActorRef, type AnyStateMachine, createActor, createMachine, StateMachine } from 'xstate';
 import { type EffectRequest, type NewEntry, verbs } from '../../../machines/internal.ts';
 import type { Chart } from '../../../machines/verbs.ts';
 import type { Interpreter, RootChart, World } from './interpreter.ts';
 
-/** By actor system: how the acts of the shared charts find their conversation. */
+/** By actor system: the conversation of the acts of the shared charts. */
 const worlds = new WeakMap<object, World>();
 
 type ActionArgs = { self: AnyActorRef; system: object };
@@ -22,7 +22,7 @@ const actions = {
 };
 
 const machines = new WeakMap<Chart, AnyStateMachine>();
-/** The XState machine of a chart, made of what the chart is made of. */
+/** The XState machine with the same configuration as the chart. */
 export function machineOf(chart: Chart): AnyStateMachine {
   const known = machines.get(chart);
   if (known) return known;
@@ -36,7 +36,7 @@ export function machineOf(chart: Chart): AnyStateMachine {
 }
 
 const connected = new WeakMap<AnyStateMachine, AnyStateMachine>();
-/** Those that were connected. */
+/** The connected machines. */
 const charts = new WeakSet<object>();
 /** A chart and its children with acts that reach the world. */
 function connectedChart(machine: AnyStateMachine): AnyStateMachine {
@@ -50,7 +50,7 @@ function connectedChart(machine: AnyStateMachine): AnyStateMachine {
   return chart;
 }
 
-/** Whether a chart runs for a conversation, and not for an app of its own. */
+/** Whether a chart runs for a conversation, not for an app of its own. */
 export const isOfConversation = (machine: object): boolean => charts.has(machine);
 
 export const xstate: Interpreter = ({ machine, input, world, onError, inspect }) => {

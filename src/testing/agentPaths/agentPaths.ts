@@ -4,20 +4,23 @@
  * runtime with the real tools; the same agent gives the same cases.
  */
 import type { Completion, EffectRequest, LogEntry } from '../../../machines/internal.ts';
-import { ConfigurationError, thrownText } from '../../errors.ts';
-import { type Move, sentenceOf } from './moves.ts';
+import { ChangedAnswers, explained } from './causes.ts';
+import { inWords, type Move, sentenceOf, toolNames } from './moves.ts';
+import type { AgentPath, AgentPathsOptions, PathOutcome } from './pathOptions.ts';
+import { checkPathsOptions } from './pathOptions.ts';
 import { type AgentPathsReport, reportOf } from './report.ts';
-import { type AgentPath, type AgentPathsOptions, checkPathsOptions, type PathOutcome, play } from './runScript.ts';
+import { play } from './runScript.ts';
 import { type MakeAgent, type ScriptRun, type Standing, standingInWords } from './scriptRun.ts';
 import type { AgentModel, Behaviour } from './search/behaviour.ts';
 import { type Cover, reachableIn, walksOver } from './search/cover.ts';
 import { Exploration } from './search/exploration.ts';
-import type { Step } from './search/nextMoves.ts';
-import { phaseAnswer } from './search/ownAnswers.ts';
+import { plainAnswer, type Step } from './search/nextMoves.ts';
 import { type FoundPaths, foundBefore } from './search/pathCache.ts';
 import { courseOf } from './search/place.ts';
 import { Prediction } from './search/prediction.ts';
-import { type ProbeFault, Prober, type VerdictRow } from './verdicts.ts';
+import type { ProbeFault, VerdictRow } from './verdictRows.ts';
+import { type Probed, Prober } from './verdicts.ts';
+import type { CleanEffects } from './world/toolWatch.ts';
 
 export interface AgentPaths {
   readonly cases: readonly AgentPath[];
@@ -30,6 +33,8 @@ export interface AgentPaths {
 /** A script with what the charts say of it. */
 interface Predicted {
   readonly script: readonly Move[];
+  /** How its calls behave, in order. */
+  readonly made: readonly Behaviour[];
   readonly standings: readonly Standing[];
   readonly course: readonly string[];
   readonly end: string;
@@ -43,13 +48,15 @@ class Generation {
   readonly #make: MakeAgent;
   readonly #options: AgentPathsOptions;
   readonly #model: AgentModel;
+  readonly #clean: CleanEffects;
   readonly #names = new Map<string, number>();
   readonly #told = new Set<string>();
 
-  constructor(make: MakeAgent, options: AgentPathsOptions, model: AgentModel) {
+  constructor(make: MakeAgent, options: AgentPathsOptions, { model, clean }: Pick<Probed, 'model' | 'clean'>) {
     this.#make = make;
     this.#options = options;
     this.#model = model;
+    this.#clean = clean;
   }
 
   /** Cases that together hold the cover. */
@@ -60,23 +67,36 @@ class Generation {
     });
   }
 
-  /** It ends, is cancelled, and the process dies in it: of each call, unless a case tells it already. */
+  /**
+   * It ends, is cancelled, and the process dies in it, also after a person has approved it; it runs with each of the other
+   * arguments that a person may give it. Of each call, unless a case tells it already.
+   */
   plainly(behaviour: Behaviour): AgentPath[] {
     const call: Move = { do: 'reply', calls: [{ name: behaviour.tool, args: behaviour.args }] };
     const begin: Move[] = [{ do: 'send' }, call];
-    const stories = [begin];
-    const moves = new Set(this.#options.moves ?? ['cancel', 'crash']);
     const { standing } = this.#played(begin, [behaviour]);
-    if (standing.running.length + standing.waiting.length > 0) {
-      if (moves.has('cancel')) stories.push([...begin, { do: 'cancel' }]);
-      if (moves.has('crash')) stories.push([...begin, { do: 'crash' }]);
-    }
+    const running = standing.running.length > 0 ? begin : this.#toEnd(begin, behaviour, true);
+    const stories = [begin];
+    for (const story of standing.waiting.length > 0 ? [begin, running] : [running])
+      stories.push(...this.#troubled(story, behaviour));
+    for (const args of standing.waiting.length > 0 ? behaviour.edits : [])
+      stories.push([...begin, { do: 'decide', call: 1, action: 'edit', args }]);
     return stories.flatMap((story) => {
       const script = this.#toEnd(story, behaviour);
       const told = JSON.stringify(script);
       if (this.#told.has(told)) return [];
       return this.#case(this.#predict(script, [behaviour]));
     });
+  }
+
+  /** Cancelled, and cut off, where a call runs or waits. */
+  #troubled(story: readonly Move[], behaviour: Behaviour): Move[][] {
+    const { running, waiting } = this.#played(story, [behaviour]).standing;
+    if (running.length + waiting.length === 0) return [];
+    const moves = this.#options.moves ?? ['cancel', 'crash'];
+    return (['cancel', 'crash'] as const)
+      .filter((move) => moves.includes(move))
+      .map((move) => [...story, { do: move }]);
   }
 
   /** What a probe has found is the failure of a case of its own. */
@@ -89,15 +109,16 @@ class Generation {
     return new Prediction(this.#model).tell(script, made);
   }
 
-  /** Goes on in the plainest way. */
-  #toEnd(begin: readonly Move[], behaviour: Behaviour): Move[] {
+  /** Continues in the plainest way. `untilRunning`: up to where a call runs. */
+  #toEnd(begin: readonly Move[], behaviour: Behaviour, untilRunning = false): Move[] {
     const script = [...begin];
     for (let count = 0; count < 10; count++) {
       const prediction = this.#played(script, [behaviour]);
       const { standing, isResumable, logState } = prediction;
       const [runs] = standing.running;
       const [waits] = standing.waiting;
-      if (standing.model) script.push({ do: 'reply', text: 'done' });
+      if (standing.model) script.push({ do: 'reply', text: plainAnswer(this.#model.surroundings.answers) });
+      else if (runs !== undefined && untilRunning) break;
       else if (runs !== undefined) script.push({ do: 'tool', call: runs });
       else if (waits !== undefined && logState.held === 0) {
         const record = logState.calls.get(`call${waits}`);
@@ -116,7 +137,7 @@ class Generation {
     const course = courseOf(prediction.entries);
     const last = prediction.entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended').at(-1);
     prediction.stop();
-    return { script, standings, course, ...endOfCourse(last, script) };
+    return { script, made, standings, course, ...endOfCourse(last, script) };
   }
 
   #named(name: string): string {
@@ -137,42 +158,29 @@ class Generation {
     return path;
   }
 
-  /** A phase that says something else than when the agent was looked at explains what differs behind it. */
-  #compare(request: EffectRequest, completion: Completion, changed: Set<string>): void {
-    if (request.kind !== 'phase' || completion.type !== 'effect.done' || request.termination !== undefined) return;
-    const said = phaseAnswer(this.#model.surroundings, request).kind;
-    const { kind } = completion.value;
-    if (kind === said) return;
-    const name = request.phases.join(' and ');
-    changed.add(
-      `${name} of turn ${request.turn} answered ${kind}, and ${said} when the agent was looked at: it depends on more than the turn`,
-    );
-  }
-
-  async #run(path: AgentPath, { standings, course, script }: Predicted): Promise<PathOutcome> {
+  async #run(path: AgentPath, { standings, course, script, made }: Predicted): Promise<PathOutcome> {
     const { outside, stubs, abortMs, examples, check } = this.#options;
     const options = { outside, stubs, abortMs, examples, taken: (key: string) => void this.taken.add(key) };
     this.ran += 1;
-    const behind = (run: ScriptRun, moves: number): void => stands(run, standings[moves], moves);
+    const behind = (run: ScriptRun, moves: number): void => stands(run, standings[moves], { script, moves });
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-    const changed = new Set<string>();
+    const changed = new ChangedAnswers(this.#model.surroundings, made);
+    const isMade = (callId: string): boolean =>
+      script.some((move) => move.do === 'tool' && move.made !== undefined && `call${move.call}` === callId);
     const answered = (request: EffectRequest, completion: Completion): void =>
-      this.#compare(request, completion, changed);
-    const { result, pending, log } = await play(this.#make, script, { ...given, behind, answered })
+      changed.compare(request, completion, 'callId' in request && isMade(request.callId));
+    const { result, pending, log } = await play(this.#make, script, { ...given, behind, answered, clean: this.#clean })
       .then((played) => {
         sameCourse(courseOf(played.log), course);
         return played;
       })
-      .catch((error: unknown) => Promise.reject(changed.size === 0 ? error : explained(error, changed)));
+      .catch((error: unknown) => Promise.reject(explained(error, changed.texts)));
     const outcome: PathOutcome = { path, result, pending, log };
     await check?.(outcome);
     this.passed += 1;
     return outcome;
   }
 }
-
-const explained = (error: unknown, changed: ReadonlySet<string>): Error =>
-  new Error([error instanceof Error ? error.message : thrownText(error), ...changed].join('\n  '), { cause: error });
 
 const behavioursOf = (word: readonly Step[], kinds: readonly Behaviour[]): Behaviour[] =>
   word.flatMap((step) => step.kinds.flatMap((kind) => kinds[kind] ?? []));
@@ -186,13 +194,18 @@ function endOfCourse(last: LogEntry | undefined, script: readonly Move[]): Pick<
   return { end: says ? `${reason} (${cause})` : reason, ends };
 }
 
-function stands(run: ScriptRun, said: Standing | undefined, moves: number): void {
+function stands(
+  run: ScriptRun,
+  expected: Standing | undefined,
+  { script, moves }: { script: readonly Move[]; moves: number },
+): void {
   const is = run.standing;
-  if (!said || JSON.stringify(is) === JSON.stringify(said)) return;
-  const where = moves === 0 ? 'at the beginning' : `behind move ${moves}`;
+  if (!expected || JSON.stringify(is) === JSON.stringify(expected)) return;
+  const move = script[moves - 1];
+  const where = move ? `after move ${moves} (${inWords(move, toolNames(script))})` : 'at the beginning';
   const error = is.status === 'error' ? run.result?.error : undefined;
-  const why = error ? ` (${error.message})` : '';
-  throw new Error(`${where}: ${standingInWords(is)}${why}; the charts say: ${standingInWords(said)}`);
+  const why = error ? `${error.message}\n  ` : '';
+  throw new Error(`${why}${where}: ${standingInWords(is)}; the charts say: ${standingInWords(expected)}`);
 }
 
 function sameCourse(is: readonly string[], said: readonly string[]): void {
@@ -222,13 +235,12 @@ function pathsOf(exploration: Exploration, cover: Cover): FoundPaths {
  * now and in the cases, with arguments from their schemas: point them at a double, or name them in `stubs`.
  */
 export async function agentPaths(agent: MakeAgent, options: AgentPathsOptions = {}): Promise<AgentPaths> {
-  if (typeof agent !== 'function') throw new ConfigurationError('agentPaths needs a function that makes the agent');
-  checkPathsOptions('agentPaths', options);
-  const { model, rows, faults } = await new Prober(agent, options).run();
+  checkPathsOptions('agentPaths', agent, options);
+  const { model, rows, faults, clean, policies } = await new Prober(agent, options).run();
   const exploration = new Exploration(model, options);
   const cover = options.cover ?? 'transitions';
   const { words, reachable, closer } = pathsOf(exploration, cover);
-  const generation = new Generation(agent, options, model);
+  const generation = new Generation(agent, options, { model, clean });
   const cases = generation.covering(words, exploration);
   for (const behaviour of model.behaviours) cases.push(...generation.plainly(behaviour));
   for (const fault of faults) cases.push(generation.faulty(fault));
@@ -239,7 +251,7 @@ export async function agentPaths(agent: MakeAgent, options: AgentPathsOptions = 
       reportOf({
         taken: generation.taken,
         reachable: new Set(reachable),
-        ...{ model, closer },
+        ...{ model, closer, policies },
         rows,
         ran: generation.ran,
         passed: generation.passed,

@@ -31,20 +31,20 @@ class Variants {
   }
 
   /** The plainest value first. */
-  of(given: Json | undefined, depth = 0): Json[] {
+  of(given: Json | undefined, depth = 0, name = ''): Json[] {
     const schema = this.#resolved(given);
     if (!isObject(schema) || depth > DEEPEST) return [null];
     if (schema.const !== undefined) return [schema.const];
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum;
     const choices = listIn(schema.anyOf ?? schema.oneOf);
-    if (choices.length > 0) return choices.flatMap((choice) => this.of(choice, depth + 1));
+    if (choices.length > 0) return choices.flatMap((choice) => this.of(choice, depth + 1, name));
     const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
     switch (type ?? (schema.properties === undefined ? undefined : 'object')) {
       case 'string':
         return texts(schema);
       case 'number':
       case 'integer':
-        return numbers(schema, type === 'integer');
+        return isTime(name, schema) ? [timeIn(name, schema)] : numbers(schema, type === 'integer');
       case 'boolean':
         return [true, false];
       case 'array':
@@ -82,7 +82,7 @@ class Variants {
   #objects({ properties, required }: Schema, depth: number): Json[] {
     const known = isObject(properties) ? Object.entries(properties) : [];
     const needed = new Set(listIn(required));
-    const variants = known.map(([key, schema]) => [key, this.of(schema, depth + 1)] as const);
+    const variants = known.map(([key, schema]) => [key, this.of(schema, depth + 1, key)] as const);
     const plain = (keys: typeof variants): { [key: string]: Json } =>
       Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
     const least = plain(variants.filter(([key]) => needed.has(key)));
@@ -131,6 +131,24 @@ function numbers(schema: Schema, isWhole: boolean): Json[] {
   return [first, last, ...inner, ...outer].map(rounded);
 }
 
+const TIME =
+  /(?<![a-z])(ms|millis(econds)?|secs?|seconds|minutes|timeouts?|delay|wait|sleep|pause|interval|duration)(?![a-z])/i;
+/** A number that says how long something may take, or does: `timeoutMs`, `delay_seconds`, or by its description. */
+function isTime(name: string, { description }: Schema): boolean {
+  const words = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
+  return TIME.test(words) || (typeof description === 'string' && /\b(milliseconds|timeout)\b/i.test(description));
+}
+
+const LIMIT_MS = 60_000;
+/** A limit that no tool reaches, or a wait that is over soon: the edges of a time tell more of the machine than of the tool. */
+function timeIn(name: string, schema: Schema): number {
+  const least = numberIn(schema.minimum) ?? numberIn(schema.exclusiveMinimum) ?? 0;
+  const most = numberIn(schema.maximum) ?? numberIn(schema.exclusiveMaximum) ?? Number.MAX_SAFE_INTEGER;
+  const isLimit = /timeout|limit|max|deadline/i.test(`${name} ${String(schema.description ?? '')}`);
+  const step = stepOf(schema);
+  return Math.min(Math.max(isLimit ? LIMIT_MS : step, least), most);
+}
+
 const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
 
 /** At most so many values, the examples first; each once. */
@@ -138,12 +156,21 @@ export function argumentValues(schema: Json, examples: readonly Json[] = []): Js
   const own = new Variants(schema).of(schema);
   const [base] = examples;
   const keys = isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : [];
-  const variants = keys.map(([key, part]) => [key, new Variants(schema).of(part)] as const);
+  const variants = keys.map(([key, part]) => [key, new Variants(schema).of(part, 0, key)] as const);
   const around = isObject(base) ? varied(base, variants) : [];
   const all = [...examples, ...own.slice(0, 2), ...around, ...(around.length > 0 ? [] : own)];
   const seen = new Set<string>();
   const once = all.filter((value) => !seen.has(canonical(value)) && seen.add(canonical(value)));
   return once.slice(0, VALUES_MAX);
+}
+
+const ANSWERS_MAX = 6;
+/** Values for the final answer, from the JSON Schema in the system text of a request; none where there is no schema. */
+export function answerValues(system: string): Json[] {
+  const [, text] = /final answer as JSON that fits this JSON Schema[^\n]*\n(.*)/.exec(system) ?? [];
+  if (text === undefined) return [];
+  const schema: Json = JSON.parse(text);
+  return new Variants(schema).of(schema).slice(0, ANSWERS_MAX);
 }
 
 /** Arguments without one key that the schema needs; nothing where it needs none. */
@@ -158,6 +185,8 @@ export function incomplete(schema: Json, base: Json | undefined): Json | undefin
 export function numberKeys(schema: Json): (readonly [key: string, step: number])[] {
   const properties = isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : [];
   return properties.flatMap(([key, part]) =>
-    isObject(part) && (part.type === 'number' || part.type === 'integer') ? [[key, stepOf(part)] as const] : [],
+    isObject(part) && (part.type === 'number' || part.type === 'integer') && !isTime(key, part)
+      ? [[key, stepOf(part)] as const]
+      : [],
   );
 }

@@ -74,6 +74,9 @@ export function shareFilled(text: string): number | undefined {
   return text !== '' && text === filling(share) ? share : undefined;
 }
 
+/** A final answer that fits no schema of objects, lists or numbers. */
+export const UNFIT = 'This is no JSON.';
+
 const ARGS_SHOWN = 60;
 const cut = (text: string): string => (text.length > ARGS_SHOWN ? `${text.slice(0, ARGS_SHOWN - 1)}…` : text);
 const saidCall = ({ name, args }: SaidCall): string => `${name}(${cut(JSON.stringify(args) ?? '')})`;
@@ -115,6 +118,7 @@ function saidReply({ text, calls = [], finish }: MoveOf<'reply'>): string {
     return cutShort ? `${said} and ${FINISHES[finish].replace('the model ', '')}` : said;
   }
   if (!cutShort && text === '') return 'the model says nothing';
+  if (!cutShort && text === UNFIT) return 'the model answers without fitting the schema';
   return FINISHES[finish ?? 'stop'];
 }
 

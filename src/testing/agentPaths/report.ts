@@ -4,11 +4,12 @@
  */
 
 import { defaultPolicies } from '../../../machines/internal.ts';
+import { isObject } from '../../validation.ts';
 import { REACH } from './reach.ts';
 import { type AgentModel, roleOf } from './search/behaviour.ts';
 import { allTransitions, type ChartTransition } from './search/coverage.ts';
 import type { Bounds } from './search/nextMoves.ts';
-import type { VerdictRow } from './verdicts.ts';
+import type { VerdictRow } from './verdictRows.ts';
 
 /** What follows from a store that fails, or from one that has not stored yet what was decided. */
 const AFTER_STORE: ReadonlySet<string> = new Set([
@@ -70,6 +71,7 @@ interface Found {
   readonly passed: number;
   readonly model: AgentModel;
   readonly closer: Partial<Bounds> | undefined;
+  readonly policies: object;
 }
 
 /** What the agent is known to have: what it cannot take for want of it was left out. */
@@ -85,7 +87,17 @@ function hasOf({ settings, behaviours }: AgentModel): ReadonlySet<string> {
   ]);
 }
 
-export function reportOf({ taken, reachable, rows, cases, ran, passed, model, closer }: Found): AgentPathsReport {
+export function reportOf({
+  taken,
+  reachable,
+  rows,
+  cases,
+  ran,
+  passed,
+  model,
+  closer,
+  policies,
+}: Found): AgentPathsReport {
   const had = hasOf(model);
   const ruledOut = whyNot(model, closer);
   const groups = {
@@ -106,10 +118,14 @@ export function reportOf({ taken, reachable, rows, cases, ran, passed, model, cl
   }
   const head = `${cases} cases, ${ran} ran, ${passed} passed · ${groups.taken.length} of ${all.size} transitions taken, ${groups.missed.length} missed`;
   const narrowed = closer && Object.keys(closer).length > 0 ? { closer: { ...closer } } : {};
-  return { ...groups, ...narrowed, toString: () => inWords(head, { ...groups, ...narrowed }, rows) };
+  return {
+    ...groups,
+    ...narrowed,
+    toString: () => inWords(head, { ...groups, ...narrowed }, [...policyLines(policies), ...verdictLines(rows)]),
+  };
 }
 
-function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows: readonly VerdictRow[]): string {
+function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, ofAgent: readonly string[]): string {
   const needs = counted(groups.outOfReach.map((each) => each.needs)).map(([why, count]) => `${count} need ${why}`);
   const notTried = counted(groups.notTried.map(({ why }) => why)).flatMap(([why, count]) => [
     `${count} ${why}`,
@@ -118,7 +134,7 @@ function inWords(head: string, groups: Omit<AgentPathsReport, 'toString'>, rows:
   const lines = [
     head,
     ...closerLines(groups.closer),
-    ...verdictLines(rows),
+    ...ofAgent,
     ...grouped('missed', groups.missed.map(nameOf)),
     ...grouped('out of reach', needs, groups.outOfReach.length),
     ...grouped('not tried', notTried, groups.notTried.length),
@@ -151,6 +167,28 @@ function counted(words: readonly string[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+/** Every policy with its value, so that a change of one shows in a review. */
+function policyLines(policies: object): string[] {
+  const shown = (value: unknown): string => {
+    if (typeof value === 'string') return value;
+    if (Array.isArray(value)) return `[${value.map(shown).join(' ')}]`;
+    if (typeof value !== 'object' || value === null) return String(value);
+    return 'id' in value ? shown(value.id) : `{ ${listed(value)} }`;
+  };
+  const listed = (object: object): string =>
+    Object.entries(object)
+      .map(([name, value]) => `${name} ${shown(value)}`)
+      .join(', ');
+  const grouped = Object.entries(policies).filter(([, value]) => isObject(value));
+  const plain = Object.entries(policies).filter(([, value]) => !isObject(value));
+  if (grouped.length + plain.length === 0) return [];
+  const lines = [
+    ['policies', listed(Object.fromEntries(plain))],
+    ...grouped.map(([name, value]) => [name, listed(value)]),
+  ];
+  return lines.map(([name = '', words = '']) => `  ${name.padEnd(19)}${words}`);
 }
 
 const ARGS_SHOWN = 60;

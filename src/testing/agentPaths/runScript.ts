@@ -3,82 +3,24 @@
  * a failure: a call with two results, messages that a provider refuses, a tool that does not heed its signal or does what
  * it declares not to do.
  */
-import type { Json, LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
+import type { LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
 import { zeroUsage } from '../../../machines/internal.ts';
+import type { Agent } from '../../agent.ts';
 import type { RunResult } from '../../conversation/run.ts';
-import {
-  anything,
-  callback,
-  checkOptionsOf,
-  choice,
-  hasMethods,
-  isList,
-  list,
-  number,
-  object,
-} from '../../validation.ts';
 import { pairingFaults } from '../simulation/watch/pairing.ts';
+import { explained, failureText, ownFailures } from './causes.ts';
 import { type Move, sentenceOf } from './moves.ts';
+import {
+  type AgentPath,
+  type AgentPathsOptions,
+  checkNamedTools,
+  checkPathsOptions,
+  checkScript,
+  type PathOutcome,
+} from './pathOptions.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
 import type { TestWorldOptions } from './world/testWorld.ts';
-import { declarationFaults, type Outside } from './world/toolWatch.ts';
-
-/** What becomes of a call before it runs. */
-export type Verdict = 'runs' | 'asks' | 'blocked' | 'refused';
-
-export interface AgentPathsOptions {
-  /** Arguments that a tool is called with, and what must become of them; the first are the base that others vary. */
-  examples?: {
-    readonly [tool: string]: readonly { readonly args: Json; readonly then?: Verdict | 'failed' }[];
-  };
-  /** What must become of a call, for any arguments that its schema admits. */
-  expect?: { readonly [tool: string]: (args: never) => Verdict };
-  /** The world that the tools act on. Without it nothing is said about effects. */
-  outside?: Outside;
-  /** Tools whose ends are made up instead of executed; none where it is not given. */
-  stubs?: 'all' | readonly string[];
-  cover?: 'transitions' | 'pairs';
-  /** What a case may hold besides requests, replies and decisions; everything where it is not given. */
-  moves?: readonly (
-    | 'cancel'
-    | 'steer'
-    | 'followUp'
-    | 'crash'
-    | 'modelFailure'
-    | 'oddReply'
-    | 'toolFailure'
-    | 'fullWindow'
-  )[];
-  bounds?: {
-    rounds?: number;
-    calls?: number;
-    replies?: number;
-    troubles?: number;
-    decisions?: number;
-    resumes?: number;
-    /** How many moves are explored before the bounds of calls, decisions and troubles are lowered; 15,000 where it is not given. */
-    steps?: number;
-  };
-  /** How long a tool may go on after it was cancelled, in real milliseconds; 250 where it is not given. */
-  abortMs?: number;
-  /** Called with what each case came to; what it throws is the case's failure. */
-  check?(outcome: PathOutcome): void | Promise<void>;
-}
-
-export interface PathOutcome {
-  readonly path: AgentPath;
-  readonly result: RunResult;
-  readonly pending: readonly PendingCall[];
-  readonly log: readonly LogEntry[];
-}
-
-export interface AgentPath {
-  readonly name: string;
-  readonly script: readonly Move[];
-  readonly ends: Termination | 'crashed';
-  /** Rejects with the move and what stood there instead. */
-  run(): Promise<PathOutcome>;
-}
+import { type CleanEffects, declarationFaults } from './world/toolWatch.ts';
 
 /** What a script came to, before anybody has judged it. */
 export interface Played {
@@ -88,36 +30,24 @@ export interface Played {
   readonly log: readonly LogEntry[];
 }
 
-export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs' | 'abortMs' | 'examples'> {
+export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs' | 'abortMs' | 'examples' | 'expect'> {
   /** Looks at the run behind its beginning (0) and behind each move; what it throws is the script's failure. */
   behind?(run: ScriptRun, moves: number): void;
   taken?: TestWorldOptions['taken'];
   answered?: TestWorldOptions['answered'];
+  /** What tools make of the world outside when nothing interrupts them. */
+  clean?: CleanEffects;
 }
 
 const ABORT_MS = 250;
-
-const pathsValidator = object({
-  ...{ examples: anything, expect: anything, bounds: anything, check: callback, abortMs: number(0) },
-  outside: { expected: 'an object with reset and state', test: (value) => hasMethods(value, 'reset', 'state') },
-  stubs: {
-    expected: "'all' or a list of names",
-    test: (value) => value === 'all' || (isList(value) && value.every((name) => typeof name === 'string')),
-  },
-  cover: choice('transitions', 'pairs'),
-  moves: list('kinds of moves', (move) => typeof move === 'string'),
-});
-
-/** Throws ConfigurationError for an option that is unknown or cannot work. */
-export const checkPathsOptions = (call: string, options: AgentPathsOptions): unknown =>
-  checkOptionsOf(call, options, pathsValidator);
 
 /** Plays a script to its end. Rejects with the move that failed, or with what is wrong with what came of it. */
 export async function play(make: MakeAgent, script: readonly Move[], options: PlayOptions = {}): Promise<Played> {
   const { outside, stubs, abortMs = ABORT_MS, behind, taken, answered, examples } = options;
   await outside?.reset();
   const argsFor = (tool: string): unknown => examples?.[tool]?.[0]?.args;
-  const run = new ScriptRun(make, script, { outside, stubs, taken, answered, argsFor });
+  const made = (agent: Agent): void => checkNamedTools('runScript', agent, options);
+  const run = new ScriptRun(make, script, { outside, stubs, taken, answered, argsFor, made });
   try {
     await run.begin();
     behind?.(run, 0);
@@ -127,10 +57,10 @@ export async function play(make: MakeAgent, script: readonly Move[], options: Pl
       await heeded(run, move, abortMs);
       behind?.(run, run.moves);
     }
-    holds(run);
+    holds(run, options.clean);
   } catch (error) {
     await run.end().catch(() => undefined);
-    throw error;
+    throw explained(error, ownFailures(run.lastLog).map(failureText));
   }
   const { log, pending } = run;
   const left = run.standing;
@@ -152,9 +82,10 @@ async function heeded({ world }: ScriptRun, move: Move | undefined, abortMs: num
   if (deaf) throw new Error(`abort: ${deaf.definition.name} had not settled ${abortMs} ms after it was cancelled`);
 }
 
-function holds(run: ScriptRun): void {
+function holds(run: ScriptRun, clean?: CleanEffects): void {
   const faults = [
-    ...declarationFaults(run.world.tools),
+    ...ownFailures(run.log).map(failureText),
+    ...declarationFaults(run.world.tools, clean),
     ...run.world.model.requests.flatMap(({ messages }) => pairingFaults(messages)),
     ...resultFaults(run.log),
   ];
@@ -220,7 +151,8 @@ export async function runScript(
   script: readonly Move[],
   options: AgentPathsOptions = {},
 ): Promise<PathOutcome> {
-  checkPathsOptions('runScript', options);
+  checkPathsOptions('runScript', agent, options);
+  checkScript(script);
   const { result, pending, log } = await play(agent, script, options);
   const ends = endOf(script, result);
   const name = sentenceOf(script, endInWords(ends, result.cause));

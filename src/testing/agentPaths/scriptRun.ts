@@ -40,12 +40,33 @@ export function standingInWords({ status, model, summary, running, waiting, queu
 
 const SUMMARY = 'so far';
 const SPREAD = 'spread the world into it last: createAgent({ …, ...world })';
+/** How long an act on the agent may take in real time. */
+const ACT_MS = 20_000;
+
+async function limited<T>(act: Promise<T> | undefined, what: string): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not end within ${ACT_MS} ms`)), ACT_MS);
+  });
+  try {
+    return await Promise.race([act, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 const numberOf = (callId: string): number => Number(callId.slice('call'.length));
+
+export interface ScriptRunOptions extends TestWorldOptions {
+  /** Called with the agent of each process. */
+  made?(agent: Agent): void;
+}
 
 export class ScriptRun {
   readonly world: TestWorld;
   readonly #script: Move[];
   readonly #make: MakeAgent;
+  readonly #options: ScriptRunOptions;
   readonly #toolOf: (call: number) => string;
   #at = 0;
   #agent: Agent | undefined;
@@ -55,8 +76,9 @@ export class ScriptRun {
   /** What acts answered that was not awaited. */
   #refusal: unknown;
 
-  constructor(make: MakeAgent, script: readonly Move[], options: TestWorldOptions) {
+  constructor(make: MakeAgent, script: readonly Move[], options: ScriptRunOptions) {
     this.#make = make;
+    this.#options = options;
     this.#script = [...script];
     this.#toolOf = (call) => toolNames(this.#script)(call);
     this.world = new TestWorld({ ...options, madeEnd: (callId) => this.#madeEnd(numberOf(callId)) });
@@ -66,7 +88,8 @@ export class ScriptRun {
     const agent: unknown = this.#make(this.world.around());
     if (!hasMethods(agent, 'open', 'close')) throw new ConfigurationError('agent() must give an agent of createAgent');
     this.#agent = agent as Agent;
-    this.#conversation = await this.#agent.open(TESTED);
+    this.#options.made?.(this.#agent);
+    this.#conversation = await limited(this.#agent.open(TESTED), 'open() of the agent');
     const { isStoring, journal } = this.world;
     const missing = [...(journal ? [] : ['ports']), ...(isStoring ? [] : ['store'])];
     if (missing.length > 0)
@@ -90,7 +113,7 @@ export class ScriptRun {
         throw this.#impossible(`nothing is under way in ${during}`);
       // What the agent was in the middle of is over behind the move, and not before.
       if (during === undefined) this.world.stopIn(duringOf(this.#script[this.#at]));
-      await this.#do(move);
+      await limited(this.#do(move), 'the move');
       await this.world.settled();
       if (during !== undefined) {
         this.world.stopIn(duringOf(this.#script[this.#at]));
@@ -139,6 +162,11 @@ export class ScriptRun {
     return this.conversation.log();
   }
 
+  /** The same, and nothing where the conversation was never open. */
+  get lastLog(): readonly LogEntry[] {
+    return this.#conversation?.log() ?? [];
+  }
+
   get moves(): number {
     return this.#at;
   }
@@ -148,10 +176,13 @@ export class ScriptRun {
     return this.#lastResult;
   }
 
-  /** Lets go of the agent; what still runs is ended. */
+  /** Lets go of the agent; what still runs is ended. Rejects where that takes too long. */
   async end(): Promise<void> {
-    await this.#agent?.close();
+    this.world.stopIn(undefined);
+    await limited(this.#agent?.close(), 'close() of the agent');
     await this.world.settled();
+    const { waiting } = this.world.clock;
+    if (waiting > 0) throw new Error(`timer: ${waiting} timers are left on the agent's clock after its close()`);
   }
 
   async #do(move: Move): Promise<void> {

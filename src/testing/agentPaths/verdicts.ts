@@ -3,39 +3,31 @@
  * threshold is looked for by halving; what a tool, a rule or a suspension does that it may not is a fault.
  */
 import { canonical, type EffectValue, type Json, type Settings } from '../../../machines/internal.ts';
+import type { Agent } from '../../agent.ts';
 import { thrownText } from '../../errors.ts';
 import type { ToolSpec } from '../../models/model.ts';
+import type { AgentProfile } from '../../runtime/subAgentPort.ts';
 import type { ToolDefinition } from '../../tools/tool.ts';
-import { argumentValues, incomplete, numberKeys } from './argumentValues.ts';
+import { answerValues, argumentValues, incomplete, numberKeys } from './argumentValues.ts';
+import { failureText, type OwnFailure, ownFailures } from './causes.ts';
 import { type Frame, sharesToFill } from './filledWindow.ts';
-import type { AgentPathsOptions, Verdict } from './runScript.ts';
+import { type MoveOf, UNFIT } from './moves.ts';
+import type { AgentPathsOptions, Verdict } from './pathOptions.ts';
+import { checkNamedTools, verdictOf } from './pathOptions.ts';
 import { type MakeAgent, ScriptRun } from './scriptRun.ts';
 import { type AgentModel, type Behaviour, Recorder } from './search/behaviour.ts';
-import { declarationFaults } from './world/toolWatch.ts';
-
-export interface VerdictRow {
-  readonly tool: string;
-  readonly args: Json;
-  readonly verdict: Verdict;
-  /** Why it asks, or by which code it is blocked or refused. */
-  readonly reason?: string;
-  readonly end?: 'succeeded' | 'failed' | 'pending';
-  /** Close to here another verdict begins. */
-  readonly edge: boolean;
-  /** What an example or a rule says. */
-  readonly expected?: Verdict;
-}
-
-/** What a probe found that no case needs to look for. */
-export interface ProbeFault {
-  readonly name: string;
-  readonly message: string;
-}
+import { plainAnswer } from './search/nextMoves.ts';
+import { editsOf, faultOfEdit, type ProbeFault, representatives, type VerdictRow } from './verdictRows.ts';
+import { CleanEffects, declarationFaults } from './world/toolWatch.ts';
 
 export interface Probed {
   readonly model: AgentModel;
   readonly rows: readonly VerdictRow[];
   readonly faults: readonly ProbeFault[];
+  /** What tools make of the world outside when nothing interrupts them. */
+  readonly clean: CleanEffects;
+  /** The agent's policies, as the report prints them. */
+  readonly policies: object;
 }
 
 interface Seen {
@@ -56,11 +48,14 @@ export class Prober {
   readonly #make: MakeAgent;
   readonly #options: AgentPathsOptions;
   readonly #faults: ProbeFault[] = [];
+  readonly #clean = new CleanEffects();
   readonly #definitions = new Map<string, ToolDefinition>();
   readonly #phases = new Map<string, EffectValue>();
   readonly #wanted = new Set<number>();
   #frame: Frame = { system: '', tools: [] };
   #settings: Settings | undefined;
+  #answers: Map<string, Json> | undefined;
+  #policies: object = {};
 
   constructor(make: MakeAgent, options: AgentPathsOptions) {
     this.#make = make;
@@ -68,12 +63,13 @@ export class Prober {
   }
 
   async run(): Promise<Probed> {
-    await this.#ask({ do: 'reply', text: 'done' });
+    const first = await this.#ask(this.#plain);
     if (!this.#settings) throw new Error('the agent has no charts to look at');
+    if (first.recorder.isJudged) await this.#findAnswers();
     // What phases say may depend on the turn: a steer brings one more.
     await this.#ask({ do: 'steer' }, 'all', async (run) => {
       for (let turn = 1; turn < TURNS && run.standing.model; turn++) {
-        await run.goOn({ do: 'reply', text: 'done' });
+        await run.goOn(this.#plain);
         if (turn < TURNS - 1 && run.standing.model) await run.goOn({ do: 'steer' });
       }
     });
@@ -87,17 +83,35 @@ export class Prober {
     for (const spec of this.#frame.tools) rows.push(...(await this.#rowsOf(spec)));
     const behaviours: Behaviour[] = [];
     for (const row of representatives(rows)) {
-      const behaviour = await this.#behaviourOf(row);
+      const behaviour = await this.#behaviourOf(row, editsOf(row, rows));
       if (behaviour) behaviours.push(behaviour);
     }
     const idempotent = [...this.#definitions].flatMap(([name, tool]) => (tool.idempotent ? [name] : []));
     const model = {
       settings: this.#settings,
-      surroundings: { phases: this.#phases, frame: this.#frame, wanted: this.#wanted },
+      surroundings: {
+        ...{ phases: this.#phases, frame: this.#frame, wanted: this.#wanted },
+        ...(this.#answers && { answers: this.#answers }),
+      },
       behaviours,
       idempotent: new Set(idempotent),
     };
-    return { model, rows, faults: this.#faults };
+    return { model, rows, faults: this.#faults, clean: this.#clean, policies: this.#policies };
+  }
+
+  get #plain(): MoveOf<'reply'> {
+    return { do: 'reply', text: plainAnswer(this.#answers) };
+  }
+
+  /** Which texts the schema of final answers takes: each is asked, as arguments are. */
+  async #findAnswers(): Promise<void> {
+    const answers = new Map<string, Json>();
+    this.#answers = answers;
+    const values = answerValues(this.#frame.system).map((value) => JSON.stringify(value));
+    for (const text of new Set([...values, UNFIT, 'done', 'so'])) {
+      const { recorder } = await this.#ask({ do: 'reply', text });
+      if (recorder.answer !== undefined) answers.set(text, recorder.answer);
+    }
   }
 
   async #rowsOf(spec: ToolSpec): Promise<VerdictRow[]> {
@@ -134,7 +148,7 @@ export class Prober {
     if (example === 'failed') return 'runs';
     if (example !== undefined) return example;
     const rule = this.#options.expect?.[tool];
-    return rule && !outOfSchema ? rule(args as never) : undefined;
+    return rule && !outOfSchema ? verdictOf(tool, args, rule(args as never)) : undefined;
   }
 
   /** Asked, and not executed. */
@@ -210,18 +224,22 @@ export class Prober {
     else if (end?.kind === 'erred' && end.code === 'not_json' && !allowed) fault('gives JSON', 'its result is no JSON');
     if (end?.kind === 'succeeded' && end.content.some((part) => part.type === 'text' && CUT_MARK.test(part.text)))
       fault('gives a result that fits', 'its result was cut (limits.resultBytes)');
-    for (const message of declarationFaults(run.world.tools)) fault('does what it declares', message);
+    for (const message of declarationFaults(run.world.tools, this.#clean)) fault('does what it declares', message);
   }
 
   /** How the call behaves behind each decision, too. */
-  async #behaviourOf({ tool, args, verdict }: VerdictRow): Promise<Behaviour | undefined> {
+  async #behaviourOf(
+    { tool, args, verdict }: VerdictRow,
+    edits: readonly VerdictRow[],
+  ): Promise<Behaviour | undefined> {
     const answers = new Map<string, EffectValue>();
     const take = ({ recorder }: Seen): void => {
-      for (const [key, value] of recorder.answers('call1')) if (!answers.has(key)) answers.set(key, value);
+      for (const [key, value] of recorder.answers('call1', args)) if (!answers.has(key)) answers.set(key, value);
     };
     const first = await this.#call(tool, args, this.#options.stubs ?? [], (run) => this.#toEnd(run));
     take(first);
     const call = first.recorder.call('call1');
+    const edited: Json[] = [];
     if (verdict === 'asks' || first.waits) {
       const gate = first.recorder.gate('call1');
       const isPermission = gate?.kind === 'suspend' && gate.reason === 'permission';
@@ -232,18 +250,42 @@ export class Prober {
         take(seen);
         ends ||= !seen.waits;
       }
+      for (const edit of edits) {
+        const seen = await this.#edited({ tool, args }, edit);
+        if (!seen) continue;
+        take(seen);
+        edited.push(edit.args);
+      }
       if (!ends) {
         const message = 'it waits again behind every decision: no decision ends it';
         this.#faults.push({ name: `${tool}(${JSON.stringify(args)}) can be decided`, message });
       }
     }
     const idempotent = this.#definitions.get(tool)?.idempotent === true;
-    return call && { tool, args, call, idempotent, answers };
+    return call && { tool, args, call, idempotent, answers, edits: edited };
+  }
+
+  /** With other arguments of a person's; undefined where the conversation does not take them. */
+  async #edited({ tool, args }: Pick<VerdictRow, 'tool' | 'args'>, edit: VerdictRow): Promise<Seen | undefined> {
+    let isTaken = true;
+    const seen = await this.#call(tool, args, this.#options.stubs ?? [], async (run) => {
+      await this.#toEnd(run);
+      await run.goOn({ do: 'decide', call: 1, action: 'edit', args: edit.args }).catch(() => {
+        isTaken = false;
+      });
+      if (!isTaken) return;
+      await run.goOn({ do: 'resume' });
+      await this.#toEnd(run);
+    });
+    if (!isTaken) return undefined;
+    const fault = faultOfEdit({ tool, args }, edit, seen.run.world.tools.of('call1').length > 0);
+    if (fault) this.#faults.push(fault);
+    return seen;
   }
 
   async #toEnd(run: ScriptRun): Promise<void> {
     if (run.standing.running.includes(1)) await run.goOn({ do: 'tool', call: 1 });
-    if (run.standing.model) await run.goOn({ do: 'reply', text: 'done' });
+    if (run.standing.model) await run.goOn(this.#plain);
   }
 
   async #decided(run: ScriptRun, action: 'approve' | 'edit' | 'answer'): Promise<void> {
@@ -274,7 +316,11 @@ export class Prober {
     const recorder = new Recorder();
     await outside?.reset();
     const argsFor = (name: string): unknown => examples?.[name]?.[0]?.args;
-    const run = new ScriptRun(this.#make, [], { outside, stubs, answered: recorder.take, argsFor });
+    const made = (agent: Agent): void => {
+      checkNamedTools('agentPaths', agent, this.#options);
+      this.#policies = (agent.profile as Partial<AgentProfile> | undefined)?.policies ?? {};
+    };
+    const run = new ScriptRun(this.#make, [], { outside, stubs, answered: recorder.take, argsFor, made });
     let waits = false;
     try {
       await run.begin();
@@ -288,9 +334,19 @@ export class Prober {
       // A summary that a full window brings is wanted by nobody.
       if (request.fills !== undefined) recorder.wanted.clear();
       this.#learn(run, recorder);
-      await run.end().catch((error: unknown) => this.#faults.push({ name: 'closes', message: thrownText(error) }));
+      for (const failure of ownFailures(run.lastLog)) this.#failed(failure);
+      this.#clean.learn(run.world.tools.executions);
+      await run
+        .end()
+        .catch((error: unknown) => this.#failed({ who: 'the end of the agent', message: thrownText(error) }));
     }
     return { recorder, run, waits };
+  }
+
+  /** Code of the agent's that fails is one fault, however often it does. */
+  #failed(failure: OwnFailure): void {
+    const name = `${failure.who} does not fail`;
+    if (!this.#faults.some((fault) => fault.name === name)) this.#faults.push({ name, message: failureText(failure) });
   }
 
   #learn(run: ScriptRun, recorder: Recorder): void {
@@ -299,14 +355,4 @@ export class Prober {
     for (const { definition } of run.world.tools.executions) this.#definitions.set(definition.name, definition);
     for (const [key, value] of recorder.phases) if (!this.#phases.has(key)) this.#phases.set(key, value);
   }
-}
-
-/** Of each tool and verdict the values at an edge, else the first. */
-function representatives(rows: readonly VerdictRow[]): VerdictRow[] {
-  const groups = new Map<string, VerdictRow[]>();
-  for (const row of rows) {
-    const name = `${row.tool} ${row.verdict} ${row.reason ?? ''} ${row.end ?? ''}`;
-    groups.set(name, [...(groups.get(name) ?? []), row]);
-  }
-  return [...groups.values()].flatMap((group) => group.find(({ edge }) => edge) ?? group.slice(0, 1));
 }

@@ -19,6 +19,8 @@ export interface ChatServer {
   readonly baseURL: string;
   /** The bodies that came. */
   readonly requests: readonly { [field: string]: Json }[];
+  /** Resolves when the first body has arrived. */
+  readonly asked: Promise<void>;
   /** How many exchanges the caller left. */
   readonly left: number;
   close(): Promise<void>;
@@ -48,6 +50,10 @@ function write(response: ServerResponse, answer: Answer): void {
 export async function chatServer(answer: Answer): Promise<ChatServer> {
   const requests: { [field: string]: Json }[] = [];
   let left = 0;
+  let arrived = (): void => undefined;
+  const asked = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
   const server = createServer((request, response) => {
     response.on('close', () => {
       if (!response.writableFinished) left += 1;
@@ -55,6 +61,7 @@ export async function chatServer(answer: Answer): Promise<ChatServer> {
     bodyOf(request).then(
       (body) => {
         requests.push(body);
+        arrived();
         write(response, answer);
       },
       () => response.destroy(),
@@ -65,6 +72,7 @@ export async function chatServer(answer: Answer): Promise<ChatServer> {
   return {
     baseURL: `http://127.0.0.1:${port}/v1`,
     requests,
+    asked,
     get left() {
       return left;
     },

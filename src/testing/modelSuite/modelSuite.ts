@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Message } from '../../../machines/vocabulary.ts';
-import { failureOf } from '../../models/attempt.ts';
+import { failureOf } from '../../models/attemptFailure.ts';
 import type { Model, ModelPart, ModelRequest } from '../../models/model.ts';
 import type { SuiteRunner } from '../storeSuite/logStoreSuite.ts';
 import { type Answer, type ChatServer, callPiece, callRest, chatServer, delta, ends, used } from './chatServer.ts';
@@ -270,30 +270,71 @@ const groups: readonly (readonly [name: string, cases: readonly ModelCase[]])[] 
   ['a failure', failures],
 ];
 
-async function played(
-  model: Model,
-  server: ChatServer,
-  request: ModelRequest,
-  after?: number | 'before',
-): Promise<Played> {
+/** How long the suite waits for the next part, and for the end of a call that was aborted. */
+const SILENCE_MS = 10_000;
+const ABORT_MS = 3_000;
+/** The same once a model has used up either: each case ends soon. */
+const LATER_MS = 500;
+
+/** Waits for a model, and fails the case where the model does not answer. */
+class Patience {
+  #isUsedUp = false;
+
+  of<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const limit = (ms: number, what: string): void => {
+        clearTimeout(timer);
+        const most = this.#isUsedUp ? Math.min(ms, LATER_MS) : ms;
+        timer = setTimeout(() => {
+          this.#isUsedUp = true;
+          reject(new assert.AssertionError({ message: `${what} within ${most} ms` }));
+        }, most);
+      };
+      const onAbort = (): void => limit(ABORT_MS, 'the call was aborted, and the model had not ended it');
+      limit(SILENCE_MS, 'the model gave no part and no end');
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+      };
+      work.then(resolve, reject).finally(done);
+    });
+  }
+}
+
+interface Asked {
+  model: Model;
+  server: ChatServer;
+  request: ModelRequest;
+  patience: Patience;
+}
+
+async function played({ model, server, request, patience }: Asked, after?: number | 'before'): Promise<Played> {
   const controller = new AbortController();
+  const { signal } = controller;
   const parts: ModelPart[] = [];
   const stop = (): void => controller.abort(new Error('the suite pressed stop'));
   if (after === 'before') stop();
-  // The server has been asked by then, or is about to be.
-  const timer = after === 0 ? setTimeout(stop, 100) : undefined;
+  // A call that is aborted before its request has left the machine leaves no connection to look at.
+  if (after === 0) void server.asked.then(stop);
+  let stream: AsyncIterator<ModelPart> | undefined;
   try {
-    for await (const part of model.stream(request, { signal: controller.signal, attempt: 1 })) {
-      assert.equal(controller.signal.aborted, false, 'a part came behind the abort');
-      parts.push(part);
+    const given = Promise.resolve(model.stream(request, { signal, attempt: 1 }));
+    stream = (await patience.of(given, signal))[Symbol.asyncIterator]();
+    for (;;) {
+      const { done, value } = await patience.of(stream.next(), signal);
+      if (done) return { parts, failed: undefined, server };
+      assert.equal(signal.aborted, false, 'a part came after the abort');
+      parts.push(value);
       if (typeof after === 'number' && after > 0 && parts.length >= after) setTimeout(stop, 0);
     }
-    return { parts, failed: undefined, server };
   } catch (error) {
     if (error instanceof assert.AssertionError) throw error;
     return { parts, failed: failureOf(error), server };
   } finally {
-    clearTimeout(timer);
+    stream?.return?.().catch(() => undefined);
   }
 }
 
@@ -305,6 +346,8 @@ export function modelSuite(
   makeModel: (server: { baseURL: string }) => Model | Promise<Model>,
   runner: SuiteRunner,
 ): void {
+  const patience = new Patience();
+  const never = new AbortController().signal;
   for (const [group, cases] of groups) {
     runner.describe(group, () => {
       for (const [name, check] of cases) {
@@ -313,7 +356,8 @@ export function modelSuite(
           const play = async (answer: Answer, request: ModelRequest, after?: number | 'before'): Promise<Played> => {
             const server = await chatServer(answer);
             servers.push(server);
-            return played(await makeModel({ baseURL: server.baseURL }), server, request, after);
+            const model = await patience.of(Promise.resolve(makeModel({ baseURL: server.baseURL })), never);
+            return played({ model, server, request, patience }, after);
           };
           try {
             await check(

@@ -1,7 +1,6 @@
 /**
- * The replaceability checklist of the agent-loop contract (section 7) as cases, for any engine that gives its callers the names
- * of `runchart/request-loop`. Rule: each case names the clause it holds the engine to; clauses that say how one engine
- * happens to be built are none.
+ * The replaceability checklist (docs/internals/contracts.md, 7) as cases, for any engine with the public names of
+ * `runchart/request-loop`. Invariant: each case names its clause. The structure of one engine is not a clause.
  */
 import assert from 'node:assert/strict';
 import type { Node, Part } from '../../requestLoop/index.ts';

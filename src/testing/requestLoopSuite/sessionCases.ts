@@ -1,4 +1,4 @@
-/** What an engine must preserve of the session, its callbacks and its ends (agent-loop-contract 7.3, 5, 6). */
+/** Cases on the session, the callbacks and the ends of a request (docs/internals/contracts.md, 7.3, 5 and 6). */
 import assert from 'node:assert/strict';
 import type { Message } from '../../../machines/vocabulary.ts';
 import { type LoopCase, READ, rejectsWith, textsOf } from './loopCase.ts';

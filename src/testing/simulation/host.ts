@@ -113,6 +113,14 @@ export class Host {
     if (this.conversation) this.#actions.decide(this.conversation);
   }
 
+  /** The agent's equipment does something of its own. */
+  useEquipment(): void {
+    const { conversation } = this;
+    const [first, ...others] = this.#world.equipment;
+    if (!first || !conversation) return;
+    this.#world.tape.pick([first, ...others]).act?.(conversation);
+  }
+
   /** Something happens in another conversation of the agent. */
   actElsewhere(): void {
     if (this.#agent) this.others.act(this.#agent);
@@ -206,6 +214,7 @@ export class Host {
     const { processId } = this.#world;
     this.conversation = undefined;
     this.observer?.unsubscribe();
+    if (conversation) for (const each of this.#world.equipment) each.closing?.(conversation);
     this.#opening = true;
     const closed = (): void => {
       if (processId === this.#world.processId) this.#opening = false;

@@ -33,11 +33,13 @@ export const summariesIn = ([first]: readonly Message[]): string[] => {
 };
 
 /** A request, and who sent it: the conversation, as an object of its process, and its id where that is certain. */
-interface Sent {
+export interface Sent {
   messages: readonly Message[];
   process: number;
   conversation: object | undefined;
   id: string | undefined;
+  /** Text of the reply, where the model has given the same text before: it may be new in the next request. */
+  repeated?: string;
 }
 
 /** A model may say the same in two conversations: those are told apart where they can be. */
@@ -47,28 +49,43 @@ const isOfAnother = (before: Sent, { process, conversation, id }: Sent): boolean
     : before.id !== undefined && id !== undefined && before.id !== id;
 
 /**
- * Behind a summary the newest messages follow unchanged, or only messages that no request has had. People say the same again
- * and again, so the place is known by the model's first words.
+ * After a summary the newest messages follow unchanged, or only messages that no request has had. People say the same again
+ * and again, so the model's first words identify the place. The reply to the last request is in no request yet, and a model
+ * that answers by a schema may have given the same answer before.
  */
-function goesOnFrom(requests: readonly (readonly Message[])[], [_, ...kept]: readonly Message[]): boolean {
+function goesOnFrom(requests: readonly Sent[], [_, ...kept]: readonly Message[]): boolean {
   const first = Math.max(
     0,
     kept.findIndex(({ role }) => role === 'assistant'),
   );
+  const words = kept[first];
+  if (
+    words &&
+    requests.some(({ messages, repeated }) => isReply(words, repeated) && endsIn(messages, kept.slice(0, first)))
+  )
+    return true;
   const places = requests.flatMap((before) =>
-    before.flatMap((message, index) => {
+    before.messages.flatMap((message, index) => {
       if (!sameJson(message, kept[first])) return [];
       const ahead = Math.min(first, index);
-      return [{ shown: before.slice(index - ahead), now: kept.slice(first - ahead) }];
+      return [{ shown: before.messages.slice(index - ahead), now: kept.slice(first - ahead) }];
     }),
   );
   return places.length === 0 || places.some(({ shown, now }) => rewritten(shown, now) === undefined);
 }
 
+const isReply = (message: Message, reply: string | undefined): boolean =>
+  message.role === 'assistant' && message.toolCalls.length === 0 && textOf(message) === reply;
+
+const endsIn = (messages: readonly Message[], last: readonly Message[]): boolean =>
+  last.length === 0 || (last.length <= messages.length && sameJson(messages.slice(-last.length), last));
+
 export class RequestHistory {
   /** The last request of each conversation; requests of one conversation are known by their common messages. */
   readonly #requests: Sent[] = [];
   readonly #ids = new WeakMap<object, string>();
+  /** Texts of all replies. */
+  readonly #replies = new Set<string>();
 
   /** What is wrong with a request, compared with those before it. A fork repeats a part and goes on differently. */
   learn(sent: Sent, forks: boolean): string | undefined {
@@ -87,12 +104,18 @@ export class RequestHistory {
       }
       closest = Math.max(closest, at);
     }
-    const own = this.#requests.filter((before) => !isOfAnother(before, sent)).map((before) => before.messages);
+    const own = this.#requests.filter((before) => !isOfAnother(before, sent));
     const isSummedUp = summariesIn(messages).length > 0 && goesOnFrom(own, messages);
     if (forks || isSummedUp) this.#requests.push(sent);
     return forks || isSummedUp
       ? undefined
       : `message ${closest} of ${messages.length} is not the one that was shown before`;
+  }
+
+  /** The model answers this request with this text. */
+  answered(sent: Sent, reply: string): void {
+    if (this.#replies.has(reply)) sent.repeated = reply;
+    this.#replies.add(reply);
   }
 
   /** What is certain of one request of a conversation is so of all that its process sent. */

@@ -2,11 +2,18 @@
  * Checks a conversation in which nothing is left to do. Rule: it is compared with the durable log alone: every run has its
  * end, every call its outcome or its wait, every message its place, and the views are those of the log.
  */
-import { type Counters, countersOf, type Json, type Message, usageOf } from '../../../machines/internal.ts';
+import {
+  type Counters,
+  countersOf,
+  type Json,
+  type LogEntry,
+  type Message,
+  usageOf,
+} from '../../../machines/internal.ts';
 import { type Conversation, runtimeOf } from '../../conversation/conversation.ts';
 import { project } from '../../projector/index.ts';
 import type { Host } from './host.ts';
-import type { WatchedCall } from './watch/callWatch.ts';
+import { isPending, type WatchedCall } from './watch/callWatch.ts';
 import { callKey } from './watch/facts.ts';
 import { pairingFaults } from './watch/pairing.ts';
 import { sameJson } from './watch/sameJson.ts';
@@ -50,6 +57,7 @@ export class RestChecks {
     this.#checkSpent(conversation);
     if (status === 'error') return;
     this.#checkSubAgents();
+    if (world.facts.hasSubAgents && !this.#isSubAgentClosed) this.#checkPendingWithin(conversation);
     const due = watch.cycle === 'suspended' ? 'waiting' : 'idle';
     world.check(watch.cycle !== 'running', 'INV-3', () => `${watch.runId} has no end`);
     world.check(status === due, 'INV-3', () => `the log says ${watch.cycle} and the conversation ${status}`);
@@ -87,11 +95,36 @@ export class RestChecks {
     }
   }
 
+  /** A sub-agent that could not record that a crash cut it off is closed until the next process. */
+  get #isSubAgentClosed(): boolean {
+    return this.#world.facts.hasLost(
+      (entry) => entry.type === 'run-stop' && entry.cause === 'crash' && entry.conversationId !== CONVERSATION,
+    );
+  }
+
+  /** At rest every call that a sub-agent waits for is listed, and no other. */
+  #checkPendingWithin({ pending }: Conversation): void {
+    const {
+      calls: { calls },
+      children,
+    } = this.#store.watchOf(CONVERSATION);
+    const waiting = [...this.#store.logs.keys()].flatMap((id) => {
+      const { parent, calls: own } = this.#store.watchOf(id);
+      const call = parent?.conversationId === CONVERSATION ? calls.get(parent.callId) : undefined;
+      if (!call || call.status === 'ended' || children.get(id) === 'ended') return [];
+      return [...own.calls].flatMap(([callId, each]) => (isPending(each) ? [callId] : []));
+    });
+    const listed = pending.flatMap(({ callId, path }) => (path.length > 1 ? [callId] : []));
+    const same = waiting.sort().join() === listed.sort().join();
+    this.#world.check(same, 'READ', () => `pending in sub-agents are ${waiting}, listed ${listed}`);
+  }
+
   /** Where no run is under way no timer is left. */
   checkTimers({ status }: Conversation): void {
     const { timers } = this.#world;
     const isAtRest = status === 'idle' || status === 'waiting' || status === 'error';
     if (!isAtRest || this.#subAgentIsEnding() || !this.#host.others.isAtRest) return;
+    if (this.#world.elapsedMs <= this.#world.facts.closesUntilMs) return;
     this.#world.check(timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
   }
 
@@ -108,10 +141,10 @@ export class RestChecks {
     }
   }
 
-  /** A sub-agent that was cancelled may still write its stop when its parent is at rest. */
+  /** A sub-agent that was cancelled may still write its stop when its parent is at rest, whichever conversation that is. */
   #subAgentIsEnding(): boolean {
-    const { children } = this.#store.watchOf(CONVERSATION);
-    return [...children].some(([id, phase]) => {
+    const children = [...this.#store.logs.keys()].flatMap((id) => [...this.#store.watchOf(id).children]);
+    return children.some(([id, phase]) => {
       const { cycle, beganInProcess } = this.#store.watchOf(id);
       return phase === 'started' && cycle !== 'suspended' && beganInProcess === this.#world.processId;
     });
@@ -172,15 +205,19 @@ export class RestChecks {
       const { replies, beganInProcess } = this.#store.watchOf(id);
       const upTo = this.#store.watchOf(CONVERSATION).subAgentUsage.get(id)?.upTo ?? 0;
       const left = replies.filter(({ seq }) => seq >= upTo);
-      const excused =
-        beganInProcess !== world.processId || world.facts.hasLost((entry) => subAgentIn(entry)?.conversationId === id);
+      // The store refused its end or its usage: its parent learns of it when it is opened again.
+      const isOfEnd = (entry: LogEntry): boolean =>
+        entry.type === 'sub-agent'
+          ? entry.child === id && entry.phase === 'ended'
+          : subAgentIn(entry)?.conversationId === id;
+      const excused = beganInProcess !== world.processId || world.facts.hasLost(isOfEnd);
       world.check(excused || left.length === 0, 'USAGE', () => `${left.length} replies of ${id} are told to nobody`);
     }
   }
 
   /** What the next process has to read; nothing where a store lied, since memory is behind what is durable then. */
   readingBeforeCrash(conversation: Conversation): string | undefined {
-    const isBehind = conversation.status === 'error' || this.#store.falselyRefused.size > 0;
+    const isBehind = conversation.status === 'error' || this.#isSubAgentClosed || this.#store.falselyRefused.size > 0;
     return isBehind ? undefined : this.#readingOf(conversation);
   }
 
@@ -197,8 +234,7 @@ export class RestChecks {
     const { chart, logState } = runtimeOf(conversation);
     const counted: Counters = chart.root?.getSnapshot().context.counters;
     const due = countersOf(logState);
-    // Behind a lost reply without a price the sum stays unknown until the next run.
-    const isClose = counted.costUsd === null || Math.abs(counted.costUsd - (due.costUsd ?? Number.NaN)) < 1e-9;
+    const isClose = Math.abs(counted.costUsd - due.costUsd) < 1e-9 && counted.unpriced === due.unpriced;
     const detail = (): string =>
       `counted are ${counted.tokens} tokens and ${counted.costUsd} USD, the log says ${due.tokens} and ${due.costUsd}`;
     // What was spent before the log knew of it stays spent until the next run, though the store refused it.
@@ -295,9 +331,9 @@ const sorted = (state: { readonly [key: string]: Json }): string =>
   JSON.stringify(Object.entries(state).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Sums of fractions end as the order of their parts has it. */
-const sumsOf = ({ turns, emptyReplies, tokens, costUsd }: Counters): unknown => ({
-  ...{ turns, emptyReplies, tokens },
-  costUsd: costUsd?.toFixed(9),
+const sumsOf = ({ turns, emptyReplies, tokens, costUsd, unpriced }: Counters): unknown => ({
+  ...{ turns, emptyReplies, tokens, unpriced },
+  costUsd: Math.abs(costUsd).toFixed(9),
 });
 
 /** Where two texts begin to differ. */

@@ -23,6 +23,8 @@ import {
   type Validator,
   whole,
 } from '../../validation.ts';
+import { checkToolNames } from '../toolNames.ts';
+import type { Equipment } from './equipment.ts';
 import { Host } from './host.ts';
 import { drawProfile } from './profile.ts';
 import { SimulationLoop } from './simulationLoop.ts';
@@ -90,6 +92,9 @@ export interface SimulationOptions {
   interpreter?: Interpreter;
 }
 
+/** Makes what a life's agent has besides what every simulated agent has, before its first process. */
+export type Equip = (world: World, store: SimulatedStore) => Promise<readonly Equipment[]>;
+
 const seed: Validator = { expected: 'a whole number', test: Number.isSafeInteger };
 /** A choice is taken modulo how many there are: it may be larger than any of them. */
 const numbers: Validator = {
@@ -122,6 +127,11 @@ const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })'
  * finds: that is a violation in the report.
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  return simulateEquipped(options);
+}
+
+/** As `simulate`; `equip` adds to the agent that is simulated by default. */
+export async function simulateEquipped(options: SimulationOptions, equip?: Equip): Promise<SimulationReport> {
   checkOptionsOf('simulate', options, optionsValidator);
   if (options.seed === undefined) throw new ConfigurationError('simulate needs a seed, a whole number');
   const { seed, tape: numbers, prefix, args, invariants, inspect, interpreter } = options;
@@ -131,12 +141,26 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const store = new SimulatedStore(world);
   const model = new SimulatedModel(world);
   const inspector: InspectObserver = (event) => inspect?.(event, tape.taken.length);
-  const make = options.agent ?? ownAgent(world, store, model, inspect !== undefined);
+  if (equip) world.equipment = await equip(world, store);
+  let refusal: unknown;
+  const given = (around: AgentWorld): Agent | undefined => {
+    const agent = options.agent?.(around);
+    try {
+      if (hasMethods(agent, 'open', 'close'))
+        checkToolNames('simulate', agent as Agent, 'args', Object.keys(args ?? {}));
+    } catch (error) {
+      refusal = error;
+      throw error;
+    }
+    return agent;
+  };
+  const make = options.agent ? given : ownAgent(world, store, model, inspect !== undefined);
   const ports = (): Partial<Ports> => ({ ...world.ports(), store, ...(interpreter && { interpreter }) });
   const agentWorld = (): AgentWorld => ({ model, store, ports: ports(), inspect: inspector });
   const host = new Host(world, store, () => madeIn(world, () => make(agentWorld())));
   const loop = new SimulationLoop(world, store, host, invariants);
   await loop.run(options.maxSteps ?? profile.steps).catch((error) => world.violate('uncaught', thrownText(error)));
+  if (refusal !== undefined) throw refusal;
   if (!world.usesPorts) world.violate('setup', NO_PORTS);
   return {
     seed,
@@ -176,11 +200,16 @@ function ownAgent(
     if (tape.next(2) === 1) plugins.reverse();
     const fallbackModels = profile.fallback ? [model.fallback()] : [];
     const policies = { ...profile.policies, modelRetry: { ...profile.policies.modelRetry, fallbackModels } };
-    const tools = profile.spawns ? [...own, subAgents({ tools: own, limits: { turns: 2 }, maxSubAgents: 2 })] : own;
+    const spawns = profile.spawns ? [subAgents({ tools: own, limits: { turns: 2 }, maxSubAgents: 2 })] : [];
+    const parts = world.equipment.map((each) => each.parts());
+    const tools = [...own, ...spawns, ...parts.flatMap((part) => part.tools ?? [])];
+    plugins.push(...parts.flatMap((part) => part.plugins ?? []));
+    const observe = parts.find((part) => part.inspect)?.inspect;
     return createAgent({
       ...{ model, tools, plugins, policies, store, authorize, ports },
       ...{ cwd: '/', secrets: [SECRET] },
       ...(profile.answers?.askers.includes('agent') && { output: answerSchema('agent') }),
+      ...(observe && { inspect: observe }),
       ...(isInspected && { inspect }),
     });
   };
@@ -189,7 +218,7 @@ function ownAgent(
 const GIVES = 'agent() must give an agent of createAgent at once';
 
 /** Undefined, and a violation, where the function gives no agent. */
-export function madeIn(world: World, make: () => Agent): Agent | undefined {
+export function madeIn(world: World, make: () => Agent | undefined): Agent | undefined {
   try {
     const made: unknown = make();
     if (hasMethods(made, 'open', 'close')) return made as Agent;

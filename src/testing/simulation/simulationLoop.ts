@@ -41,14 +41,22 @@ export class SimulationLoop {
       // How long a file takes to load is decided by no tape: all are loaded before.
       await everyPart();
       this.#host.open();
-      await flush();
+      await this.#flush();
       this.#host.send();
-      await flush();
+      await this.#flush();
       for (let step = 0; step < maxSteps && world.violations.length === 0; step++) await this.#step();
       await this.#comeToRest();
+      for (const each of world.equipment) await each.over?.();
+      await this.#flush();
     } finally {
       unwatch();
     }
+  }
+
+  /** Everything that follows from the last thing happens. */
+  async #flush(): Promise<void> {
+    await flush();
+    await this.#world.callerTools?.settled();
   }
 
   async #step(): Promise<void> {
@@ -57,13 +65,14 @@ export class SimulationLoop {
     this.steps += 1;
     const { crash, act, clockJump } = profile;
     const inCommit = this.#inCommit;
-    if (tape.chance(inCommit ? 3 * crash : crash)) this.#crash();
+    if (tape.chance(inCommit ? 3 * crash : crash)) await this.#crash();
     else if (tape.chance(clockJump)) world.setClock(tape.pick([60_000, -60_000, 86_400_000]));
     else if (profile.decides > 0 && this.#host.hasPendingCall && tape.chance(profile.decides)) this.#host.decide();
     else if (profile.secondConversation && tape.chance(0.1)) this.#host.actElsewhere();
+    else if (world.equipment.length > 0 && tape.chance(0.1)) this.#host.useEquipment();
     else if (this.#host.isClosed || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
     else this.#goOn();
-    await flush();
+    await this.#flush();
     this.#restChecks.checkToolTime();
   }
 
@@ -85,11 +94,12 @@ export class SimulationLoop {
     else if (!world.ring()) this.#host.act();
   }
 
-  #crash(): void {
+  async #crash(): Promise<void> {
     this.#world.count('crash');
     this.#world.reach('crashes', this.#place);
     this.#world.crash();
     this.#host.crashed();
+    for (const each of this.#world.equipment) await each.crashed?.();
   }
 
   /** What is under way when a crash comes. */
@@ -108,6 +118,7 @@ export class SimulationLoop {
     await this.#settleAll();
     this.#check();
     if (world.tape.chance(0.2) && this.#host.conversation) this.#restChecks.checkViews(this.#host.conversation);
+    if (world.violations.length > 0) return;
     if (world.tape.next(2) === 1) {
       this.#host.approve();
       await this.#settleAll();
@@ -117,8 +128,8 @@ export class SimulationLoop {
     const { conversation } = this.#host;
     const before = conversation && this.#restChecks.readingBeforeCrash(conversation);
     const entries = conversation?.log().length ?? 0;
-    this.#crash();
-    await flush();
+    await this.#crash();
+    await this.#flush();
     await this.#settleAll();
     this.#check();
     if (before !== undefined && this.#host.conversation)
@@ -141,8 +152,10 @@ export class SimulationLoop {
 
   #check(): void {
     const { conversation } = this.#host;
-    if (conversation) this.#restChecks.check(conversation);
-    else this.#world.violate('I6', 'the conversation does not open');
+    if (conversation) {
+      this.#restChecks.check(conversation);
+      for (const each of this.#world.equipment) each.check?.(conversation);
+    } else this.#world.violate('I6', 'the conversation does not open');
     this.#host.others.check();
     for (const invariant of this.#invariants) {
       const fault = invariant(this.#store.logOf(CONVERSATION));
@@ -153,14 +166,14 @@ export class SimulationLoop {
   async #settleAll(then: 'open' | 'closed' = 'open'): Promise<void> {
     const world = this.#world;
     for (let step = 0; step < REST_STEPS; step++) {
-      await flush();
+      await this.#flush();
       this.steps += 1;
       if (world.pending.length > 0) world.settle(0);
       else if (this.#host.isClosed && then === 'open') this.#host.open();
       else {
         this.#restChecks.checkToolTime();
         if (this.#host.conversation) this.#restChecks.checkTimers(this.#host.conversation);
-        if (!world.ring()) return;
+        if (world.violations.some(({ invariant }) => invariant === 'HANG') || !world.ring()) return;
       }
     }
     world.violate('I6', `it has not come to rest within ${REST_STEPS} steps`);

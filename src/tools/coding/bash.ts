@@ -5,7 +5,15 @@
 
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
-import { defineTool, type Tool, type ToolResult, toolResult } from '../tool.ts';
+import {
+  type Confinement,
+  defineTool,
+  type NetworkChoice,
+  type Tool,
+  type ToolResult,
+  toolResult,
+  withSandbox,
+} from '../tool.ts';
 import { timeLimitOf } from '../toolSignal.ts';
 import type { Sandbox } from './sandbox.ts';
 import { shownName } from './search/listing.ts';
@@ -19,7 +27,9 @@ const TIME_LIMIT_MS = 120_000;
 const AHEAD_MS = 1_000;
 
 const SANDBOXED =
-  ' It runs in a sandbox: only the working directory and /tmp can be written, and the latter is empty each time.';
+  ' It runs in a sandbox: only the working directory and a directory for temporary files (/tmp, on macOS $TMPDIR) can be ' +
+  'written, and the latter is empty each time. There is no network unless `network` asks for it, and credentials of the home ' +
+  'directory are not there.';
 
 const parameters = z.object({
   command: z
@@ -36,28 +46,53 @@ const parameters = z.object({
     .describe('When it is ended at the latest, in milliseconds; the limit of the host holds above it.'),
 });
 
-/** `sandbox`: what its commands run in. */
-export const bashTool = (sandbox?: Sandbox): Tool =>
+/** What a call may ask for beyond the sandbox. */
+const sandboxedParameters = parameters.extend({
+  network: z.boolean().optional().describe('The command needs the network. A person may be asked.'),
+  unsandboxed: z.boolean().optional().describe('The command has to run outside the sandbox. A person is asked.'),
+});
+
+/** `sandbox`: what its commands run in, and whether these reach the network. */
+export function bashTool(sandbox?: Sandbox, network: NetworkChoice = 'ask'): Tool {
+  const tool = bashOf(sandbox, network);
+  return sandbox ? withSandbox(tool, network) : tool;
+}
+
+const bashOf = (sandbox: Sandbox | undefined, network: NetworkChoice): Tool =>
   defineTool({
     name: 'Bash',
     description:
       'Runs a command with bash in the working directory and gives what it printed, both outputs in one; the middle of a ' +
       'long output is left out of the result and kept in a file that Read and Grep can open. Its standard input is empty. What still runs when the command has ended is ended too.' +
       (sandbox ? SANDBOXED : ''),
-    parameters,
+    parameters: (sandbox ? sandboxedParameters : parameters) as typeof sandboxedParameters,
     group: 'bash-group',
-    async execute({ command, timeoutMs = Number.POSITIVE_INFINITY }, { cwd, signal, progress }) {
+    async execute(args, { cwd, signal, progress, grant }) {
+      const { command, timeoutMs = Number.POSITIVE_INFINITY } = args;
       const place = await stat(cwd).catch(() => undefined);
       if (!place?.isDirectory()) {
         return refusal(refused('not_found', `the working directory ${shownName(cwd)} does not exist`));
       }
       const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
       const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
-      const launcher = await sandbox?.(cwd);
-      const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress, launcher });
-      return answer(end, output, timeout);
+      const confinement = grant?.confinement ?? (sandbox && unjudged(args.network === true, network));
+      if (args.unsandboxed === true && sandbox && confinement !== 'none')
+        return refusal(refused('not_allowed', 'nobody allowed this command to leave the sandbox'));
+      const launcher = confinement === 'none' ? undefined : await sandbox?.(cwd, confinement);
+      try {
+        const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress, launcher });
+        return answer(end, output, timeout);
+      } finally {
+        await launcher?.release();
+      }
     },
   });
+
+/** Where no permissions judge the call, the host lets it run as it asks to, inside the sandbox. */
+const unjudged = (wantsNetwork: boolean, network: NetworkChoice): Confinement => ({
+  ...{ writes: true, hide: [], opensProtected: false },
+  network: network === 'allow' || (network === 'ask' && wantsNetwork),
+});
 
 function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
   const file = output.spilled;

@@ -7,7 +7,7 @@ import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } 
 import { bytesOfText, diffOf, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
-import { type Place, pathArgument, placeOf, refusal, refused } from './workspace.ts';
+import { grantedPlace, type Place, pathArgument, refusal, refused } from './workspace.ts';
 import { currentContent, putFile } from './writeFile.ts';
 
 const LINES_SHOWN = 10;
@@ -34,7 +34,7 @@ export const editTool = (known: KnownFiles): Tool =>
           refused('invalid_arguments', 'old_string and new_string are the same: there is nothing to change'),
         );
       }
-      const place = await placeOf(context.cwd, change.file_path, context.outside);
+      const place = await grantedPlace(context, change.file_path);
       if (place.kind === 'refused') return refusal(place);
       return known.alone(place.path, () => edit(place, change, known, context));
     },
@@ -54,7 +54,7 @@ async function edit(
   if (before.kind === 'refused') return refusal(before);
   const fault = known.fault(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
-  const places = placesIn(before, old_string);
+  const places = placesIn(before, old_string, { overlapping: !replace_all });
   const [first, ...others] = places;
   if (!first) {
     const message = `old_string does not stand in ${name}: it must be the text of the file, blanks and all, without line numbers`;

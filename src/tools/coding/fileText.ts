@@ -34,14 +34,16 @@ export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>
 export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
   isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
 
-/** The places of `wanted`, whatever line ends the file has there. */
-export function placesIn({ text }: FileText, wanted: string): { at: number; length: number }[] {
+/** The places of `wanted`, whatever line ends the file has there. `overlapping`: `aa` has two in `aaa`. */
+export function placesIn(
+  { text }: Pick<FileText, 'text'>,
+  wanted: string,
+  { overlapping }: { overlapping: boolean },
+): { at: number; length: number }[] {
   const lines = wanted.replace(/\r\n/g, '\n').split('\n');
   const source = lines.map((line) => line.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('\\r?\\n');
-  return [...text.matchAll(new RegExp(source, 'g'))].map(({ 0: found, index }) => ({
-    at: index,
-    length: found.length,
-  }));
+  const pattern = new RegExp(overlapping ? `(?=(${source}))` : `(${source})`, 'g');
+  return [...text.matchAll(pattern)].map(({ 1: found = '', index }) => ({ at: index, length: found.length }));
 }
 
 /** Each place replaced; line ends are those of the place, else of the file. */

@@ -1,27 +1,30 @@
 /**
  * The coding tools. Rule: each that is given a path stays inside the working directory of its conversation by itself,
- * but for the one place that permissions opened to a call; a command of Bash begins there and can go anywhere.
+ * but for the one place that permissions opened to a call; a command of Bash begins there, in a sandbox where there is one.
  */
 import { checkOptionsOf, choice, flag, object, strings } from '../../validation.ts';
-import type { Tool } from '../tool.ts';
+import { lackingSandbox, type NetworkChoice, type Tool } from '../tool.ts';
 import { bashTool } from './bash.ts';
 import { editTool } from './edit.ts';
 import { KnownFiles } from './knownFiles.ts';
 import { readTool } from './read.ts';
-import { SANDBOXES, type SandboxChoice, type SandboxOptions, sandboxFor } from './sandbox.ts';
+import { SANDBOXES, type SandboxChoice, type SandboxOptions, sandboxFor, sandboxStatus } from './sandbox.ts';
 import { globTool } from './search/glob.ts';
 import { grepTool } from './search/grep.ts';
 import { lsTool } from './search/ls.ts';
 import { writeTool } from './write.ts';
 
 export interface CodingToolOptions {
-  /** What commands of Bash run in: nothing, a sandbox where there is one, or a sandbox and nothing else. */
+  /** What commands of Bash run in: a sandbox where there is one (`auto`, the default), a sandbox and nothing else, or nothing. */
   sandbox?: SandboxChoice;
+  /** Whether commands in the sandbox reach the network: always, where a call asks for it and is allowed to (the default), or never. */
+  network?: NetworkChoice;
   sandboxOptions?: SandboxOptions;
 }
 
 const optionsValidator = object({
   sandbox: choice(...SANDBOXES),
+  network: choice('allow', 'ask', 'deny'),
   sandboxOptions: object({ hide: strings, write: strings, network: flag }),
 });
 
@@ -31,8 +34,12 @@ const optionsValidator = object({
  */
 export function codingTools(options: CodingToolOptions = {}): Tool[] {
   checkOptionsOf('codingTools', options, optionsValidator);
-  const { sandbox = 'off', sandboxOptions = {} } = options;
+  const { sandbox = 'auto', network = 'ask', sandboxOptions = {} } = options;
   const known = new KnownFiles();
-  const bash = bashTool(sandboxFor(sandbox, sandboxOptions));
+  const launches = sandboxFor(sandbox, sandboxOptions);
+  const made = bashTool(launches, network);
+  // Who chose `off` knows.
+  const status = sandbox === 'auto' && !launches ? sandboxStatus() : undefined;
+  const bash = status?.kind === 'none' ? lackingSandbox(made, status.why) : made;
   return [readTool(known), lsTool, globTool, grepTool, bash, writeTool(known), editTool(known)];
 }

@@ -58,6 +58,16 @@ export function readProcess(pid: number): Process | undefined {
   return { pid, parent: at(PARENT), group: at(GROUP), session: at(SESSION), start: at(START) };
 }
 
+/** The first process of a pid namespace below this program's own, such as that of a sandbox; undefined for one that ended. */
+export function isFirstOfNamespace(pid: number): boolean | undefined {
+  const numbers = namespacePids(String(pid));
+  return numbers && numbers.length === (namespacePids('self')?.length ?? 0) + 1 && numbers.at(-1) === '1';
+}
+
+/** The pids that a process has in its namespaces, the outermost first. */
+const namespacePids = (name: string): string[] | undefined =>
+  /^NSpid:\s*(.*)$/m.exec(shortText(`/proc/${name}/status`) ?? '')?.[1]?.split(/\s+/);
+
 /** The pids of the children, by all threads of the process; none where the kernel does not tell. */
 export function childrenOf(pid: number): number[] {
   try {

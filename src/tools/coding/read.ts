@@ -11,7 +11,7 @@ import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { isSpilled } from './spilledOutput.ts';
 import { type Line, linesOf, openText } from './textFile.ts';
-import { openFile, type Place, pathArgument, placeOf, refusal, refused } from './workspace.ts';
+import { grantedPlace, openFile, type Place, pathArgument, refusal, refused } from './workspace.ts';
 import { FILE_BYTES_MAX } from './writeFile.ts';
 
 const LINES_MAX = 2_000;
@@ -49,7 +49,7 @@ export const readTool = (known: KnownFiles): Tool =>
     idempotent: true,
     group: 'read-group',
     async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
-      const place = await placeOf(context.cwd, file_path, isSpilled(file_path) ? file_path : context.outside);
+      const place = await grantedPlace(context, file_path, isSpilled(file_path));
       if (place.kind === 'refused') return refusal(place);
       const image = await imageIn(place);
       if (image) return image;

@@ -1,57 +1,57 @@
 /**
- * Where commands run: in a sandbox of bubblewrap, or not. Rule: whether there is one is found out by trying it, before any
- * command; one that is required and not there is an error, and what `auto` came to is told, never silent.
+ * Where commands run: in a sandbox, or not. Rule: a trial finds out whether there is one, before any command; one that is required
+ * and not there is an error, and the description of Bash says what `auto` came to. What permissions allowed as reading sees the
+ * working directory read-only, no home directory and no network.
  */
 import { spawnSync } from 'node:child_process';
-import { realpath, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
+import type { Confinement } from '../tool.ts';
+import { BUBBLEWRAP_TRIAL, bubblewrapWords } from './sandbox/bubblewrap.ts';
+import { sandboxExecFault, sandboxExecWords } from './sandbox/sandboxExec.ts';
+import { type SandboxOptions, sandboxPlaces } from './sandbox/sandboxPlaces.ts';
 
+export type { SandboxOptions };
 export const SANDBOXES = ['off', 'auto', 'required'] as const;
 export type SandboxChoice = (typeof SANDBOXES)[number];
 
-export interface SandboxOptions {
-  /** Files and directories that commands find empty; relative to the working directory, or `~/…`. */
-  hide?: readonly string[];
-  /** Directories that commands may write besides the working directory, caches for example. */
-  write?: readonly string[];
-  /** Without it, commands reach no network. */
-  network?: boolean;
-}
-
-export type SandboxStatus = { kind: 'bubblewrap' } | { kind: 'none'; why: string };
+export type SandboxStatus = { kind: 'bubblewrap' } | { kind: 'sandbox-exec' } | { kind: 'none'; why: string };
 
 /** What starts a command: the program and what stands before the command's own words. */
 export interface Launcher {
   program: string;
   args: readonly string[];
+  /** A process of the sandbox itself lives with those of the command, and ends after them. */
+  hasFirstProcess?: boolean;
+  /** To be called after the command. */
+  release(): Promise<void>;
 }
-export type Sandbox = (cwd: string) => Promise<Launcher>;
+/** `confinement`: what permissions found; without it a command may change the working directory. */
+export type Sandbox = (cwd: string, confinement: Confinement | undefined) => Promise<Launcher>;
 
-const BASE = ['--unshare-user-try', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'];
-const HELD = ['--die-with-parent', '--cap-drop', 'ALL', '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'];
 const TRIAL_MS = 5_000;
 
 let found: SandboxStatus | undefined;
 
 /** Tried once a process. */
 export function sandboxStatus(): SandboxStatus {
-  found ??= tried();
+  found ??= triedOn(process.platform);
   return found;
 }
 
-function tried(): SandboxStatus {
-  if (process.platform !== 'linux') return { kind: 'none', why: `there is none for ${process.platform}` };
-  const trial = spawnSync('bwrap', [...BASE, '--unshare-net', ...HELD, 'true'], {
-    timeout: TRIAL_MS,
-    encoding: 'utf8',
-  });
-  if (trial.status === 0) return { kind: 'bubblewrap' };
-  const why = trial.error
-    ? 'bubblewrap (bwrap) is not installed'
-    : `bubblewrap does not work here: ${trial.stderr.trim()}`;
-  return { kind: 'none', why };
+export function triedOn(platform: string): SandboxStatus {
+  if (platform === 'linux') {
+    const why = bubblewrapFault();
+    return why === undefined ? { kind: 'bubblewrap' } : { kind: 'none', why };
+  }
+  if (platform !== 'darwin') return { kind: 'none', why: `there is none for ${platform}` };
+  const why = sandboxExecFault();
+  return why === undefined ? { kind: 'sandbox-exec' } : { kind: 'none', why };
+}
+
+function bubblewrapFault(): string | undefined {
+  const trial = spawnSync('bwrap', BUBBLEWRAP_TRIAL, { timeout: TRIAL_MS, encoding: 'utf8' });
+  if (trial.status === 0) return undefined;
+  return trial.error ? 'bubblewrap (bwrap) is not installed' : `bubblewrap does not work here: ${trial.stderr.trim()}`;
 }
 
 /** Undefined where commands run without one. Throws ConfigurationError where one is required and there is none. */
@@ -65,43 +65,20 @@ export function sandboxFor(
   }
   if (choice === 'off') return undefined;
   const state = status();
-  if (state.kind === 'bubblewrap') return (cwd) => launcherOf(cwd, options);
-  if (choice === 'auto') return undefined;
-  throw new ConfigurationError(`sandbox is 'required', and ${state.why}: leave Bash out, or give 'off'`);
-}
-
-/** Later binds lie over earlier ones: first what may be written, then what may not, then what is hidden. */
-async function launcherOf(cwd: string, { hide = [], write = [], network = false }: SandboxOptions): Promise<Launcher> {
-  const root = await realpath(cwd);
-  const args = [...BASE, ...(network ? [] : ['--unshare-net']), ...HELD, '--tmpfs', '/tmp'];
-  for (const path of [root, ...write]) {
-    const place = await placed(path, root);
-    if (place) args.push('--bind', place.path, place.path);
-  }
-  const git = await placed('.git', root);
-  if (git?.isDirectory) {
-    const hooks = join(git.path, 'hooks');
-    // Where there are none, none can be made.
-    args.push(
-      ...((await placed(hooks, root)) ? ['--ro-bind', hooks, hooks] : ['--tmpfs', hooks, '--remount-ro', hooks]),
-    );
-    const config = await placed(join(git.path, 'config'), root);
-    if (config) args.push('--ro-bind', config.path, config.path);
-  }
-  for (const path of hide) {
-    const place = await placed(path, root);
-    if (place) args.push(...(place.isDirectory ? ['--tmpfs', place.path] : ['--ro-bind', '/dev/null', place.path]));
-  }
-  return { program: 'bwrap', args: [...args, '--chdir', root, '--'] };
-}
-
-/** Where a path leads; undefined where nothing is there. */
-async function placed(path: string, root: string): Promise<{ path: string; isDirectory: boolean } | undefined> {
-  const whole = resolve(root, path.replace(/^~(?=\/|$)/, homedir()));
-  try {
-    const real = await realpath(whole);
-    return { path: real, isDirectory: (await stat(real)).isDirectory() };
-  } catch {
-    return undefined;
+  switch (state.kind) {
+    case 'bubblewrap':
+      return async (cwd, confinement) => ({
+        program: 'bwrap',
+        ...(await bubblewrapWords(await sandboxPlaces(cwd, options, confinement))),
+        hasFirstProcess: true,
+      });
+    case 'sandbox-exec':
+      return async (cwd, confinement) => ({
+        program: 'sandbox-exec',
+        ...(await sandboxExecWords(await sandboxPlaces(cwd, options, confinement))),
+      });
+    case 'none':
+      if (choice === 'auto') return undefined;
+      throw new ConfigurationError(`sandbox is 'required', and ${state.why}: leave Bash out, or give 'off'`);
   }
 }

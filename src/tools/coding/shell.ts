@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../errors.ts';
+import { isFirstOfNamespace, type Process } from './processTable.ts';
 import { endOnExit, ProcessTree } from './processTree.ts';
 import type { Launcher } from './sandbox.ts';
 import { SpilledOutput } from './spilledOutput.ts';
@@ -94,7 +95,7 @@ async function followed({ child, pid, mark }: Started, output: Output, options: 
   signal.addEventListener('abort', endTree);
   try {
     const over = signal.aborted ? { kind: 'stopped' as const } : await firstOf(child, tree, options);
-    const end = await ended(over, tree, closed);
+    const end = await ended(over, tree, closed, options.launcher?.hasFirstProcess === true);
     signal.throwIfAborted();
     return end;
   } finally {
@@ -130,7 +131,8 @@ async function firstOf(child: ChildProcess, tree: ProcessTree, { signal, timeout
   }
 }
 
-async function ended(over: Over, tree: ProcessTree, closed: Promise<void>): Promise<ShellEnd> {
+/** `inSandbox`: the first process of the sandbox is not the command's, and may end a moment after it. */
+async function ended(over: Over, tree: ProcessTree, closed: Promise<void>, inSandbox: boolean): Promise<ShellEnd> {
   if (over.kind === 'stopped') {
     const unended = await tree.end();
     await soon(closed);
@@ -138,24 +140,26 @@ async function ended(over: Over, tree: ProcessTree, closed: Promise<void>): Prom
   }
   // Who reads what the command wrote (`> >(tee log)`) ends by itself now; who does not was left running.
   await soon(closed);
-  const leftRunning = await isLeftRunning(tree);
-  if (leftRunning) {
-    await tree.end();
-    await soon(closed);
-  }
+  const left = await leftOf(tree);
+  if (left?.length === 0) return { ...over, leftRunning: false };
+  const leftRunning = left?.some(({ pid }) => !inSandbox || isFirstOfNamespace(pid) === false) ?? true;
+  await tree.end();
+  await soon(closed);
   return { ...over, leftRunning };
 }
 
 const ENDING_MS = 10;
 const ENDING_LOOKS = 5;
 
-/** What is just ending is not left running: the first process of a sandbox ends behind the command in it. */
-async function isLeftRunning(tree: ProcessTree): Promise<boolean> {
+/** What lives of a command that has ended. What is just ending gets a moment. Undefined where the process table cannot be read. */
+async function leftOf(tree: ProcessTree): Promise<readonly Process[] | undefined> {
+  let left: readonly Process[] | undefined;
   for (let look = 0; look < ENDING_LOOKS; look += 1) {
-    if ((await tree.living())?.length === 0) return false;
+    left = await tree.living();
+    if (left?.length === 0) break;
     await new Promise<void>((resolve) => setTimeout(resolve, ENDING_MS));
   }
-  return true;
+  return left;
 }
 
 /** Waits for it, but not long. */

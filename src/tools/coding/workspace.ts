@@ -4,12 +4,12 @@
  * check, and an opened file is checked once more; an answer never tells whether something outside exists. A walk leaves
  * out hidden entries, `.git`, `node_modules` and links, is bounded, and takes no pattern of a model.
  */
-import { constants, type Dirent, readdir, type Stats } from 'node:fs';
-import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { constants, type Dirent, type readdir as readdirOf, type Stats } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, readlink, realpath } from 'node:fs/promises';
+import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path';
 import { glob } from 'tinyglobby';
 import { z } from 'zod';
-import { type ToolResult, toolResult } from '../tool.ts';
+import { type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { shownName } from './search/listing.ts';
 
 export type RefusalCode =
@@ -19,6 +19,8 @@ export type RefusalCode =
   | 'not_a_file'
   | 'not_a_directory'
   | 'unreadable'
+  | 'moved'
+  | 'not_allowed'
   | 'binary'
   | 'too_large'
   | 'not_read'
@@ -57,6 +59,7 @@ const WIN32_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)[ .]*(\..*)?$/i;
 export function spellingFault(path: string, platform: string = process.platform): string | undefined {
   if (path === '') return 'is empty';
   if (path.includes('\0')) return 'holds a NUL character';
+  if (/\p{Surrogate}/u.test(path)) return 'holds half of a character (a lone surrogate)';
   if (Buffer.byteLength(path) > PATH_BYTES_MAX) return `is longer than ${PATH_BYTES_MAX} bytes`;
   if (platform !== 'win32') return undefined;
   if (/^[\\/]{2}/.test(path)) return 'is a network or device path';
@@ -82,7 +85,7 @@ export async function placeOf(cwd: string, path: string, opened?: string): Promi
   const root = await realpath(cwd).catch(() => undefined);
   if (root === undefined) return refused('not_found', `the working directory ${shownName(cwd)} does not exist`);
   try {
-    const target = await realTarget(resolve(root, path), LINKS_MAX);
+    const target = await kernelPath(root, path);
     const isOutside = !isInside(root, target);
     if (isOutside && target !== opened) return outside(path);
     const type = await typeOf(target);
@@ -93,6 +96,17 @@ export async function placeOf(cwd: string, path: string, opened?: string): Promi
     // Any other answer would tell what lies outside: a loop or a closed directory may be there.
     return codeOf(error) === 'ENAMETOOLONG' ? failure(error, path) : outside(path);
   }
+}
+
+/** The place of a call's path. Fails with `moved` where permissions judged another place. `isOwn`: a file of this library. */
+export async function grantedPlace(
+  { cwd, outside, grant }: ToolContext,
+  path: string,
+  isOwn = false,
+): Promise<Place | Refusal> {
+  const place = await placeOf(cwd, path, isOwn ? path : outside);
+  if (place.kind === 'refused' || grant?.place === undefined || grant.place === place.path) return place;
+  return refused('moved', `${shownName(path)} leads elsewhere than when it was allowed; look again`);
 }
 
 /** A file that a walk found below a directory; `openFile` checks where it leads. */
@@ -120,6 +134,25 @@ export async function openFile(place: Place): Promise<{ kind: 'opened'; file: Fi
   }
 }
 
+/**
+ * Calls `use` with a path by which the directory is reached whatever becomes of its name; undefined where a link stands on its way by
+ * now. Takes a path whose links are resolved.
+ */
+export async function inDirectory<T>(path: string, use: (held: string) => Promise<T>): Promise<T | undefined> {
+  if (process.platform !== 'linux') return (await realpath(path)) === path ? use(path) : undefined;
+  const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((error) => {
+    if (['ELOOP', 'ENOTDIR'].includes(codeOf(error))) return undefined;
+    throw error;
+  });
+  try {
+    const held = `/proc/self/fd/${handle?.fd}`;
+    if (!handle || (await readlink(held)) !== path) return undefined;
+    return await use(held);
+  } finally {
+    await handle?.close();
+  }
+}
+
 async function faultOf(file: FileHandle, place: Place): Promise<Refusal | undefined> {
   if (!(await file.stat()).isFile()) return notAFile({ ...place, type: 'other' });
   if (process.platform !== 'linux') return undefined;
@@ -130,18 +163,56 @@ async function faultOf(file: FileHandle, place: Place): Promise<Refusal | undefi
   return refused('unreadable', `${shownName(place.name)} was moved or removed while it was opened; look again`);
 }
 
-/** The path with links resolved, also where its last parts do not exist or a link leads to nothing. */
-export async function realTarget(path: string, links: number): Promise<string> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    if (!isMissing(error) || dirname(path) === path) throw error;
+/** What a link holds; undefined for what is none, or is not there. Rejects with an error of the file system. */
+export type LinkReader = (path: string) => Promise<string | undefined>;
+
+/**
+ * Where the kernel arrives when it takes `path` from `from`: part by part, and a link is followed before the `..` after it.
+ * Parts that do not exist are kept as they are written. Throws an error of the file system, such as ELOOP.
+ */
+export async function kernelPath(from: string, path: string, linkAt: LinkReader = readLinkAt): Promise<string> {
+  let here = isAbsolute(path) ? parse(path).root : await kernelPath(parse(from).root, from, linkAt);
+  let links = 0;
+  const rest = partsOf(path).reverse();
+  for (let part = rest.pop(); part !== undefined; part = rest.pop()) {
+    if (part === '' || part === '.') continue;
+    if (part === '..') {
+      here = dirname(here);
+      continue;
+    }
+    const next = join(here, part);
+    const link = await linkAt(next);
+    if (link === undefined) {
+      here = next;
+      continue;
+    }
+    links += 1;
+    if (links > LINKS_MAX) throw Object.assign(new Error('too many links'), { code: 'ELOOP' });
+    if (isAbsolute(link)) here = parse(link).root;
+    rest.push(...partsOf(link).reverse());
   }
-  const here = join(await realTarget(dirname(path), links), basename(path));
-  const link = await readlink(here).catch(() => undefined);
-  if (link === undefined) return here;
-  if (links === 0) throw Object.assign(new Error('too many links'), { code: 'ELOOP' });
-  return realTarget(resolve(dirname(here), link), links - 1);
+  return here;
+}
+
+const partsOf = (path: string): string[] => path.slice(parse(path).root.length).split(sep === '/' ? '/' : /[\\/]/);
+
+/** Reads each path once: for paths that are resolved at one moment and have their first parts in common. */
+export function linksReadOnce(): LinkReader {
+  const read = new Map<string, Promise<string | undefined>>();
+  return (path) => {
+    const found = read.get(path) ?? readLinkAt(path);
+    read.set(path, found);
+    return found;
+  };
+}
+
+async function readLinkAt(path: string): Promise<string | undefined> {
+  try {
+    return await readlink(path);
+  } catch (error) {
+    if (['EINVAL', 'ENOENT', 'ENOTDIR'].includes(codeOf(error))) return undefined;
+    throw error;
+  }
 }
 
 async function typeOf(path: string): Promise<Place['type']> {
@@ -167,6 +238,10 @@ function notAFile({ type, name }: Place): Refusal {
   if (type === 'directory') return refused('not_a_file', `${shown} is a directory; list it with Ls`);
   return refused('not_a_file', `${shown} is not a regular file (a pipe, device or socket) and is not opened`);
 }
+
+/** A link stands where the directory was, or on the way to it. */
+export const movedDirectory = ({ name }: Place): Refusal =>
+  refused('moved', `${shownName(name)} was moved while it was opened; look again`);
 
 export function notADirectory({ type, name }: Place): Refusal {
   const shown = shownName(name);
@@ -206,15 +281,19 @@ export async function filesBelow(directory: string, signal: AbortSignal, entries
       done(null, []);
       return;
     }
-    readdir(join(directory, path.slice(path.indexOf('/'))), options, (error, entries = []) => {
-      seen += entries.length;
-      done(error, entries);
-    });
+    // One that became a link meanwhile is left out like any other link.
+    void inDirectory(resolve(directory, `.${path.slice(path.indexOf('/'))}`), (held) => readdir(held, options)).then(
+      (entries = []) => {
+        seen += entries.length;
+        done(null, entries);
+      },
+      (error: NodeJS.ErrnoException) => done(error, []),
+    );
   };
   const names = await glob('**/*', {
     // The library sees the directory as its root: in a base of its own it would take a backslash for a separator.
     cwd: '/',
-    fs: { readdir: boundedReaddir as unknown as typeof readdir },
+    fs: { readdir: boundedReaddir as unknown as typeof readdirOf },
     dot: false,
     followSymbolicLinks: false,
     expandDirectories: false,

@@ -2,12 +2,14 @@
  * Write: a whole file, new or in place of another. Rule: it stays inside the working directory by where a path leads; a file
  * that is there must have been read as it is now, and keeps its line ends, byte order mark and permissions.
  */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
 import { bytesOfText, diffOf, readText, withLineEnds } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
-import { type Place, pathArgument, placeOf, refusal } from './workspace.ts';
+import { grantedPlace, type Place, pathArgument, type Refusal, refusal, refused } from './workspace.ts';
 import { currentContent, putFile } from './writeFile.ts';
 
 const CONTENT_CHARACTERS_MAX = 4 * 1_048_576;
@@ -26,11 +28,22 @@ export const writeTool = (known: KnownFiles): Tool =>
     parameters,
     group: 'write-group',
     async execute({ file_path, content }, context) {
-      const place = await placeOf(context.cwd, file_path, context.outside);
+      const place = await grantedPlace(context, file_path);
       if (place.kind === 'refused') return refusal(place);
+      if (await makesHome(place, file_path)) return refusal(noHome(place));
       return known.alone(place.path, () => write(place, content, known, context));
     },
   });
+
+/** Only a shell reads `~` as the home directory; here it would make a directory of that name. */
+const makesHome = async ({ type, root }: Place, given: string): Promise<boolean> =>
+  type === 'missing' && given.startsWith('~/') && (await stat(join(root, '~')).catch(() => undefined)) === undefined;
+
+const noHome = ({ name }: Place): Refusal =>
+  refused(
+    'invalid_arguments',
+    `${shownName(name)} is not in the home directory; write ./~ for a directory of that name`,
+  );
 
 async function write(
   place: Place,
@@ -44,8 +57,8 @@ async function write(
   const isNew = current.kind === 'missing';
   const fault = isNew ? undefined : known.fault(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
-  const before = isNew ? undefined : readText(current.bytes, place.name);
-  const old = before?.kind === 'text' ? before : undefined;
+  const old = isNew ? undefined : readText(current.bytes, place.name);
+  if (old?.kind === 'refused') return refusal(old);
   const text = old ? withLineEnds(content, old) : content;
   const bytes = old ? bytesOfText(text.replace(/^\uFEFF/, ''), old) : Buffer.from(text, 'utf8');
   signal.throwIfAborted();
@@ -53,8 +66,7 @@ async function write(
   if (failed) return refusal(failed);
   known.saw(conversationId, place.path, hashOf(bytes));
   const lines = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length;
-  if (isNew) return toolResult.success(`Created ${name} (${lines} lines)`);
-  if (!old) return toolResult.success(`Replaced ${name} (${lines} lines); it was no text before`);
+  if (!old) return toolResult.success(`Created ${name} (${lines} lines)`);
   if (old.text === text) return toolResult.success(`${name} had this content already`);
   return toolResult.success(`Replaced ${name} (${lines} lines)\n${await diffOf(place.name, old.text, text)}`);
 }

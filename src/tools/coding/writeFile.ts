@@ -5,8 +5,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { type FileHandle, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join, parse, relative, sep } from 'node:path';
 import { shownName } from './search/listing.ts';
 import { failure, isInside, openFile, type Place, type Refusal, refused } from './workspace.ts';
 
@@ -52,7 +52,6 @@ export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replac
   const directory = dirname(place.path);
   let opened: { handle: FileHandle | undefined; path: string } | undefined;
   try {
-    await mkdir(directory, { recursive: true });
     opened = await openDirectory(directory, place.root);
     if (!opened) return moved(place);
     return await replace(opened.path, place, bytes, replaced);
@@ -66,15 +65,44 @@ export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replac
 /** Where files of a directory are reached whatever becomes of its path; undefined where it does not stand where it should. */
 async function openDirectory(directory: string, root: string) {
   if (process.platform !== 'linux') {
+    await mkdir(directory, { recursive: true });
     const real = await realpath(directory);
     return real === directory && isInside(root, real) ? { handle: undefined, path: directory } : undefined;
   }
-  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-  const path = `/proc/self/fd/${handle.fd}`;
-  const real = await readlink(path);
-  if (real === directory && isInside(root, real)) return { handle, path };
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  // A place outside may have no directory yet: then the way begins at the top.
+  const top = (await lstat(root).catch(() => undefined)) ? root : parse(root).root;
+  let handle = await open(top, flags);
+  try {
+    // Part by part, below a directory that is held: no link is followed, and none is made a way out meanwhile.
+    for (const part of relative(top, directory).split(sep)) {
+      if (part === '') continue;
+      const next = `${pathOf(handle)}/${part}`;
+      const below = await open(next, flags).catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error;
+        await mkdir(next);
+        return open(next, flags);
+      });
+      await handle.close();
+      handle = below;
+    }
+    if ((await readlink(pathOf(handle))) === directory) return { handle, path: pathOf(handle) };
+  } catch (error) {
+    await handle.close();
+    if (['ELOOP', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '') && !(await isFileOnWay(directory)))
+      return undefined;
+    throw error;
+  }
   await handle.close();
   return undefined;
+}
+
+const pathOf = ({ fd }: FileHandle): string => `/proc/self/fd/${fd}`;
+
+/** A file stands where a directory should be: no link, so nothing was moved. */
+async function isFileOnWay(directory: string): Promise<boolean> {
+  const found = await lstat(directory).catch(() => undefined);
+  return found === undefined ? dirname(directory) !== directory && isFileOnWay(dirname(directory)) : found.isFile();
 }
 
 async function replace(directory: string, place: Place, bytes: Uint8Array, replaced: Replaced | undefined) {
@@ -110,4 +138,4 @@ async function changed(path: string, place: Place, replaced: Replaced | undefine
 const isRefusal = (value: unknown): value is Refusal => (value as Refusal | null)?.kind === 'refused';
 
 const moved = ({ name }: Place): Refusal =>
-  refused('unreadable', `the directory of ${shownName(name)} was moved while it was opened; look again`);
+  refused('moved', `the directory of ${shownName(name)} was moved while it was opened; look again`);

@@ -77,7 +77,7 @@ describe('S003-28 BED-10 the working directory', () => {
   it('is that of the conversation in every call, wherever the last one went', async () => {
     await mkdir(join(on.root, 'below'));
     const { conversation } = await agentBench({
-      tools: codingTools(),
+      tools: codingTools({ sandbox: 'off' }),
       cwd: on.root,
       replies: [
         [asks('c1', 'Bash', { command: 'cd below && pwd' })],
@@ -107,7 +107,7 @@ describe('the time a command may take', () => {
 
   it("ends before the host's limit for tools, so that the model reads the output and not only that it is late", async () => {
     const { agent, conversation } = await agentBench({
-      tools: codingTools(),
+      tools: codingTools({ sandbox: 'off' }),
       cwd: on.root,
       policies: { limits: { toolMs: 1_000 } },
       replies: [[asks('c1', 'Bash', { command: 'echo before; sleep 1000', timeoutMs: 60_000 })], 'done'],
@@ -122,7 +122,7 @@ describe('the time a command may take', () => {
 describe('progress', () => {
   it('tells now and then how long it runs, how much it printed and the last line', async () => {
     const { agent, conversation } = await agentBench({
-      tools: codingTools(),
+      tools: codingTools({ sandbox: 'off' }),
       cwd: on.root,
       replies: [
         [asks('c1', 'Bash', { command: 'for i in {1..20000}; do echo line $i; done; sleep 1.2; echo end' })],

@@ -31,7 +31,12 @@ async function running(commands: readonly string[], policies: AgentOptions['poli
   const calls = commands.map((command, index) =>
     call(`c${index + 1}`, 'Bash', { command: `echo $$ > g${index + 1}; ${command}` }),
   );
-  const agent = createAgent({ model: scripted([calls, 'next']), tools: codingTools(), cwd, policies });
+  const agent = createAgent({
+    model: scripted([calls, 'next']),
+    tools: codingTools({ sandbox: 'off' }),
+    cwd,
+    policies,
+  });
   const conversation = await agent.open('c');
   conversation.send('go');
   return { agent, conversation, group: await pidIn('g1') };

@@ -1,6 +1,7 @@
 /**
  * A real workspace on disk for the coding tools, and the way a tool is called: arguments through its schema first.
  */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -35,8 +36,9 @@ export async function makeBench(): Promise<Bench> {
     root,
     evil,
     async write(name, content) {
-      await mkdir(dirname(join(root, name)), { recursive: true });
-      await writeFile(join(root, name), content);
+      // At once: a thousand files take a tenth of the time that they take one promise each.
+      mkdirSync(dirname(join(root, name)), { recursive: true });
+      writeFileSync(join(root, name), content);
     },
     link: (name, target) => symlink(target, join(root, name)),
     async remove() {
@@ -47,7 +49,7 @@ export async function makeBench(): Promise<Bench> {
 }
 
 export function toolNamed(name: string): ToolDefinition {
-  const tool = codingTools().find((each) => each.name === name);
+  const tool = codingTools({ sandbox: 'off' }).find((each) => each.name === name);
   const definition = tool && definitionOf(tool);
   if (definition === undefined) throw new Error(`no coding tool is named ${name}`);
   return definition;

@@ -121,6 +121,13 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect(lines[1_000]).toContain('the first 1000 are shown and there are more');
   });
 
+  it('searches every file that include fits, however many they are', async () => {
+    const names = Array.from({ length: 1_010 }, (_, at) => `many/${String(at).padStart(4, '0')}.txt`);
+    for (const name of names) await bench.write(name, '');
+    await bench.write('many/last.txt', 'needle');
+    expect(await found({ pattern: 'needle', include: '*.txt' })).toEqual(['many/last.txt:1: needle']);
+  });
+
   it('finds the one line in a file of many batches', async () => {
     await bench.write('big.txt', `${'filler of some length\n'.repeat(200_000)}needle\n${'more\n'.repeat(1_000)}`);
     expect(await found({ pattern: '^needle$' })).toEqual(['big.txt:200001: needle']);
@@ -214,17 +221,17 @@ describe('an expression that takes longer than its time', () => {
 
   it('is never reached where enough was found before it', async () => {
     await bench.write('first.txt', `${'a'.repeat(901)}!\n`.repeat(1_000));
-    const result = await searched(['first.txt', 'trap.txt'], 3);
+    const result = await searched(['first.txt', 'trap.txt'], 3, 60_000);
     expect(result.found.map(({ number }) => number)).toEqual([1, 2, 3]);
     expect(result.stopped).toBeUndefined();
   });
 });
 
-async function searched(names: string[], foundMax: number) {
+async function searched(names: string[], foundMax: number, batchMs = 1_000) {
   const places = await Promise.all(names.map((name) => placeOf(bench.root, name)));
   const files = places.flatMap((place) => (place.kind === 'place' ? [place] : []));
   const { signal } = new AbortController();
-  const matcher = startMatcher(signal, 1_000);
+  const matcher = startMatcher(signal, batchMs);
   try {
     return await search(files, expression(SLOW), { matcher, foundMax, signal });
   } finally {

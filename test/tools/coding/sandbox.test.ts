@@ -5,9 +5,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../../src/errors.ts';
+import { bashTool } from '../../../src/tools/coding/bash.ts';
 import { type CodingToolOptions, codingTools } from '../../../src/tools/coding/index.ts';
-import { sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
-import { answerOf, definitionOf } from '../../../src/tools/tool.ts';
+import { type Sandbox, sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
+import { answerOf, definitionOf, type Tool } from '../../../src/tools/tool.ts';
+import { volume } from '../../support/tier.ts';
 import { type Bench, makeBench } from './bench.ts';
 
 let bench: Bench;
@@ -22,6 +24,14 @@ async function run(
   signal = new AbortController().signal,
 ): Promise<string> {
   const tool = codingTools(options).find(({ name }) => name === 'Bash');
+  return executed(tool, { command }, signal);
+}
+
+async function executed(
+  tool: Tool | undefined,
+  args: { command: string; network?: boolean },
+  signal = new AbortController().signal,
+): Promise<string> {
   const definition = tool && definitionOf(tool);
   const given = {
     callId: 'c1',
@@ -33,7 +43,7 @@ async function run(
     state: {},
   };
   const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
-  const answer = answerOf(await definition?.execute({ command }, { ...given, ...more }));
+  const answer = answerOf(await definition?.execute(args, { ...given, ...more }));
   return answer && answer.status !== 'pending' ? String(answer.content) : '';
 }
 
@@ -52,6 +62,27 @@ describe('the choice of a sandbox', () => {
     expect(() => codingTools({ sandbox: 'on' as 'off' })).toThrow(ConfigurationError);
     expect(() => codingTools({ sandboxOptions: { hidden: [] } as never })).toThrow(ConfigurationError);
   });
+
+  it.each([
+    ['allow', undefined, true],
+    ['allow', true, true],
+    ['ask', undefined, false],
+    ['ask', true, true],
+    ['deny', undefined, false],
+    ['deny', true, false],
+  ] as const)(
+    'without permissions a command under network %j that asks for it: %j reaches it: %j',
+    async (choice, asks, reaches) => {
+      const reached: unknown[] = [];
+      const sandbox: Sandbox = async (_, confinement) => {
+        reached.push(confinement?.network);
+        return { program: 'env', args: [], release: async () => undefined };
+      };
+      const args = { command: 'true', ...(asks && { network: true }) };
+      expect(await executed(bashTool(sandbox, choice), args)).toBe('(no output)');
+      expect(reached).toEqual([reaches]);
+    },
+  );
 
   it('the description of Bash says what auto came to, and so does sandboxStatus', () => {
     const description = codingTools({ sandbox: 'auto' }).find(({ name }) => name === 'Bash')?.description ?? '';
@@ -108,18 +139,33 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
 
   it('H-228 leaves no process behind a cancel, whatever it does to hide', async () => {
     const { signal, abort } = aborting();
-    const running = run('nohup sleep 987 & disown; (setsid sleep 987 &); touch up; sleep 987', required, signal);
-    await expect.poll(() => exists(join(bench.root, 'up')), { timeout: 5_000 }).toBe(true);
-    await expect.poll(() => running987(), { timeout: 2_000 }).toBe(3);
+    const running = run(`nohup ${SLEEP} & disown; (setsid ${SLEEP} &); touch up; ${SLEEP}`, required, signal);
+    await expect.poll(() => exists(join(bench.root, 'up'))).toBe(true);
+    await expect.poll(sleeping).toBe(3);
     abort();
     await expect(running).rejects.toThrow();
-    await expect.poll(() => running987(), { timeout: 2_000 }).toBe(0);
+    await expect.poll(sleeping).toBe(0);
   });
 
   it('what runs on behind a command ends with its sandbox, and one that leaves nothing is not said to', async () => {
-    for (let time = 0; time < 10; time += 1) expect(await run('echo done', required)).toBe('done');
-    expect(await run('sleep 987 & echo done', required)).toMatch(/^done/);
-    await expect.poll(() => running987(), { timeout: 2_000 }).toBe(0);
+    for (let time = 0; time < volume.sandboxRuns; time += 1) expect(await run('echo done', required)).toBe('done');
+    expect(await run(`${SLEEP} & echo done`, required)).toMatch(/^done/);
+    await expect.poll(sleeping).toBe(0);
+  });
+
+  it.each([
+    [false, true],
+    [true, false],
+  ])('a first process of its namespace that outlives it is ended; of the sandbox: %j, said: %j', async (own, said) => {
+    // What makes the namespace is gone at once, and its first process lives on.
+    const script = `unshare -Urpf bash -c 'echo > up; exec ${SLEEP}' & until [ -e up ]; do :; done; kill -9 $!; exec "$@"`;
+    const sandbox: Sandbox = async () => ({
+      ...{ program: 'bash', args: ['-c', script, 'launcher'], hasFirstProcess: own },
+      release: async () => undefined,
+    });
+    const text = await executed(bashTool(sandbox, 'deny'), { command: 'echo done' });
+    expect(text).toBe(said ? 'done\n[what it left running was ended]' : 'done');
+    expect(sleeping()).toBe(0);
   });
 
   it('may write where the host says, and nothing of /tmp but its own', async () => {
@@ -135,11 +181,16 @@ function aborting(): { signal: AbortSignal; abort(): void } {
   return { signal: controller.signal, abort: () => controller.abort(new Error('cancelled')) };
 }
 
-/** Processes `sleep 987` of the whole machine. */
-const running987 = (): number =>
+/** A command of this process alone: other runs of these tests have one of their own. */
+const SLEEP = `sleep 9${process.pid}`;
+/** Processes of the whole machine that run it. */
+const sleeping = (): number =>
   readdirSync('/proc').filter((name) => {
     try {
-      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, 'latin1') === 'sleep\u0000987\u0000';
+      return (
+        /^\d+$/.test(name) &&
+        readFileSync(`/proc/${name}/cmdline`, 'latin1') === `${SLEEP.replace(' ', '\u0000')}\u0000`
+      );
     } catch {
       return false;
     }

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, readdir, rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openFile, placeOf, spellingFault } from '../../../src/tools/coding/workspace.ts';
+import { kernelPath, linksReadOnce, openFile, placeOf, spellingFault } from '../../../src/tools/coding/workspace.ts';
 import { type Bench, call, makeBench, SECRET } from './bench.ts';
 
 let bench: Bench;
@@ -17,6 +17,16 @@ const codeOfPlace = async (path: string) => {
   const place = await placeOf(bench.root, path);
   return place.kind === 'refused' ? place.code : place.name;
 };
+
+it('paths that are resolved with one reader of links are about one state of the files, and the next reader sees the next', async () => {
+  await bench.link('here', bench.evil);
+  const linkAt = linksReadOnce();
+  expect(await kernelPath(bench.root, 'here/a', linkAt)).toBe(join(bench.evil, 'a'));
+  await rm(join(bench.root, 'here'));
+  await bench.link('here', bench.root);
+  expect(await kernelPath(bench.root, 'here/b', linkAt)).toBe(join(bench.evil, 'b'));
+  expect(await kernelPath(bench.root, 'here/b', linksReadOnce())).toBe(join(bench.root, 'b'));
+});
 
 describe('what is outside', () => {
   it('H-260 a sibling directory whose name begins with the name of the root is outside', async () => {
@@ -234,6 +244,34 @@ describe('H-273 what is no regular file is never opened and never hangs', () => 
     await rm(place.path);
     execFileSync('mkfifo', [place.path]);
     expect(await openFile(place)).toMatchObject({ kind: 'refused', code: 'not_a_file' });
+  });
+
+  it.runIf(process.platform === 'linux')('a file that is refused after it was opened is closed again', async () => {
+    const open = async (): Promise<string[]> => {
+      const found = await readdir('/proc/self/fd');
+      const paths = await Promise.all(found.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+      return paths.filter((path) => path.startsWith(bench.root));
+    };
+    await mkdir(join(bench.root, 'other'));
+    await bench.write('other/a.txt', 'not mine\n');
+    const changes: ((path: string) => Promise<void>)[] = [
+      async (path) => void execFileSync('mkfifo', [path]),
+      async (path) => void (await mkdir(path)),
+      async () => {
+        await rm(join(bench.root, 'sub'), { recursive: true });
+        await bench.link('sub', 'other');
+      },
+    ];
+    for (const change of changes) {
+      await rm(join(bench.root, 'sub'), { recursive: true, force: true });
+      await bench.write('sub/a.txt', 'mine\n');
+      const place = await placeOf(bench.root, 'sub/a.txt');
+      if (place.kind === 'refused') throw new Error(place.message);
+      await rm(place.path);
+      await change(place.path);
+      expect(await openFile(place)).toMatchObject({ kind: 'refused' });
+      expect(await open()).toEqual([]);
+    }
   });
 
   it('a directory is not read and a file is not listed', async () => {

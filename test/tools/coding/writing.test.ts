@@ -142,10 +142,28 @@ describe('Write', () => {
   });
 
   it('H-265 H-269 H-270 odd names are plain names inside', async () => {
-    for (const path of ['..foo', '...', 'a/..b/c', '~/x', '$HOME/x', '%2e%2e/f', 'file:x']) {
+    for (const path of ['..foo', '...', 'a/..b/c', './~/x', '$HOME/x', '%2e%2e/f', 'file:x']) {
       expect([path, (await write(path, path)).status]).toEqual([path, 'success']);
       expect(await content(path)).toBe(path);
     }
+  });
+
+  it('a path that begins with ~ makes no directory of that name, and one that is there is used', async () => {
+    expect(await write('~/y', 'x')).toMatchObject({ code: 'invalid_arguments' });
+    expect(await readdir(bench.root)).not.toContain('~');
+    await mkdir(join(bench.root, '~'));
+    expect((await write('~/y', 'x')).status).toBe('success');
+  });
+
+  it('a path with half of a character is refused, since it would name another file', async () => {
+    expect(await write('a\ud800.txt', 'x')).toMatchObject({ status: 'invalid' });
+  });
+
+  it('a file that is no UTF-8 text is not replaced', async () => {
+    await writeFile(join(bench.root, 'latin1.txt'), Buffer.from([0x63, 0x61, 0x66, 0xe9]));
+    await read('latin1.txt');
+    expect(await write('latin1.txt', 'x')).toMatchObject({ code: 'binary' });
+    expect(await readFile(join(bench.root, 'latin1.txt'))).toEqual(Buffer.from([0x63, 0x61, 0x66, 0xe9]));
   });
 
   it('a directory, and what is no regular file, is refused', async () => {
@@ -176,6 +194,13 @@ describe('Edit', () => {
     expect(reply.text).toContain('2 times (lines 1, 3)');
     expect(await edit('a.txt', 'x', 'z', true)).toMatchObject({ status: 'success' });
     expect(await content('a.txt')).toBe('z\ny\nz\n');
+  });
+
+  it('a text that overlaps itself stands there more than once', async () => {
+    await bench.write('a.txt', 'aaaa');
+    await read('a.txt');
+    expect(await edit('a.txt', 'aaa', 'b')).toMatchObject({ code: 'not_unique' });
+    expect(await content('a.txt')).toBe('aaaa');
   });
 
   it('H-276 a file that was not read, or has changed since it was read, is not changed', async () => {

@@ -2,13 +2,14 @@
  * How a call behaves, as the real agent showed it: what its gate said, how it ended, behind which decision. Rule: what was
  * seen is kept as the charts are told it; calls that the charts cannot tell apart are of one kind.
  */
-import type {
-  Completion,
-  EffectRequest,
-  EffectValue,
-  Json,
-  RoundCall,
-  Settings,
+import {
+  type Completion,
+  canonical,
+  type EffectRequest,
+  type EffectValue,
+  type Json,
+  type RoundCall,
+  type Settings,
 } from '../../../../machines/internal.ts';
 import type { Frame } from '../filledWindow.ts';
 import type { During } from '../moves.ts';
@@ -23,6 +24,8 @@ export interface Behaviour {
   readonly idempotent: boolean;
   /** By request: kind, suspension, decision. */
   readonly answers: ReadonlyMap<string, EffectValue>;
+  /** Other arguments that a person may put in place of its own. */
+  readonly edits: readonly Json[];
 }
 
 /** What the agent does around its calls. */
@@ -32,6 +35,8 @@ export interface Surroundings {
   readonly frame: Frame;
   /** Turns before which a plugin wants earlier messages summed up. */
   readonly wanted: ReadonlySet<number>;
+  /** Texts that its schema takes as a final answer, with what it makes of them; missing where any answer will do. */
+  readonly answers?: ReadonlyMap<string, Json>;
 }
 
 /** All that is known of an agent before its paths are looked for. */
@@ -45,9 +50,13 @@ export interface AgentModel {
 const isOfCall = (request: EffectRequest): request is OfCall =>
   request.kind === 'gate' || request.kind === 'tool' || request.kind === 'afterTool';
 
-function keyOf(request: OfCall): string {
+/** `own`: the call's own arguments; what a person puts in their place is part of the key. */
+function keyOf(request: OfCall, own?: Json): string {
   if (request.kind === 'afterTool') return `afterTool ${request.outcome}`;
-  return `${request.kind} ${request.suspension} ${request.decision?.action ?? ''}`;
+  const { kind, suspension, decision } = request;
+  const isOther = decision?.action === 'edit' && (own === undefined || canonical(decision.args) !== canonical(own));
+  const edited = isOther ? ` ${canonical(decision.args)}` : '';
+  return `${kind} ${suspension} ${decision?.action ?? ''}${edited}`;
 }
 
 export const phaseKey = (request: Extract<EffectRequest, { kind: 'phase' }>): string =>
@@ -73,10 +82,16 @@ export function isDuring(request: EffectRequest, during: During): boolean {
 export const turnOf = (request: Extract<EffectRequest, { kind: 'context' }>): number =>
   Number(/\/t(\d+)\/[^/]*$/.exec(request.id)?.[1] ?? 0);
 
+const EDITED = /^\w+ \d+ edit ./;
+
 /** Writes down what is answered while a script is played. */
 export class Recorder {
   readonly phases = new Map<string, EffectValue>();
   readonly wanted = new Set<number>();
+  /** Final answers are held to a schema. */
+  isJudged = false;
+  /** What the schema made of the final answer. */
+  answer: Json | undefined;
   readonly #calls = new Map<string, RoundCall>();
   readonly #answers = new Map<string, Map<string, EffectValue>>();
   readonly #starts = new Map<string, number>();
@@ -85,7 +100,10 @@ export class Recorder {
     if (completion.type !== 'effect.done') return;
     const { value } = completion;
     if (value.kind === 'reply') for (const call of value.calls) this.#calls.set(call.callId, call);
-    if (request.kind === 'phase' && !this.phases.has(phaseKey(request))) this.phases.set(phaseKey(request), value);
+    if (value.kind === 'reply' && value.judged) this.isJudged = true;
+    if (value.kind === 'answer') this.answer = value.value;
+    if (request.kind === 'phase' && !this.phases.has(phaseKey(request)))
+      this.phases.set(phaseKey(request), isOfSchema(value) ? { kind: 'done' } : value);
     if (request.kind === 'context' && value.kind === 'context' && value.compactable) this.wanted.add(turnOf(request));
     if (!isOfCall(request)) return;
     const answers = this.#answers.get(request.callId) ?? new Map<string, EffectValue>();
@@ -104,8 +122,13 @@ export class Recorder {
     return this.#answers.get(callId)?.get('gate 0 ');
   }
 
-  answers(callId: string): ReadonlyMap<string, EffectValue> {
-    return this.#answers.get(callId) ?? new Map();
+  /** `own`: the arguments of the call. */
+  answers(callId: string, own?: Json): ReadonlyMap<string, EffectValue> {
+    const answers = this.#answers.get(callId) ?? new Map<string, EffectValue>();
+    const suffix = own === undefined ? undefined : ` ${canonical(own)}`;
+    const named = (key: string): string =>
+      suffix !== undefined && EDITED.test(key) && key.endsWith(suffix) ? key.slice(0, -suffix.length) : key;
+    return new Map([...answers].map(([key, value]) => [named(key), value]));
   }
 
   /** How the tool's last execution ended. */
@@ -114,24 +137,30 @@ export class Recorder {
   }
 }
 
+/** Said of the final answer, and not by a plugin. */
+export const isOfSchema = (value: EffectValue): boolean =>
+  value.kind === 'answer' || (value.kind === 'continue' && value.why === 'output');
+
 const PLAIN: Readonly<Record<OfCall['kind'], EffectValue>> = {
   gate: { kind: 'allow' },
   tool: { kind: 'succeeded', content: [{ type: 'text', text: 'done' }] },
   afterTool: { kind: 'shown', content: [{ type: 'text', text: 'done' }] },
 };
 
-/** What this call will be answered: as it was seen, else as it was seen under the same decision, else the plainest. */
-export function answerFor({ answers }: Behaviour, request: OfCall): EffectValue {
-  const seen = answers.get(keyOf(request));
-  if (seen) return seen;
-  if (request.kind === 'afterTool') return PLAIN.afterTool;
-  const { kind, suspension, decision } = request;
-  for (let at = suspension - 1; at > 0; at--) {
-    const before = answers.get(`${kind} ${at} ${decision?.action ?? ''}`);
+/** What this call was seen to be answered: now, or under the same decision earlier. */
+export function expectedOf({ answers, args }: Behaviour, request: OfCall): EffectValue | undefined {
+  const seen = answers.get(keyOf(request, args));
+  if (seen || request.kind === 'afterTool') return seen;
+  for (let at = request.suspension - 1; at > 0; at--) {
+    const before = answers.get(keyOf({ ...request, suspension: at }, args));
     if (before) return before;
   }
-  return PLAIN[kind];
+  return undefined;
 }
+
+/** What this call will be answered: as it was seen, else the plainest. */
+export const answerFor = (behaviour: Behaviour, request: OfCall): EffectValue =>
+  expectedOf(behaviour, request) ?? PLAIN[request.kind];
 
 /** What the charts can see of a value. */
 function sightOf(value: EffectValue): Json {
@@ -154,9 +183,16 @@ function sightOf(value: EffectValue): Json {
   }
 }
 
+/** The answers for its own arguments. What a person puts in their place has stories of its own. */
+const answersForOwn = ({ answers }: Behaviour): [key: string, value: EffectValue][] =>
+  [...answers].filter(([key]) => !EDITED.test(key));
+
 /** Equal for calls that the charts cannot tell apart. `byReading`: they can by `readOnly`. */
-export function kindOf({ call, idempotent, answers }: Behaviour, byReading: boolean): string {
-  const seen = [...answers].map(([key, value]) => [key, sightOf(value)]).sort();
+export function kindOf(behaviour: Behaviour, byReading: boolean): string {
+  const { call, idempotent } = behaviour;
+  const seen = answersForOwn(behaviour)
+    .map(([key, value]) => [key, sightOf(value)])
+    .sort();
   const { gated, readOnly } = call;
   // What cannot run is not asked about.
   if (call.refused) return JSON.stringify(['refused']);
@@ -164,12 +200,13 @@ export function kindOf({ call, idempotent, answers }: Behaviour, byReading: bool
 }
 
 /** What a call does to the round that it is in: calls of one role stand for each other beside a second one. */
-export function roleOf({ call, answers }: Behaviour): string {
-  if (call.refused) return 'refused';
-  const seen = [...answers.values()].map(({ kind }) => kind);
+export function roleOf(behaviour: Behaviour): string {
+  if (behaviour.call.refused) return 'refused';
+  const values = answersForOwn(behaviour).map(([, value]) => value);
+  const seen = values.map(({ kind }) => kind);
   if (seen.includes('pending')) return 'waits';
   if (seen.includes('suspend')) return 'asks';
   if (seen.includes('block') || seen.includes('refuse')) return 'refused';
-  const writes = [...answers.values()].flatMap((value) => (value.kind === 'succeeded' ? (value.writes ?? []) : []));
+  const writes = values.flatMap((value) => (value.kind === 'succeeded' ? (value.writes ?? []) : []));
   return writes.length > 0 ? `runs ${JSON.stringify(writes)}` : 'runs';
 }

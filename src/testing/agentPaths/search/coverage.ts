@@ -4,8 +4,8 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { conversationMachine } from '../../../../machines/internal.ts';
-import { compiled } from '../../../runtime/interpreter/chartActor.ts';
-import type { Interpreter } from '../../../runtime/interpreter/interpreter.ts';
+import { ActorSystem, type ChartActor, compiled, type Observer } from '../../../runtime/interpreter/chartActor.ts';
+import type { Interpreter, World } from '../../../runtime/interpreter/interpreter.ts';
 import { listsOf, nodesOf } from '../../transitionCoverage.ts';
 
 /** A transition of one of the charts. */
@@ -20,16 +20,27 @@ export interface ChartTransition {
 const ignore = (): void => {};
 const IGNORING = { actor: ignore, event: ignore, settled: ignore, stopped: ignore };
 
+const observerOf = (take: (key: string) => void): Observer => ({
+  ...IGNORING,
+  transition(_actor, _event, transition) {
+    if (transition) take(`${transition.source.id} ${transition.eventType} ${transition.index}`);
+  },
+});
+
 /** Runs charts by their plans, and tells of each transition that they take. */
 export const coveredBy =
   (take: (key: string) => void): Interpreter =>
   (options) =>
-    compiled(options, {
-      ...IGNORING,
-      transition(_actor, _event, transition) {
-        if (transition) take(`${transition.source.id} ${transition.eventType} ${transition.index}`);
-      },
-    });
+    compiled(options, observerOf(take));
+
+/** A copy of charts at rest in a world of its own, which tells of each transition that it takes. */
+export function forkedBy(take: (key: string) => void, root: ChartActor, world: World): ChartActor {
+  const system = new ActorSystem(world, (error) => {
+    throw error;
+  });
+  system.observe(observerOf(take));
+  return root.fork(system);
+}
 
 /** The chart of a conversation and every chart that it runs. */
 function charts(machine: AnyStateMachine): AnyStateMachine[] {

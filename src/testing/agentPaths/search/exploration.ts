@@ -3,11 +3,11 @@
  * Rule: equal keys have equal futures.
  */
 import { adjacencyOf } from '../../coverPaths.ts';
-import type { Move } from '../moves.ts';
-import type { AgentPathsOptions } from '../runScript.ts';
+import { duringOf, type Move } from '../moves.ts';
+import type { AgentPathsOptions } from '../pathOptions.ts';
 import { type AgentModel, type Behaviour, kindOf } from './behaviour.ts';
 import { type Bounds, madeOf, NextMoves, type Step, sortOf, spentBy, type Trouble } from './nextMoves.ts';
-import { keyOf, placeOf } from './place.ts';
+import { keyOf, placeOf, sightOf } from './place.ts';
 import { Prediction } from './prediction.ts';
 
 export interface PathEdge {
@@ -103,7 +103,8 @@ export class Exploration {
 
   /** The key of the situation that a word leads to, within the bounds of a graph. */
   keyOf(word: readonly Step[], { closer = {} }: Pick<PathGraph, 'closer'>): string {
-    return this.#situation(word, this.#closer(closer)).key;
+    const prediction = new LivingPredictions(this.#model, this.kinds).replayed(word);
+    return this.#situation(word, prediction, this.#closer(closer)).key;
   }
 
   #closer(closer: Partial<Bounds>): Bounds {
@@ -113,13 +114,27 @@ export class Exploration {
   }
 
   #within(bounds: Bounds, limit: number): PathGraph | undefined {
-    const first = this.#situation([], bounds);
+    const living = new LivingPredictions(this.#model, this.kinds);
+    let edges = 0;
+    const first = this.#situation([], living.replayed([]), bounds);
     const logic = {
       getInitialSnapshot: () => first,
-      transition: ({ word }: Situation, step: Step) => this.#situation([...word, step], bounds),
+      transition: (from: Situation, step: Step) => {
+        edges += 1;
+        // The traversal would come to the same later, and explore what nobody needs before.
+        if (edges > limit) throw new Error('limit exceeded');
+        const word = [...from.word, step];
+        const prediction = living.after(from, step);
+        const situation = this.#situation(word, prediction, bounds);
+        living.keep(from, situation, prediction);
+        return situation;
+      },
     };
     const adjacency = adjacencyOf('agentPaths', logic, {
-      events: ({ next }: Situation) => next,
+      events: (situation: Situation) => {
+        living.expanding(situation);
+        return situation.next;
+      },
       serializeState: ({ key }: Situation) => key,
       limit,
     });
@@ -129,26 +144,19 @@ export class Exploration {
       const edges = Object.values(transitions).map(({ event, state: next }) => {
         const { key: to, taken } = next as Situation;
         const step = event as Step;
-        return { step, to, taken, sort: sortOf(step) };
+        return { step, to, taken, sort: sortOf(step, (state as Situation).word) };
       });
       vertices.set(key, { edges, final: (state as Situation).final });
     }
     return { start: first.key, vertices, kinds: this.kinds };
   }
 
-  #situation(word: readonly Step[], bounds: Bounds): Situation {
-    const made = madeOf(
-      this.kinds,
-      word.flatMap(({ kinds }) => kinds),
-    );
-    const prediction = new Prediction(this.#model).tell(movesOf(word), made);
+  #situation(word: readonly Step[], prediction: Prediction, bounds: Bounds): Situation {
     const { standing } = prediction;
     const next = this.#moves.behind(prediction, word, bounds);
     const final = word.length > 0 && (standing.status === 'idle' || standing.status === 'error');
     const key = keyOf([...this.#pastOf(prediction, word), placesOf(prediction, next), next.map(({ move }) => move)]);
-    const taken = [...prediction.taken];
-    prediction.stop();
-    return { status: 'active', word, key, next, taken, final };
+    return { status: 'active', word, key, next, taken: [...prediction.taken], final };
   }
 
   /** All that the next moves and their outcome depend on. */
@@ -156,9 +164,77 @@ export class Exploration {
     const open = prediction.requests.map(({ kind }) => kind).sort();
     const kinds = word.flatMap((step) => step.kinds);
     const decisions = movesOf(word).flatMap((move) => (move.do === 'decide' ? [`${move.call} ${move.action}`] : []));
-    const { logState, unsettled, isResumable, fill } = prediction;
+    const { log, logState, unsettled, isResumable, answered } = prediction;
     const queue = logState.queue.map(({ kind }) => kind);
-    return [placeOf(prediction.root), open, kinds, decisions, queue, isResumable, unsettled, fill, spentBy(word)];
+    return [
+      placeOf(sightOf(prediction.root)),
+      open,
+      kinds,
+      decisions,
+      queue,
+      isResumable,
+      unsettled,
+      log.fill,
+      answered,
+      spentBy(word),
+    ];
+  }
+}
+
+/**
+ * The charts of situations that are still to be expanded. A step continues a copy of them: a replay of the whole word from the
+ * beginning gives the same, and takes several times as long.
+ */
+class LivingPredictions {
+  readonly #model: AgentModel;
+  readonly #kinds: readonly Behaviour[];
+  readonly #seen = new Set<string>();
+  readonly #living = new Map<Situation, Prediction>();
+  /** Before the last step, for moves that come while the agent carries that step out. */
+  readonly #before = new Map<Situation, Prediction>();
+  #expanded: Situation | undefined;
+
+  constructor(model: AgentModel, kinds: readonly Behaviour[]) {
+    this.#model = model;
+    this.#kinds = kinds;
+  }
+
+  replayed(word: readonly Step[]): Prediction {
+    return this.#told(new Prediction(this.#model), word);
+  }
+
+  after(from: Situation, step: Step): Prediction {
+    const last = from.word.at(-1);
+    const isMeanwhile = duringOf(step.move) !== undefined;
+    const source = (isMeanwhile ? this.#before : this.#living).get(from);
+    if (!source) return this.replayed([...from.word, step]);
+    return this.#told(source.fork(), isMeanwhile && last ? [last, step] : [step]);
+  }
+
+  /** Each situation is expanded once: what leads to one that is known is not continued. */
+  keep(from: Situation, situation: Situation, prediction: Prediction): void {
+    const { key, next, word } = situation;
+    if (this.#seen.has(key) || next.length === 0) return;
+    this.#seen.add(key);
+    this.#living.set(situation, prediction);
+    const source = this.#living.get(from);
+    const isInterrupted = next.some(({ move }) => duringOf(move) !== undefined);
+    const isPlain = duringOf(word.at(-1)?.move) === undefined;
+    if (source && isInterrupted && isPlain) this.#before.set(situation, source);
+  }
+
+  /** The one that was expanded last is over. */
+  expanding(situation: Situation): void {
+    if (this.#expanded) {
+      this.#living.delete(this.#expanded);
+      this.#before.delete(this.#expanded);
+    }
+    this.#expanded = situation;
+  }
+
+  #told(prediction: Prediction, word: readonly Step[]): Prediction {
+    const kinds = word.flatMap((step) => step.kinds);
+    return prediction.tell(movesOf(word), madeOf(this.#kinds, kinds));
   }
 }
 
@@ -167,5 +243,5 @@ const movesOf = (word: readonly Step[]): readonly Move[] => word.map(({ move }) 
 /** Where the charts stood in each phase or commit that a next move can interrupt. */
 function placesOf({ passed }: Prediction, next: readonly Step[]): unknown[] {
   const during = new Set(next.flatMap(({ move }) => ('during' in move && move.during ? [move.during] : [])));
-  return [...passed].filter(([name]) => during.has(name)).map(([name, { place }]) => [name, place]);
+  return [...passed].filter(([name]) => during.has(name)).map(([name, { sight }]) => [name, placeOf(sight)]);
 }

@@ -3,8 +3,8 @@
  * business; one trouble at a time, but for what a full window and the end of a cycle bring with them.
  */
 import { sharesToFill } from '../filledWindow.ts';
-import { duringOf, type Move, type MoveOf } from '../moves.ts';
-import type { AgentPathsOptions } from '../runScript.ts';
+import { duringOf, type Move, type MoveOf, UNFIT } from '../moves.ts';
+import type { AgentPathsOptions } from '../pathOptions.ts';
 import { type AgentModel, type Behaviour, roleOf } from './behaviour.ts';
 import type { Passage } from './ownAnswers.ts';
 import type { Prediction } from './prediction.ts';
@@ -42,18 +42,25 @@ export class NextMoves {
   /** Kinds of calls that one reply makes together. */
   readonly #together: readonly (readonly number[])[];
   readonly #begin: readonly Step[];
+  /** The reply that ends a run. */
+  readonly #answer: Move;
+  /** An answer that the schema refuses, where there is one. */
+  readonly #unfit: boolean;
 
   constructor(model: AgentModel, kinds: readonly Behaviour[], troubles: ReadonlySet<Trouble>, calls: number) {
     this.#kinds = kinds;
     this.#troubles = troubles;
     this.#together = togetherOf(kinds, calls);
+    const { answers } = model.surroundings;
+    this.#answer = { do: 'reply', text: plainAnswer(answers) };
+    this.#unfit = answers !== undefined && !answers.has(UNFIT) && answers.size > 0;
     const shares = troubles.has('fullWindow') ? sharesToFill(model.settings, model.surroundings.frame) : [];
     this.#begin = [plain({ do: 'send' }), ...shares.map((fills) => plain({ do: 'send', fills }))];
   }
 
   /** What the moves depend on besides bounds. */
   get described(): readonly unknown[] {
-    return [[...this.#troubles], this.#together, this.#begin];
+    return [[...this.#troubles], this.#together, this.#begin, this.#answer, this.#unfit];
   }
 
   behind(prediction: Prediction, word: readonly Step[], bounds: Bounds): Step[] {
@@ -73,12 +80,16 @@ export class NextMoves {
     if (last === 'crash')
       for (const call of prediction.unsettled.slice(0, 1))
         for (const how of ['ran', 'didNotRun', 'retry'] as const) steps.push(plain({ do: 'settle', call, how }));
-    if (standing.queued > 0 && /^(steer|followUp)$/.test(last)) steps.push(plain({ do: 'takeBack' }));
+    // The signal of a steer lasts as long as the run that it was sent into.
+    const isHeard = last === 'followUp' || (last === 'steer' && !isOver);
+    if (standing.queued > 0 && isHeard) steps.push(plain({ do: 'takeBack' }));
     if (left('troubles') && !isOver) steps.push(...this.#trouble(prediction));
     // A message that follows a waiting call is promoted when the call is given up.
     const follows = standing.queued > 0 && standing.status === 'waiting' && last === 'followUp';
     if (follows && spent.troubles <= bounds.troubles && this.#troubles.has('cancel'))
       steps.push(plain({ do: 'cancel' }));
+    if (standing.model && this.#unfit && this.#troubles.has('oddReply') && mayMiss(place))
+      steps.push(plain({ do: 'reply', text: UNFIT }));
     if (spent.troubles <= bounds.troubles && isFilled(word)) steps.push(...this.#ofFullWindow(prediction));
     for (const [during, passage] of prediction.passed)
       for (const move of during === 'storing' ? this.#whileStored(place, passage) : this.#inPhase(place, passage))
@@ -110,7 +121,7 @@ export class NextMoves {
   }
 
   #replies({ spent, bounds }: Place): Step[] {
-    const steps: Step[] = [plain({ do: 'reply', text: 'done' })];
+    const steps: Step[] = [plain(this.#answer)];
     if (spent.rounds >= bounds.rounds) return steps;
     const room = bounds.calls - spent.calls;
     if (room > 0) for (const [kind] of this.#kinds.entries()) steps.push(this.#calling([kind]));
@@ -157,7 +168,7 @@ export class NextMoves {
   }
 
   /** A summary may fail or make too little room, and a reply may be cut since there is no room for more. */
-  #ofFullWindow({ standing: { model, summary }, isSummedUp, settings }: Prediction): Step[] {
+  #ofFullWindow({ standing: { model, summary }, log: { isSummedUp }, settings }: Prediction): Step[] {
     const steps: Step[] = [];
     if (summary && this.#troubles.has('modelFailure'))
       for (const retryable of [true, false]) steps.push(plain({ do: 'modelFails', retryable }));
@@ -177,6 +188,15 @@ function waitsUndecided(prediction: Prediction): boolean {
   const { status, waiting } = prediction.standing;
   return status === 'waiting' && waiting.length > 0 && prediction.logState.held === 0;
 }
+
+/** An answer that misses its schema is a trouble; that the next ones miss it too is the same trouble. */
+function mayMiss({ word, spent, bounds }: Place): boolean {
+  const misses = word.filter(isMiss).length;
+  if (misses === 0) return spent.troubles < bounds.troubles;
+  return misses < MISSES_MAX && isMiss(word.at(-1));
+}
+
+const isMiss = (step: Step | undefined): boolean => step?.move.do === 'reply' && step.move.text === UNFIT;
 
 const isFilled = ([first]: readonly Step[]): boolean => first?.move.do === 'send' && first.move.fills !== undefined;
 
@@ -198,9 +218,17 @@ function togetherOf(kinds: readonly Behaviour[], most: number): number[][] {
   return refused === undefined || runs === undefined || most < 2 ? all : [...all, [runs, refused]];
 }
 
+/** After so many answers that miss their schema, one that fits is the only way on. */
+const MISSES_MAX = 4;
+
+/** The plainest final answer that the agent's schema takes. */
+export const plainAnswer = (answers: AgentModel['surroundings']['answers']): string =>
+  [...(answers?.keys() ?? [])][0] ?? 'done';
+
 const ODD: ReadonlySet<string> = new Set(['cancel', 'steer', 'followUp', 'crash', 'modelFails', 'deadline']);
 
-function isTrouble({ move, kinds }: Step, index: number): boolean {
+function isTrouble({ move, kinds }: Step, index: number, word: readonly Step[]): boolean {
+  if (move.do === 'reply' && move.text === UNFIT) return !isMiss(word[index - 1]);
   if (ODD.has(move.do) || duringOf(move) !== undefined) return true;
   if (move.do === 'send') return index > 0 || move.fills !== undefined;
   if (move.do === 'tool') return move.made !== undefined;
@@ -211,8 +239,8 @@ export function spentBy(word: readonly Step[]): Spent {
   const spent = { ...NOTHING };
   for (const [index, step] of word.entries()) {
     const { move, kinds } = step;
-    if (isTrouble(step, index)) spent.troubles += 1;
-    else if (move.do === 'reply') spent.replies += 1;
+    if (isTrouble(step, index, word)) spent.troubles += 1;
+    else if (move.do === 'reply' && !isMiss(step)) spent.replies += 1;
     if (kinds.length > 0) spent.rounds += 1;
     spent.calls += kinds.length;
     if (move.do === 'decide') spent.decisions += 1;
@@ -221,8 +249,10 @@ export function spentBy(word: readonly Step[]): Spent {
   return spent;
 }
 
-/** What kind of move it is: moves of one sort are alike to a cover. */
-export function sortOf({ move, kinds }: Step): string {
+/** What kind of move it is after these: moves of one sort are alike to a cover. */
+export function sortOf({ move, kinds }: Step, word: readonly Step[]): string {
+  if (move.do === 'reply' && isMiss(word.at(-1)) && move.text !== UNFIT && kinds.length === 0)
+    return 'reply that mends';
   const during = duringOf(move);
   return during === undefined ? plainSortOf(move, kinds) : `${plainSortOf(move, kinds)} during ${during}`;
 }
@@ -232,7 +262,8 @@ function plainSortOf(move: Move, kinds: readonly number[]): string {
     case 'send':
       return `send ${move.fills ?? ''}`;
     case 'reply':
-      return kinds.length > 0 ? `calls ${kinds.join(' ')}` : `reply ${move.finish ?? ''} ${move.text === ''}`;
+      if (kinds.length > 0) return `calls ${kinds.join(' ')}`;
+      return move.text === UNFIT ? 'reply that misses' : `reply ${move.finish ?? ''} ${move.text === ''}`;
     case 'modelFails':
       return `modelFails ${move.retryable}`;
     case 'tool':

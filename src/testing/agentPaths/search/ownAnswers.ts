@@ -2,20 +2,22 @@
  * What the agent does by itself between two moves: gates, phases, looks at the window, commits. Rule: it is answered in the
  * order in which it is asked, and a move may come into the middle of it.
  */
-import type { EffectRequest, EffectValue, LogEntry, LogState, Transcript } from '../../../../machines/internal.ts';
+import type { EffectRequest, EffectValue, LogEntry, LogState, Settings } from '../../../../machines/internal.ts';
 import { pendingCalls } from '../../../conversation/run.ts';
 import { PHASES } from '../../../plugins/plugin.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
 import type { ChartStatus } from '../../../runtime/status.ts';
+import type { EffectAnswer } from '../../scriptedJournal.ts';
 import { predictedUse } from '../filledWindow.ts';
 import type { During } from '../moves.ts';
 import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnOf } from './behaviour.ts';
-import { keyOf, placeOf } from './place.ts';
+import { type Sight, sightOf } from './place.ts';
+import type { PredictedLog } from './predictedLog.ts';
 
 /** Something that the agent did by itself, and in whose middle a move can come. */
 export interface Passage {
   /** Where the charts stood. */
-  readonly place: string;
+  readonly sight: Sight;
   /** The state of the run, or of the conversation where none is under way. */
   readonly state: string;
   /** Calls wait for a person. */
@@ -34,7 +36,7 @@ const stateOf = ({ value }: ChartActor): string =>
   typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
 
 export const passageOf = (root: ChartActor, chart: ChartStatus, logState: LogState): Passage => ({
-  place: keyOf(placeOf(root)),
+  sight: sightOf(root),
   state: stateOf(root.children.get('run') ?? root),
   waits: pendingCalls(logState).length > 0,
   isOver: chart.settledStatus(logState) !== undefined,
@@ -59,30 +61,59 @@ export function phaseAnswer({ phases }: Surroundings, request: Extract<EffectReq
 }
 
 interface Scope {
+  readonly settings: Settings;
   readonly surroundings: Surroundings;
-  readonly transcript: Transcript;
-  readonly entries: readonly LogEntry[];
-  readonly logState: LogState;
+  readonly log: PredictedLog;
+  /** The text of the last reply. */
+  readonly replied: string;
 }
 
+export type OwnAnswer = Exclude<EffectAnswer, { type: 'timer.elapsed' }>;
+
 /** As the agent was seen to answer; `behaviour` is that of the call it is about. */
-export function ownAnswer(
-  request: EffectRequest,
-  behaviour: Behaviour | undefined,
-  { surroundings, transcript, entries, logState }: Scope,
-): EffectValue {
+export function ownAnswer(request: EffectRequest, behaviour: Behaviour | undefined, scope: Scope): OwnAnswer {
+  const { surroundings, log } = scope;
+  const done = (value: EffectValue): OwnAnswer => ({ type: 'effect.done', value });
   switch (request.kind) {
     case 'gate':
     case 'afterTool':
-      return behaviour ? answerFor(behaviour, request) : { kind: 'allow' };
+      return done(behaviour ? answerFor(behaviour, request) : { kind: 'allow' });
     case 'phase':
-      return phaseAnswer(surroundings, request);
+      return endAnswer(request, scope) ?? done(phaseAnswer(surroundings, request));
     case 'context': {
       const { frame } = surroundings;
       const wanted = surroundings.wanted.has(turnOf(request));
-      return predictedUse(request, { transcript, entries, logState, frame, wanted });
+      return done(
+        predictedUse(request, {
+          transcript: log.transcript,
+          entries: log.entries,
+          logState: log.logState,
+          frame,
+          wanted,
+        }),
+      );
     }
     default:
-      return { kind: 'committed' };
+      return done({ kind: 'committed' });
   }
 }
+
+/** What becomes of a final answer that is held to a schema; undefined where nothing is, or where a plugin goes on. */
+function endAnswer(
+  request: Extract<EffectRequest, { kind: 'phase' }>,
+  { settings, surroundings, log, replied }: Scope,
+): OwnAnswer | undefined {
+  const { answers } = surroundings;
+  if (!answers || !request.phases.includes('naturalEnd')) return undefined;
+  if (phaseAnswer(surroundings, request).kind === 'continue') return undefined;
+  const value = answers.get(replied);
+  if (value !== undefined) return { type: 'effect.done', value: { kind: 'answer', value } };
+  if (repairsIn(log.entries, request.runId) < settings.policies.limits.outputRepairs)
+    return { type: 'effect.done', value: { kind: 'continue', why: 'output', text: 'again' } };
+  const error = { code: 'output_invalid', message: 'the answer does not fit its schema' };
+  return { type: 'effect.failed', cause: 'executor', error };
+}
+
+/** How often the model was asked to mend its final answer in this run. */
+export const repairsIn = (entries: readonly LogEntry[], runId: string): number =>
+  entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === 'output').length;

@@ -15,18 +15,29 @@ const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
   COMPACTION: 'compaction',
 };
 
+/** What a place is read off; contexts and values never change, so it can be kept for later. */
+export interface Sight extends Pick<ChartActor, 'id' | 'value' | 'context'> {
+  readonly chart: string;
+  readonly children: readonly Sight[];
+}
+
+export const sightOf = ({ id, value, context, plan, children }: ChartActor): Sight => ({
+  ...{ id, value, context, chart: plan.id },
+  children: [...children.values()].filter(({ status }) => status === 'active').map(sightOf),
+});
+
 /** Where a living chart and its children stand. */
-export function placeOf(actor: ChartActor): unknown {
-  const chart = CHART_OF[actor.plan.id];
-  const children = [...actor.children.values()].filter(({ status }) => status === 'active').map(placeOf);
-  const seen = chart && chartCases[chart].projection(actor.context as never);
-  const { counters } = actor.context as { counters?: { turns?: number } };
-  return [actor.id, actor.value, seen ?? null, chart === 'conversation' ? (counters?.turns ?? 0) : null, children];
+export function placeOf(sight: Sight): unknown {
+  const { id, value, context } = sight;
+  const chart = CHART_OF[sight.chart];
+  const children = sight.children.map(placeOf);
+  const seen = chart && chartCases[chart].projection(context as never);
+  const { counters } = context as { counters?: { turns?: number } };
+  return [id, value, seen ?? null, chart === 'conversation' ? (counters?.turns ?? 0) : null, children];
 }
 
 /** The value as a key, without the ids of messages and runs. */
-export const keyOf = (value: unknown): string =>
-  JSON.stringify(value, (_, field) => (typeof field === 'string' ? field.replace(/\b(run_)?id\d+/g, 'id') : field));
+export const keyOf = (value: unknown): string => JSON.stringify(value).replace(/\b(run_)?id\d+/g, 'id');
 
 /** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
 export function courseOf(entries: readonly LogEntry[]): string[] {

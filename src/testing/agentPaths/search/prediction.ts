@@ -4,42 +4,43 @@
  * code runs here.
  */
 import {
-  applyEntry,
   conversationMachine,
-  createTranscript,
   type EffectRequest,
   type EffectValue,
-  emptyLogState,
   isUnfinished,
   type LogEntry,
   type LogState,
-  type NewEntry,
   reconcile,
   repairs,
   restored,
   runOf,
   type Settings,
-  sizeOfTranscript,
 } from '../../../../machines/internal.ts';
 import { pendingCalls, unsettledCalls } from '../../../conversation/run.ts';
 import { admitCommand, type Command } from '../../../runtime/commands.ts';
 import { Driver } from '../../../runtime/driver.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
-import type { Interpreter } from '../../../runtime/interpreter/interpreter.ts';
+import type { ChartRef, Interpreter } from '../../../runtime/interpreter/interpreter.ts';
 import { ChartStatus } from '../../../runtime/status.ts';
 import { ScriptedJournal } from '../../scriptedJournal.ts';
 import { type During, duringOf, filling, type Move, type MoveOf } from '../moves.ts';
 import type { Standing } from '../scriptRun.ts';
 import { type AgentModel, answerFor, type Behaviour, isDuring } from './behaviour.ts';
-import { coveredBy } from './coverage.ts';
-import { duringsOf, nextByItself, ownAnswer, type Passage, passageOf } from './ownAnswers.ts';
+import { coveredBy, forkedBy } from './coverage.ts';
+import { decisionOf, failureValue, madeUpEnd, replyValue, SUMMARY, settlementOf, textOf } from './madeAnswers.ts';
+import {
+  duringsOf,
+  nextByItself,
+  type OwnAnswer,
+  ownAnswer,
+  type Passage,
+  passageOf,
+  repairsIn,
+} from './ownAnswers.ts';
+import { PredictedLog } from './predictedLog.ts';
 
 const GO_ON = 'Go on where you stopped.';
 const STEPS_MAX = 400;
-/** A conversation has more characters than this only where a message fills the window. */
-const FEW = 100_000;
-const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
-const SUMMARY: EffectValue = { kind: 'summary', text: 'so far', usage: noUsage, costUsd: 0, model: 'scripted' };
 const numberOf = (callId: string): number => Number(callId.slice('call'.length));
 
 export class Prediction {
@@ -47,33 +48,49 @@ export class Prediction {
   taken = new Set<string>();
   /** What the agent did by itself behind the last move. */
   readonly passed = new Map<During, Passage>();
-  readonly logState: LogState = emptyLogState();
-  readonly entries: LogEntry[] = [];
-  readonly #transcript = createTranscript();
+  readonly log = new PredictedLog();
   readonly calls: Behaviour[] = [];
   readonly #model: AgentModel;
   readonly #interpreter: Interpreter;
   /** The charts can be looked into. */
   readonly #looks: boolean;
   #journal = new ScriptedJournal();
+  /** Who waits for the answer to each request. */
+  readonly #askers = new Map<string, ChartRef>();
   #chart = new ChartStatus();
   #driver: Driver | undefined;
   #folded = 0;
   #ids = 0;
   /** Messages in the order in which they came. */
   #sent: string[] = [];
+  /** The text of the last reply. */
+  #replied = '';
   #broken: unknown;
 
-  constructor(model: AgentModel, interpreter?: Interpreter) {
+  constructor(model: AgentModel, interpreter?: Interpreter, from?: Prediction) {
     this.#model = model;
     this.#looks = interpreter === undefined;
     this.#interpreter = interpreter ?? coveredBy((key) => this.taken.add(key));
-    this.#open();
+    if (from) this.#copy(from);
+    else this.#open();
+  }
+
+  /** A copy that continues on its own; what happened so far is not replayed. */
+  fork(): Prediction {
+    return new Prediction(this.#model, undefined, this);
   }
 
   /** The root chart, with its children under it. */
   get root(): ChartActor {
     return this.#driver?.root as unknown as ChartActor;
+  }
+
+  get logState(): LogState {
+    return this.log.logState;
+  }
+
+  get entries(): readonly LogEntry[] {
+    return this.log.entries;
   }
 
   get requests(): readonly EffectRequest[] {
@@ -110,19 +127,11 @@ export class Prediction {
     return unsettledCalls(this.logState).map(({ callId }) => numberOf(callId));
   }
 
-  get isSummedUp(): boolean {
-    return this.entries.some(({ type }) => type === 'compaction');
-  }
-
-  /** What the next look at the window depends on. */
-  get fill(): readonly unknown[] {
-    const { characters } = sizeOfTranscript(this.#transcript);
-    return [
-      this.isSummedUp,
-      this.logState.warned,
-      characters > FEW,
-      this.#transcript.messages().length > 1 && characters > FEW,
-    ];
+  /** What becomes of the next final answer, and of the last one where a move comes into the middle of its check. */
+  get answered(): readonly unknown[] {
+    const { answers } = this.#model.surroundings;
+    if (!answers) return [];
+    return [repairsIn(this.entries, this.logState.runId), answers.has(this.#replied)];
   }
 
   get hasDeadline(): boolean {
@@ -137,7 +146,7 @@ export class Prediction {
     if (during !== undefined && !this.requests.some((request) => isDuring(request, during)))
       throw new Error(`nothing is under way in ${during}`);
     this.#do(move, made);
-    this.#goOn(duringOf(next));
+    this.#goOn(duringOf(next), next === undefined);
     if (this.#broken !== undefined) throw this.#broken;
   }
 
@@ -157,12 +166,42 @@ export class Prediction {
     this.#driver?.stop();
   }
 
-  #open(): void {
-    const { settings } = this.#model;
+  #copy(from: Prediction): void {
+    this.log.copyFrom(from.log);
+    this.calls.push(...from.calls);
+    this.#ids = from.#ids;
+    this.#sent = [...from.#sent];
+    this.#replied = from.#replied;
     const journal = new ScriptedJournal();
+    // The number of appends is what time it is.
+    journal.appends.push(...from.#journal.appends);
+    this.#begin(journal, ({ world }) => {
+      const root = forkedBy((key) => this.taken.add(key), from.root, world);
+      const copies = new Map(actorsWith(from.root, root));
+      for (const request of from.requests) {
+        const asker = copies.get(from.#askers.get(request.id));
+        if (asker) world.ask(asker, request);
+      }
+      return root;
+    });
+  }
+
+  #open(): void {
+    this.#begin(new ScriptedJournal(), this.#interpreter);
+  }
+
+  #begin(journal: ScriptedJournal, interpreter: Interpreter): void {
+    const { settings } = this.#model;
     this.#journal = journal;
     this.#folded = 0;
     this.#chart = new ChartStatus();
+    const recorded: Interpreter = ({ world, ...options }) => {
+      const ask = (asker: ChartRef, request: EffectRequest): void => {
+        this.#askers.set(request.id, asker);
+        world.ask(asker, request);
+      };
+      return interpreter({ ...options, world: { ...world, ask } });
+    };
     const driver = new Driver({
       machine: conversationMachine,
       input: restored(this.logState, settings),
@@ -171,13 +210,13 @@ export class Prediction {
       admit: (command) => {
         this.#fold();
         const { events, note } = admitCommand(command, this.logState, this.#chart, true);
-        if (note) this.#keep(note);
+        if (note) this.log.add(note);
         return events;
       },
       broke: (error) => {
         this.#broken = error;
       },
-      interpreter: this.#interpreter,
+      interpreter: recorded,
     });
     this.#driver = driver;
     this.#chart.root = driver.root;
@@ -188,16 +227,7 @@ export class Prediction {
   #fold(): void {
     const fresh = this.#journal.entries.slice(this.#folded);
     this.#folded = this.#journal.entries.length;
-    this.#keep(reconcile(this.logState, fresh, this.#transcript.endsWithAssistant()));
-  }
-
-  #keep(made: readonly NewEntry[]): void {
-    for (const entry of made) {
-      const kept = { at: 0, conversationId: 'predicted', ...entry, seq: this.entries.length } as LogEntry;
-      this.entries.push(kept);
-      applyEntry(this.logState, kept);
-      this.#transcript.push(kept);
-    }
+    this.log.add(reconcile(this.logState, fresh, this.log.transcript.endsWithAssistant()));
   }
 
   #act(event: Command, urgent = false): void {
@@ -233,7 +263,7 @@ export class Prediction {
       case 'reply':
         return this.#reply(move, made);
       case 'modelFails':
-        return this.#fail(move);
+        return this.#answer(({ kind }) => kind === 'model' || kind === 'summary', failureValue(move));
       case 'tool':
         return this.#endTool(move);
       case 'decide':
@@ -268,7 +298,7 @@ export class Prediction {
   #crash(): void {
     this.#driver?.stop();
     this.#fold();
-    this.#keep(repairs(this.logState, (name) => this.#model.idempotent.has(name)));
+    this.log.add(repairs(this.logState, (name) => this.#model.idempotent.has(name)));
     this.#open();
     const { onRestart } = this.settings.policies;
     const decided = this.logState.held > 0 && this.#chart.status === 'waiting';
@@ -276,35 +306,12 @@ export class Prediction {
     if (onRestart !== 'idle' && (decided || (onRestart === 'resume' && cutOff))) this.#resume();
   }
 
-  #reply({ text, calls = [], finish }: MoveOf<'reply'>, made: readonly Behaviour[]): void {
-    const words = text ?? (calls.length > 0 ? '' : 'done');
+  #reply(move: MoveOf<'reply'>, made: readonly Behaviour[]): void {
     const from = this.calls.length;
     this.calls.push(...made);
-    const ids = made.map((_, index) => `call${from + index + 1}`);
-    this.#answer(({ kind }) => kind === 'model', {
-      kind: 'reply',
-      items: [
-        ...(words === '' ? [] : [{ type: 'assistant' as const, text: words }]),
-        ...made.map(({ tool, args }, index) => ({
-          type: 'tool-call' as const,
-          callId: ids[index] ?? '',
-          name: tool,
-          args,
-        })),
-      ],
-      calls: made.map(({ call }, index) => ({ ...call, callId: ids[index] ?? '' })),
-      finish: finish ?? (calls.length > 0 ? 'tool-calls' : 'stop'),
-      empty: words.trim() === '' && calls.length === 0,
-      usage: noUsage,
-      costUsd: 0,
-      model: 'scripted',
-    });
-  }
-
-  #fail({ retryable }: MoveOf<'modelFails'>): void {
-    const code = retryable ? 'server' : 'auth';
-    const failed = { kind: 'failed' as const, code, message: 'made', retryable, random: 0.5, model: 'scripted' };
-    this.#answer(({ kind }) => kind === 'model' || kind === 'summary', failed);
+    this.#replied = textOf(move);
+    const judged = this.#model.surroundings.answers !== undefined;
+    this.#answer(({ kind }) => kind === 'model', replyValue(move, { made, from, judged }));
   }
 
   #behaviourOf(callId: string): Behaviour | undefined {
@@ -317,41 +324,22 @@ export class Prediction {
     const wanted = (request: EffectRequest): boolean => request.kind === 'tool' && request.callId === callId;
     const request = this.requests.find(wanted);
     if (!behaviour || request?.kind !== 'tool') throw new Error(`call ${call} does not run`);
-    this.#answer(wanted, made ? this.#madeUp(made) : answerFor(behaviour, request));
+    this.#answer(wanted, made ? madeUpEnd(made, this.settings, behaviour) : answerFor(behaviour, request));
   }
 
-  #madeUp(made: 'fail' | 'timeOut'): EffectValue {
-    const content = [{ type: 'text' as const, text: 'made' }];
-    if (made === 'timeOut') return { kind: 'erred', content, code: 'timeout' };
-    const { toolRetry } = this.settings.policies;
-    return { kind: 'erred', content, code: 'error', ...(toolRetry !== false && { retry: { random: 0.5 } }) };
-  }
-
-  #decide({ call, action, args, payload }: MoveOf<'decide'>): void {
-    const callId = `call${call}`;
+  #decide(move: MoveOf<'decide'>): void {
+    const callId = `call${move.call}`;
     const record = this.logState.calls.get(callId);
     const tool = this.#behaviourOf(callId);
-    const within = [...(tool?.answers.values() ?? [])].some((value) => value.kind === 'pending' && value.within);
-    const suspension = record?.suspension ?? 1;
-    const base = { callId, suspension, by: 'script' };
-    const own = record?.args ?? null;
-    // A decision within a call is an answer to the call itself.
-    if (within || action === 'answer')
-      return this.#propose({ ...base, action: 'answer', payload: payload ?? 'answer' });
-    return this.#propose(action === 'edit' ? { ...base, action, args: args ?? own } : { ...base, action });
-  }
-
-  #propose(decision: Extract<Command, { type: 'decision.proposed' }>['decision']): void {
+    const within = [...(tool?.answers.values() ?? [])].some(
+      (value) => value.kind === 'pending' && value.within === true,
+    );
+    const decision = decisionOf(move, { suspension: record?.suspension ?? 1, own: record?.args ?? null, within });
     this.#act({ type: 'decision.proposed', decision });
   }
 
-  #settle({ call, how, result }: MoveOf<'settle'>): void {
-    const settlements = {
-      ran: { ran: result ?? 'done' },
-      didNotRun: { didNotRun: true },
-      retry: { retry: true },
-    } as const;
-    this.#act({ type: 'settlement.proposed', callId: `call${call}`, how: settlements[how] });
+  #settle(move: MoveOf<'settle'>): void {
+    this.#act({ type: 'settlement.proposed', callId: `call${move.call}`, how: settlementOf(move) });
   }
 
   #answer(wanted: (request: EffectRequest) => boolean, value: EffectValue | undefined): void {
@@ -362,13 +350,13 @@ export class Prediction {
   }
 
   /** The agent does what it does by itself, in the order in which it is asked, up to what the next move comes into. */
-  #goOn(during: During | undefined): void {
+  #goOn(during: During | undefined, isLast: boolean): void {
     for (let step = 0; step < STEPS_MAX; step++) {
       this.#fold();
       const { next, isHeld } = nextByItself(this.requests, during);
       if (next) {
-        if (!during && this.#looks) this.#pass(next);
-        this.#journal.answer(next, { type: 'effect.done', value: this.#ownAnswer(next) });
+        if (isLast && this.#looks) this.#pass(next);
+        this.#journal.answer(next, this.#ownAnswer(next));
       } else if (isHeld || !this.#ring()) return;
     }
     throw new Error('the agent does not come to rest by itself');
@@ -386,9 +374,17 @@ export class Prediction {
     return wait !== undefined;
   }
 
-  #ownAnswer(request: EffectRequest): EffectValue {
+  #ownAnswer(request: EffectRequest): OwnAnswer {
     const behaviour = 'callId' in request ? this.#behaviourOf(request.callId) : undefined;
-    const scope = { transcript: this.#transcript, entries: this.entries, logState: this.logState };
-    return ownAnswer(request, behaviour, { ...scope, surroundings: this.#model.surroundings });
+    return ownAnswer(request, behaviour, { ...this.#model, log: this.log, replied: this.#replied });
+  }
+}
+
+/** Each actor with its copy. */
+function* actorsWith(actor: ChartActor, copy: ChartActor): Generator<[ChartRef | undefined, ChartActor]> {
+  yield [actor, copy];
+  for (const [id, child] of actor.children) {
+    const twin = copy.children.get(id);
+    if (twin) yield* actorsWith(child, twin);
   }
 }

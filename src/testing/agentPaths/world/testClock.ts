@@ -55,6 +55,11 @@ export class TestClock {
     return () => void (timer && this.#timers.includes(timer) && this.#fire(timer));
   }
 
+  /** Timers that wait. */
+  get waiting(): number {
+    return this.#timers.length;
+  }
+
   /** The process died, and its timers with it. */
   forget(): void {
     this.#timers = [];

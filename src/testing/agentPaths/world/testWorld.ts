@@ -33,6 +33,8 @@ export interface TestWorldOptions {
 export const TESTED = 'tested';
 /** How long a gate, a phase or a tool that was let go may take in real time. */
 const PATIENCE_MS = 10_000;
+/** How long it may go on doing something by itself. */
+const RESTLESS_MS = 30_000;
 /** After so many turns of the event loop without news, the test waits in real time. */
 const TURNS = 20;
 
@@ -93,6 +95,7 @@ export class TestWorld {
   /** The process dies: nothing of it goes on but the tools that it left behind. */
   crash(): void {
     this.#life += 1;
+    this.tools.cutOff();
     this.clock.forget();
     this.model.forget();
     this.#asking = [];
@@ -109,7 +112,9 @@ export class TestWorld {
   /** Until the agent does nothing by itself any more. Rejects where that takes too long. */
   async settled(): Promise<void> {
     const until = Date.now() + PATIENCE_MS;
+    const end = Date.now() + RESTLESS_MS;
     for (let still = 0, turns = 0; still < 2; turns++) {
+      if (Date.now() > end) throw this.#restless(RESTLESS_MS);
       const before = this.#stirs;
       await (turns < TURNS ? turn() : realTime(1));
       if (this.#stirs !== before) [still, turns] = [0, 0];
@@ -127,10 +132,13 @@ export class TestWorld {
 
   #wait(until: number): 0 {
     if (Date.now() <= until) return 0;
+    throw this.#restless(PATIENCE_MS);
+  }
+
+  #restless(ms: number): Error {
     const open = [...this.#journals.values()].flatMap((journal) => [...journal.open.values()]);
-    throw new Error(
-      `the agent has not come to rest within ${PATIENCE_MS} ms; under way are ${open.map(told).join(', ')}`,
-    );
+    const underWay = open.length > 0 ? `; under way are ${open.map(told).join(', ')}` : '';
+    return new Error(`the agent has not come to rest within ${ms} ms${underWay}`);
   }
 
   /** Wakes a tool that sleeps on this clock; false where none does. */

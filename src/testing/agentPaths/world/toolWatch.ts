@@ -45,6 +45,10 @@ export interface Execution {
   atAbort?: string | undefined;
   after?: string | undefined;
   aborted: boolean;
+  /** Its process died. */
+  cutOff: boolean;
+  /** Listeners on its signal that it has added and not removed. */
+  listeners: number;
   /** What it threw. */
   threw?: string;
   /** Lets the time of a made-up time-out pass. */
@@ -83,6 +87,7 @@ export class ToolWatch {
       slept.then(awake, awake);
       return slept;
     };
+    countListeners(context.signal, execution);
     return this.#watch(execution, () => definition.execute(args as never, context));
   };
 
@@ -101,8 +106,14 @@ export class ToolWatch {
     return this.executions.filter(({ settled, isMadeUp }) => !settled && !isMadeUp);
   }
 
+  /** The process died. */
+  cutOff(): void {
+    for (const execution of this.underWay) execution.cutOff = true;
+  }
+
   #begin(definition: ToolDefinition, args: unknown, context: ToolContext, isMadeUp: boolean): Execution {
-    const others = this.underWay;
+    // What sleeps on the clock of a dead process does nothing more.
+    const others = this.underWay.filter(({ cutOff, asleep }) => !cutOff || asleep === 0);
     for (const other of others) other.shared = true;
     const execution: Execution = {
       callId: context.callId,
@@ -115,6 +126,8 @@ export class ToolWatch {
       asleep: 0,
       before: this.#look(),
       aborted: false,
+      cutOff: false,
+      listeners: 0,
     };
     this.executions.push(execution);
     const abort = (): void => {
@@ -179,26 +192,81 @@ export class ToolWatch {
 const isStream = (value: unknown): value is AsyncGenerator =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value;
 
+/** Called by code of Node or of a package: what it leaves on a signal is not the tool's. */
+const isForeign = (stack: string | undefined): boolean =>
+  /node:|[\\/]node_modules[\\/]/.test(stack?.split('\n')[3] ?? '');
+
+/** Counts what the tool's own code listens for. */
+function countListeners(signal: AbortSignal, execution: Execution): void {
+  const own = new Set<unknown>();
+  const count = (name: 'addEventListener' | 'removeEventListener', seen: (listener: unknown) => void): void => {
+    const inner = signal[name];
+    const value = (...given: Parameters<typeof inner>): void => {
+      seen(given[1]);
+      execution.listeners = own.size;
+      inner.apply(signal, given);
+    };
+    Object.defineProperty(signal, name, { value, configurable: true });
+  };
+  count('addEventListener', (listener) => isForeign(new Error('who adds it').stack) || own.add(listener));
+  count('removeEventListener', (listener) => own.delete(listener));
+}
+
+/** What an execution that nothing interrupted makes of the world, by its tool, its arguments and the world before. */
+export class CleanEffects {
+  readonly #after = new Map<string, string>();
+
+  learn(executions: readonly Execution[]): void {
+    for (const execution of executions) {
+      const { isMadeUp, settled, shared, aborted, cutOff, threw, after } = execution;
+      const isClean = settled && !isMadeUp && !shared && !aborted && !cutOff && threw === undefined;
+      if (isClean && after !== undefined && !this.#after.has(keyOf(execution)))
+        this.#after.set(keyOf(execution), after);
+    }
+  }
+
+  of(execution: Execution): string | undefined {
+    return this.#after.get(keyOf(execution));
+  }
+}
+
+const keyOf = ({ definition, args, before }: Execution): string =>
+  JSON.stringify([definition.name, canonicalOf(args), before ?? '']);
+const canonicalOf = (args: unknown): string => {
+  try {
+    return canonical(args as Json);
+  } catch {
+    return '';
+  }
+};
+
 /** What is wrong with what the executions so far did, by what their tools declare. */
-export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>): string[] {
+export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>, clean = new CleanEffects()): string[] {
   const faults: string[] = [];
   for (const execution of executions) {
-    const { definition, isMadeUp, settled, shared, before, after, aborted, atAbort } = execution;
-    if (isMadeUp || !settled || after === undefined) continue;
+    const { definition, isMadeUp, settled, shared, before, after, aborted, atAbort, listeners } = execution;
     const { name } = definition;
+    if (settled && !isMadeUp && listeners > 0 && !aborted)
+      faults.push(`listener: ${name} left ${listeners} of its listeners on its signal when it ended`);
+    if (isMadeUp || !settled || after === undefined) continue;
     if (definition.readOnly && !shared && after !== before)
       faults.push(`readOnly: ${name} is declared readOnly and changed the world outside`);
     const wentOn = aborted && atAbort !== undefined && after !== atAbort && after !== before;
     if (wentOn && !shared) faults.push(`abort: ${name} went on and changed the world after it was cancelled`);
-    const first = executions.find((other) => other !== execution && isRepeatedBy(other, execution));
-    if (first && !shared && after !== first.after)
+    if (definition.idempotent && !shared && executions.some((first) => isRepeatedBy(first, execution, clean)))
       faults.push(`idempotent: ${name} ran twice under one key and changed the world twice`);
   }
   return [...new Set(faults)];
 }
 
-/** Whether the second execution repeats the first, which had ended: under the same idempotency key, in the world that the first left. */
-function isRepeatedBy(first: Execution, second: Execution): boolean {
-  if (!second.definition.idempotent || first.isMadeUp || !first.settled || first.aborted) return false;
-  return first.key === second.key && first.after === second.before && !first.shared && first.args !== undefined;
+/**
+ * Whether the second execution repeats what the first has done, under the same idempotency key and in the world that the first
+ * left. A first one that was cut off may have done a part: the second is right where the two come to what one does alone.
+ */
+function isRepeatedBy(first: Execution, second: Execution, clean: CleanEffects): boolean {
+  if (first === second || first.isMadeUp || first.shared || first.key !== second.key) return false;
+  if (second.after === second.before) return false;
+  if (first.settled && !first.aborted && !first.cutOff) return first.after === second.before;
+  const whole = clean.of(first);
+  return whole !== undefined && first.before !== second.before && second.after !== whole;
 }

@@ -15,6 +15,8 @@ export interface WatchedCall {
   argsShown: Json;
   status: 'called' | 'started' | 'suspended' | 'ended';
   suspension: number;
+  /** It is suspended because calls of its sub-agents wait: nobody is asked about the call itself. */
+  waitsWithin: boolean;
   /** Suspensions that have a durable decision, and those whose decision was consumed. */
   decided: Set<number>;
   consumed: Set<number>;
@@ -45,6 +47,7 @@ const fresh = (name: string, args: Json, madeAt: number): WatchedCall => ({
   argsShown: args,
   status: 'called',
   suspension: 0,
+  waitsWithin: false,
   decided: new Set(),
   consumed: new Set(),
   decisions: new Map(),
@@ -110,8 +113,11 @@ export class CallWatch {
         world.check(open, 'I7', () => `${callId} is suspended behind its result`);
         world.check(entry.suspension === call.suspension + 1, 'I16', () => `${callId} skips a suspension`);
         call.suspension = entry.suspension;
+        call.waitsWithin = entry.reason === 'sub-agent';
         call.status = 'suspended';
         if (entry.args !== undefined) call.argsShown = entry.args;
+        // What hooks put in their place is what a person is shown now.
+        world.facts.hooked.delete(callKey(entry.conversationId, callId));
         world.reach('decisions', 'asked');
         return;
       case 'tool-result':
@@ -165,8 +171,8 @@ export class CallWatch {
   /** One key a suspension, the same over retries and crashes. */
   #started(call: WatchedCall, entry: Extract<LogEntry, { type: 'tool-started' }>): void {
     const { callId, idempotencyKey, args } = entry;
-    const rewritten = this.#world.facts.rewritten.get(callKey(entry.conversationId, callId));
-    const due = rewritten ?? editedBy(call.decisions.get(call.suspension));
+    const place = callKey(entry.conversationId, callId);
+    const due = this.#world.facts.argsInPlace(place, editedBy(call.decisions.get(call.suspension)));
     // A repeated start has the arguments of the first one, and a fork's those that were copied.
     const isCopy = this.#world.facts.forks.has(entry.conversationId);
     if (args !== undefined && (isCopy || sameJson(args, due))) call.argsShown = args;
@@ -193,6 +199,10 @@ export class CallWatch {
     world.check(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
   }
 }
+
+/** A person is asked about the call. */
+export const isPending = ({ status, decided, suspension, waitsWithin }: WatchedCall): boolean =>
+  status === 'suspended' && !decided.has(suspension) && !waitsWithin;
 
 /** The arguments of an edit. */
 export const editedBy = (decision: Decision | undefined): Json | undefined =>

@@ -78,7 +78,7 @@ export class CallerChecks {
     // Usage of sub-agents may be recorded when the run is over.
     const at = stop && entries.indexOf(stop);
     const spent = sumOf(entries.slice(0, at));
-    hold(this.#world.profile.spawns || sameUsage(spent, { ...usage, costUsd }), 'use');
+    hold(this.#world.facts.hasSubAgents || sameUsage(spent, { ...usage, costUsd }), 'use');
     hold(turns === entries.filter(({ type }) => type === 'model-reply').length, 'number of turns');
     hold(text === lastText(entries), 'text');
     hold(sameJson(output, answerOnRecord(entries)?.value), 'answer');

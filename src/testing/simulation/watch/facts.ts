@@ -37,10 +37,16 @@ export class Facts {
   readonly blocked = new Set<string>();
   /** Arguments that a plugin put in place of a call's own when it was last asked, by conversation and call. */
   readonly rewritten = new Map<string, Json>();
+  /** The same that hooks put in their place before the call was suspended. */
+  readonly hooked = new Map<string, Json>();
   /** The id of each fork, and of the conversation that it copies. */
   readonly forks = new Map<string, string>();
   /** How often the calls wrote to the state, by conversation and call. */
   readonly writes = new Map<string, number>();
+  /** Some log is that of a sub-agent. */
+  hasSubAgents = false;
+  /** Until then a hook may be told that a conversation is closed, such as that of a sub-agent that has ended. */
+  closesUntilMs = 0;
   /** How often the simulated conversation was opened, or was to be. */
   openings = 0;
   /** The conversation in whose log each run began. */
@@ -75,6 +81,11 @@ export class Facts {
   /** Whether the store refused an entry about the message. */
   hasLostMessage(messageId: string, since: 'now' | 'ever' = 'now'): boolean {
     return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId, since);
+  }
+
+  /** The arguments that a plugin, a hook or an edit put in place of a call's own, in the order in which they count. */
+  argsInPlace(key: string, edited: Json | undefined): Json | undefined {
+    return this.rewritten.get(key) ?? this.hooked.get(key) ?? edited;
   }
 
   /** A tool wrote to the state. */

@@ -59,15 +59,17 @@ export class LimitWatch {
 
   /**
    * A call uses a decision when it starts, or ends by it; one that has ended uses none, unless it runs again. What is decided of
-   * a sub-agent's call wakes the call that spawned it with a decision that nobody gave.
+   * a sub-agent's call wakes the call that spawned it with a decision that nobody gave. A decision that the store refused
+   * may be stored later, with the end of its run: until then it leaves room for another one.
    */
   #checkHeld({ callId }: Extract<LogEntry, { type: 'decision' }>): void {
     const most = this.#world.policies?.limits?.decisions;
     if (most === undefined) return;
     let held = 0;
-    for (const { name, status, retry, decided, consumed, keyOf } of this.#calls.values()) {
+    for (const [id, { name, status, retry, decided, consumed, keyOf }] of this.#calls) {
       if (name === 'spawn_agents' || (status === 'ended' && !retry)) continue;
-      for (const suspension of decided) if (!consumed.has(suspension) && !keyOf.has(suspension)) held += 1;
+      const waits = [...decided].filter((suspension) => !consumed.has(suspension) && !keyOf.has(suspension));
+      held += waits.filter((suspension) => !this.#wasLost(id, suspension)).length;
     }
     if (held === most) this.#world.reach('limits', 'decisions');
     this.#world.check(
@@ -75,6 +77,12 @@ export class LimitWatch {
       'I4',
       () => `with that of ${callId} ${held} decisions are held, and ${most} may be`,
     );
+  }
+
+  #wasLost(callId: string, suspension: number): boolean {
+    const isIt = (entry: LogEntry): boolean =>
+      entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension;
+    return this.#world.facts.hasLost(isIt, 'ever');
   }
 
   #learnTime(entry: LogEntry): void {

@@ -137,6 +137,7 @@ export class LogWatch {
         return this.#learnChild(entry);
       case 'conversation':
         this.parent = entry.parent;
+        if (entry.parent) world.facts.hasSubAgents = true;
         return;
       case 'model-retry':
         world.facts.running.set(this.#id, world.elapsedMs + entry.waitMs);

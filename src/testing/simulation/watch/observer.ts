@@ -2,17 +2,20 @@
  * Reads a conversation as a user interface does: messages, view, queue and pending calls at any entry, and live signals.
  * Rule: reading changes nothing, what is read agrees with the log at that moment, and streamed text is the committed text.
  */
-import { type Json, type LogEntry, modelMessages } from '../../../../machines/internal.ts';
+import { type Json, type LogEntry, modelMessages, type PendingCall } from '../../../../machines/internal.ts';
 import type { Conversation } from '../../../conversation/conversation.ts';
 import type { Live } from '../../../live.ts';
 import { project } from '../../../projector/index.ts';
 import type { SimulatedStore } from '../world/store.ts';
 import { CONVERSATION, type World } from '../world/world.ts';
+import { isPending } from './callWatch.ts';
 import { sameJson } from './sameJson.ts';
 
 /** The view is the slowest read: it is compared at every so many appends. */
 const APPENDS_A_VIEW = 16;
 
+/** The other calls that a conversation lists belong to its sub-agents. */
+const isOwn = ({ path }: PendingCall): boolean => path.length === 1;
 /** The deltas of the current attempt, joined. */
 interface Streamed {
   text: string;
@@ -100,9 +103,8 @@ export class Observer {
       else if (entry.type === 'tool-result' || entry.type === 'call-settled') unknown.delete(entry.callId);
     }
     world.check(sameJson(written, state), 'READ', () => 'the state is not that of the log');
-    // Those of sub-agents are listed too.
-    if (world.profile.spawns) return;
-    const listed = unsettled.map(({ callId }) => callId).sort();
+    const listed = unsettled.filter(isOwn).map(({ callId }) => callId);
+    listed.sort();
     const due = [...unknown].sort();
     world.check(listed.join() === due.join(), 'READ', () => `unsettled are ${due}, listed ${listed}`);
   }
@@ -114,14 +116,28 @@ export class Observer {
     const { calls, messages } = this.#store.watchOf(CONVERSATION);
     const queued = conversation.queue.map(({ messageId }) => messageId).join();
     world.check(queued === messages.queued.join(), 'READ', () => `queued are ${messages.queued}, listed ${queued}`);
-    // A call that sub-agents wait within is no call that waits.
-    if (world.profile.spawns) return;
-    const waiting = [...calls.calls].flatMap(([callId, { status, decided, suspension }]) =>
-      status === 'suspended' && !decided.has(suspension) ? [`${callId}/${suspension}`] : [],
+    const waiting = [...calls.calls].flatMap(([callId, call]) =>
+      isPending(call) ? [`${callId}/${call.suspension}`] : [],
     );
-    const listed = conversation.pending.map(({ callId, suspension }) => `${callId}/${suspension}`);
+    const { pending } = conversation;
+    const listed = pending.filter(isOwn).map(({ callId, suspension }) => `${callId}/${suspension}`);
     const same = waiting.sort().join() === listed.sort().join();
     world.check(same, 'READ', () => `pending are ${waiting}, listed ${listed}`);
+    for (const call of pending) if (!isOwn(call)) this.#checkPendingWithin(call);
+  }
+
+  /** What is listed for a sub-agent was suspended in its log; what followed may be durable a moment before it is read. */
+  #checkPendingWithin({ callId, suspension, path }: PendingCall): void {
+    const wasAsked = [...this.#store.logs.keys()].some((id) => {
+      const { parent, calls } = this.#store.watchOf(id);
+      return parent?.callId === path[0] && (calls.calls.get(callId)?.suspension ?? 0) >= suspension;
+    });
+    const isBehind = this.#store.falselyRefused.size > 0;
+    this.#world.check(
+      wasAsked || isBehind,
+      'READ',
+      () => `${path.join(' > ')} is listed and no sub-agent waits for it`,
+    );
   }
 
   #onLive(signal: Live): void {

@@ -16,7 +16,7 @@ interface RoundCall {
 }
 /** How long a run may write its last entries when its time is up, which is also the time of a cancel. */
 const TAIL_MS = 200;
-const READ_ONLY: ReadonlySet<string> = new Set(['look']);
+const READ_ONLY: ReadonlySet<string> = new Set(['look', 'mcp__sim__look']);
 /** Suspensions of a call because a sub-agent waits are not counted. */
 export const SPAWN_TOOL = 'spawn_agents';
 

@@ -50,7 +50,7 @@ export class ToolExecutions {
 
   #checkBegin(name: string, kind: ToolTraits, args: Json, context: ToolContext, execution: Execution): void {
     const world = this.#world;
-    const { callId, conversationId, idempotencyKey, signal } = context;
+    const { callId, conversationId, idempotencyKey, signal, decision } = context;
     world.reach('tools', name);
     const times = this.#count(conversationId, idempotencyKey);
     const call = this.#store.watchOf(conversationId).calls.calls.get(callId);
@@ -62,6 +62,8 @@ export class ToolExecutions {
     world.check(!forbidden, 'I38', () => `${callId} runs though a check forbade it`);
     world.check(!signal.aborted, 'I28', () => `${callId} begins after it was cancelled`);
     this.#checkDecision(name, kind, call, context);
+    const beginning = { name, args, traits: kind, conversationId, callId, ...(decision && { decision }) };
+    for (const each of world.equipment) each.begins?.(beginning);
     this.#checkArgs(call, args, context);
     call.execution = execution;
   }
@@ -83,11 +85,14 @@ export class ToolExecutions {
     world.check(times <= most, 'I10', () => `${callId} is executed for the ${times}. time after ${starts} starts`);
   }
 
-  #checkDecision(name: string, kind: ToolTraits, call: WatchedCall, { callId, decision }: ToolContext): void {
+  #checkDecision(name: string, kind: ToolTraits, call: WatchedCall, context: ToolContext): void {
+    const { callId, decision } = context;
     const world = this.#world;
     if (decision) world.check(call.decided.has(call.suspension), 'I17', () => `${callId} runs on a decision in memory`);
     if (decision?.action === 'deny') world.violate('I9', `${callId} runs though it was denied`);
-    if (kind.needsApproval) world.check(decision !== undefined, 'I38', () => `${name} runs unasked`);
+    // Where something else may answer for a person, it compares its own answers.
+    const asks = kind.needsApproval && !world.equipment.some((each) => each.begins);
+    if (asks) world.check(decision !== undefined, 'I38', () => `${name} runs unasked`);
     const durable = call.decisions.get(call.suspension);
     const same = decision === undefined || sameJson(decision, durable);
     world.check(same, 'I16', () => `${callId} runs on another decision than the durable one`);
@@ -97,7 +102,7 @@ export class ToolExecutions {
   #checkArgs(call: WatchedCall, args: Json, { callId, conversationId, decision }: ToolContext): void {
     const world = this.#world;
     world.check(sameJson(args, call.args), 'I12', () => `${callId} sees other arguments than the log says`);
-    const due = world.facts.rewritten.get(callKey(conversationId, callId)) ?? editedBy(decision) ?? call.argsShown;
+    const due = world.facts.argsInPlace(callKey(conversationId, callId), editedBy(decision)) ?? call.argsShown;
     const detail = (): string => `${callId} runs on ${JSON.stringify(args)}, due is ${JSON.stringify(due)}`;
     world.check(sameJson(args, due), 'I18', detail);
   }

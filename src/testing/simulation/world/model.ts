@@ -11,7 +11,7 @@ import {
   type StreamContext,
   WRITTEN,
 } from '../../../models/model.ts';
-import { RequestHistory, summariesIn } from '../requestHistory.ts';
+import { RequestHistory, type Sent, summariesIn } from '../requestHistory.ts';
 import type { Stream } from '../watch/facts.ts';
 import { pairingFaults } from '../watch/pairing.ts';
 import { PRICES } from '../watch/spending.ts';
@@ -55,14 +55,15 @@ export class SimulatedModel implements Model {
     this.requests += 1;
     const sumsUp = request.system.startsWith('You sum up');
     if (sumsUp) world.count('summary');
-    else this.#check(request, call);
+    const sent = sumsUp ? undefined : this.#check(request, call);
     const fault = world.fault('model', world.profile.model) ? world.tape.pick(FAULTS) : undefined;
     if (fault) world.count(`model-${fault}`);
     const parts = sumsUp ? this.#replies.summary(this.requests) : this.#replies.next(request, this.requests);
+    if (sent) this.#past.answered(sent, textIn(parts));
     return this.#speak(parts, fault, call.signal, sumsUp);
   }
 
-  #check({ messages, system, tools }: ModelRequest, { signal, attempt, [WRITTEN]: conversation }: StreamContext): void {
+  #check({ messages, system, tools }: ModelRequest, { signal, attempt, [WRITTEN]: conversation }: StreamContext): Sent {
     const world = this.#world;
     for (const { name, parameters } of tools) world.schemas.set(name, parameters);
     for (const part of messages.flatMap(({ content }) => content)) {
@@ -80,7 +81,7 @@ export class SimulatedModel implements Model {
     const fits = !this.contextWindow || characters / 4 + REPLY_TOKENS <= this.contextWindow;
     world.check(fits, 'I4', () => `${characters} characters are sent into a window of ${this.contextWindow}`);
     const [only, ...others] = summary?.startsWith(SUMMARY) ? [world.facts.summaries.get(summary)] : running.keys();
-    const sent = { messages, process: world.processId, conversation, id: others.length === 0 ? only : undefined };
+    const sent: Sent = { messages, process: world.processId, conversation, id: others.length === 0 ? only : undefined };
     const rewritten = this.#past.learn(sent, world.facts.forks.size > 0);
     if (rewritten !== undefined) world.violate('I14', rewritten);
     const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns;
@@ -98,6 +99,7 @@ export class SimulatedModel implements Model {
     const [due = 0] = running.values();
     const early = attempt > 1 && running.size === 1 && world.elapsedMs < due;
     world.check(!early, 'I4', () => `attempt ${attempt} begins ${due - world.elapsedMs} ms early`);
+    return sent;
   }
 
   async *#speak(
@@ -126,25 +128,25 @@ export class SimulatedModel implements Model {
     for (const part of said) {
       if (slowly) await this.#wait(signal, fault);
       if (part.type === 'text-delta') world.facts.begun.add(part.text);
+      // Nothing is read after it, so a reply counts here at the latest.
+      if (part.type === 'finish') this.#countAsSaid(said);
       yield part;
     }
     switch (fault) {
       case undefined:
       case 'cut':
-        return this.#countAsSaid(said);
+        return;
       case 'malformed':
-        yield { type: 'nonsense', text: 7 } as unknown as ModelPart;
-        return this.#countAsSaid(said);
+        return void (yield { type: 'nonsense', text: 7 } as unknown as ModelPart);
       case 'talks-on':
-        if (said.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words behind the end' };
-        return this.#countAsSaid(said);
+        // A reader that goes on after the finish would take this for text.
+        if (said.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words after the end' };
+        return;
       case 'hang':
       case 'deaf':
-        // A complete reply counts, also where the connection stays open behind it.
-        this.#countAsSaid(said);
         return void (await this.#never(signal, fault));
       case 'network':
-        throw new TypeError('fetch failed');
+        throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
       case 'rate-limit':
         throw new ModelError({ code: fault, status: 429, retryable: true, retryAfterMs: 50 });
       case 'server':
@@ -154,7 +156,7 @@ export class SimulatedModel implements Model {
     }
   }
 
-  /** A reply counts where its stream ended with a finish reason other than content-filter. */
+  /** A reply counts where it has a finish reason other than content-filter. */
   #countAsSaid(parts: readonly ModelPart[]): void {
     const last = parts.at(-1);
     if (last?.type !== 'finish' || last.reason === 'content-filter') return;
@@ -171,6 +173,9 @@ export class SimulatedModel implements Model {
     return fault === 'deaf' ? new Promise(() => undefined) : aborted(signal);
   }
 }
+
+const textIn = (parts: readonly ModelPart[]): string =>
+  parts.map((part) => (part.type === 'text-delta' ? part.text : '')).join('');
 
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {

@@ -43,7 +43,7 @@ const KINDS: Readonly<Record<string, ToolTraits>> = {
   fetch: { idempotent: true },
   pay: { needsApproval: true },
   ask: { asks: true },
-  write: { writes: true },
+  save: { writes: true },
   show: { shows: true },
   rest: { sleeps: true },
 };

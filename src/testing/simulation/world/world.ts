@@ -5,10 +5,12 @@
 import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
 import type { DeepPartial, Policies } from '../../../policies.ts';
 import type { Ports } from '../../../runtime/ports.ts';
+import type { Equipment } from '../equipment.ts';
 import type { Profile } from '../profile.ts';
 import type { Tape } from '../tape.ts';
 import { Facts } from '../watch/facts.ts';
 import { drawArguments } from './arguments.ts';
+import { CallerTools } from './callerTools.ts';
 import type { Answers } from './finalAnswer.ts';
 
 /** Something under way that the loop may bring to its end. */
@@ -30,6 +32,7 @@ export interface Violation {
 const GROUPS = [
   ...(['tools', 'outcomes', 'decisions', 'stops', 'limits', 'crashes'] as const),
   ...(['entries', 'width', 'overtaken', 'receipts', 'summaries', 'answers'] as const),
+  ...(['guards', 'mcp', 'inspected'] as const),
 ] as const;
 export type Group = (typeof GROUPS)[number];
 /** Id of the conversation that is simulated; others are of its sub-agents. */
@@ -40,6 +43,10 @@ const BEGINNING = 1_700_000_000_000;
 export class World {
   readonly tape: Tape;
   readonly profile: Profile;
+  /** What the agent has besides what every simulated agent has. */
+  equipment: readonly Equipment[] = [];
+  /** The tools of an agent that the caller gives. */
+  readonly callerTools: CallerTools | undefined;
   /** Undefined where the caller gives the agent. */
   readonly policies: DeepPartial<Policies> | undefined;
   readonly facts = new Facts();
@@ -70,10 +77,11 @@ export class World {
     this.tape = tape;
     this.profile = profile;
     this.policies = policies;
+    if (!policies) this.callerTools = new CallerTools(this);
   }
 
   /** The library's ports in the current process. */
-  ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal'> {
+  ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal' | 'execute'> {
     const { processId } = this;
     return {
       now: () => BEGINNING + this.elapsedMs + this.#clockOffset,
@@ -92,6 +100,7 @@ export class World {
           if (at >= 0) this.timers.splice(at, 1);
         };
       },
+      ...(this.callerTools && { execute: this.callerTools.execute }),
       ...(this.profile.deliveredTwice > 0 && { journal: (embedded) => deliveredAgain(this, embedded) }),
     };
   }

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../../tool.ts';
-import { filesBelow, notADirectory, pathArgument, placeBelow, placeOf, refusal } from '../workspace.ts';
+import { filesBelow, grantedPlace, notADirectory, pathArgument, placeBelow, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { startMatcher } from './matcher.ts';
 import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
@@ -27,10 +27,11 @@ export const globTool: Tool = defineTool({
   readOnly: true,
   idempotent: true,
   group: 'read-group',
-  async execute({ pattern, path = '.' }, { cwd, signal, outside }) {
+  async execute({ pattern, path = '.' }, context) {
+    const { signal } = context;
     const compiled = globPattern(pattern);
     if (compiled.kind === 'refused') return refusal(compiled);
-    const place = await placeOf(cwd, path, outside);
+    const place = await grantedPlace(context, path);
     if (place.kind === 'refused') return refusal(place);
     if (place.type !== 'directory') return refusal(notADirectory(place));
     const { names, cut } = await filesBelow(place.path, signal);

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
 import { isSpilled } from '../spilledOutput.ts';
 import { openText } from '../textFile.ts';
-import { filesBelow, type Place, pathArgument, placeBelow, placeOf, type Refusal, refusal } from '../workspace.ts';
+import { filesBelow, grantedPlace, type Place, pathArgument, placeBelow, type Refusal, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { type Matcher, startMatcher } from './matcher.ts';
 import { EXPRESSION_CHARACTERS_MAX, expression, GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
@@ -38,8 +38,9 @@ export const grepTool: Tool = defineTool({
   readOnly: true,
   idempotent: true,
   group: 'read-group',
-  async execute({ pattern, path = '.', include }, { cwd, signal, outside }) {
-    const place = await placeOf(cwd, path, isSpilled(path) ? path : outside);
+  async execute({ pattern, path = '.', include }, context) {
+    const { signal } = context;
+    const place = await grantedPlace(context, path, isSpilled(path));
     if (place.kind === 'refused') return refusal(place);
     const matcher = startMatcher(signal);
     try {

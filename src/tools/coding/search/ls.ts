@@ -6,7 +6,15 @@ import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../../tool.ts';
-import { failure, notADirectory, pathArgument, placeOf, refusal } from '../workspace.ts';
+import {
+  failure,
+  grantedPlace,
+  inDirectory,
+  movedDirectory,
+  notADirectory,
+  pathArgument,
+  refusal,
+} from '../workspace.ts';
 import { listing, shownName } from './listing.ts';
 
 const ENTRIES_MAX = 100_000;
@@ -24,13 +32,16 @@ export const lsTool: Tool = defineTool({
   readOnly: true,
   idempotent: true,
   group: 'read-group',
-  async execute({ path = '.' }, { cwd, signal, outside }) {
-    const place = await placeOf(cwd, path, outside);
+  async execute({ path = '.' }, context) {
+    const { signal } = context;
+    const place = await grantedPlace(context, path);
     if (place.kind === 'refused') return refusal(place);
     if (place.type !== 'directory') return refusal(notADirectory(place));
     signal.throwIfAborted();
     try {
-      const { entries, cut } = await entriesOf(place.path, signal);
+      const read = await inDirectory(place.path, (held) => entriesOf(held, signal));
+      if (!read) return refusal(movedDirectory(place));
+      const { entries, cut } = read;
       const notes = cut ? [`only ${ENTRIES_MAX} entries were read`] : [];
       return toolResult.success(
         listing(entries, { empty: 'the directory is empty', narrow: 'search with Glob', notes }),

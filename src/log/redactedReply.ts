@@ -1,0 +1,100 @@
+/**
+ * A reply as it is streamed to listeners, without secrets. Rule: what a listener puts together of the pieces is the redacted text, and one
+ * that comes in the middle is shown exactly what the others have got.
+ */
+import type { InFlight, Live } from '../live.ts';
+import { SecretFreeText } from './secretText.ts';
+
+type Delta = Extract<Live, { text: string }>;
+type Input = InFlight['toolInputs'][number];
+type Send = (signal: Live) => void;
+
+export interface RedactedReplyOptions {
+  /** Every form of each secret. */
+  secrets(): readonly string[];
+  redact(text: string): string;
+  /** The name of a tool is the host's word, and stays. */
+  isTool(name: string): boolean;
+  /** Undefined while nobody listens. */
+  live(): Send | undefined;
+}
+
+const keyOf = (signal: Delta): string =>
+  signal.type === 'tool-input-delta' ? `${signal.type} ${signal.index}` : signal.type;
+
+export class RedactedReply {
+  readonly #options: RedactedReplyOptions;
+  /** What of each text was shown, and what waits. */
+  readonly #texts = new Map<string, { waiting: SecretFreeText; shown: string; last: Delta }>();
+  #inFlight: InFlight | null = null;
+
+  constructor(options: RedactedReplyOptions) {
+    this.#options = options;
+  }
+
+  /** In the place of a listener: it takes each signal of an attempt, and is there although nobody listens. */
+  readonly take: Send = (signal) => {
+    if ('text' in signal) return this.#delta(signal);
+    if (signal.type === 'reset') {
+      this.#texts.clear();
+      this.#inFlight = null;
+    }
+    this.#options.live()?.(signal);
+  };
+
+  /** The reply is whole: what waited is shown. */
+  end(): void {
+    for (const key of this.#texts.keys()) this.#finish(key);
+  }
+
+  /** What was shown so far, whole; nothing before the first delta, and after a reset. */
+  get inFlight(): InFlight | null {
+    const [first] = this.#texts.values();
+    if (!first) return null;
+    this.#inFlight ??= Object.freeze({
+      runId: first.last.runId,
+      text: this.#texts.get('text-delta')?.shown ?? '',
+      reasoning: this.#texts.get('reasoning-delta')?.shown ?? '',
+      toolInputs: Object.freeze([...this.#texts.values()].flatMap(inputOf)),
+    });
+    return this.#inFlight;
+  }
+
+  #delta(given: Delta): void {
+    const { redact, isTool, secrets } = this.#options;
+    const isNamed = given.type === 'tool-input-delta' && given.name !== undefined && !isTool(given.name);
+    const signal = isNamed ? { ...given, name: redact(given.name ?? '') } : given;
+    const key = keyOf(signal);
+    // One text ends where another kind begins. Arguments of several calls may come in turns.
+    for (const other of this.#texts.keys()) if (other !== key && !other.startsWith('tool')) this.#finish(other);
+    const text = this.#texts.get(key) ?? { waiting: new SecretFreeText(), shown: '', last: signal };
+    this.#texts.set(key, text);
+    const { last } = text;
+    if (signal.type === 'tool-input-delta' && last.type === 'tool-input-delta') {
+      const name = last.name ?? signal.name;
+      text.last = name === undefined ? signal : { ...signal, name };
+    }
+    this.#show(key, signal, text.waiting.push(signal.text, secrets()));
+  }
+
+  #finish(key: string): void {
+    const text = this.#texts.get(key);
+    const rest = text?.waiting.end(this.#options.secrets()) ?? '';
+    if (text && rest !== '') this.#show(key, text.last, rest);
+  }
+
+  #show(key: string, signal: Delta, text: string): void {
+    const held = this.#texts.get(key);
+    if (held) held.shown += text;
+    this.#inFlight = null;
+    // A first piece may say the name of a call, and no text.
+    if (text !== '' || signal.text === '' || ('name' in signal && signal.name !== undefined))
+      this.#options.live()?.({ ...signal, text });
+  }
+}
+
+const inputOf = ({ last, shown }: { last: Delta; shown: string }): Input[] => {
+  if (last.type !== 'tool-input-delta') return [];
+  const { index, name } = last;
+  return [Object.freeze(name === undefined ? { index, text: shown } : { index, name, text: shown })];
+};

@@ -1,0 +1,101 @@
+/**
+ * Fields of a reply that servers need back with it: signed or encrypted reasoning. Invariant: only known fields are
+ * kept, under their original names and joined from their pieces. They go only to the model that wrote them, because
+ * another server refuses unknown fields.
+ */
+import type { Json, Message } from '../../../machines/vocabulary.ts';
+import { isRecord, plainCopy, type WireRecord } from '../wireJson.ts';
+
+interface Fields {
+  [name: string]: Json;
+}
+
+const NAMES = [
+  'reasoning_content',
+  'reasoning_details',
+  'reasoning_opaque',
+  'thinking_blocks',
+  'encrypted_content',
+  'extra_content',
+] as const;
+const DEPTH = 32;
+
+/** Returns the fields of one delta, or undefined. */
+export function sentBackIn(delta: WireRecord): Fields | undefined {
+  let fields: Fields | undefined;
+  for (const name of NAMES) {
+    const value = delta[name];
+    if (value === undefined || value === null || value === '') continue;
+    const copy = plainCopy(value, DEPTH);
+    if (copy === undefined) continue;
+    fields ??= {};
+    fields[name] = copy;
+  }
+  return fields;
+}
+
+/** Joins the pieces of one reply. */
+export class SentBack {
+  readonly #texts = new Map<string, string>();
+  readonly #lists = new Map<string, Fields[]>();
+  readonly #objects = new Map<string, Fields>();
+
+  add(fields: Fields): void {
+    for (const [name, value] of Object.entries(fields)) {
+      if (typeof value === 'string') this.#texts.set(name, (this.#texts.get(name) ?? '') + value);
+      else if (Array.isArray(value)) this.#append(name, value);
+      else if (isRecord(value)) this.#objects.set(name, Object.assign(this.#objects.get(name) ?? {}, value));
+    }
+  }
+
+  /** Returns the extra for the log, or undefined if there is none. */
+  extraFor(model: string): Json | undefined {
+    const fields = { ...Object.fromEntries([...this.#texts, ...this.#lists, ...this.#objects]) };
+    return Object.keys(fields).length === 0 ? undefined : { chat: model, fields };
+  }
+
+  #append(name: string, pieces: readonly Json[]): void {
+    const list = this.#lists.get(name) ?? [];
+    this.#lists.set(name, list);
+    for (const piece of pieces) {
+      if (!isRecord(piece)) continue;
+      const last = list.at(-1);
+      if (last !== undefined && continues(last, piece as Fields)) joinInto(last, piece as Fields);
+      else list.push({ ...(piece as Fields) });
+    }
+  }
+}
+
+/** These fields grow piece by piece. Every other field comes whole. */
+const GROWING: ReadonlySet<string> = new Set(['text', 'thinking', 'summary']);
+
+const isText = (value: unknown): boolean => value === undefined || value === null || typeof value === 'string';
+
+/** Returns true for a later piece of the same item: the same type and index, and not a second whole item. */
+function continues(item: Fields, piece: Fields): boolean {
+  if (item.type !== piece.type || item.index !== piece.index) return false;
+  if (piece.id !== undefined && piece.id !== null && item.id && item.id !== piece.id) return false;
+  // A signature ends its item.
+  if (item.signature) return false;
+  return (
+    [...GROWING].some((name) => typeof item[name] === 'string') && [...GROWING].every((name) => isText(piece[name]))
+  );
+}
+
+function joinInto(item: Fields, piece: Fields): void {
+  for (const [name, value] of Object.entries(piece)) {
+    if (value === null) continue;
+    const before = item[name];
+    const grows = GROWING.has(name) && typeof before === 'string' && typeof value === 'string';
+    item[name] = grows ? before + value : value;
+  }
+}
+
+/** Returns the fields that this model needs back with the message. */
+export function fieldsFor(message: Message, model: string): Fields | undefined {
+  if (message.role !== 'assistant' || !isRecord(message.extra) || message.extra.chat !== model) return undefined;
+  const { fields } = message.extra;
+  if (!isRecord(fields)) return undefined;
+  const kept = NAMES.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name] as Json] as const);
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}

@@ -1,0 +1,194 @@
+/**
+ * Commands that read and change nothing, each with the options under which that is so. Rule: a fixed list; what is not on
+ * it, or has an option that is not, is no reading command. What their words may name is told, so that paths can be judged.
+ */
+import { asksVersion, isHarmlessSet, readsIntoVariables } from '../commandForms.ts';
+import type { ShellWord } from '../wordExpansion.ts';
+import { READS_NOTHING, type Reading } from './reading.ts';
+import { gitReading } from './readOnlyGit.ts';
+import { awkFiles, sedFiles } from './readOnlyScripts.ts';
+
+interface ReadingCommand {
+  /** Every option must match. */
+  options: RegExp;
+  /** What its words are, the options left out: paths unless said otherwise. A pattern is judged whatever they are. */
+  words?: 'none' | 'afterPattern' | 'anything' | 'tested';
+  wordsMax?: number;
+  /** With such an option it reads what is below the directories that it is given. */
+  descends?: RegExp;
+  /** Without the option it does so too, and passes over hidden files. */
+  walks?: true;
+  /** Its language reads more than the files that are named where a word holds this. */
+  refuses?: RegExp;
+  /** It shows names, and what stands about files beside them, never what is in them. */
+  namesOnly?: true;
+  /** Each of its words must be a file that is there: of directories it reads what lies below, links followed. */
+  filesOnly?: true;
+}
+
+const LETTERS = /^-[a-zA-Z0-9]+$|^--[a-z-]+(=[\w.,:+-]*)?$/;
+const NONE = /^$/;
+const HEADS = /^-(\d+|[nc]\+?-?\d*|[qvz]+)$|^--(lines|bytes|quiet|silent|verbose)(=\+?-?\d+)?$/;
+/** Those that follow links out of the working directory are not among them, here and below. */
+const UNLINKED = /^-[a-zA-KM-Z0-9]+$|^--(?!d)[a-z-]+(=[\w.,:+-]*)?$/;
+/** In full: GNU programs take any beginning of an option that is clear, such as `--fi` for `--file`. */
+const GREP_FLAGS = [
+  ...['recursive', 'ignore-case', 'no-ignore-case', 'line-number', 'count', 'invert-match', 'word-regexp', 'null'],
+  ...['line-regexp', 'only-matching', 'files-with-matches', 'files-without-match', 'no-messages', 'quiet', 'silent'],
+  ...['with-filename', 'no-filename', 'fixed-strings', 'extended-regexp', 'basic-regexp', 'perl-regexp', 'text'],
+  ...['byte-offset', 'colou?r', 'initial-tab', 'line-buffered', 'regexp', 'file'],
+].join('|');
+const GREPS = new RegExp(
+  `^-[a-zA-QS-Z0-9]+$|^--(include|exclude|exclude-dir|colou?r|(after-|before-)?context|max-count|regexp)=\\S*$|^--(${GREP_FLAGS})$`,
+);
+const GREPS_BELOW = /^-[a-zA-Z0-9]*[rd]|^--[rd]/;
+
+const COMMANDS: { readonly [name: string]: ReadingCommand } = {
+  cat: { options: LETTERS },
+  head: { options: HEADS },
+  tail: { options: HEADS },
+  ls: { options: UNLINKED, namesOnly: true },
+  pwd: { options: /^-[LP]$/, wordsMax: 0 },
+  cd: { options: NONE, wordsMax: 1 },
+  echo: { options: /^/, words: 'anything', namesOnly: true },
+  printf: { options: /^--$/, words: 'anything', namesOnly: true },
+  true: { options: NONE, words: 'anything' },
+  false: { options: NONE, words: 'anything' },
+  ':': { options: NONE, words: 'anything' },
+  test: { options: NONE, words: 'tested', namesOnly: true },
+  '[': { options: NONE, words: 'tested', namesOnly: true },
+  exit: { options: NONE, words: 'none' },
+  break: { options: NONE, words: 'none', wordsMax: 1 },
+  continue: { options: NONE, words: 'none', wordsMax: 1 },
+  env: { options: NONE, wordsMax: 0 },
+  printenv: { options: NONE, words: 'none' },
+  wc: { options: /^-[clmwL]+$|^--(bytes|chars|lines|words|max-line-length)$/ },
+  nl: { options: LETTERS },
+  stat: { options: LETTERS, namesOnly: true },
+  file: { options: /^-[bikhpr]+$|^--(brief|mime|mime-type|mime-encoding)$/ },
+  du: {
+    options:
+      /^-[abchkmsx0-9d]+$|^--(human-readable|summarize|all|total|apparent-size|((max-depth|exclude|threshold)=\S*))$/,
+    namesOnly: true,
+  },
+  df: { options: LETTERS, namesOnly: true },
+  basename: { options: LETTERS, words: 'none' },
+  dirname: { options: LETTERS, words: 'none' },
+  realpath: { options: LETTERS, namesOnly: true },
+  readlink: { options: LETTERS, namesOnly: true },
+  whoami: { options: NONE, wordsMax: 0 },
+  id: { options: LETTERS, words: 'none' },
+  uname: { options: LETTERS, words: 'none' },
+  hostname: { options: NONE, wordsMax: 0 },
+  nproc: { options: LETTERS, wordsMax: 0 },
+  which: { options: LETTERS, words: 'none' },
+  type: { options: LETTERS, words: 'none' },
+  command: { options: /^-[vV]$/, words: 'none' },
+  cut: { options: /^-[bcdfnsz]\S*$|^--[a-z-]+(=\S*)?$/s },
+  tr: { options: /^-[cCdst]+$/, words: 'anything' },
+  sort: { options: /^-[bdfgiMhnRrVcCmsuz]+$|^-[kt]\S*$/ },
+  uniq: { options: /^-[cdDiuz]+$|^-[fsw]\d*$/, wordsMax: 1 },
+  comm: { options: /^-[123]+$/ },
+  diff: {
+    options:
+      /^-[abBcdeinNpqstTuwyW0-9]+$|^-[UC]\d+$|^--(colou?r|unified|context|brief|side-by-side|minimal|text)(=\w*)?$/,
+    filesOnly: true,
+  },
+  cmp: { options: LETTERS },
+  grep: { options: GREPS, words: 'afterPattern', descends: GREPS_BELOW },
+  egrep: { options: GREPS, words: 'afterPattern', descends: GREPS_BELOW },
+  fgrep: { options: GREPS, words: 'afterPattern', descends: GREPS_BELOW },
+  rg: {
+    options: /^(?!--(pre|hostname-bin|search-zip|fo|(ignore-)?file(=|$)))(-[a-yA-KM-Z0-9.]+|--[a-z-]+(=\S*)?)$/,
+    words: 'afterPattern',
+    descends: /^--(hidden|no-ignore|unrestricted)|^-[a-zA-Z0-9]*[.u]/,
+    walks: true,
+  },
+  find: {
+    options:
+      /^-(name|iname|path|ipath|type|maxdepth|mindepth|size|mtime|mmin|newer|not|o|a|or|and|print|print0|printf|empty|H|P|regex|iregex|prune|depth|xdev|perm|user|group)$/,
+    namesOnly: true,
+  },
+  tree: { options: /^-[adfiLsthDprugIPCFn]+$|^--(dirsfirst|gitignore|noreport|prune)$/, namesOnly: true },
+  sha256sum: { options: /^--?(b|t|tag)$/ },
+  sha1sum: { options: /^--?(b|t|tag)$/ },
+  md5sum: { options: /^--?(b|t|tag)$/ },
+  seq: { options: /^-[sw]\S*$|^-?\d+$/, words: 'none' },
+  sleep: { options: NONE, words: 'none' },
+  jq: { options: /^-[rcsenSaj]+$/, words: 'afterPattern', refuses: /\b(import|include|env|modulemeta)\b|\$(ENV|__)/ },
+  od: { options: LETTERS },
+  hexdump: { options: /^-[bcCdovx]+$|^-[ns]\d*$/ },
+  column: { options: LETTERS },
+  tac: { options: LETTERS },
+  rev: { options: NONE },
+};
+/**
+ * Undefined for a command that is not known to read only. `words`: without wrappers, the name a literal without a path.
+ * `mayBecomeOption`: computed words count that may become options, for a place where nothing can be changed.
+ */
+export function readingOf(words: readonly ShellWord[], mayBecomeOption = false): Reading | undefined {
+  const [name, ...args] = words;
+  if (!name?.isLiteral) return undefined;
+  if (asksVersion(words)) return READS_NOTHING;
+  if (name.value === 'git') return gitReading(args);
+  if (name.value === 'sed') return ofFiles(sedFiles(args));
+  if (name.value === 'awk') return ofFiles(awkFiles(args));
+  if (name.value === 'read' && readsIntoVariables(args)) return READS_NOTHING;
+  if (name.value === 'set' && isHarmlessSet(args)) return READS_NOTHING;
+  if (name.value === 'date')
+    return args.every(({ value, isLiteral }) => isLiteral && /^(\+.*|-u|-I\w*|-R)$/.test(value))
+      ? READS_NOTHING
+      : undefined;
+  const known = Object.hasOwn(COMMANDS, name.value) ? COMMANDS[name.value] : undefined;
+  return known && fits(known, args, mayBecomeOption);
+}
+
+const ofFiles = (files: readonly ShellWord[] | undefined): Reading | undefined =>
+  files && { ...READS_NOTHING, paths: files.filter((word) => !word.isProcess), namesOnly: false };
+
+function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOption: boolean): Reading | undefined {
+  const { options, words, wordsMax = Number.POSITIVE_INFINITY, descends, walks, refuses } = command;
+  const takesAll = words === 'anything' || words === 'tested';
+  const plain: ShellWord[] = [];
+  let ended = false;
+  for (const word of args.filter((each) => !each.isProcess)) {
+    const isOption = !ended && word.value.startsWith('-') && word.value !== '-';
+    if (isOption && word.value === '--') ended = true;
+    else if (isOption && !((word.isLiteral || word.isGlob) && options.test(word.value)) && !takesAll) return undefined;
+    else if (!isOption || takesAll) plain.push(word);
+    // Unquoted, it may become an option.
+    if (!word.isLiteral && !word.isGlob && !word.isQuoted && !takesAll && !mayBecomeOption) return undefined;
+  }
+  if (plain.length > wordsMax || args.some(({ value }) => refuses?.test(value))) return undefined;
+  const all = descends !== undefined && args.some(({ value }) => descends.test(value));
+  const below = all ? 'all' : walks ? 'visible' : false;
+  const { namesOnly = false, filesOnly = false } = command;
+  const short = args.filter((word) => /^-[^-]/.test(word.value) && !plain.includes(word));
+  const reading = { options: short, descends: below, namesOnly, filesOnly, usesGit: false } as const;
+  // The shell lists files for it, whatever it does with their names.
+  const globs = plain.filter(({ isGlob }) => isGlob);
+  if (words === 'none') return { ...reading, paths: globs, namesOnly: true };
+  if (words === 'anything') return { ...reading, paths: globs };
+  if (words === 'tested') return testsKnown(plain) ? { ...reading, paths: plain.filter(mayBePath) } : undefined;
+  if (words !== 'afterPattern') return { ...reading, paths: plain };
+  // An option that takes a value, or gives the pattern, also one that is glued to it, moves it, and a glob may become
+  // several words: then any word may be a path.
+  const isFirst =
+    plain[0]?.isGlob !== true &&
+    args.every(({ value }) => !/^-[a-zA-Z0-9]*([ef]|[ABCmdgt]$)|^--(regexp|file)/.test(value));
+  const roots = isFirst && below !== false && args.every(isFlag) ? plain.slice(1) : undefined;
+  return { ...reading, paths: isFirst ? plain.slice(1) : plain, ...(roots && roots.length > 0 && { roots }) };
+}
+
+/** An option of a search that takes no word behind it for its value. */
+const FLAG = new RegExp(`^-[rnHhilLcowxvqsFEGPIaz]+$|^-[ABCm]\\d+$|^--[a-z-]+=|^--(${GREP_FLAGS})$`);
+const isFlag = ({ value }: ShellWord): boolean =>
+  !value.startsWith('-') || (FLAG.test(value) && !/^--(regexp|file)/.test(value));
+
+const FILE_TEST = /^-[a-hkprstuwxGLNOS]$/;
+const mayBePath = ({ isLiteral, isGlob, value }: ShellWord): boolean =>
+  isGlob || (isLiteral && value !== ']' && !/^(-[a-zA-Z]{1,2}|[!=<>()]{1,2})$/.test(value));
+
+/** Nobody can say which file a computed word has it look for. */
+const testsKnown = (words: readonly ShellWord[]): boolean =>
+  words.every((word, at) => word.isLiteral || word.isGlob || !FILE_TEST.test(words[at - 1]?.value ?? ''));

@@ -1,0 +1,150 @@
+/**
+ * Commands of git that read. Rule: each has the options under which it writes nothing, runs nothing and leaves no
+ * repository; options are written in full, since git takes any clear beginning of one that does more.
+ */
+
+import type { ShellWord } from '../wordExpansion.ts';
+import { READS_NOTHING, type Reading } from './reading.ts';
+
+const DIFFS = /^(-p|-u|-w|-b|-z|-U\d+|-M|-R|--[a-z][a-z-]*(=.*)?)$/s;
+const LOGS = /^(-\d+|-n\d*|-p|-u|-S\S*|-G\S*|-i|-L\S*|--[a-z][a-z-]*(=.*)?)$/s;
+const NAMES =
+  /^(-a|-r|-v|-vv|-av|-avv|-l|--(list|all|remotes|show-current|verbose|ignore-case)|--((no-)?(merged|contains)|points-at)(=.*)?|--(sort|format)=.*)$/;
+
+/** Commands that show what is in files, or may. */
+const SHOWING: { readonly [subcommand: string]: RegExp } = {
+  status: /^(-s|-b|-sb|-uno|-u|-z|--short|--branch|--porcelain(=\w+)?|--ignored|--untracked-files(=\w+)?)$/,
+  log: LOGS,
+  reflog: LOGS,
+  diff: DIFFS,
+  show: /^(-p|-s|-q|-w|-U\d+|--[a-z][a-z-]*(=.*)?)$/s,
+  branch: NAMES,
+  tag: /^(-l|-n\d*|--list|--((no-)?(merged|contains)|points-at)(=.*)?|--sort=.*)$/,
+  blame:
+    /^(-[wlsefbnptMC]+|-L\S*|--(line-)?porcelain|--date=\S+|--(root|show-email|show-name|show-number|first-parent))$/,
+  grep: /^(-[ivwxnlLcFEGPhHoqzaIpW]+|-[ABCm]?\d+|-e|--(and|or|not|cached|count|name-only|heading|break|column|ignore-case|line-number|word-regexp|show-function|untracked|all-match|files-with-matches|fixed-strings|extended-regexp|perl-regexp))$/,
+  'cat-file': /^-[ptse]$/,
+  stash: DIFFS,
+};
+/** Commands that show names of commits and files, never what is in them. */
+const LISTING_NAMES: { readonly [subcommand: string]: RegExp } = {
+  'rev-parse':
+    /^(-q|--(abbrev-ref|short|verify|quiet|show-toplevel|show-prefix|show-cdup|git-dir|git-common-dir|is-inside-work-tree|is-bare-repository|symbolic-full-name|all|branches|tags)(=\w+)?)$/,
+  'rev-list':
+    /^(-\d+|-n\d*|--(count|all|left-right|first-parent|merges|no-merges|reverse|abbrev-commit)|--(max-count|since|until|after|before|author|grep)=.*)$/s,
+  'merge-base': /^(-a|--(all|octopus|is-ancestor|fork-point|independent))$/,
+  'ls-files':
+    /^(-[cdmoisztkuv]+|--(cached|deleted|modified|others|ignored|stage|unmerged|directory|exclude-standard|full-name|error-unmatch|eol|deduplicate))$/,
+  'ls-tree': /^(-[drtlz]+|--(name-only|name-status|full-name|full-tree|long|abbrev(=\d+)?))$/,
+  describe: /^--(tags|all|always|long|exact-match|first-parent|contains|dirty|(abbrev|match|exclude|candidates)=.*)$/,
+  shortlog: /^(-[sne]+|--(summary|numbered|email|no-merges|all|(since|until|after|before)=.*))$/s,
+  'check-ignore': /^(-[vqn]+|--(verbose|quiet|non-matching))$/,
+  'for-each-ref': /^--(count|sort|format|points-at|contains|merged)=.*$/s,
+  'show-ref': /^--(heads|branches|tags|head|abbrev|hash|verify|quiet)$/,
+  'name-rev': /^--(name-only|tags|always)$/,
+  'count-objects': /^-(v|H|vH)$/,
+};
+const IN_COMMIT = /^[^:{}]*:[^/(!^:]/;
+const BEFORE_NAMES = /^(-l|--list|--((no-)?(merged|contains)|points-at)(=.*)?)$/;
+/** Words behind these commands that say what is done. */
+const VERBS: { readonly [subcommand: string]: RegExp } = {
+  stash: /^(list|show)$/,
+  reflog: /^(show|HEAD)$/,
+  remote: /^get-url$/,
+  worktree: /^list$/,
+};
+
+const isOption = ({ value }: ShellWord): boolean => value.startsWith('-');
+
+/** Without options that write, run or leave the repository; those are refused before, for every command of git. */
+export function gitReading(args: readonly ShellWord[]): Reading | undefined {
+  const [subcommand, ...given] = args;
+  if (!subcommand?.isLiteral || !given.every(({ isLiteral, isGlob, isQuoted }) => isLiteral || isGlob || isQuoted))
+    return undefined;
+  const name = subcommand.value;
+  // A format may ask for what a program says of a signature.
+  if (given.some((word) => isOption(word) && /%G|signature/.test(word.value))) return undefined;
+  if (name === 'remote' || name === 'worktree') return listed(name, given);
+  const [verb, ...behind] = given;
+  const hasVerb = verb !== undefined && Object.hasOwn(VERBS, name) && VERBS[name]?.test(verb.value) === true;
+  if (name === 'stash' && !hasVerb) return undefined;
+  if (name === 'reflog' && verb && !hasVerb && !isOption(verb)) return undefined;
+  const rest = hasVerb ? behind : given;
+  if (Object.hasOwn(LISTING_NAMES, name)) return namesOf(LISTING_NAMES[name], rest);
+  if (name === 'stash' && verb?.value === 'list') return showing('log', LOGS, rest);
+  const options = Object.hasOwn(SHOWING, name) ? SHOWING[name] : undefined;
+  return options && showing(name, options, rest);
+}
+
+/** The addresses of remotes, and the working trees. */
+function listed(name: string, words: readonly ShellWord[]): Reading | undefined {
+  const [verb, ...rest] = words;
+  const isList = words.every(({ value }) => /^(-v|--verbose)$/.test(value)) && name === 'remote';
+  const isVerb = verb?.isLiteral === true && VERBS[name]?.test(verb.value) === true;
+  if (
+    !isList &&
+    !(isVerb && rest.every(({ value, isLiteral }) => isLiteral && !/^-(?!-(all|push|porcelain)$)/.test(value)))
+  )
+    return undefined;
+  return NAMES_ALONE;
+}
+
+const NAMES_ALONE: Reading = { ...READS_NOTHING, usesGit: true };
+
+function namesOf(options: RegExp | undefined, words: readonly ShellWord[]): Reading | undefined {
+  const end = words.findIndex(({ value }) => value === '--');
+  const before = end === -1 ? words : words.slice(0, end);
+  if (!before.filter(isOption).every(({ value, isLiteral }) => isLiteral && options?.test(value))) return undefined;
+  return { ...NAMES_ALONE, paths: words.filter((word) => !isOption(word)) };
+}
+
+function showing(subcommand: string, options: RegExp, rest: readonly ShellWord[]): Reading | undefined {
+  const end = rest.findIndex(({ value }) => value === '--');
+  const before = end === -1 ? rest : rest.slice(0, end);
+  const [given, names] = [before.filter(isOption), before.filter((word) => !isOption(word))];
+  if (!given.every((word) => word.isLiteral && options.test(word.value))) return undefined;
+  // A name makes a branch or a tag unless a list is asked for.
+  const makes = subcommand === 'branch' || subcommand === 'tag';
+  if (makes && names.length > 0 && !given.some(({ value }) => BEFORE_NAMES.test(value))) return undefined;
+  // A revision and a path look alike; a range of lines names its file.
+  const ranges = given.filter(({ value }) => value.startsWith('-L'));
+  const marked = end === -1 ? undefined : rest.slice(end + 1);
+  const paths = [...names, ...ranges, ...(marked ?? [])];
+  // What a commit holds at one path, and no more.
+  const isObject = subcommand === 'show' || subcommand === 'cat-file';
+  const isOne = isObject && names.length > 0 && names.every(({ value }) => IN_COMMIT.test(value));
+  const reading = { paths, namesOnly: false, filesOnly: false, usesGit: true } as const;
+  if (isOne || !showsFiles(subcommand, given)) return { ...reading, descends: false };
+  // Git takes a name for a revision there, though a file has it too.
+  const isAll =
+    ['grep', 'cat-file', 'stash'].includes(subcommand) || given.some(({ value }) => /^--(full|follow)/.test(value));
+  return {
+    ...reading,
+    descends: 'all',
+    ...(!isAll && { unless: { words: marked ?? names, areAll: marked !== undefined } }),
+  };
+}
+
+const SUMMARY =
+  /^(-s|--(stat|numstat|shortstat|dirstat|summary|compact-summary|name-only|name-status|raw|no-patch|quiet)(=.*)?)$/;
+/** Options with which a list of commits stays one. In full: git takes beginnings, too, of options that show more. */
+const LISTING = new RegExp(
+  `^(-(\\d+|n\\d*|i|[SG].*)|--(${[
+    ...['cached', 'staged', 'oneline', 'graph', 'all', 'reverse', 'follow', '(no-)?merges', 'first-parent', 'parents'],
+    ...['(topo|date|author-date)-order', 'left-right', 'cherry(-pick|-mark)?', 'no-(color|decorate|renames|notes)'],
+    ...['no-(ext-diff|textconv)', 'find-renames', 'walk-reflogs', 'abbrev-commit', 'relative-date', 'invert-grep'],
+    ...['all-match', '(decorate|branches|tags|remotes|author|committer|grep|since|after|until|before|skip)(=.*)?'],
+    ...['(max-count|format|pretty|abbrev|date|color|diff-filter)(=.*)?'],
+  ].join('|')}))$`,
+  's',
+);
+
+/** `log` shows commits, and what is in files where an option asks for it; others do so unless an option sums up. */
+function showsFiles(subcommand: string, options: readonly ShellWord[]): boolean {
+  if (subcommand === 'cat-file') return options.some(({ value }) => value === '-p');
+  if (subcommand === 'blame' || subcommand === 'grep') return true;
+  const sums = options.some(({ value }) => SUMMARY.test(value));
+  const lists = options.every(({ value }) => SUMMARY.test(value) || LISTING.test(value));
+  if (subcommand === 'log' || subcommand === 'reflog') return !lists;
+  return ['diff', 'show', 'stash'].includes(subcommand) && !(sums && lists);
+}

@@ -1,0 +1,96 @@
+/**
+ * Words of a command that name the directory in which a known program works, or the file that it runs. Rule: a pattern such as
+ * `bash(make *)` means the project's own make; where such a word leads outside, the command is asked about.
+ */
+import { baseName } from './commandForms.ts';
+import type { ShellWord } from './wordExpansion.ts';
+
+interface Workplace {
+  /** Short options that take such a value. */
+  letters?: string;
+  /** Long options that do, without their dashes. */
+  long?: readonly string[];
+  /** The first word that is no option is a file that it runs. */
+  runsFirst?: true;
+}
+
+const CONFIGURED: Workplace = { letters: 'c', long: ['config', 'root', 'dir', 'rootdir'] };
+const PROGRAMS: readonly (readonly [names: string, Workplace])[] = [
+  ['make gmake bmake', { letters: 'CfI', long: ['directory', 'file', 'makefile', 'include-dir'] }],
+  ['ninja samu', { letters: 'Cf' }],
+  ['meson', { letters: 'C', long: ['sourcedir'] }],
+  ['cmake ctest', { letters: 'SBCPH', long: ['build', 'install', 'toolchain', 'test-dir'] }],
+  ['just', { letters: 'fd', long: ['justfile', 'working-directory'] }],
+  ['task', { letters: 'dt', long: ['dir', 'taskfile'] }],
+  ['rake', { letters: 'fRrICg', long: ['rakefile', 'rakelibdir', 'require', 'libdir', 'directory'] }],
+  ['git hg', { letters: 'CR', long: ['git-dir', 'work-tree', 'repository', 'cwd', 'exec-path'] }],
+  ['npm pnpm yarn', { letters: 'C', long: ['prefix', 'dir', 'cwd', 'userconfig', 'globalconfig', 'script-shell'] }],
+  ['bun deno', { letters: 'cr', long: ['cwd', 'config', 'preload', 'import-map', 'require'], runsFirst: true }],
+  ['tar bsdtar gtar', { letters: 'C', long: ['directory', 'cd'] }],
+  ['unzip', { letters: 'd' }],
+  ['cargo', { letters: 'C', long: ['manifest-path', 'config', 'path', 'lockfile-path'] }],
+  ['go', { letters: 'C', long: ['C', 'modfile', 'overlay', 'toolexec', 'exec', 'vettool'] }],
+  [
+    'gradle gradlew',
+    { letters: 'pbcI', long: ['project-dir', 'build-file', 'settings-file', 'init-script', 'include-build'] },
+  ],
+  ['mvn mvnw', { letters: 'fs', long: ['file', 'settings', 'global-settings'] }],
+  ['docker podman nerdctl', { letters: 'f', long: ['file', 'project-directory', 'config', 'env-file'] }],
+  ['uv poetry pdm hatch', { letters: 'Cp', long: ['directory', 'project', 'config-file'] }],
+  ['pip pip3', { letters: 're', long: ['requirement', 'editable', 'constraint'] }],
+  ['pytest py.test tox nox', { letters: 'cpf', long: ['rootdir', 'confcutdir', 'config-file', 'workdir', 'noxfile'] }],
+  ['tsc', { letters: 'pb', long: ['project', 'build'] }],
+  ['vitest jest eslint prettier biome webpack vite rollup esbuild mocha playwright tsup', CONFIGURED],
+  ['turbo nx lerna', { long: ['cwd', 'root'] }],
+  ['bundle', { long: ['gemfile'] }],
+  ['composer', { letters: 'd', long: ['working-dir'] }],
+  ['dotnet', { long: ['project', 'configfile'] }],
+  ['swift', { letters: 'C', long: ['package-path', 'chdir'] }],
+  ['terraform tofu', { long: ['chdir', 'var-file'] }],
+  ['ruby', { letters: 'CIrX', runsFirst: true }],
+  ['perl', { letters: 'IMm', runsFirst: true }],
+  ['awk gawk mawk nawk', { letters: 'filE', long: ['file', 'include', 'load', 'exec'] }],
+  ['sed gsed', { letters: 'f', long: ['file'] }],
+  ['jq', { letters: 'fL', long: ['from-file', 'library-path'] }],
+  ['sh bash dash ksh mksh zsh fish ash', { long: ['rcfile', 'init-file'], runsFirst: true }],
+  ['node nodejs', { letters: 'r', long: ['require', 'import', 'loader', 'env-file'], runsFirst: true }],
+  ['tsx ts-node', { letters: 'rP', long: ['require', 'tsconfig', 'project', 'import'], runsFirst: true }],
+  ['python php lua Rscript tclsh osascript', { letters: 'fc', runsFirst: true }],
+  ['env', { letters: 'C', long: ['chdir'] }],
+];
+const BY_NAME = new Map(PROGRAMS.flatMap(([names, place]) => names.split(' ').map((name) => [name, place] as const)));
+
+/** Takes a command without wrappers. */
+export function workPlacesOf(words: readonly ShellWord[]): readonly ShellWord[] {
+  const [name, ...args] = words;
+  const program = baseName(name?.value ?? '');
+  const known = BY_NAME.get(program) ?? BY_NAME.get(program.replace(/[\d.]+$/, ''));
+  if (!known) return [];
+  const { letters = '', long = [], runsFirst } = known;
+  const found: ShellWord[] = [];
+  for (const [at, word] of args.entries()) {
+    const takes = takesPlace(word.value, letters, long);
+    if (takes === 'here' || takes === 'here or next') found.push(word);
+    const next = args[at + 1];
+    if (next && (takes === 'next' || takes === 'here or next')) found.push(next);
+  }
+  // Letters without a dash: the values of all of them follow.
+  if (/^(bsd|g)?tar$/.test(program) && /^[a-zA-Z]*C/.test(args[0]?.value ?? '')) found.push(...args.slice(1));
+  const script = runsFirst && args.find(({ value }) => !value.startsWith('-'));
+  return script ? [...found, script] : found;
+}
+
+type Takes = 'no' | 'here' | 'next' | 'here or next';
+
+/** Where an option has its value. A beginning of a long option that may be clear is taken for it, with one dash too. */
+function takesPlace(value: string, letters: string, long: readonly string[]): Takes {
+  const option = /^--?([\w-]+)(=?)/.exec(value);
+  if (!option) return 'no';
+  const [, name = '', equals] = option;
+  const isLong = long.some((each) => each.startsWith(name) && (name.length > 1 || each === name));
+  if (isLong) return equals === '=' ? 'here' : 'next';
+  if (value.startsWith('--')) return 'no';
+  const at = [...name].findIndex((letter) => letters.includes(letter));
+  if (at === -1) return 'no';
+  return at === value.length - 2 ? 'next' : 'here or next';
+}

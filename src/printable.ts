@@ -1,0 +1,73 @@
+/**
+ * Text of others as a person may see it, in a terminal or a page. Rule: what would drive the display or not be seen is shown as
+ * an escape, and nothing is dropped.
+ */
+
+/** Controls, line and paragraph separators, lone surrogates, direction marks, interlinear annotations. */
+const DRIVING = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Bidi_Control}\\ufff9-\\ufffb]';
+/** What leaves no mark: zero-width spaces, fillers, tags. */
+const UNSEEN = '\\p{Default_Ignorable_Code_Point}';
+/** Joiners and variation selectors, without which emoji and some scripts fall apart in running text. */
+const JOINING = '[\\u200c\\u200d\\u034f\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f]';
+
+const IN_TEXT = new RegExp(`(?![\\n\\t])${DRIVING}|(?!${JOINING})${UNSEEN}`, 'gu');
+const IN_LINE = new RegExp(`${DRIVING}|${UNSEEN}`, 'gu');
+const NAMED: { readonly [character: string]: string } = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
+
+function escapeOf(character: string): string {
+  const named = NAMED[character];
+  if (named !== undefined) return named;
+  const code = character.codePointAt(0) ?? 0;
+  const digits = code.toString(16);
+  if (code > 0xffff) return `\\u{${digits}}`;
+  return code > 0xff ? `\\u${digits.padStart(4, '0')}` : `\\x${digits.padStart(2, '0')}`;
+}
+
+/** Running text: line breaks and tabs stay, CRLF is a line break. */
+export function printable(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(IN_TEXT, escapeOf);
+}
+
+/** One line, such as a name, a path or arguments: line breaks and tabs are escapes too, joiners as well. */
+export function printableLine(text: string): string {
+  return text.replace(IN_LINE, escapeOf);
+}
+
+/** Running text that comes in pieces, cut anywhere: what is printed is what the whole would be. */
+export class PrintableStream {
+  /** Half of a character or of a line break. */
+  #held = '';
+
+  push(piece: string): string {
+    const text = this.#held + piece;
+    const whole = /[\r\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length;
+    this.#held = text.slice(whole);
+    return printable(text.slice(0, whole));
+  }
+
+  /** What was held back. */
+  end(): string {
+    const rest = printable(this.#held);
+    this.#held = '';
+    return rest;
+  }
+}
+
+/** Each unit of a character as an escape of JSON and JavaScript. */
+const unitEscapes = (character: string): string =>
+  Array.from(
+    { length: character.length },
+    (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
+  ).join('');
+
+/** A value as one line of JSON, the same once parsed, that a terminal can be given too. */
+export const jsonLine = (value: unknown): string => JSON.stringify(value).replace(IN_LINE, unitEscapes);
+
+/** Source text, or JSON on several lines, whose strings mean the same, for a person. */
+export const sourceText = (source: string): string => source.replace(IN_TEXT, unitEscapes);
+
+/** At most `most` UTF-16 units, never half of a character; what was cut shows as an ellipsis. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}

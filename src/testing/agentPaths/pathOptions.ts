@@ -1,0 +1,212 @@
+/**
+ * What a test hands to `runScript` and `agentPaths`, and what it gets back: types, and the checks of moves, options and names. Rule: nothing that would
+ * have no effect is accepted, and each refusal names the field that is wrong.
+ */
+import type { Json, LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
+import type { Agent } from '../../agent.ts';
+import type { RunResult } from '../../conversation/run.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { PHASES } from '../../plugins/plugin.ts';
+import {
+  anything,
+  callback,
+  check,
+  checkOptionsOf,
+  choice,
+  type Fields,
+  flag,
+  hasMethods,
+  isList,
+  isObject,
+  number,
+  object,
+  text,
+  type Validator,
+  whole,
+} from '../../validation.ts';
+import { checkToolNames } from '../toolNames.ts';
+import type { Move } from './moves.ts';
+import type { Outside } from './world/toolWatch.ts';
+
+/** What becomes of a call before it runs. */
+export type Verdict = 'runs' | 'asks' | 'blocked' | 'refused';
+
+export interface AgentPathsOptions {
+  /** Arguments that a tool is called with, and what must become of them; the first are the base that others vary. */
+  examples?: {
+    readonly [tool: string]: readonly { readonly args: Json; readonly then?: Verdict | 'failed' }[];
+  };
+  /** What must become of a call, for any arguments that its schema admits. */
+  expect?: { readonly [tool: string]: (args: never) => Verdict };
+  /** The world that the tools act on. Without it nothing is said about effects. */
+  outside?: Outside;
+  /** Tools whose ends are made up instead of executed; none where it is not given. */
+  stubs?: 'all' | readonly string[];
+  cover?: 'transitions' | 'pairs';
+  /** What a case may hold besides requests, replies and decisions; everything where it is not given. */
+  moves?: readonly (
+    | 'cancel'
+    | 'steer'
+    | 'followUp'
+    | 'crash'
+    | 'modelFailure'
+    | 'oddReply'
+    | 'toolFailure'
+    | 'fullWindow'
+  )[];
+  bounds?: {
+    rounds?: number;
+    calls?: number;
+    replies?: number;
+    troubles?: number;
+    decisions?: number;
+    resumes?: number;
+    /** How many moves are explored before the bounds of calls, decisions and troubles are lowered; 15,000 where it is not given. */
+    steps?: number;
+  };
+  /** How long a tool may go on after it was cancelled, in real milliseconds; 250 where it is not given. */
+  abortMs?: number;
+  /** Receives the outcome of each case. The case fails with what it throws. */
+  check?(outcome: PathOutcome): void | Promise<void>;
+}
+
+export interface PathOutcome {
+  readonly path: AgentPath;
+  readonly result: RunResult;
+  readonly pending: readonly PendingCall[];
+  readonly log: readonly LogEntry[];
+}
+
+export interface AgentPath {
+  readonly name: string;
+  readonly script: readonly Move[];
+  readonly ends: Termination | 'crashed';
+  /** Rejects with the move and what stood there instead. */
+  run(): Promise<PathOutcome>;
+}
+
+const VERDICTS: readonly Verdict[] = ['runs', 'asks', 'blocked', 'refused'];
+const TROUBLES: readonly NonNullable<AgentPathsOptions['moves']>[number][] = [
+  ...(['cancel', 'steer', 'followUp', 'crash', 'modelFailure', 'oddReply', 'toolFailure', 'fullWindow'] as const),
+];
+const COUNTS = ['rounds', 'calls', 'replies', 'troubles', 'decisions', 'resumes'] as const;
+
+const during = choice(...PHASES, 'storing');
+const callNumber = whole(1);
+const message: Fields = { text, fills: number(0), during };
+
+/** The fields of each move besides `do`; those that it needs stand in `NEEDED`. */
+const MOVES: Readonly<Record<Move['do'], Fields>> = {
+  send: message,
+  steer: message,
+  followUp: message,
+  cancel: { during },
+  resume: {},
+  crash: { during },
+  sumUp: {},
+  takeBack: {},
+  deadline: {},
+  reply: { text, calls: anything, finish: choice('stop', 'tool-calls', 'length', 'content-filter', 'pause') },
+  modelFails: { retryable: flag },
+  tool: { call: callNumber, made: choice('fail', 'timeOut') },
+  decide: {
+    ...{ call: callNumber, action: choice('approve', 'deny', 'edit', 'answer') },
+    ...{ args: anything, payload: anything, during },
+  },
+  settle: { call: callNumber, how: choice('ran', 'didNotRun', 'retry'), result: anything },
+};
+const NEEDED: Partial<Readonly<Record<Move['do'], readonly string[]>>> = {
+  modelFails: ['retryable'],
+  tool: ['call'],
+  decide: ['call', 'action'],
+  settle: ['call', 'how'],
+};
+/** Fields that only one variant of a move has. */
+const ONLY_WITH: readonly (readonly [kind: Move['do'], field: string, by: string, value: string])[] = [
+  ['decide', 'args', 'action', 'edit'],
+  ['decide', 'payload', 'action', 'answer'],
+  ['settle', 'result', 'how', 'ran'],
+];
+const saidCall = object({ name: text, args: anything });
+
+/** Throws ConfigurationError for a script that is empty, or has a move that is none. */
+export function checkScript(script: unknown): void {
+  if (!isList(script) || script.length === 0)
+    throw new ConfigurationError('runScript needs a list of moves, such as [{ do: "send" }]');
+  for (const [index, move] of script.entries()) checkMove(`runScript: move ${index + 1}`, move);
+}
+
+function checkMove(place: string, move: unknown): void {
+  if (!isObject(move)) throw new ConfigurationError(`${place} must be an object such as { do: "send" }`);
+  check(`${place}: do`, move.do ?? null, choice(...Object.keys(MOVES)));
+  const kind = move.do as Move['do'];
+  const name = `${place} (${kind})`;
+  check(name, move, object({ do: text, ...MOVES[kind] }), `${name}: `);
+  for (const field of NEEDED[kind] ?? [])
+    if (move[field] === undefined) throw new ConfigurationError(`${name}: ${field} is missing`);
+  for (const [owner, field, by, value] of ONLY_WITH)
+    if (owner === kind && move[field] !== undefined && move[by] !== value)
+      throw new ConfigurationError(`${name}: ${field} is for ${by} "${value}" only`);
+  if (kind === 'reply') checkCalls(`${name}: calls`, move.calls);
+}
+
+function checkCalls(name: string, calls: unknown): void {
+  if (calls === undefined) return;
+  if (!isList(calls)) throw new ConfigurationError(`${name} must be a list of { name, args }`);
+  for (const [index, call] of calls.entries()) {
+    const place = `${name}[${index}]`;
+    check(place, call, saidCall, `${place}.`);
+    for (const field of ['name', 'args'] as const)
+      if ((call as { [field: string]: unknown })[field] === undefined)
+        throw new ConfigurationError(`${place}.${field} is missing`);
+  }
+}
+
+const named = (expected: string): Validator => ({ ...object({}), expected, refuses: () => false });
+const pathsValidator = object({
+  ...{ examples: named('an object by the names of tools'), expect: named('an object by the names of tools') },
+  bounds: object({ ...Object.fromEntries(COUNTS.map((name) => [name, whole(0)])), steps: whole(1) }),
+  ...{ check: callback, abortMs: number(0) },
+  outside: { expected: 'an object with reset and state', test: (value) => hasMethods(value, 'reset', 'state') },
+  stubs: {
+    expected: "'all' or a list of names",
+    test: (value) => value === 'all' || (isList(value) && value.every((name) => typeof name === 'string')),
+  },
+  cover: choice('transitions', 'pairs'),
+  moves: { expected: 'a list of kinds of moves', test: isList },
+});
+
+/** Throws ConfigurationError for an option that is unknown or cannot work. */
+export function checkPathsOptions(call: string, agent: unknown, options: AgentPathsOptions): void {
+  if (typeof agent !== 'function') throw new ConfigurationError(`${call} needs a function that makes the agent`);
+  checkOptionsOf(call, options, pathsValidator);
+  const { moves = [], examples = {}, expect = {} } = options;
+  for (const [index, move] of moves.entries()) check(`${call}: moves[${index}]`, move, choice(...TROUBLES));
+  for (const [tool, rule] of Object.entries(expect)) check(`${call}: expect.${tool}`, rule, callback);
+  for (const [tool, list] of Object.entries(examples)) checkExamples(`${call}: examples.${tool}`, list);
+}
+
+// biome-ignore lint/suspicious/noThenProperty: what follows from the arguments; nobody awaits an example.
+const example = object({ args: anything, then: choice(...VERDICTS, 'failed') });
+function checkExamples(name: string, list: unknown): void {
+  if (!isList(list)) throw new ConfigurationError(`${name} must be a list of { args, then? }`);
+  for (const [index, each] of list.entries()) {
+    const place = `${name}[${index}]`;
+    check(place, each, example, `${place}.`);
+    if ((each as { args?: unknown }).args === undefined) throw new ConfigurationError(`${place}.args is missing`);
+  }
+}
+
+/** The verdict that a rule of `expect` returned. Throws ConfigurationError where it is none. */
+export function verdictOf(tool: string, args: Json, verdict: unknown): Verdict {
+  const name = `agentPaths: what expect.${tool} returns for ${JSON.stringify(args).slice(0, 200)}`;
+  return check(name, verdict ?? null, choice(...VERDICTS)) as Verdict;
+}
+
+/** Throws ConfigurationError for an option that names a tool which the agent does not have. */
+export function checkNamedTools(call: string, agent: Agent, options: AgentPathsOptions): void {
+  const { examples = {}, expect = {}, stubs = [] } = options;
+  checkToolNames(call, agent, 'examples', Object.keys(examples));
+  checkToolNames(call, agent, 'expect', Object.keys(expect));
+  if (stubs !== 'all') checkToolNames(call, agent, 'stubs', stubs);
+}

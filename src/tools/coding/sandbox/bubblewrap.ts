@@ -1,0 +1,101 @@
+/**
+ * The arguments of bubblewrap for the places of a command. Rule: protected places that exist are read-only; those that do not exist
+ * cannot be made; a directory around one cannot be moved away with it.
+ */
+import { lstat, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isInside } from '../workspace.ts';
+import { isMask, maskMissing, unmask } from './sandboxMasks.ts';
+import { type ProtectedPlaces, placed, type SandboxPlaces } from './sandboxPlaces.ts';
+
+interface Binds {
+  args: readonly string[];
+  /** After the command. */
+  release(): Promise<void>;
+}
+
+const NAMESPACES = ['--unshare-user-try', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'];
+const HELD = ['--die-with-parent', '--cap-drop', 'ALL', '--dev', '/dev', '--proc', '/proc'];
+
+/** What a trial gives to bubblewrap: no more than whether it works. */
+export const BUBBLEWRAP_TRIAL: readonly string[] = [
+  ...NAMESPACES,
+  ...['--unshare-net', '--ro-bind', '/', '/'],
+  ...HELD,
+  'true',
+];
+
+/** The words before those of the command. Later binds lie over earlier ones: first what may be written, then what may not, then what is hidden. */
+export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
+  const { args, release } = places.onlyReads
+    ? { args: readingBinds(places), release: async () => undefined }
+    : await changingBinds(places);
+  const hidden = places.hidden.flatMap(({ path, isDirectory }) =>
+    isDirectory ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],
+  );
+  const network = places.network ? [] : ['--unshare-net'];
+  return { args: [...NAMESPACES, ...network, ...args, ...hidden, '--chdir', places.root, '--'], release };
+}
+
+/** What programs are made of; nothing of a person is in it. */
+const SYSTEM = [
+  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix'],
+  ...['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'],
+];
+
+function readingBinds({ root, programs }: SandboxPlaces): string[] {
+  const args = ['--tmpfs', '/', '--tmpfs', '/tmp'];
+  for (const path of [...SYSTEM, ...programs, root]) args.push('--ro-bind-try', path, path);
+  return [...args, ...HELD, '--remount-ro', '/'];
+}
+
+/** Sockets of services of the machine, such as that of docker: who reaches one of them is out of the sandbox. */
+const SOCKETS = '/run';
+const NO_SOCKETS = ['/run/systemd/resolve', '/run/current-system', '/run/opengl-driver', '/run/wrappers'];
+
+async function changingBinds(places: SandboxPlaces): Promise<Binds> {
+  const args = ['--ro-bind', '/', '/', ...HELD, '--tmpfs', '/tmp'];
+  if ((await placed(SOCKETS))?.path === SOCKETS) {
+    args.push('--tmpfs', SOCKETS);
+    for (const path of NO_SOCKETS) args.push('--ro-bind-try', path, path);
+    args.push('--remount-ro', SOCKETS);
+  }
+  for (const path of places.writable) args.push('--bind', path, path);
+  // A mount cannot be renamed.
+  for (const path of places.hold) args.push('--bind-try', path, path);
+  const held = places.protected && (await protectedBinds(places.protected, places.writable));
+  return { args: [...args, ...(held?.args ?? [])], release: async () => held?.release() };
+}
+
+async function protectedBinds(
+  { paths, leading, repository }: ProtectedPlaces,
+  writable: readonly string[],
+): Promise<Binds> {
+  const args: string[] = [];
+  const missing: string[] = [];
+  const removed: string[] = [];
+  // A mount of its own: it cannot be renamed.
+  if (repository !== undefined) args.push('--bind', repository, repository);
+  for (const path of [...paths, ...leading]) {
+    const place = await placed(path);
+    if (place !== undefined && (await isMask(path))) missing.push(path);
+    else if (place !== undefined && writable.some((from) => isInside(from, place.path)))
+      args.push('--ro-bind', place.path, place.path);
+    else if (place === undefined && (await isFree(path))) (leading.includes(path) ? removed : missing).push(path);
+  }
+  const masked = await maskMissing(missing);
+  for (const path of masked) args.push('--tmpfs', path, '--remount-ro', path);
+  return {
+    args,
+    release: async () => {
+      await Promise.all(removed.map((path) => rm(path, { force: true, recursive: true })));
+      await unmask(masked);
+    },
+  };
+}
+
+/** Nothing is there, not even a link that leads nowhere, and something can be made there. */
+async function isFree(path: string): Promise<boolean> {
+  const exists = await lstat(path).catch(() => undefined);
+  return exists === undefined && (await stat(dirname(path)).catch(() => undefined))?.isDirectory() === true;
+}

@@ -1,0 +1,142 @@
+/**
+ * What a command in a sandbox finds of the machine. Rule: every kind of sandbox is made from the same places; paths of what exists
+ * have their links resolved, and protected places are named whether they exist or not.
+ */
+import { realpath, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, isAbsolute, join, resolve } from 'node:path';
+import type { Confinement } from '../../tool.ts';
+import { isInside } from '../workspace.ts';
+import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from './protectedNames.ts';
+
+export interface SandboxOptions {
+  /** Files and directories that commands find empty; relative to the working directory, or `~/…`. */
+  hide?: readonly string[];
+  /** Directories that commands may write besides the working directory, caches for example. */
+  write?: readonly string[];
+  /** Without it, commands reach no network. */
+  network?: boolean;
+}
+
+export interface FoundPlace {
+  /** Links resolved. */
+  path: string;
+  isDirectory: boolean;
+}
+
+/** Places that a command must not change, though it may change the directories around them. */
+export interface ProtectedPlaces {
+  paths: readonly string[];
+  /** Files that lead git to other settings. Git ends with an error where a directory is in their place. */
+  leading: readonly string[];
+  /** The directory of git, links resolved, where there is one. */
+  repository: string | undefined;
+}
+
+export interface SandboxPlaces {
+  /** The working directory. */
+  root: string;
+  /** A command that only reads changes nothing, and finds programs and the working directory alone. */
+  onlyReads: boolean;
+  /** Where `PATH` finds programs, and the libraries beside them. */
+  programs: readonly string[];
+  /** The working directory is the first; none for a command that only reads. */
+  writable: readonly string[];
+  /** Directories of the working directory that cannot be renamed. */
+  hold: readonly string[];
+  /** Undefined where somebody allowed the command to change them. */
+  protected: ProtectedPlaces | undefined;
+  hidden: readonly FoundPlace[];
+  network: boolean;
+}
+
+/** `confinement`: what permissions found; without it a command may change the working directory. */
+export async function sandboxPlaces(
+  cwd: string,
+  options: SandboxOptions,
+  confinement: Confinement | undefined,
+): Promise<SandboxPlaces> {
+  const root = await realpath(cwd);
+  const onlyReads = confinement?.writes === false;
+  const writable = onlyReads ? [] : await foundPlaces([root, ...(options.write ?? [])], root);
+  const directories = writable.map(({ path }) => path);
+  const named = [...(options.hide ?? []), ...(confinement?.hide ?? [])];
+  const isGuarded = !onlyReads && !confinement?.opensProtected;
+  return {
+    root,
+    onlyReads,
+    programs: await programDirectories(),
+    writable: directories,
+    hold: onlyReads ? [] : (confinement?.hold ?? []).filter((path) => isInside(root, path)),
+    protected: isGuarded ? await protectedPlaces(root, directories, confinement?.makesRepository) : undefined,
+    hidden: await foundPlaces([...(onlyReads ? [] : CREDENTIALS), ...named], root),
+    network: confinement?.network === true || options.network === true,
+  };
+}
+
+/** `PATH` as the program has it; relative parts are the repository's, not the person's. */
+async function programDirectories(): Promise<string[]> {
+  const directories = (process.env.PATH ?? '').split(delimiter).filter((path) => isAbsolute(path));
+  const found = await Promise.all(
+    directories.flatMap((path) => [path, join(path, '../lib')]).map((path) => realpath(path).catch(() => undefined)),
+  );
+  return [...new Set(found.flatMap((path) => (path === undefined || path === '/' ? [] : [path])))];
+}
+
+/** Credentials of a person, below the home directory: no command of an agent finds them. */
+const CREDENTIALS = [
+  ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.docker', '.netrc', '.npmrc', '.pypirc', '.git-credentials'],
+  ...['.config/gh', '.config/gcloud', '.config/git/credentials', '.cargo/credentials.toml', '.local/share/keyrings'],
+  ...['Library/Keychains', 'Library/Cookies'],
+].map((path) => `~/${path}`);
+
+/** Those that are there. */
+async function foundPlaces(paths: readonly string[], root: string): Promise<FoundPlace[]> {
+  const found: FoundPlace[] = [];
+  for (const path of paths) {
+    const place = await placed(resolve(root, path.replace(/^~(?=\/|$)/, homedir())));
+    if (place) found.push(place);
+  }
+  return found;
+}
+
+/** Where a path leads; undefined where nothing is there. */
+export async function placed(path: string): Promise<FoundPlace | undefined> {
+  try {
+    const real = await realpath(path);
+    return { path: real, isDirectory: (await stat(real)).isDirectory() };
+  } catch {
+    return undefined;
+  }
+}
+
+const LEADING_GIT = ['commondir', 'config.worktree'];
+/** Places of a repository that commands of git do not have to change. */
+const SETTING_GIT = ['config', 'hooks'];
+
+async function protectedPlaces(
+  root: string,
+  writable: readonly string[],
+  makesRepository = false,
+): Promise<ProtectedPlaces> {
+  const paths = namedPlaces(root, writable).filter((path) => path !== join(root, '.git'));
+  const git = await placed(join(root, '.git'));
+  if (!git?.isDirectory) {
+    const isMade = git === undefined && makesRepository;
+    return { paths: isMade ? paths : [...paths, join(root, '.git')], leading: [], repository: undefined };
+  }
+  const below = (names: readonly string[]): string[] => names.map((name) => join(git.path, name));
+  return { paths: [...paths, ...below(SETTING_GIT)], leading: below(LEADING_GIT), repository: git.path };
+}
+
+function namedPlaces(root: string, writable: readonly string[]): string[] {
+  const names = [...PROTECTED_PARTS, ...PROTECTED_NAMES].filter((name) => name !== 'git~1');
+  const home = homedir();
+  const { XDG_STATE_HOME, XDG_CONFIG_HOME } = process.env;
+  const own = [XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((given) =>
+    given && isAbsolute(given) ? [resolve(given, 'runchart')] : [],
+  );
+  const below = [...names, ...PROTECTED_BELOW_HOME].map((name) => join(home, name));
+  const elsewhere = [...below, ...own].filter((path) => writable.some((from) => isInside(from, path)));
+  return [...new Set([...names.map((name) => join(root, name)), ...elsewhere])];
+}

@@ -1,0 +1,127 @@
+/**
+ * A run in the events of AG-UI (docs.ag-ui.com, protocol 1). Rule: one run of the log is one run there; what the protocol has no word
+ * for is a CUSTOM event whose name begins with `runchart.`.
+ */
+import { Observable } from 'rxjs';
+import { type LogEntry, type PendingCall, textOfContent } from '../../../machines/internal.ts';
+import type { Live } from '../../live.ts';
+import { type Piece, StreamFold } from './streamFold.ts';
+
+const custom = (name: string, value: unknown): object => ({ type: 'CUSTOM', name: `runchart.${name}`, value });
+
+/** What a person answers an interrupt by: its id says which suspension of which call. */
+export const interruptId = ({ callId, suspension }: Pick<PendingCall, 'callId' | 'suspension'>): string =>
+  `${suspension}/${callId}`;
+
+/** `path`: of a sub-agent's call, the ids of the calls down to it. */
+function interruptOf(call: PendingCall): object {
+  const { callId: toolCallId, reason: message, payload, path } = call;
+  const metadata = { ...(payload !== undefined && { payload }), ...(path.length > 1 && { path }) };
+  const interrupt = { id: interruptId(call), reason: 'tool_call', message, toolCallId };
+  return Object.keys(metadata).length > 0 ? { ...interrupt, metadata } : interrupt;
+}
+
+function textEvent(piece: Extract<Piece, { kind: 'begins' | 'grows' | 'ends' }>): object[] {
+  const { kind, channel, id: messageId } = piece;
+  const type = channel === 'text' ? 'TEXT_MESSAGE' : 'REASONING_MESSAGE';
+  const role = channel === 'text' ? 'assistant' : 'reasoning';
+  if (kind === 'grows') return [{ type: `${type}_CONTENT`, messageId, delta: piece.delta }];
+  const event = kind === 'begins' ? { type: `${type}_START`, messageId, role } : { type: `${type}_END`, messageId };
+  if (channel === 'text') return [event];
+  return kind === 'begins'
+    ? [{ type: 'REASONING_START', messageId }, event]
+    : [event, { type: 'REASONING_END', messageId }];
+}
+
+function endEvent(piece: Extract<Piece, { kind: 'run-ends' | 'run-waits' }>): object {
+  const { runId, conversationId: threadId } = piece;
+  if (piece.kind === 'run-waits') {
+    const interrupts = piece.calls.map(interruptOf);
+    // Without anything to ask another run continues by itself.
+    const outcome = interrupts.length > 0 ? { type: 'interrupt', interrupts } : { type: 'success' };
+    return { type: 'RUN_FINISHED', threadId, runId, outcome };
+  }
+  const { reason, cause } = piece;
+  if (reason === 'completed') return { type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } };
+  if (reason === 'interrupted') return { type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'cancelled' } };
+  return {
+    type: 'RUN_ERROR',
+    message: `the run ended: ${cause ?? 'error'}`,
+    ...(cause !== undefined && { code: cause }),
+  };
+}
+
+/** The events of a piece. */
+export function agUiEvents(piece: Piece): object[] {
+  switch (piece.kind) {
+    case 'run-begins':
+      return [{ type: 'RUN_STARTED', threadId: piece.conversationId, runId: piece.runId }];
+    case 'run-ends':
+    case 'run-waits':
+      return [endEvent(piece)];
+    case 'step-begins':
+      return [{ type: 'STEP_STARTED', stepName: `turn ${piece.step}` }];
+    case 'step-ends':
+      return [{ type: 'STEP_FINISHED', stepName: `turn ${piece.step}` }];
+    case 'user': {
+      const { messageId, content } = piece;
+      const delta = textOfContent(content);
+      return [
+        { type: 'TEXT_MESSAGE_START', messageId, role: 'user' },
+        ...(delta === '' ? [] : [{ type: 'TEXT_MESSAGE_CONTENT', messageId, delta }]),
+        { type: 'TEXT_MESSAGE_END', messageId },
+      ];
+    }
+    case 'begins':
+    case 'grows':
+    case 'ends':
+      return textEvent(piece);
+    case 'dropped':
+      return [custom('dropped', { messageIds: piece.ids })];
+    case 'call': {
+      const { callId: toolCallId, name, args, argsText, parent } = piece;
+      const delta = argsText ?? JSON.stringify(args);
+      return [
+        { type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId: parent },
+        ...(delta === '' ? [] : [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }]),
+        { type: 'TOOL_CALL_END', toolCallId },
+      ];
+    }
+    case 'progress':
+      return [custom('tool-progress', { toolCallId: piece.callId, update: piece.update })];
+    case 'waits':
+      return [custom('tool-suspended', interruptOf(piece.call))];
+    case 'result': {
+      const { callId: toolCallId, content } = piece;
+      const messageId = `${toolCallId}/result`;
+      return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content: textOfContent(content), role: 'tool' }];
+    }
+    case 'state':
+      return [{ type: 'STATE_SNAPSHOT', snapshot: piece.state }];
+  }
+}
+
+/** Entries and live signals as frames of a protocol; `encoder` makes one encoder a subscriber. */
+export function framesOf(
+  source: Observable<LogEntry | Live>,
+  encoder: () => (piece: Piece) => readonly object[],
+): Observable<object> {
+  return new Observable((subscriber) => {
+    const fold = new StreamFold();
+    const frames = encoder();
+    const show = (pieces: readonly Piece[]): void => {
+      for (const piece of pieces) for (const frame of frames(piece)) subscriber.next(frame);
+    };
+    return source.subscribe({
+      next: (item) => show(fold.take(item)),
+      error: (error) => subscriber.error(error),
+      complete: () => {
+        show(fold.end());
+        subscriber.complete();
+      },
+    });
+  });
+}
+
+/** Entries and live signals as events of AG-UI. Pure: the same source, the same events. */
+export const toAgUi = (source: Observable<LogEntry | Live>): Observable<object> => framesOf(source, () => agUiEvents);

@@ -1,0 +1,123 @@
+/**
+ * What the pages of AG-UI and of the AI SDK ask for. Rule: of the messages that a page holds only one counts; what is no message and no
+ * answer is refused before anything begins, and nothing is approved by omission.
+ */
+import type { ContentPart } from '../../content/content.ts';
+import { type Fields, malformed, textOf } from '../acts.ts';
+import { approvalOf } from './uiMessages.ts';
+
+export interface ChatMessage {
+  id: string | undefined;
+  content: ContentPart[];
+}
+
+/** A message, or answers to what waits. */
+export interface ChatRequest {
+  conversation: string;
+  message?: ChatMessage;
+  /** By the id of the interrupt. */
+  answers: ReadonlyMap<string, unknown>;
+  /** The parts of the message that the answer continues; undefined where the page keeps them otherwise. */
+  parts?: readonly Fields[];
+}
+
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+export const listOf = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+function requiredText(fields: Fields, key: string): string {
+  const text = textOf(fields, key);
+  if (text === undefined) throw malformed(`${key}, the id of a conversation`);
+  return text;
+}
+
+/** Each part, none left out. */
+function partsOf(parts: unknown): Fields[] {
+  if (!Array.isArray(parts) || !parts.every(isFields)) throw malformed('a list of parts');
+  return parts;
+}
+
+function messageOf(id: unknown, content: ContentPart[]): ChatMessage {
+  if (content.every((part) => part.type === 'text' && part.text === '')) throw malformed('some text or an image');
+  return { id: textOf({ id }, 'id'), content };
+}
+
+/** A yes or a no. Other fields go along, so that the conversation refuses those that an approval does not have. */
+function decided({ approved, reason, ...others }: Fields): Record<string, unknown> {
+  if (approved === true) return { ...others, action: 'approve' };
+  if (approved === false) return { ...others, action: 'deny', ...(isText(reason) && { reason }) };
+  throw malformed('approved to be true or false');
+}
+
+function agUiPart(part: Fields): ContentPart {
+  const { type, text, source } = part;
+  if (type === 'text' && isText(text)) return { type: 'text', text };
+  if (type === 'image' && isFields(source) && isText(source.value))
+    return { type: 'image', mediaType: isText(source.mimeType) ? source.mimeType : 'image/png', data: source.value };
+  throw malformed('content of texts and images');
+}
+
+/** Of AG-UI's input: the thread, its last message, or answers to interrupts. */
+export function readAgUi(body: Fields): ChatRequest {
+  const conversation = requiredText(body, 'threadId');
+  const resume = listOf(body.resume);
+  if (resume.length > 0)
+    return { conversation, answers: new Map(resume.map((entry) => [String(entry.interruptId), entry])) };
+  const { role, id, content } = listOf(body.messages).at(-1) ?? {};
+  if (role !== 'user') throw malformed('resume, or a last message of the user');
+  const parts: ContentPart[] = isText(content) ? [{ type: 'text', text: content }] : partsOf(content).map(agUiPart);
+  return { conversation, message: messageOf(id, parts), answers: new Map() };
+}
+
+/** `payload`: a boolean, `{ approved }`, or a whole decision with its `action`; anything else is an answer. */
+export function agUiDecision(answer: unknown): Record<string, unknown> {
+  const { status, payload } = answer as Fields;
+  if (status === 'cancelled') return { action: 'deny' };
+  if (status !== 'resolved' || payload === undefined)
+    throw malformed('a resolved entry with a payload, or a cancelled one');
+  if (typeof payload === 'boolean') return decided({ approved: payload });
+  if (!isFields(payload)) return { action: 'answer', payload };
+  if ('approved' in payload) return decided(payload);
+  return isText(payload.action) ? payload : { action: 'answer', payload };
+}
+
+/** Parts of other types are the page's own: a user's message may hold data and sources. */
+function uiPart({ type, text, url, mediaType }: Fields): ContentPart[] {
+  if (type === 'text') {
+    if (isText(text)) return [{ type: 'text', text }];
+    throw malformed('a text part with its text');
+  }
+  if (type !== 'file') return [];
+  if (isText(url) && isText(mediaType)) return [{ type: 'image', mediaType, data: url }];
+  throw malformed('a file part with its url and mediaType');
+}
+
+/**
+ * Of the chat's request: its id and its last message, or the approvals in its messages. A page that was asked in an earlier message
+ * names that one.
+ */
+export function readUiMessages(body: Fields): ChatRequest {
+  const conversation = requiredText(body, 'id');
+  if (body.trigger === 'regenerate-message') throw malformed('another trigger: what was said is not said again');
+  const messages = listOf(body.messages);
+  const named = messages.find(({ id, role }) => id !== undefined && id === body.messageId && role === 'assistant');
+  const { role, id, parts } = named ?? messages.at(-1) ?? {};
+  if (role === 'user')
+    return { conversation, message: messageOf(id, partsOf(parts).flatMap(uiPart)), answers: new Map(), parts: [] };
+  if (role !== 'assistant') throw malformed('a last message of the user or the assistant');
+  const approvals = messages.flatMap((message) =>
+    listOf(message.parts).flatMap(({ state, approval }) =>
+      state === 'approval-responded' && isFields(approval)
+        ? [[approvalOf(String(approval.id)), approval] as const]
+        : [],
+    ),
+  );
+  return { conversation, answers: new Map(approvals), parts: listOf(parts) };
+}
+
+export function uiDecision(answer: unknown): Record<string, unknown> {
+  // What else the chat keeps in an approval is its own.
+  const { approved, reason, args, payload } = answer as Fields;
+  return decided({ approved, reason, args, payload });
+}

@@ -1,0 +1,353 @@
+/**
+ * A run as protocols of user interfaces speak of it: parts of text that begin, grow and end, calls with their results, steps.
+ * Rule: what is said follows from entries and live signals alone; a log without its live signals gives the same texts, calls and
+ * ends; what was streamed and never became durable is named as dropped. Every piece stands between the beginning and the end of a
+ * run: what the log holds outside of every run gets a run around it.
+ */
+import {
+  type AgentItem,
+  applyEntry,
+  type CallRecord,
+  emptyLogState,
+  type Json,
+  type LogEntry,
+  type MessageKind,
+  type PendingCall,
+  type StopReason,
+  type StoredPart,
+  type ToolOutcome,
+} from '../../../machines/internal.ts';
+import { pendingCalls } from '../../conversation/run.ts';
+import type { Live } from '../../live.ts';
+import { pendingWithin, WAITS } from '../../runtime/subAgentPort.ts';
+
+export type Channel = 'text' | 'reasoning';
+interface OfRun {
+  runId: string;
+  conversationId: string;
+}
+
+export type Piece =
+  /** `continues`: the cycle of an earlier run. */
+  | ({ kind: 'run-begins'; continues: boolean } & OfRun)
+  | ({ kind: 'run-ends'; reason: StopReason; cause: string | undefined } & OfRun)
+  /** `calls`: what `conversation.pending` lists then; none where the calls are decided already and another run continues. */
+  | ({ kind: 'run-waits'; calls: readonly PendingCall[] } & OfRun)
+  | { kind: 'step-begins' | 'step-ends'; step: number }
+  | { kind: 'user'; messageId: string; message: MessageKind; content: readonly StoredPart[] }
+  | { kind: 'begins' | 'ends'; channel: Channel; id: string }
+  | { kind: 'grows'; channel: Channel; id: string; delta: string }
+  /** Parts that count for nothing. */
+  | { kind: 'dropped'; ids: readonly string[] }
+  | {
+      kind: 'call';
+      callId: string;
+      name: string;
+      args: Json;
+      argsText?: string /** of the message that makes it */;
+      parent: string;
+    }
+  | { kind: 'progress'; callId: string; update: Json }
+  | { kind: 'waits'; call: PendingCall }
+  | { kind: 'result'; callId: string; outcome: ToolOutcome; code: string | undefined; content: readonly StoredPart[] }
+  | { kind: 'state'; state: { [key: string]: Json } };
+
+/** A part of a reply, as far as it was said. */
+interface OpenPart {
+  channel: Channel;
+  id: string;
+  said: string;
+  /** How much of it stands in the log. */
+  durable: number;
+  ended: boolean;
+}
+
+type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
+
+/** What became of a sub-agent's call stands in the sub-agent's own log. */
+const OVER_WITHIN: readonly StoredPart[] = [{ type: 'text', text: 'This call is over. Its sub-agent has the result.' }];
+
+/** The decision on a spawn call names the call within it that was decided. */
+function decidedWithin({ decisions, suspension }: CallRecord): Json | undefined {
+  const decision = decisions.get(suspension);
+  const payload = decision?.action === 'answer' ? decision.payload : undefined;
+  return typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? payload.decided : undefined;
+}
+
+export class StreamFold {
+  readonly #logState = emptyLogState();
+  #run: OfRun | undefined;
+  /** Pieces that came outside of every run, and the run that their entries name. */
+  #outside: Piece[] = [];
+  #outsideOf: OfRun = { runId: '', conversationId: '' };
+  /** What the last entry names. */
+  #entryOf: OfRun = this.#outsideOf;
+  /** Calls that have sub-agents. */
+  readonly #spawns = new Set<string>();
+  /** Calls of sub-agents that were shown and are not over, with the call that they are within. */
+  readonly #within = new Map<string, string>();
+  /** Of the reply under way, in the order in which they began. */
+  #parts: OpenPart[] = [];
+  #count = 0;
+  #step = 0;
+  #inStep = false;
+  /** The reply of the step is whole: what the model says next belongs to another step. */
+  #replied = false;
+  #out: Piece[] = [];
+
+  take(item: LogEntry | Live): Piece[] {
+    this.#out = [];
+    if ('seq' in item) {
+      this.#learn(item);
+      this.#entry(item);
+    } else if (!item.path) this.#live(item);
+    return this.#out;
+  }
+
+  /** What is left to say when nothing more comes. */
+  end(): Piece[] {
+    this.#out = [];
+    this.#surround();
+    return this.#out;
+  }
+
+  /** What a person is asked about now: `conversation.pending`, as the log has it. */
+  get pending(): PendingCall[] {
+    const { calls, open } = this.#logState;
+    const waitsWithin = ({ callId, reason }: CallRecord): boolean => reason === WAITS && this.#spawns.has(callId);
+    const pending = [...open].flatMap((callId) => {
+      const record = calls.get(callId);
+      if (record?.status !== 'suspended' || !waitsWithin(record)) return [];
+      const decided = decidedWithin(record);
+      return pendingWithin(callId, record.payload).filter((call) => call.callId !== decided);
+    });
+    return pendingCalls(this.#logState, { pending, waitsWithin });
+  }
+
+  /** A part of a log may begin behind a call that it speaks of. */
+  #learn(entry: LogEntry): void {
+    if (entry.type === 'sub-agent') this.#spawns.add(entry.callId);
+    if (entry.type === 'tool-suspended') this.#learnCall(entry, entry.callId);
+    if (entry.type === 'run-suspended') {
+      for (const callId of entry.waiting) {
+        if (!this.#learnCall(entry, callId)) continue;
+        applyEntry(this.#logState, { ...entry, type: 'tool-suspended', callId, suspension: 1, reason: '' });
+      }
+    }
+    applyEntry(this.#logState, entry);
+    // Nobody asks this fold what was spent.
+    this.#logState.uncounted.length = 0;
+  }
+
+  /** False where it is known. */
+  #learnCall(entry: LogEntry, callId: string): boolean {
+    if (this.#logState.calls.has(callId)) return false;
+    const item = { type: 'tool-call', callId, name: '', args: null } as const;
+    applyEntry(this.#logState, { ...entry, type: 'agent-output', item });
+    return true;
+  }
+
+  #emit(...pieces: Piece[]): void {
+    if (this.#run) return void this.#out.push(...pieces);
+    if (this.#outside.length === 0) this.#outsideOf = this.#entryOf;
+    this.#outside.push(...pieces);
+  }
+
+  #live(signal: Live): void {
+    // Between runs nobody is told of one.
+    if (!this.#run) return;
+    switch (signal.type) {
+      case 'text-delta':
+        return void this.#say('text', signal.text);
+      case 'reasoning-delta':
+        return void this.#say('reasoning', signal.text);
+      case 'reset':
+        return this.#drop(this.#parts);
+      case 'tool-progress':
+        this.#emit({ kind: 'progress', callId: signal.callId, update: signal.update });
+    }
+  }
+
+  #entry(entry: LogEntry): void {
+    const { runId, conversationId } = entry;
+    this.#entryOf = { runId: runId ?? this.#entryOf.runId, conversationId };
+    switch (entry.type) {
+      case 'run-started':
+      case 'run-resumed':
+        return this.#begin(entry);
+      case 'user-message': {
+        const { messageId, kind, content } = entry;
+        return this.#emit({ kind: 'user', messageId, message: kind, content });
+      }
+      case 'agent-output':
+        return this.#item(entry.item);
+      case 'model-reply':
+        this.#settle();
+        this.#replied = true;
+        return;
+      case 'tool-suspended':
+        return this.#suspended(entry);
+      case 'tool-result':
+        return this.#result(entry);
+      case 'state-changed':
+        return this.#emit({ kind: 'state', state: Object.fromEntries(this.#logState.state) });
+      case 'checkpoint':
+        return this.#surround();
+      case 'run-suspended':
+      case 'run-stop':
+        return this.#end(entry);
+    }
+  }
+
+  #begin({ type, runId, conversationId }: LogEntry): void {
+    // A log whose run has lost its end.
+    if (this.#run) this.#close({ reason: 'error', cause: undefined });
+    this.#surround();
+    this.#run = { runId: runId ?? '', conversationId };
+    this.#emit({ kind: 'run-begins', continues: type === 'run-resumed', ...this.#run });
+  }
+
+  #end(entry: Entry<'run-stop'> | Entry<'run-suspended'>): void {
+    if (!this.#run) this.#open(this.#entryOf);
+    this.#close(entry.type === 'run-stop' ? entry : undefined);
+  }
+
+  /** Puts a run around what came outside of every run. */
+  #surround(): void {
+    if (this.#run || this.#outside.length === 0) return;
+    this.#open(this.#outsideOf);
+    this.#close(this.pending.length > 0 ? undefined : { reason: 'completed', cause: undefined });
+  }
+
+  /** A run of its own for what came outside. */
+  #open(run: OfRun): void {
+    this.#run = run;
+    this.#emit({ kind: 'run-begins', continues: true, ...run }, ...this.#outside);
+    this.#outside = [];
+  }
+
+  /** Ends the run; without a stop it is suspended. */
+  #close(stop: { reason: StopReason; cause?: string | undefined } | undefined): void {
+    const run = this.#run;
+    if (!run) return;
+    this.#settle();
+    const { pending } = this;
+    if (!stop) for (const call of pending) this.#show(call);
+    for (const callId of [...this.#within.keys()])
+      if (!pending.some((call) => call.callId === callId)) this.#closeWithin(callId);
+    this.#endStep();
+    if (stop) this.#emit({ kind: 'run-ends', reason: stop.reason, cause: stop.cause, ...run });
+    else this.#emit({ kind: 'run-waits', calls: pending, ...run });
+    this.#run = undefined;
+  }
+
+  /** A call that waits; of a call with sub-agents those within it. */
+  #suspended({ callId }: Entry<'tool-suspended'>): void {
+    for (const call of this.pending) {
+      if (call.path[0] !== callId) continue;
+      this.#show(call);
+      this.#emit({ kind: 'waits', call });
+    }
+  }
+
+  /** The log has a sub-agent's call only where it waits. */
+  #show({ callId, name, args, path: [outer = callId] }: PendingCall): void {
+    if (outer === callId || this.#within.has(callId)) return;
+    this.#within.set(callId, outer);
+    this.#emit({ kind: 'call', callId, name, args, parent: this.#parent });
+  }
+
+  #closeWithin(callId: string, { outcome, code }: Partial<Pick<Entry<'tool-result'>, 'outcome' | 'code'>> = {}): void {
+    this.#within.delete(callId);
+    this.#emit({ kind: 'result', callId, outcome: outcome ?? 'succeeded', code, content: OVER_WITHIN });
+  }
+
+  #beginStep(): void {
+    if (this.#replied) this.#endStep();
+    if (this.#inStep) return;
+    this.#step += 1;
+    this.#inStep = true;
+    this.#emit({ kind: 'step-begins', step: this.#step });
+  }
+
+  #endStep(): void {
+    if (this.#inStep) this.#emit({ kind: 'step-ends', step: this.#step });
+    this.#inStep = false;
+    this.#replied = false;
+  }
+
+  #openPart(channel: Channel): OpenPart {
+    const last = this.#parts.at(-1);
+    if (last?.channel === channel && !last.ended) return last;
+    if (last) this.#closePart(last);
+    this.#count += 1;
+    const part = { channel, id: `${this.#run?.runId ?? ''}/${this.#count}`, said: '', durable: 0, ended: false };
+    this.#parts.push(part);
+    this.#emit({ kind: 'begins', channel, id: part.id });
+    return part;
+  }
+
+  #closePart(part: OpenPart): void {
+    if (part.ended) return;
+    part.ended = true;
+    this.#emit({ kind: 'ends', channel: part.channel, id: part.id });
+  }
+
+  #say(channel: Channel, delta: string): OpenPart | undefined {
+    if (delta === '') return undefined;
+    this.#beginStep();
+    const part = this.#openPart(channel);
+    part.said += delta;
+    this.#emit({ kind: 'grows', channel, id: part.id, delta });
+    return part;
+  }
+
+  #drop(parts: readonly OpenPart[]): void {
+    for (const part of parts) this.#closePart(part);
+    if (parts.length > 0) this.#emit({ kind: 'dropped', ids: parts.map(({ id }) => id) });
+    this.#parts = this.#parts.filter((part) => !parts.includes(part));
+  }
+
+  #item(item: AgentItem): void {
+    this.#beginStep();
+    if (item.type === 'tool-call') return this.#call(item);
+    const channel = item.type === 'assistant' ? 'text' : 'reasoning';
+    let rest = item.text;
+    for (const part of this.#parts.filter((each) => each.channel === channel && each.durable < each.said.length)) {
+      const pending = part.said.slice(part.durable);
+      const same = rest.startsWith(pending) ? pending.length : pending.startsWith(rest) ? rest.length : 0;
+      // The stored text differs from the streamed text: a secret was redacted, or a plugin changed it.
+      if (same === 0 && rest !== '') this.#drop([part]);
+      part.durable += same;
+      rest = rest.slice(same);
+    }
+    const part = this.#say(channel, rest);
+    if (part) part.durable = part.said.length;
+  }
+
+  #call({ callId, name, args, argsText }: Extract<AgentItem, { type: 'tool-call' }>): void {
+    const last = this.#parts.at(-1);
+    if (last && last.durable === last.said.length) this.#closePart(last);
+    const parent = this.#parent;
+    this.#emit({ kind: 'call', callId, name, args, ...(argsText !== undefined && { argsText }), parent });
+  }
+
+  /** The message that makes the calls of this step. */
+  get #parent(): string {
+    const message = this.#parts.filter(({ channel }) => channel === 'text').at(-1);
+    return message?.id ?? `${this.#run?.runId ?? ''}/calls${this.#step}`;
+  }
+
+  #result(entry: Entry<'tool-result'>): void {
+    const { callId, outcome, code, content } = entry;
+    for (const [inner, outer] of [...this.#within]) if (outer === callId) this.#closeWithin(inner, entry);
+    this.#emit({ kind: 'result', callId, outcome, code, content });
+  }
+
+  /** The reply is over: what is not durable now never will be. */
+  #settle(): void {
+    this.#drop(this.#parts.filter(({ durable, said }) => durable < said.length));
+    for (const part of this.#parts) this.#closePart(part);
+    this.#parts = [];
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Test files under planted defects, in one Vitest that stays: what it has transformed is kept, so a defect costs a worker, the
+ * evaluation of modules and the tests. Rule: each run has a process of its own and loads only what is planted for it.
+ */
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { createVitest } from 'vitest/node';
+import { testPlugin } from './plant.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** For one test of the first tier, and of the whole volume. Ends a test that hangs, and none that is slow. */
+const HANG_MS = [120_000, 600_000];
+/** What is drawn in a test is the same in every hunt, whatever the sources are; each look further draws something else. */
+const SEED = 1_000_000;
+const SEED_STEP = 1_000;
+/** For a worker that does not end when it is asked to. */
+const END_MS = 30_000;
+
+const nowhere = () =>
+  new Writable({
+    write: (_chunk, _encoding, done) => done(),
+  });
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+/** As the pattern of names sees it. */
+const nameOf = ({ name, parent }) => (parent.type === 'module' ? name : `${nameOf(parent)} ${name}`);
+
+/** Settles as `work` does; rejects with `message` where that takes longer than `ms`. */
+async function within(ms, message, work) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(message)), ms);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+async function openVitest(load, reporter) {
+  const options = {
+    root,
+    config: false,
+    watch: false,
+    cache: false,
+    silent: true,
+    isolate: true,
+    pool: 'forks',
+    maxWorkers: 1,
+    include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/drawn.ts'],
+    reporters: [reporter],
+    experimental: { fsModuleCache: true },
+  };
+  const vitest = await createVitest('test', options, { plugins: [load] }, { stdout: nowhere(), stderr: nowhere() });
+  await vitest.standalone();
+  return vitest;
+}
+
+/** `longestMs`: for all tests of one run. */
+export function openWitnesses(longestMs) {
+  const changed = new Map();
+  const failed = [];
+  let slowestMs = 0;
+  let ended;
+  const reporter = {
+    onTestCaseResult(test) {
+      slowestMs = Math.max(slowestMs, test.diagnostic()?.duration ?? 0);
+      if (test.result().state === 'failed') failed.push(nameOf(test));
+    },
+    onTestModuleEnd: (module) => {
+      ended = module;
+    },
+  };
+  let vitest;
+  /** What the run before had changed is loaded as it is on disk again. */
+  function plant(planted) {
+    const files = [...changed.keys(), ...planted.keys()];
+    changed.clear();
+    for (const [file, source] of planted) changed.set(file, source);
+    for (const file of files) vitest.invalidateFile(file);
+  }
+  async function close() {
+    const closing = vitest;
+    vitest = undefined;
+    await closing?.close();
+  }
+  async function ends(specification) {
+    const message = `not over after ${longestMs / 1000} s`;
+    try {
+      return await within(longestMs, message, vitest.runTestSpecifications([specification]));
+    } catch (error) {
+      // Asked a second time, it kills.
+      const cancelled = Promise.all(['keyboard-input', 'keyboard-input'].map((why) => vitest.cancelCurrentRun(why)));
+      await within(END_MS, message, cancelled).catch(() => {});
+      await within(END_MS, message, close()).catch(() => {});
+      throw error;
+    }
+  }
+  return {
+    /**
+     * Runs the tests of `file` with `planted` in place of sources. `failed`: the first test that fails, or all where nothing
+     * is planted. `names`: only these tests. `look`: 1 is what `npm test` takes, 2 the whole volume, each further one that
+     * with other draws. `timeoutMs`: for each test.
+     */
+    async run(planted, file, { names, look = 1, timeoutMs = HANG_MS[look > 1 ? 1 : 0] } = {}) {
+      vitest ??= await openVitest(testPlugin(changed), reporter);
+      plant(planted);
+      failed.length = 0;
+      slowestMs = 0;
+      ended = undefined;
+      vitest.state.filesMap.clear();
+      const project = vitest.getRootProject();
+      const { config } = project;
+      Object.assign(config, { testTimeout: timeoutMs, hookTimeout: timeoutMs, bail: planted.size > 0 ? 1 : 0 });
+      config.expect = { poll: { timeout: timeoutMs / 3 } };
+      const seed = SEED + Math.max(0, look - 2) * SEED_STEP;
+      config.env = { ...config.env, PROVE: look > 1 ? '1' : '', SEED: `${seed}` };
+      const testNamePattern = names && new RegExp(`^(?:${names.map(escaped).join('|')})$`);
+      const { unhandledErrors } = await ends(project.createSpecification(`${root}${file}`, { testNamePattern }));
+      const [wrong] = [...(ended?.errors() ?? []), ...unhandledErrors];
+      const ran = ended && [...ended.children.allTests()].some((test) => test.result().state !== 'skipped');
+      // A name that is not there any more is no failure.
+      const gone = names && ended && !wrong;
+      if (failed.length === 0 && !(ran && ended.ok()) && !gone)
+        throw new Error(`Error: ${file}: ${wrong?.message ?? 'no test ran'}`);
+      return { failed: [...failed], slowestMs };
+    },
+    close,
+  };
+}

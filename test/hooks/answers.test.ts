@@ -1,0 +1,121 @@
+/** One hook that is run by itself: which answers count, what a failure says, and how a command's output is bounded. */
+import { realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { type Hook, type HookAnswer, type HookInput, type HookPorts, runHook } from '../../src/hooks/runHook.ts';
+import { VirtualClock } from '../support/clock.ts';
+
+const cwd = realpathSync(tmpdir());
+const input: HookInput = { event: 'PreToolUse', conversationId: 'c', runId: 'r', cwd, args: { a: 1 } };
+const answerOf = (hook: Hook, ports: Partial<HookPorts> = {}): Promise<HookAnswer> => {
+  const { setTimer } = new VirtualClock();
+  return runHook(hook, input, { setTimer, signal: new AbortController().signal, ...ports });
+};
+const said = (output: object) => ({ kind: 'said', output });
+const failed = (...words: string[]) => ({
+  kind: 'failed',
+  message: expect.stringMatching(new RegExp(words.join('.*'), 's')),
+});
+
+describe('what a function answers', () => {
+  it.each([undefined, null, {}])('%j says nothing', async (answer) => {
+    expect(await answerOf({ run: () => answer as never })).toEqual(said({}));
+  });
+
+  it.each([
+    ...[{ continue: true }, { continue: false }, { suppressOutput: true }, { suppressOutput: false }],
+    ...[{ decision: 'allow' }, { decision: 'ask' }, { decision: 'block' }],
+    ...[{ reason: '' }, { stopReason: 'a' }, { additionalContext: 'a' }],
+    ...[{ updatedInput: null }, { updatedInput: { a: [1] } }],
+  ])('%j counts', async (answer) => {
+    expect(await answerOf({ run: () => answer as never })).toEqual(said(answer));
+  });
+
+  it.each([
+    ...['continue', 'suppressOutput'].flatMap((key) =>
+      [1, 'true', null, {}].map((value) => [{ [key]: value }, `${key} must be true or false`] as const),
+    ),
+    ...['reason', 'stopReason', 'additionalContext'].flatMap((key) =>
+      [1, true, null, ['a']].map((value) => [{ [key]: value }, `${key} must be a text`] as const),
+    ),
+    ...['deny', 'Allow', '', 1, null].map((decision) => [{ decision }, 'decision must be'] as const),
+    ...['allow', 1, true, [{ decision: 'allow' }]].map((value) => [value, 'an object, or nothing'] as const),
+    [{ updatedInput: 1n }, 'a hook answers JSON'] as const,
+  ])('%o is a failure, since it could be misread', async (answer, why) => {
+    expect(await answerOf({ run: () => answer as never })).toEqual(failed(why));
+  });
+
+  it('is waited for as long as its time limit says, 5 s where it says nothing', async () => {
+    for (const [given, ms] of [
+      [{}, 5_000],
+      [{ timeoutMs: 70 }, 70],
+    ] as const) {
+      const clock = new VirtualClock();
+      const answer = answerOf({ ...given, run: () => new Promise(() => undefined) }, { setTimer: clock.setTimer });
+      expect(await clock.until(answer, 10_000)).toBe(ms);
+      expect(await answer).toEqual(failed('took longer than', `${ms}`));
+    }
+  });
+
+  it('is a failure where it throws, and rejects only where nobody waits any more', async () => {
+    const fails: Hook = {
+      run: () => {
+        throw new Error('broken');
+      },
+    };
+    expect(await answerOf(fails)).toEqual(failed('broken'));
+    const signal = AbortSignal.abort(new Error('cancelled'));
+    await expect(answerOf(fails, { signal })).rejects.toThrow('cancelled');
+  });
+
+  it('cannot change what the next hook is told', async () => {
+    const changes: Hook = {
+      run(told) {
+        told.toolName = 'another';
+      },
+    };
+    expect(await answerOf(changes)).toMatchObject({ kind: 'failed' });
+    expect(input.toolName).toBeUndefined();
+  });
+});
+
+describe('what a command answers', () => {
+  it.each<[string, string, object]>([
+    ['an object on its output', `echo ' {"reason":"a"} '`, said({ reason: 'a' })],
+    ['nothing, where it prints something else', 'echo fine', said({})],
+    ['nothing, where it prints nothing', 'true', said({})],
+    [
+      'a block, by exit code 2, for what it prints as an error',
+      'echo " no " >&2; exit 2',
+      said({ decision: 'block', reason: 'no' }),
+    ],
+    ['a block for no reason', 'exit 2', said({ decision: 'block', reason: 'blocked by a hook' })],
+    ['a failure, by another exit code, with its words', 'echo oh >&2; exit 3', failed('exit code 3: oh')],
+    ['a failure, by a signal that ended it', 'kill -9 $$', failed('SIGKILL')],
+    ['a failure, where its output is no JSON', `echo '{a}'`, failed('JSON')],
+    [
+      'its characters whole, where they come in pieces',
+      `printf '{"reason":"\\303'; sleep 0.05; printf '\\251"}'`,
+      said({ reason: 'é' }),
+    ],
+    [
+      'what it finds in the variable of the working directory',
+      `printf '{"reason":"%s"}' "$RUNCHART_CWD"`,
+      said({ reason: cwd }),
+    ],
+    ['although it does not read its input', `exec <&-; echo '{"reason":"a"}'`, said({ reason: 'a' })],
+  ])('is %s', async (_, command, expected) => {
+    expect(await answerOf({ command })).toEqual(expected);
+  });
+
+  it('is bounded: a reason has at most 16 KiB, and a longer output than 1 MiB is not read to its end', async () => {
+    const long = 'head -c 20000 /dev/zero | tr "\\0" x >&2';
+    expect(await answerOf({ command: `${long}; exit 2` })).toEqual(
+      said({ decision: 'block', reason: 'x'.repeat(16_384) }),
+    );
+    const failure = await answerOf({ command: `${long}; exit 1` });
+    expect(failure.kind === 'failed' && failure.message.length).toBeLessThan(16_384 + 100);
+    const command = `printf '{"reason":"'; head -c 3000000 /dev/zero | tr "\\0" x; printf '"}'`;
+    expect(await answerOf({ command })).toMatchObject({ kind: 'failed' });
+  });
+});

@@ -1,0 +1,200 @@
+/** What others wrote, on its way to the page: events of any shape, credentials, and characters that would drive the display. */
+import fc from 'fast-check';
+import { h, options } from 'preact';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createActor, createMachine } from 'xstate';
+import { drawTextsSafely, shownText } from '../../inspector/view/foreignText.ts';
+import type { LogEntry } from '../../machines/index.ts';
+import { excerpt, pageJson, withoutCredentials } from '../../src/inspect/excerpt.ts';
+import { Observed } from '../../src/inspect/observed.ts';
+import { RecordLog, recordText } from '../../src/inspect/recordLog.ts';
+import { sourceText } from '../../src/printable.ts';
+import { drives } from './driving.ts';
+
+/** A credential in the text that surrounds it, and the part that nobody may see. */
+const CREDENTIALS: readonly (readonly [text: string, hidden: string])[] = [
+  ['the key is sk-proj-abcdefghijklmnop1234 now', 'abcdefghijklmnop1234'],
+  ['ghp_abcdefghijklmnopqrstuvwxyz0123', 'abcdefghijklmnopqrstuvwxyz0123'],
+  ['github_pat_11ABCDEFG0abcdefghijkl', '11ABCDEFG0abcdefghijkl'],
+  ['id AKIAIOSFODNN7EXAMPLE', 'IOSFODNN7EXAMPLE'],
+  ['xoxb-1234567890-abcdef', '1234567890-abcdef'],
+  ['Authorization: Bearer abc.def.ghi-jklmnop==', 'abc.def.ghi-jklmnop'],
+  ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl', 'c2lnbmF0dXJl'],
+  ['{"user":"ada","apiKey":"hunter2 with \\" in it"}', 'hunter2'],
+  ['{ "nested": { "db_password" : "hunter2" } }', 'hunter2'],
+  ['PORT=80\nSTRIPE_SECRET_KEY=hunter2\nHOST=h', 'hunter2'],
+  ['export GITHUB_TOKEN="hunter2 again"', 'hunter2'],
+];
+const HARMLESS = [
+  'MAX_TOKENS=100 and a token is a word',
+  '{"inputTokens":"12","secretary":7}',
+  'the password is asked for',
+  'sk-short and eyJ alone',
+  'PASSWORD=',
+];
+
+const entryOf = (text: string): LogEntry[] => {
+  const base = { seq: 0, at: 0, conversationId: 'c', runId: 'r' };
+  const call = { callId: 'c0', name: 'n', args: { path: text, [text]: 1, list: [{ deep: text }] } };
+  return [
+    { ...base, type: 'user-message', messageId: 'm', kind: 'direct', content: [{ type: 'text', text }] },
+    { ...base, type: 'agent-output', item: { type: 'tool-call', ...call, argsText: text } },
+    { ...base, type: 'agent-output', item: { type: 'reasoning', text } },
+    { ...base, type: 'tool-result', callId: 'c0', outcome: 'succeeded', content: [{ type: 'text', text }] },
+    { ...base, type: 'tool-suspended', callId: 'c0', suspension: 1, reason: text, payload: { [text]: text } },
+    {
+      ...base,
+      type: 'decision',
+      callId: 'c0',
+      suspension: 1,
+      decision: { callId: 'c0', action: 'deny', reason: text },
+    },
+    { ...base, type: 'state-changed', writes: { [text]: text } },
+    { ...base, type: 'model-retry', turn: 1, attempt: 1, waitMs: 0, model: 'm', reason: text },
+    { ...base, type: 'compaction', upToSeq: 0, summary: text },
+    { ...base, type: 'diagnostic', code: 'x', detail: { [text]: text } },
+    { ...base, type: 'extension', name: text, value: text },
+  ];
+};
+
+describe('a credential', () => {
+  it.each(CREDENTIALS)('is hidden in texts, values and keys before it leaves for the page: %s', (text, hidden) => {
+    expect(withoutCredentials(text)).toContain('[redacted]');
+    expect(withoutCredentials(text)).not.toContain(hidden);
+    expect(JSON.stringify(excerpt({ [text]: [text] }))).not.toContain(hidden);
+    for (const entry of entryOf(text)) {
+      const told = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry });
+      expect(told, entry.type).not.toContain(hidden);
+      expect(JSON.parse(told), entry.type).toMatchObject({ n: 0, entry: { seq: 0, type: entry.type } });
+    }
+    expect(shownText(text)).not.toContain(hidden);
+  });
+
+  it('under a name that says so is hidden in arguments, whatever it looks like', () => {
+    const [, called] = entryOf('x');
+    const entry = { ...called, item: { type: 'tool-call', callId: 'c', name: 'n', args: { password: 'hunter2' } } };
+    const told = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry: entry as LogEntry });
+    expect(told).toContain('"password":"[redacted]"');
+  });
+
+  it.each(HARMLESS)('is not seen in harmless words: %s', (text) => {
+    expect(withoutCredentials(text)).toBe(text);
+    const [said] = entryOf(text);
+    expect(pageJson({ said })).toEqual({ said });
+  });
+
+  it('changes nothing of an entry that has none: it is not even copied', () => {
+    for (const entry of entryOf('plain words')) expect(pageJson(entry)).toBe(entry);
+  });
+});
+
+describe('a character that would drive the display', () => {
+  const character = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 4 }),
+    fc.constantFrom(
+      '\u202e',
+      '\u2066',
+      '\u2069',
+      '\u200f',
+      '\u061c',
+      '\u2028',
+      '\u009b',
+      '\u{e0041}',
+      '\u001b]0;x\u0007',
+    ),
+  );
+  const texts = fc.array(character, { maxLength: 12 }).map((parts) => parts.join(''));
+
+  it('is shown as an escape in every text that is drawn, and in every attribute that is read', () => {
+    drawTextsSafely();
+    fc.assert(
+      fc.property(texts, (text) => {
+        const { props } = h('button', { title: text, 'aria-label': text, placeholder: text, id: 'kept' });
+        const { title, 'aria-label': label, placeholder, id } = props as unknown as { [name: string]: string };
+        const node = { type: null, props: text };
+        options.vnode?.(node as never);
+        for (const shown of [title, label, placeholder, node.props]) {
+          expect(drives(shown ?? '')).toBe(false);
+          expect(shown).toBe(shownText(text));
+        }
+        expect(id).toBe('kept');
+      }),
+    );
+  });
+
+  it('is an escape of JSON in arguments that are edited, so the value is the same', () => {
+    fc.assert(
+      fc.property(texts, texts, (name, value) => {
+        const text = sourceText(JSON.stringify({ [name]: [value] }, null, 2));
+        expect(drives(text)).toBe(false);
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify({ [name]: [value] })));
+      }),
+    );
+  });
+});
+const { vnode } = options;
+afterEach(() => {
+  if (vnode) options.vnode = vnode;
+  else delete options.vnode;
+});
+
+describe('an event that is none', () => {
+  const actorRef = { id: 'a', sessionId: 'x:0', system: {}, getSnapshot: () => ({}) };
+  const whole: readonly { readonly [field: string]: unknown }[] = [
+    { type: '@xstate.actor', actorRef },
+    { type: '@xstate.event', actorRef, event: { type: 'GO' } },
+    { type: '@xstate.snapshot', actorRef, event: { type: 'GO' }, snapshot: { value: 'a', status: 'active' } },
+    { type: '@xstate.microstep', actorRef, event: { type: 'GO' }, snapshot: { value: 'a' }, _transitions: [] },
+    { type: '@runchart.open', conversation: {} },
+  ];
+  const wrong = [undefined, null, 7, 'x', [], {}, Symbol('x'), () => {}];
+  const half = whole.flatMap((event) =>
+    Object.keys(event).flatMap((field) => wrong.map((value) => ({ ...event, [field]: value }))),
+  );
+  const throwing = new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('not now');
+      },
+    },
+  );
+  const foreign = [
+    ...wrong,
+    throwing,
+    { type: 'x' },
+    { type: '@xstate.later', actorRef },
+    new Error('x'),
+    whole.at(-1),
+  ];
+
+  it('is ignored: nothing is thrown, and nothing is on record', () => {
+    const records = new RecordLog(() => 0);
+    const { observe } = new Observed(records);
+    // With an empty snapshot or no microsteps they are whole: there is nothing that would be read of them.
+    const isReadable = (event: { type?: unknown; [field: string]: unknown }): boolean => {
+      const [same] = whole.filter(({ type }) => type === event.type);
+      const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+      return (
+        same !== undefined &&
+        event.actorRef === actorRef &&
+        (event.type === '@xstate.actor' || event.event === same.event) &&
+        (!('snapshot' in same) || isObject(event.snapshot))
+      );
+    };
+    for (const event of [...foreign, ...half.filter((event) => !isReadable(event))])
+      expect(() => observe(event)).not.toThrow();
+    expect([...records.since(0)]).toEqual([]);
+    for (const event of half) expect(() => observe(event)).not.toThrow();
+  });
+
+  it('ends nothing: an app is observed after it', () => {
+    const records = new RecordLog(() => 0);
+    const { observe } = new Observed(records);
+    observe(null);
+    const app = createActor(createMachine({ id: 'm', initial: 'a', states: { a: {} } }), { inspect: observe }).start();
+    observe({ type: '@xstate.event', actorRef: app });
+    expect([...records.since(0)].map(({ type }) => type)).toContain('actor');
+    app.stop();
+  });
+});

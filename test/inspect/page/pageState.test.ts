@@ -1,0 +1,175 @@
+/** What the page does a second time: another conversation, another connection, another server, another log of the same name. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { pageBench, waitingLog } from './pageBench.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+/** Two conversations whose models use the same call ids; A is open. */
+async function twoConversations() {
+  const page = await pageBench();
+  const { server } = page;
+  server.greet();
+  for (const id of ['A', 'B']) {
+    server.conversation(id);
+    server.entries(id, waitingLog(id));
+  }
+  page.openConversation('A');
+  server.take();
+  const card = () => {
+    const [only] = page.cards();
+    if (!only || page.cards().length !== 1) throw new Error('expected one card');
+    return only;
+  };
+  return { ...page, card };
+}
+
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+};
+
+describe('two conversations with equal call ids', () => {
+  it('have cards of their own: a receipt on the call of one is no receipt on the call of the other', async () => {
+    const { server, card, decide, sent, openConversation } = await twoConversations();
+    const ofA = card();
+    const done = decide(ofA, { action: 'approve' });
+    const [asked] = server.take();
+    expect(asked).toMatchObject({ type: 'decide', conversation: 'A', decision: { callId: 'call_0', suspension: 1 } });
+    if (asked) server.answer(asked, { receipt: 'applied' });
+    await settled();
+    const [resumed] = server.take();
+    expect(resumed).toMatchObject({ type: 'resume', conversation: 'A' });
+    if (resumed) server.answer(resumed, { runId: 'r' });
+    await done;
+    expect(sent.value.get(ofA.key)).toEqual({ state: 'said', words: 'allowed' });
+    openConversation('B');
+    expect(card().call.callId).toBe('call_0');
+    expect(sent.value.get(card().key)).toBeUndefined();
+    void decide(card(), { action: 'deny' });
+    expect(server.take()).toMatchObject([{ type: 'decide', conversation: 'B', decision: { action: 'deny' } }]);
+  });
+
+  it('are resumed by their own decisions, also where the other one is opened before the receipt comes', async () => {
+    const { server, card, decide, openConversation } = await twoConversations();
+    void decide(card(), { action: 'approve' });
+    const [asked] = server.take();
+    openConversation('B');
+    if (asked) server.answer(asked, { receipt: 'applied' });
+    await settled();
+    expect(server.take()).toMatchObject([{ type: 'resume', conversation: 'A' }]);
+  });
+
+  it('do not share a first press of X: it cancels the conversation that was open then, or none', async () => {
+    const { server, pressCancel, openConversation } = await twoConversations();
+    pressCancel(10_000);
+    openConversation('B');
+    pressCancel(10_500);
+    expect(server.take()).toEqual([]);
+    pressCancel(11_000);
+    expect(server.take()).toMatchObject([{ type: 'cancel', conversation: 'B' }]);
+  });
+});
+
+describe('letter keys', () => {
+  const states = ['nothing', 'sending', 'receipt', 'editing', 'giving'] as const;
+  const table = [false, true].flatMap((isShown) =>
+    [399, 400].flatMap((ms) => states.map((state) => ({ isShown, ms, state }))),
+  );
+
+  it.each(table)('act only on buttons that are shown: %o', async ({ isShown, ms, state }) => {
+    const { card, showCard, acceptsKeys, sent, editing, giving } = await twoConversations();
+    const { key } = card();
+    const remove = showCard(key, 1000);
+    if (!isShown) remove();
+    if (state === 'sending') sent.value = new Map([[key, { state: 'sending' }]]);
+    if (state === 'receipt') sent.value = new Map([[key, { state: 'said', words: 'held' }]]);
+    if (state === 'editing') editing.value = key;
+    if (state === 'giving') giving.value = { key, what: 'reason' };
+    expect(acceptsKeys(card(), 1000 + ms)).toBe(isShown && ms >= 400 && state === 'nothing');
+  });
+
+  it('wait again after a card was removed and drawn anew', async () => {
+    const { card, showCard, acceptsKeys } = await twoConversations();
+    showCard(card().key, 0)();
+    showCard(card().key, 5000);
+    expect(acceptsKeys(card(), 5100)).toBe(false);
+    expect(acceptsKeys(card(), 5400)).toBe(true);
+  });
+
+  it('decide once: a card that has a receipt sends nothing more', async () => {
+    const { server, card, decide } = await twoConversations();
+    void decide(card(), { action: 'approve' });
+    void decide(card(), { action: 'deny' });
+    expect(server.take()).toHaveLength(1);
+  });
+});
+
+describe('a second connection', () => {
+  it('asks for what came after the last record, and each entry is there once', async () => {
+    const { server, entries } = await twoConversations();
+    server.drop();
+    await vi.advanceTimersByTimeAsync(250);
+    expect(server.dials).toBe(2);
+    server.greet('s', 20, 20);
+    expect(server.take()).toMatchObject([{ type: 'subscribe', from: 20, session: 's' }]);
+    const [first] = waitingLog('A');
+    const result = {
+      type: 'decision',
+      callId: 'call_0',
+      suspension: 1,
+      decision: { callId: 'call_0', action: 'deny' },
+    };
+    if (first) server.entries('A', [first, { ...first, ...result, seq: 8, at: 8 } as typeof first]);
+    expect(entries.value.map(({ seq }) => seq)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  it('gives back the buttons of a decision that was under way', async () => {
+    const { server, card, decide, sent } = await twoConversations();
+    const refused = decide(card(), { action: 'approve' });
+    server.drop();
+    expect(await refused).toBe('the connection was lost');
+    expect(sent.value.size).toBe(0);
+  });
+
+  it('with another server begins anew: no conversation, record or receipt of the first one stays', async () => {
+    const { server, card, decide, sent, conversations, openConversation } = await twoConversations();
+    void decide(card(), { action: 'approve' });
+    const [asked] = server.take();
+    if (asked) server.answer(asked, { receipt: 'applied' });
+    await settled();
+    server.drop();
+    await vi.advanceTimersByTimeAsync(250);
+    server.restart();
+    server.greet('another');
+    expect(conversations.value.size).toBe(0);
+    server.conversation('A');
+    server.entries('A', waitingLog('A', 'call_0', 90_000));
+    openConversation('A');
+    expect(sent.value.get(card().key)).toBeUndefined();
+  });
+});
+
+describe('a conversation that is opened again', () => {
+  it('goes on where it was', async () => {
+    const { server, entries } = await twoConversations();
+    server.conversation('A', 'idle');
+    server.entries('A', waitingLog('A').slice(0, 3));
+    expect(entries.value).toHaveLength(8);
+  });
+
+  it('with a new log of the same name shows the new log alone, and no receipt of the old one', async () => {
+    const { server, card, decide, sent, entries } = await twoConversations();
+    void decide(card(), { action: 'approve' });
+    const [asked] = server.take();
+    if (asked) server.answer(asked, { receipt: 'applied' });
+    await settled();
+    const again = waitingLog('A', 'call_0', 60_000);
+    server.conversation('A', 'idle');
+    server.entries('A', again);
+    expect(entries.value).toEqual(again);
+    expect(sent.value.get(card().key)).toBeUndefined();
+  });
+});

@@ -1,0 +1,62 @@
+/** How a page that takes slowly is served: what waits for it is bounded, and only one that takes nothing for long is let go. */
+import { describe, expect, it } from 'vitest';
+import { Observed } from '../../src/inspect/observed.ts';
+import { PageConnection } from '../../src/inspect/page.ts';
+import { RecordLog } from '../../src/inspect/recordLog.ts';
+import { VirtualClock } from '../support/clock.ts';
+
+const STALL_MS = 10_000;
+/** More than may be on its way to a page. */
+const FULL = 2 * 1024 * 1024;
+
+function page() {
+  const clock = new VirtualClock(0, 1);
+  const records = new RecordLog(clock.now);
+  const channel = { waiting: 0, frames: [] as string[], isDropped: false };
+  const connection = new PageConnection(
+    {
+      send: (text) => void channel.frames.push(text),
+      get waiting() {
+        return channel.waiting;
+      },
+      drop: () => {
+        channel.isDropped = true;
+      },
+    },
+    {
+      ...{ records, observed: new Observed(records), session: 's', version: '1', control: false, stallMs: STALL_MS },
+      ...{ appContext: () => null, now: clock.now, setTimer: clock.setTimer },
+    },
+  );
+  const add = (): void => records.add({ type: 'conversation', conversation: `c${records.next}`, of: 'file' });
+  connection.receive(JSON.stringify({ type: 'subscribe', from: 0 }));
+  const shown = (): number => channel.frames.join('').split('"type":"conversation"').length - 1;
+  return { clock, records, channel, connection, add, shown };
+}
+
+describe('a page that takes nothing', () => {
+  it('for as long as it may is let go, and leaves no timer', async () => {
+    const { clock, channel, add } = page();
+    channel.waiting = FULL;
+    add();
+    await clock.advance(STALL_MS - 1_000);
+    expect(channel.isDropped).toBe(false);
+    await clock.advance(2_000);
+    expect([channel.isDropped, clock.live]).toEqual([true, 0]);
+  });
+
+  it('now and then, each time for less than that, is never let go and misses nothing', async () => {
+    const { clock, channel, add, shown, connection } = page();
+    for (let time = 1; time <= 4; time++) {
+      channel.waiting = FULL;
+      add();
+      await clock.advance(STALL_MS - 1_000);
+      expect([channel.isDropped, shown()]).toEqual([false, time - 1]);
+      channel.waiting = 0;
+      await clock.advance(1_000);
+      expect(shown()).toBe(time);
+    }
+    connection.close();
+    expect(clock.live).toBe(0);
+  });
+});

@@ -1,0 +1,326 @@
+/** What the page tells of each kind of entry, and that it tells what ran: Steps, time line, tree and round in one table. */
+import { describe, expect, it } from 'vitest';
+import { argsAt, type CallState, callAt, callNotes, editedAt, roundState } from '../../inspector/model/calls.ts';
+import { foldLog } from '../../inspector/model/facts.ts';
+import { lanesOf } from '../../inspector/model/lanes.ts';
+import { sequenceOf } from '../../inspector/model/sequence.ts';
+import { cyclesAt } from '../../inspector/model/steps.ts';
+import { markOfCall, runRows } from '../../inspector/model/tree.ts';
+import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
+
+type Body = WireEvent | RuntimeEntry;
+const text = (words: string) => [{ type: 'text' as const, text: words }];
+const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+const replied = (turn = 1, finish: 'stop' | 'tool-calls' = 'stop'): Body => ({
+  ...{ type: 'model-reply', turn, model: 'large', finish, usage, costUsd: 0 },
+});
+const asks: Body = { type: 'checkpoint', boundary: 'UserMessage' };
+const began: Body[] = [
+  { type: 'conversation', schema: 1, cwd: '/', createdAt: 0 },
+  { type: 'run-started' },
+  { type: 'user-message', messageId: 'm', kind: 'direct', content: text('Write it') },
+  asks,
+];
+const ended: Body[] = [
+  { type: 'run-stop', reason: 'completed', cause: 'end_turn' },
+  { type: 'checkpoint', boundary: 'RunFinished' },
+];
+const said: Body = { type: 'agent-output', item: { type: 'assistant', text: 'Fine.' } };
+const called: Body[] = [
+  { type: 'agent-output', item: { type: 'tool-call', callId: 'c0', name: 'write', args: { path: 'a' } } },
+  replied(1, 'tool-calls'),
+  { type: 'checkpoint', boundary: 'AssistantTurnCommitted' },
+];
+const asked: Body = { type: 'tool-suspended', callId: 'c0', suspension: 1, reason: 'permission' };
+const suspended: Body[] = [
+  asked,
+  { type: 'run-suspended', waiting: ['c0'] },
+  { type: 'checkpoint', boundary: 'RunFinished' },
+];
+const decided = (
+  decision: { action: 'approve' } | { action: 'deny' } | { action: 'edit'; args: { path: string } },
+): Body => ({
+  ...{ type: 'decision', callId: 'c0', suspension: 1, decision: { callId: 'c0', by: 'ada', ...decision } },
+});
+const started: Body = { type: 'tool-started', callId: 'c0', idempotencyKey: 'k' };
+const result = (outcome: 'succeeded' | 'failed' | 'cancelled' | 'unknown', code?: string): Body => ({
+  ...{ type: 'tool-result', callId: 'c0', outcome, content: text('x') },
+  ...(code !== undefined && { code }),
+});
+
+const logOf = (...bodies: readonly Body[]): LogEntry[] => {
+  let run = 'r';
+  return bodies.map((body, seq): LogEntry => {
+    if (body.type === 'run-resumed') run = 'r2';
+    const runId = body.type === 'conversation' || body.type === 'decision' ? null : run;
+    return { seq, at: seq * 10, conversationId: 'c', runId, ...body };
+  });
+};
+
+/** All that a person reads of a log. */
+function told(...bodies: readonly Body[]) {
+  const entries = logOf(...bodies);
+  const facts = foldLog(entries);
+  const index = entries.length - 1;
+  const moment = { entries, facts, index, now: index * 10 };
+  const rows = cyclesAt(moment).flatMap((cycle) => cycle.rows);
+  const call = facts.calls.get('c0');
+  return {
+    notes: rows.flatMap((row) => (row.kind === 'note' ? [row.note.words] : [])),
+    kinds: rows.map(({ kind }) => kind),
+    call: call && [callAt(call, index), ...callNotes(call, index)].join(', '),
+    bars: lanesOf(entries, facts).flatMap(({ name, bars }) =>
+      bars.map(({ label, note, kind }) => `${name || kind}: ${label}${note === undefined ? '' : ` (${note})`}`),
+    ),
+    round: runRows(moment, () => true, false).find(({ machine }) => machine === 'TOOL_ROUND')?.mark,
+    sequence: sequenceOf(entries, facts, 1, index).flatMap((row) => (row.kind === 'message' ? [row.words] : [])),
+    facts,
+    index,
+  };
+}
+
+interface Telling {
+  /** The log after its request. */
+  readonly log: readonly Body[];
+  /** A note in Steps, the words of the call's row, or the kinds of the rows; nothing where Events alone show it. */
+  readonly steps?: { note: string | RegExp } | { call: string } | { row: 'text' | 'steer' | 'round' | 'stop' | 'call' };
+  readonly bar?: string;
+}
+const retry = (model: string, waitMs = 0): Body => ({
+  ...{ type: 'model-retry', turn: 1, attempt: 2, waitMs, model, reason: 'network: no route' },
+});
+
+/** Every kind of entry: where Steps and the time line tell of it. A new kind does not compile before it stands here. */
+const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = {
+  conversation: { log: [] },
+  history: {
+    log: [{ type: 'history', messages: [{ role: 'user', content: text('x') }] }],
+    steps: { note: 'The conversation began with 1 earlier message.' },
+  },
+  'run-started': { log: [] },
+  'user-message': {
+    log: [{ type: 'user-message', messageId: 's', kind: 'steer', content: text('Quick') }],
+    steps: { row: 'steer' },
+  },
+  'agent-output': [
+    { log: [said, replied()], steps: { row: 'text' }, bar: 'model: turn 1' },
+    { log: called, steps: { call: 'queued' }, bar: 'model: turn 1' },
+  ],
+  'model-reply': { log: [said, replied()], steps: { row: 'round' }, bar: 'model: turn 1' },
+  'model-retry': [
+    {
+      log: [retry('large', 1500), said, replied(), ...ended],
+      steps: { note: 'The model call failed. Attempt 2 asks large after 1.5 s.' },
+      bar: 'model: turn 1 (failed)',
+    },
+    {
+      log: [
+        ...called,
+        result('succeeded'),
+        { type: 'checkpoint', boundary: 'ToolResultsCommitted' },
+        retry('small'),
+        said,
+      ],
+      steps: { note: 'The model large failed. Attempt 2 falls back to small.' },
+    },
+    {
+      log: [retry('large'), { type: 'run-stop', reason: 'error', cause: 'model' }],
+      steps: { note: 'The model call failed. Attempt 2 asks large.' },
+      bar: 'model: turn 1 again',
+    },
+  ],
+  compaction: [
+    {
+      log: [{ type: 'compaction', upToSeq: 9, summary: 'Short.' }],
+      steps: { note: 'A summary replaced the messages up to entry 9.' },
+      bar: 'model: summary',
+    },
+    {
+      log: [{ type: 'compaction', upToSeq: 9, summary: 'Short.', usage, model: 'small' }],
+      steps: { note: 'A summary replaced the messages up to entry 9 (small · 1 in · 1 out).' },
+      bar: 'model: summary',
+    },
+  ],
+  continuation: ['empty_reply', 'length', 'pause', 'results', 'resume', 'stop_hook', 'host', 'other'].map((why) => ({
+    log: [{ type: 'continuation' as const, why, text: 'Go on.' }],
+    steps: { note: /^The (reply|provider|run|application)|^A hook|^The model was asked to continue: other\.$/ },
+    bar: `model: continued: ${why.replace('_', ' ')}`,
+  })),
+  'context-warning': {
+    log: [{ type: 'context-warning', used: 900, limit: 1000 }],
+    steps: { note: 'The context is nearly full: 900 of 1,000 tokens.' },
+    bar: 'model: context nearly full',
+  },
+  notice: { log: [{ type: 'notice', code: 'n', text: 'Look here.' }], steps: { note: 'Look here.' } },
+  diagnostic: { log: [{ type: 'diagnostic', code: 'odd' }], steps: { note: 'Diagnostic: odd' } },
+  'run-resumed': { log: [{ type: 'run-resumed', of: 'r' }], steps: { note: 'The run was resumed.' } },
+  'run-suspended': { log: [...called, ...suspended], steps: { call: 'waiting' }, bar: 'you: write waits for you' },
+  'tool-suspended': { log: [...called, asked], steps: { call: 'waiting' }, bar: 'you: write waits for you' },
+  'message-queued': { log: [{ type: 'message-queued', messageId: 'q', kind: 'followUp', content: text('Later') }] },
+  'message-returned': {
+    log: [{ type: 'message-returned', messageId: 'q', why: 'cancelled' }],
+    steps: { note: 'A queued message was given back: cancelled.' },
+  },
+  'tool-allowed': {
+    log: [...called, { type: 'tool-allowed', callId: 'c0', by: 'rule write(*)' }, started],
+    steps: { call: 'running, allowed by rule write(*)' },
+    bar: 'tools: write a',
+  },
+  'tool-started': { log: [...called, started], steps: { call: 'running' }, bar: 'tools: write a' },
+  'tool-result': [
+    { log: [...called, started, result('succeeded')], steps: { call: 'done' }, bar: 'tools: write a' },
+    { log: [...called, started, result('failed', 'threw')], steps: { call: 'failed, failed' } },
+    { log: [...called, started, result('cancelled')], steps: { call: 'cancelled, cancelled' } },
+    { log: [...called, started, result('unknown')], steps: { call: 'unknown, may have run' } },
+    { log: [...called, result('failed', 'denied')], steps: { call: 'denied, denied' } },
+  ],
+  decision: [
+    {
+      log: [...called, ...suspended, decided({ action: 'approve' })],
+      steps: { call: 'decided, allowed by ada' },
+      bar: 'you: write waits (allowed by ada)',
+    },
+    {
+      log: [...called, ...suspended, decided({ action: 'deny' })],
+      steps: { call: 'denied, denied by ada' },
+      bar: 'you: write waits (denied by ada)',
+    },
+    {
+      log: [...called, ...suspended, decided({ action: 'edit', args: { path: 'b' } })],
+      steps: { call: 'decided, edited by ada' },
+      bar: 'you: write waits (edited by ada)',
+    },
+  ],
+  'decision-consumed': { log: [...called, ...suspended, { type: 'decision-consumed', callId: 'c0', suspension: 1 }] },
+  'call-settled': {
+    log: [...called, started, result('unknown'), { type: 'call-settled', callId: 'c0', how: { didNotRun: true } }],
+    steps: { call: 'unknown, may have run, settled: it did not run' },
+  },
+  'state-changed': { log: [{ type: 'state-changed', writes: { a: 1 } }] },
+  'sub-agent': {
+    log: [...called, started, { type: 'sub-agent', callId: 'c0', child: 'k', phase: 'started' }],
+    steps: { call: 'running' },
+    bar: 'k: ',
+  },
+  checkpoint: { log: [] },
+  'run-stop': { log: [said, replied(), ...ended], steps: { row: 'stop' } },
+  extension: { log: [{ type: 'extension', name: 'x', value: 1 }] },
+};
+
+const matching = (note: string | RegExp): unknown => (typeof note === 'string' ? note : expect.stringMatching(note));
+
+describe('every kind of entry', () => {
+  const table = Object.entries(TOLD).flatMap(([type, tellings]) =>
+    [tellings].flat().map((telling) => ({ type, telling })),
+  );
+  it.each(table)('is told where it belongs: $type, $telling.steps', ({ telling: { log, steps, bar } }) => {
+    const page = told(...began, ...log);
+    if (!steps) expect(page.notes).toEqual([]);
+    else if ('note' in steps) expect(page.notes).toContainEqual(matching(steps.note));
+    if (steps && 'call' in steps) expect(page.call).toBe(steps.call);
+    if (steps && 'row' in steps) expect(page.kinds).toContain(steps.row);
+    if (bar !== undefined) expect(page.bars).toContain(bar);
+  });
+
+  it('stands in Steps where it happened, between the rows before and after it', () => {
+    const { kinds } = told(
+      ...began,
+      retry('large'),
+      said,
+      replied(),
+      { type: 'compaction', upToSeq: 2, summary: '' },
+      ...ended,
+    );
+    expect(kinds).toEqual(['note', 'text', 'round', 'note', 'stop']);
+  });
+});
+
+describe('a call whose arguments a person edited', () => {
+  const edited = [...began, ...called, ...suspended, decided({ action: 'edit', args: { path: 'b' } })];
+  const ran = [
+    ...edited,
+    { type: 'run-resumed', of: 'r' } as const,
+    { type: 'tool-allowed', callId: 'c0', by: 'decision' } as const,
+    { ...started, args: { path: 'b' } } as Body,
+    result('succeeded'),
+  ];
+
+  it('reads as what ran, with who edited it, in Steps, on the time line and in the sequence', () => {
+    const { facts, index, call, bars, sequence } = told(...ran);
+    const one = facts.calls.get('c0');
+    expect(one && argsAt(one, index)).toEqual({ path: 'b' });
+    expect(one && argsAt(one, began.length)).toEqual({ path: 'a' });
+    expect(call).toBe('done, edited by ada');
+    expect(bars).toContain('tools: write b (edited by ada)');
+    expect(sequence).toContain('write b');
+  });
+
+  it('reads as what will run before it is resumed', () => {
+    const { facts, index } = told(...edited);
+    const one = facts.calls.get('c0');
+    expect(one && [argsAt(one, index), editedAt(one, index)]).toEqual([{ path: 'b' }, 'edited by ada']);
+  });
+
+  it('names a plugin where no person changed them, and nobody where they are the same', () => {
+    const by = (args: { path: string }) => {
+      const { facts, index } = told(...began, ...called, { ...started, args } as Body);
+      const one = facts.calls.get('c0');
+      return one && editedAt(one, index);
+    };
+    expect([by({ path: 'b' }), by({ path: 'a' })]).toEqual(['changed by a plugin', undefined]);
+  });
+});
+
+describe('a run that never called a model', () => {
+  const stop = (reason: 'error' | 'interrupted' | 'completed', cause: string): Body => ({
+    type: 'run-stop',
+    reason,
+    cause,
+  });
+  const turns = (...bodies: readonly Body[]): string[] =>
+    told(...began, ...bodies).bars.filter((bar) => bar.startsWith('model: turn'));
+
+  it.each(['budget', 'turns', 'history', 'state', 'store', 'plugin', 'tool', 'context_exhausted'])(
+    'has no turn on the time line: %s',
+    (cause) => expect(turns(stop('error', cause))).toEqual([]),
+  );
+
+  it('has none where it was resumed only to deny its call, or was cancelled at once', () => {
+    const denied = [...called, ...suspended, decided({ action: 'deny' }), { type: 'run-resumed', of: 'r' } as const];
+    expect(turns(...denied, result('failed', 'denied'), stop('completed', 'end_turn'))).toEqual(['model: turn 1']);
+    const [request, cancelled] = logOf(...began, stop('interrupted', 'cancelled')).slice(-2);
+    if (!request || !cancelled) throw new Error('expected two entries');
+    const entries = [...logOf(...began), { ...cancelled, at: request.at }];
+    expect(lanesOf(entries, foldLog(entries))[0]?.bars).toEqual([]);
+  });
+
+  it('has one where the model was asked and failed, or was cut off', () => {
+    expect(turns(stop('error', 'model'))).toEqual(['model: turn 1']);
+    expect(turns(stop('interrupted', 'cancelled'))).toEqual(['model: turn 1']);
+  });
+});
+
+describe('the mark of a round', () => {
+  const states: readonly CallState[] = [
+    ...(['queued', 'running', 'waiting', 'decided', 'denied', 'done', 'failed', 'cancelled', 'unknown'] as const),
+  ];
+  const all = states.flatMap((one) => states.flatMap((other) => states.map((third) => [one, other, third])));
+
+  it('is a check only where a call of it is done and none goes on', () => {
+    for (const each of all) {
+      const goesOn = each.some((one) => ['queued', 'running', 'waiting', 'decided', 'unknown'].includes(one));
+      expect(markOfCall(roundState(each)) === 'done', each.join()).toBe(!goesOn && each.includes('done'));
+    }
+    expect(all).toHaveLength(729);
+  });
+
+  it('of one call is the mark of that call', () => {
+    for (const one of states) expect(markOfCall(roundState([one])), one).toBe(markOfCall(one));
+  });
+
+  it('whose only call was cancelled is cancelled in the tree', () => {
+    const stop: Body = { type: 'run-stop', reason: 'interrupted', cause: 'cancelled' };
+    expect(told(...began, ...called, started, result('cancelled'), stop).round).toBe('cancelled');
+    expect(told(...began, ...called, started, stop).round).toBe('cancelled');
+  });
+});

@@ -1,0 +1,317 @@
+/** What a server says of its tools, and what it answers to calls, as a model and a log get it. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Decision } from '../../src/index.ts';
+import { McpServer } from '../../src/mcp/mcpServer.ts';
+import { mcpTools } from '../../src/mcp/mcpTools.ts';
+import { definitionOf } from '../../src/tools/tool.ts';
+import { bench } from '../support/agent.ts';
+import { flush } from '../support/clock.ts';
+import { call } from '../support/model.ts';
+import { base64, dot } from '../support/pictures.ts';
+import { callOf, serverByHand } from './serverByHand.ts';
+
+const begins = (begun: readonly unknown[], count = 1) => expect.poll(() => begun.length, { interval: 1 }).toBe(count);
+
+describe('tools that a server lists', () => {
+  const listed = async (...tools: readonly (string | object)[]) => {
+    const { transport } = serverByHand(tools);
+    const made = await mcpTools({ s: { transport } });
+    await made.close();
+    return made;
+  };
+
+  it('have names in which each character that providers refuse is an underscore', async () => {
+    const { tools } = await listed('a.b/c d', 'A-1_z', 'ö');
+    expect(tools.map(({ name }) => name)).toEqual(['mcp__s__a_b_c_d', 'mcp__s__A-1_z', 'mcp__s___']);
+  });
+
+  it('have names of at most 64 characters, the prefix counted; one that is longer is left out and told', async () => {
+    const longest = 'x'.repeat(64 - 'mcp__s__'.length);
+    const { tools, left } = await listed(longest, `${longest}y`);
+    expect(tools.map(({ name }) => name)).toEqual([`mcp__s__${longest}`]);
+    expect(left).toEqual([{ server: 's', tool: `${longest}y`, why: expect.stringContaining('(64)') }]);
+  });
+
+  it('have descriptions of at most 4,096 characters, and an empty one where the server says nothing', async () => {
+    const { tools } = await listed({ name: 'a', description: 'd'.repeat(4_097) }, 'b');
+    expect(tools.map(({ description }) => description)).toEqual(['d'.repeat(4_096), '']);
+  });
+
+  it.each([
+    [undefined, false],
+    [{}, false],
+    [{ readOnlyHint: false, idempotentHint: true }, false],
+    [{ readOnlyHint: true }, true],
+  ])('with the annotations %j only read, and may run again after a crash: %s', async (annotations, expected) => {
+    const { tools } = await listed({ name: 'a', ...(annotations && { annotations }) });
+    const { readOnly, idempotent } = tools.map(definitionOf)[0] ?? {};
+    expect({ readOnly, idempotent }).toEqual({ readOnly: expected, idempotent: expected });
+  });
+
+  it.each([
+    ['forbidden', true],
+    ['optional', true],
+    ['required', false],
+  ])('with tasks %s are given to a model: %s', async (taskSupport, expected) => {
+    const { tools, left } = await listed({ name: 'a', execution: { taskSupport } });
+    expect([tools.length, left.length]).toEqual(expected ? [1, 0] : [0, 1]);
+  });
+
+  it('one whose schema cannot be read is left out and told, and the others are given', async () => {
+    const { tools, left } = await listed({ name: 'a', inputSchema: { type: 'object', $ref: '#/nowhere' } }, 'b');
+    expect(tools.map(({ name }) => name)).toEqual(['mcp__s__b']);
+    expect(left).toMatchObject([{ tool: 'a' }]);
+  });
+});
+
+describe('the name of a server', () => {
+  it.each([
+    ['a', true],
+    ['A-9', true],
+    ['x'.repeat(24), true],
+    ['', false],
+    ['a_b', false],
+    ['a b', false],
+    ['x'.repeat(25), false],
+  ])('%j is taken: %s', async (name, isTaken) => {
+    const { transport } = serverByHand();
+    const made = mcpTools({ [name]: { transport } });
+    if (!isTaken) return expect(made).rejects.toMatchObject({ code: 'configuration' });
+    await (await made).close();
+  });
+});
+
+describe('what a call answers', () => {
+  const text = (words: string) => ({ type: 'text', text: words });
+  const image = { type: 'image', mimeType: 'image/png', data: base64(dot) };
+
+  it.each<[string, object, string, unknown[]]>([
+    ['texts, in order', { content: [text('a'), text('b')] }, 'succeeded', [text('a'), text('b')]],
+    [
+      'an image',
+      { content: [image] },
+      'succeeded',
+      [{ type: 'image', mediaType: 'image/png', data: expect.stringContaining('blob:') }],
+    ],
+    [
+      'the text of a resource',
+      { content: [{ type: 'resource', resource: { uri: 'f:a', text: 'in it' } }] },
+      'succeeded',
+      [text('in it')],
+    ],
+    [
+      'the kind and place of a resource of bytes',
+      { content: [{ type: 'resource', resource: { uri: 'f:a', blob: 'aGk=', mimeType: 'a/b' } }] },
+      'succeeded',
+      [text('[a/b at f:a]')],
+    ],
+    [
+      'the place of bytes of no kind',
+      { content: [{ type: 'resource', resource: { uri: 'f:a', blob: 'aGk=' } }] },
+      'succeeded',
+      [text('[bytes at f:a]')],
+    ],
+    [
+      'the name and place of a link',
+      { content: [{ type: 'resource_link', name: 'n', uri: 'f:a' }] },
+      'succeeded',
+      [text('[n at f:a]')],
+    ],
+    [
+      'the kind of what no model is shown',
+      { content: [{ type: 'audio', mimeType: 'audio/wav', data: 'aGk=' }] },
+      'succeeded',
+      [text('[audio]')],
+    ],
+    [
+      'its structure where it has no content',
+      { content: [], structuredContent: { a: [1] } },
+      'succeeded',
+      [text('{"a":[1]}')],
+    ],
+    ['its content where it has both', { content: [text('a')], structuredContent: { a: 1 } }, 'succeeded', [text('a')]],
+    ['an error, with its words', { isError: true, content: [text('no')] }, 'failed', [text('no')]],
+    [
+      'an error, with its structure',
+      { isError: true, content: [], structuredContent: { e: 1 } },
+      'failed',
+      [text('{"e":1}')],
+    ],
+  ])('is %s', async (_, result, outcome, content) => {
+    const { transport, begun } = serverByHand();
+    const { tools, close } = await mcpTools({ s: { transport } });
+    const { conversation, agent } = await bench({ tools, replies: [[call('c1', 'mcp__s__act')], 'done'] });
+    const run = conversation.send('go');
+    await begins(begun);
+    begun[0]?.give(result);
+    expect((await run.result).termination).toBe('NaturalEnd');
+    const [entry] = conversation.log().flatMap((each) => (each.type === 'tool-result' ? [each] : []));
+    expect(entry).toMatchObject({ outcome, content });
+    await agent.close();
+    await close();
+  });
+
+  it('may come after longer than the protocol waits by itself: the agent has the limits', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { server, act, begun } = serverByHand();
+    const settled = act('a');
+    for (let turns = 0; turns < 50 && begun.length === 0; turns++) await flush();
+    await vi.advanceTimersByTimeAsync(24 * 3_600_000);
+    begun[0]?.answer('late');
+    expect(await settled).toMatchObject({ kind: 'result' });
+    await server.close();
+  });
+
+  it('tells its progress with what the server says of it, and nothing else', async () => {
+    const { server, act, begun } = serverByHand();
+    const told: unknown[] = [];
+    const settled = act('a', { progress: (update) => told.push(update) });
+    await begins(begun);
+    const updates = [{ progress: 1 }, { progress: 2, total: 0 }, { progress: 3, total: 4, message: '' }];
+    for (const update of updates) begun[0]?.tell(update);
+    await expect.poll(() => told, { interval: 1 }).toEqual(updates);
+    begun[0]?.answer('done');
+    await settled;
+    await server.close();
+  });
+});
+
+describe('a question', () => {
+  it.each<[Omit<Decision, 'callId'>, object]>([
+    [
+      { action: 'answer', payload: { name: 'Ada' } },
+      { action: 'accept', content: { name: 'Ada' } },
+    ],
+    [
+      { action: 'answer', payload: 'yes' },
+      { action: 'accept', content: {} },
+    ],
+    [
+      { action: 'answer', payload: ['yes'] },
+      { action: 'accept', content: {} },
+    ],
+    [
+      { action: 'answer', payload: null },
+      { action: 'accept', content: {} },
+    ],
+    [{ action: 'approve' }, { action: 'accept', content: {} }],
+    [{ action: 'deny' }, { action: 'decline' }],
+  ] as never)('that a person decides by %j is answered %j', async (decision, expected) => {
+    const { server, act, begun } = serverByHand();
+    const first = act('a');
+    await begins(begun);
+    const answer = begun[0]?.ask('sure?');
+    await first;
+    const on = act('a', { decision: { callId: 'a', ...decision } as Decision });
+    expect(await answer).toEqual(expected);
+    begun[0]?.answer('done');
+    await on;
+    await server.close();
+  });
+
+  it('that would send the person to an address is called off, since nobody shows one', async () => {
+    const { server, act, begun } = serverByHand();
+    const settled = act('a');
+    await begins(begun);
+    const url = { mode: 'url', elicitationId: '1', url: 'https://example.com/' };
+    const answer = (await begun[0]?.ask('go there', url)) as { action?: string } | undefined;
+    expect(answer?.action).not.toBe('accept');
+    begun[0]?.answer('done');
+    expect(await settled).toMatchObject({ kind: 'result' });
+    await server.close();
+  });
+
+  it('whose call is cancelled while its answer waits for its turn is cancelled at the server', async () => {
+    const { server, act, begun, cancelled } = serverByHand();
+    const first = act('a');
+    await begins(begun);
+    void begun[0]?.ask('sure?');
+    await first;
+    const other = act('b');
+    await begins(begun, 2);
+    const abort = new AbortController();
+    const on = act('a', { decision: { callId: 'a', action: 'approve' }, signal: abort.signal });
+    const ended = on.then(
+      () => 'result',
+      () => 'ended',
+    );
+    abort.abort(new Error('not any more'));
+    begun[1]?.answer('done');
+    await other;
+    expect(await ended).toBe('ended');
+    expect(cancelled).toEqual([begun[0]?.id]);
+    await server.close();
+  });
+});
+
+describe('how a server is reached', () => {
+  /** A server whose one tool answers what its process was given. */
+  const SERVER = `
+const { PATH, OWN, SECRET_OF_THE_HOST } = process.env;
+const say = { PATH: PATH !== undefined, OWN, SECRET_OF_THE_HOST, cwd: process.cwd(), args: process.argv.slice(1) };
+const answers = {
+  initialize: ({ protocolVersion }) => ({
+    protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' },
+  }),
+  'tools/call': () => ({ content: [{ type: 'text', text: JSON.stringify(say) }] }),
+};
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method](params) }));
+});`;
+
+  it('a process gets the named directory, arguments and variables, and of this process only what every program needs', async () => {
+    vi.stubEnv('SECRET_OF_THE_HOST', 'hidden');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const cwd = tmpdir();
+    const server = new McpServer('s', {
+      ...{ command: process.execPath, args: ['-e', SERVER, 'one'] },
+      ...{ cwd, env: { OWN: 'mine' } },
+    });
+    const settled = await server.call(callOf('a'));
+    await server.close();
+    const [part] = settled.kind === 'result' ? (settled.result.content ?? []) : [];
+    const said = JSON.parse(part?.type === 'text' ? part.text : '{}') as object;
+    expect(said).toEqual({ PATH: true, OWN: 'mine', cwd, args: ['one'] });
+  });
+
+  it('an address gets the named headers', async () => {
+    const seen: unknown[] = [];
+    const web = createServer((request, response) => {
+      seen.push(request.headers.authorization);
+      response.writeHead(500).end();
+    });
+    await new Promise<void>((resolve) => void web.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void web.close());
+    const url = `http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp`;
+    const made = mcpTools({ s: { url, headers: { authorization: 'Bearer it' } } });
+    await expect(made).rejects.toMatchObject({ code: 'mcp' });
+    expect(new Set(seen)).toEqual(new Set(['Bearer it']));
+  });
+
+  it('where one of several fails, those that are connected by then are let go', async () => {
+    const { transport, ends } = serverByHand();
+    const closed: number[] = [];
+    const counted = () => {
+      const client = transport();
+      const at = ends.length - 1;
+      (ends[at] as { onclose?: () => void }).onclose = () => closed.push(at);
+      return client;
+    };
+    let fail = (_: Error): void => undefined;
+    const failing = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    const made = mcpTools({ a: { transport: counted }, b: { transport: counted }, c: { transport: () => failing } });
+    const outcome = made.catch((error: { code?: string }) => error.code);
+    await begins(ends, 2);
+    await flush();
+    fail(new Error('not up'));
+    expect(await outcome).toBe('mcp');
+    expect(closed.sort()).toEqual([0, 1]);
+  });
+});

@@ -1,0 +1,85 @@
+/** Connections to an MCP server that are closed while they connect, closed twice, or replaced: one is open at most, and none after the close. */
+import { InMemoryTransport } from '@modelcontextprotocol/client';
+import { describe, expect, it } from 'vitest';
+import { McpServer } from '../../src/mcp/mcpServer.ts';
+import { flush } from '../support/clock.ts';
+import { callOf, serverByHand } from './serverByHand.ts';
+
+describe('a server that is closed', () => {
+  it.each(['before its transport is there', 'before it has answered'] as const)(
+    'while a client connects, %s, keeps no connection, and the close does not wait',
+    async (moment) => {
+      const open = { count: 0 };
+      let goOn = (): void => undefined;
+      const wait = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      const transport = async () => {
+        const [client, server] = InMemoryTransport.createLinkedPair();
+        if (moment === 'before its transport is there') await wait;
+        open.count += 1;
+        server.onclose = () => {
+          open.count -= 1;
+        };
+        // It answers nothing.
+        void server.start();
+        return client;
+      };
+      const server = new McpServer('s', { transport });
+      const listed = server.tools().catch((error: { code: string }) => error.code);
+      await flush();
+      const closed = server.close();
+      goOn();
+      await closed;
+      expect(await listed).toBe('mcp');
+      await flush();
+      expect(open.count).toBe(0);
+    },
+  );
+
+  it('ends a call that waits for its turn, which connects no more; a later call does, and is ended by the next close', async () => {
+    const { server, act, begun, ends } = serverByHand();
+    for (const time of [1, 2]) {
+      const ended = [act('a'), act('b'), act('c')].map((call) =>
+        call.then(
+          () => 'result',
+          (error: { code?: string }) => error.code,
+        ),
+      );
+      await expect.poll(() => begun.length).toBe(time);
+      await Promise.all([server.close(), server.close()]);
+      expect((await Promise.all(ended)).slice(1)).toEqual(['closed', 'closed']);
+      await server.close();
+      expect([begun.length, ends.length]).toEqual([time, time]);
+    }
+  });
+});
+
+describe('a connection that is replaced', () => {
+  it('does not take the next one along when its end is told twice', async () => {
+    const { transport, begun } = serverByHand();
+    const clients: InMemoryTransport[] = [];
+    const server = new McpServer('s', {
+      transport() {
+        const made = transport();
+        clients.push(made);
+        return made;
+      },
+    });
+    const act = async (key: string): Promise<void> => {
+      const { length } = begun;
+      const done = server.call(callOf(key));
+      await expect.poll(() => begun.length).toBe(length + 1);
+      begun[length]?.answer(key);
+      await done;
+    };
+    await act('a');
+    const ended = clients[0]?.onclose;
+    await clients[0]?.close();
+    await act('b');
+    ended?.();
+    await act('c');
+    expect(clients.length).toBe(2);
+    await server.close();
+  });
+});

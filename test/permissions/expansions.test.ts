@@ -1,0 +1,331 @@
+/**
+ * Command lines that lead elsewhere than they read: links before `..`, patterns and brace forms in directories, computed
+ * words, options that open files, and repositories whose settings run programs.
+ */
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { PermissionOptions } from '../../src/node.ts';
+import { explain, workspace } from './workspace.ts';
+
+const ws = await workspace();
+await mkdir(join(ws, '..', 'ws-evil/dir'));
+await mkdir(join(ws, 'secrets/sub'), { recursive: true });
+await mkdir(join(ws, 'a/b'), { recursive: true });
+await writeFile(join(ws, 'a/b/c.txt'), 'c');
+await writeFile(join(ws, 'secrets/key'), 'KEY');
+await writeFile(join(ws, 'src/.env'), 'KEY');
+await symlink(join(ws, '..', 'ws-evil/dir'), join(ws, 'e'));
+await symlink('secrets/sub', join(ws, 's'));
+await symlink('.git/hooks', join(ws, 'h'));
+await symlink('src', join(ws, 'inner'));
+
+const outcomeOf = async (command: string, options: PermissionOptions = {}): Promise<string> =>
+  (await explain(options, 'Bash', { command }, ws)).outcome;
+const outcomes = (commands: readonly string[], options: PermissionOptions = {}): Promise<string[][]> =>
+  Promise.all(commands.map(async (command) => [command, await outcomeOf(command, options)]));
+const each = (commands: readonly string[], outcome: string): string[][] => commands.map((line) => [line, outcome]);
+
+describe('a link before ..', () => {
+  it('is followed first, as the kernel does, so a path behind it is outside', async () => {
+    const lines = [
+      'cat e/../secret',
+      'ls e/..',
+      'rg x e/..',
+      'find e/.. -name x',
+      'wc -l < e/../s',
+      'cd e/.. && cat s',
+    ];
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+    expect(await outcomeOf('echo x > e/../f', { allow: ['edit(./**)'] })).toBe('ask');
+  });
+
+  it('leads to what a rule denies, and to protected places', async () => {
+    expect(await outcomeOf('cat s/../key', { deny: ['read(./secrets/**)'] })).toBe('deny');
+    const options: PermissionOptions = { mode: 'bypass', allow: ['bash(tee *)', 'edit(./**)'] };
+    expect(await outcomeOf('tee h/../config', options)).toBe('ask');
+  });
+
+  it('may be made by the line itself, whatever allows that', async () => {
+    const allow = ['bash(ln *)', 'bash(mv *)', 'bash(git checkout *)', 'bash(mkdir *)', 'bash(cp *)'];
+    const lines = [
+      'ln -s ../ws-evil y; cat y/s',
+      'mv d y && cat y/s',
+      'git checkout x && cat src/a.ts',
+      'cp -a d y; ls y',
+    ];
+    expect(await outcomes(lines, { allow })).toEqual(each(lines, 'ask'));
+    const plain = ['mkdir -p out && cp src/a.ts out && cat out/a.ts', 'git checkout x && ls', 'ln -s src y'];
+    expect(await outcomes(plain, { allow })).toEqual(each(plain, 'allow'));
+  });
+
+  it('is no reason to ask where it leads to a place inside', async () => {
+    expect(await outcomes(['cat inner/../package.json', 'ls inner'])).toEqual([
+      ['cat inner/../package.json', 'allow'],
+      ['ls inner', 'allow'],
+    ]);
+  });
+
+  it('is followed by file tools too, which stay inside', async () => {
+    expect((await explain({}, 'Read', { file_path: 'e/../secret' }, ws)).outcome).toBe('ask');
+    expect((await explain({}, 'Read', { file_path: 'inner/../package.json' }, ws)).outcome).toBe('allow');
+  });
+});
+
+describe('patterns and brace forms', () => {
+  const deny = ['read(./secrets/**)', 'read(**/.env)', 'edit(./secrets/**)', 'bash(rm *)'];
+
+  it('in a directory part defeat no rule that hides files', async () => {
+    const lines = ['cat sr*/.env', 'head -1 */.env', 'cat ?ecrets/key', 'cat a/[b]/c.txt'];
+    expect(await outcomes(lines, { deny })).toEqual(each(lines, 'ask'));
+    const options: PermissionOptions = { deny, allow: ['bash(cat *)', 'bash(tee *)'] };
+    expect(await outcomes([...lines, 'tee s*/key'], options)).toEqual(each([...lines, 'tee s*/key'], 'ask'));
+  });
+
+  it('of a loop are held to the rules of the files that they match', async () => {
+    const hiding = ['read(./secrets/**)'];
+    for (const mode of ['default', 'bypass'] as const)
+      for (const reader of ['tac "$f"', 'cat < "$f"', 'cat $f', 'grep a "$f"', 'echo x > "$f"'])
+        expect(await outcomeOf(`for f in sec?ets/key; do ${reader}; done`, { deny: hiding, mode })).toBe('ask');
+  });
+
+  it('in braces are the words that bash makes of them', async () => {
+    const options: PermissionOptions = { deny, mode: 'bypass' };
+    expect(await outcomes(['tee {secrets,}/key', '{rm,z}', 'r{m,} z', 'cat {src/{a,b},secrets}/key'], options)).toEqual(
+      each(['tee {secrets,}/key', '{rm,z}', 'r{m,} z', 'cat {src/{a,b},secrets}/key'], 'deny'),
+    );
+    expect(await outcomes(['cat {package.json,README.md}', 'ls a{,/b}', 'echo {1..3}'])).toEqual(
+      each(['cat {package.json,README.md}', 'ls a{,/b}', 'echo {1..3}'], 'allow'),
+    );
+  });
+
+  it('in the name of a command are asked about in every mode', async () => {
+    for (const line of ['/bin/r? z', '/bin/[r]m z']) expect(await outcomeOf(line, { mode: 'bypass' })).toBe('ask');
+  });
+
+  it('that reach protected places are asked about in every mode', async () => {
+    const lines = ['.gi?/config', '.g{it,}/config', '~/.bash*', '$PWD/.git/config', '"$(pwd)/.git/hooks/x"', '.git*'];
+    for (const mode of ['default', 'bypass'] as const) {
+      const written = lines.map((path) => `tee ${path}`);
+      expect(await outcomes(written, { mode, allow: ['bash(tee *)'] })).toEqual(each(written, 'ask'));
+    }
+  });
+
+  it('list nothing outside unasked', async () => {
+    const lines = [
+      'echo ~/.ssh/*',
+      'for f in /etc/*; do :; done',
+      'test -f /etc/shadow',
+      '[ -d /root ]',
+      'echo /etc/*',
+    ];
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: bash reads it
+    expect(await outcomeOf('echo ${x:-../ws-evil/*}')).toBe('ask');
+    expect(await outcomes(['echo /etc/passwd', 'echo *.md', '[ -f package.json ]', 'test "$a" = b'])).toEqual(
+      each(['echo /etc/passwd', 'echo *.md', '[ -f package.json ]', 'test "$a" = b'], 'allow'),
+    );
+  });
+
+  it('list nothing outside unasked, whatever the command does with the names', async () => {
+    const takesNames = [
+      'type',
+      'command -v',
+      'which',
+      'basename',
+      'dirname',
+      'printenv',
+      'id',
+      'uname',
+      'sleep',
+      'seq',
+    ];
+    const takesWords = ['true', 'false', ':', 'printf', 'tr', 'exit', 'ls', 'cat', 'stat', 'readlink'];
+    const outside = [...takesNames, ...takesWords].map((command) => `${command} ~/.ssh/[i]d`);
+    expect(await outcomes(outside)).toEqual(each(outside, 'ask'));
+    const inside = takesNames.map((command) => `${command} *.md`);
+    expect(await outcomes(inside)).toEqual(each(inside, 'allow'));
+  });
+
+  it('in directories run unasked where no rule hides files and nothing that matches is outside', async () => {
+    expect(await outcomeOf('cat a/*/c.txt')).toBe('allow');
+    expect(await outcomeOf('cat */s')).toBe('ask');
+    expect(await outcomeOf('cat ]*')).toBe('allow');
+    expect(await outcomeOf('cat a/*/../../../x')).toBe('ask');
+  });
+});
+
+describe('computed words', () => {
+  it('are known where bash can make one path of them alone', async () => {
+    const options: PermissionOptions = { allow: ['bash(cat *)'], deny: ['read(./secrets/**)'] };
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: bash reads it
+    const lines = ['cat $PWD/secrets/key', 'cat "${PWD}/secrets/key"', 'cat $(pwd)/secrets/key'];
+    expect(await outcomes(lines, options)).toEqual(each(lines, 'deny'));
+    expect(await outcomeOf('cat $PWD/package.json')).toBe('allow');
+    // After a change of directory they are another path.
+    expect(await outcomeOf('cd src && cat $PWD/a.ts', options)).toBe('ask');
+  });
+
+  it('are asked about whatever allows the command, but by a rule for exactly it', async () => {
+    const allow = ['bash(cat *)', 'bash(git commit *)', 'bash(tee $X)'];
+    for (const mode of ['default', 'bypass'] as const) {
+      expect(await outcomeOf('cat $X', { allow, mode })).toBe('ask');
+      expect(await outcomeOf('tee "$X"/config', { allow, mode })).toBe('ask');
+    }
+    expect(await outcomeOf('tee $X', { allow })).toBe('allow');
+    expect(await outcomeOf('git commit -m "of $(date)"', { allow })).toBe('allow');
+  });
+});
+
+describe('reading commands', () => {
+  it('that open files by an option, or run programs, are asked about', async () => {
+    const lines = [
+      ...[
+        'wc --files=list0',
+        'wc --files0-from=list0',
+        'du --files=list0',
+        'hexdump -f fmt a',
+        'file -z a',
+        'diff -l a b',
+      ],
+      ...[
+        'diff -Xk a b',
+        'grep --fil=keys a',
+        'grep --exclude-from keys a README.md',
+        'grep */*/*',
+        'git log --format=%G?',
+      ],
+      ...['git log --show-signature', 'git log --show-sig', 'git diff --submodule=diff'],
+    ];
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+  });
+
+  it('compare files, not directories, whose links they would follow', async () => {
+    expect(await outcomes(['diff a src', 'diff package.json src', 'diff package.json README.md'])).toEqual([
+      ['diff a src', 'ask'],
+      ['diff package.json src', 'ask'],
+      ['diff package.json README.md', 'allow'],
+    ]);
+  });
+
+  it('of any kind ask where they are given a directory all of which a rule hides, whatever allows them', async () => {
+    const deny = ['read(./secrets/**)'];
+    const lines = ['cp -r secrets a', 'tar c secrets', 'file --magic-file secrets a', 'mv s/.. x'];
+    for (const options of [
+      { deny, mode: 'bypass' as const },
+      { deny, allow: ['bash(cp *)', 'bash(tar *)', 'bash(file *)', 'bash(mv *)'] },
+    ]) {
+      expect(await outcomes(lines, options)).toEqual(each(lines, 'ask'));
+      expect(await outcomes(['cp -r src a', 'tar c src docs'], options)).toEqual(
+        each(['cp -r src a', 'tar c src docs'], 'allow'),
+      );
+    }
+  });
+
+  it('that search directories ask where a rule hides files, under a rule for every command and in bypass too', async () => {
+    const deny = ['read(secrets/**)'];
+    for (const options of [
+      { deny, allow: ['bash'] },
+      { deny, mode: 'bypass' as const },
+    ]) {
+      const lines = ['grep -rn KEY .', 'grep -R KEY .', 'rg -uu KEY', 'git grep KEY', 'git diff'];
+      expect(await outcomes(lines, options)).toEqual(each(lines, 'ask'));
+      expect(await outcomeOf('npm test', options)).toBe('allow');
+    }
+    expect(await outcomeOf('git log -p --follow src/a.ts', { deny })).toBe('ask');
+  });
+});
+
+describe('git in a repository with settings of its own', () => {
+  const config = join(ws, '.git/config');
+  const withConfig = async (text: string): Promise<void> => {
+    await writeFile(config, text);
+    onTestFinished(() => rm(config, { force: true }));
+  };
+  const lines = ['git status', 'git diff', 'git log --oneline'];
+
+  it('runs unasked where the settings name no program', async () => {
+    await withConfig('[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n\tfetch = +refs/heads/*\n; note\n');
+    expect(await outcomes(lines)).toEqual(each(lines, 'allow'));
+  });
+
+  it.each([
+    '[core]\n\tfsmonitor = ./x',
+    '[diff]\n\texternal = ./x',
+    '[filter "a"]\n\tclean = ./x',
+    '[diff "a"]\n\ttextconv = ./x',
+    '[include]\n\tpath = ../x',
+    '[includeIf "gitdir:."]\n\tpath = ../x',
+    '[core]\n\tworktree = ../x',
+    '[gpg]\n\tprogram = ./x',
+    '[core]\n\tpager = ./x',
+    '[log]\n\tshowSignature',
+    '[CORE] fsMonitor=./x',
+    '[core]\n\tabbrev = 1\\\n2',
+  ])('is asked about where they hold %j', async (text) => {
+    await withConfig(text);
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+  });
+
+  it('is asked about behind anything that runs it, too', async () => {
+    const runs = [
+      '',
+      'timeout 5 ',
+      'nohup ',
+      'time ',
+      'nice -n 5 ',
+      'stdbuf -oL ',
+      'command ',
+      'time timeout 5s nice ',
+    ];
+    const wrapped = runs.flatMap((before) => [`${before}git status`, `ls && ${before}git log --oneline`]);
+    await withConfig('[core]\n\tbare = false\n');
+    expect(await outcomes(wrapped)).toEqual(each(wrapped, 'allow'));
+    await withConfig('[core]\n\tfsmonitor = ./x');
+    expect(await outcomes(wrapped)).toEqual(each(wrapped, 'ask'));
+  });
+
+  it('is asked about where a hook runs when git reads, or the repository borrows from others', async () => {
+    for (const file of [
+      '.git/hooks/post-index-change',
+      '.gitmodules',
+      '.git/objects/info/alternates',
+      '.git/commondir',
+    ]) {
+      await mkdir(join(ws, file, '..'), { recursive: true });
+      await writeFile(join(ws, file), 'x');
+      expect(await outcomeOf('git status'), file).toBe('ask');
+      await rm(join(ws, file));
+    }
+    await withConfig('[core]\n\thooksPath = .husky');
+    expect(await outcomeOf('git status')).toBe('allow');
+    await mkdir(join(ws, '.husky'));
+    await writeFile(join(ws, '.husky/post-index-change'), 'x');
+    expect(await outcomeOf('git status')).toBe('ask');
+  });
+
+  it('is asked about below the top of a repository, since git reads all of it', async () => {
+    expect((await explain({}, 'Bash', { command: 'git diff' }, join(ws, 'src'))).outcome).toBe('ask');
+  });
+});
+
+it('a question says which word led to it, and where that word leads', async () => {
+  const { parts } = await explain({}, 'Bash', { command: 'cat e/../secret' }, ws);
+  expect(parts).toEqual([expect.objectContaining({ why: `e/../secret leads to ${join(ws, '..', 'ws-evil/secret')}` })]);
+});
+
+it('names in another normal form are the same names to a rule that denies', async () => {
+  expect((await explain({ deny: ['read(caf\u00e9)'] }, 'Read', { file_path: 'cafe\u0301' }, ws)).outcome).toBe('deny');
+});
+
+it('what every object inherits is neither an argument nor an option', async () => {
+  const inherited = Object.prototype as { mode?: string; file_path?: string };
+  onTestFinished(() => {
+    delete inherited.mode;
+    delete inherited.file_path;
+  });
+  inherited.mode = 'bypass';
+  inherited.file_path = 'package.json';
+  expect((await explain({}, 'Write', { content: '' }, ws)).outcome).toBe('ask');
+  expect((await explain({}, 'Read', { path: '/etc/passwd' }, ws)).outcome).toBe('ask');
+});

@@ -1,0 +1,144 @@
+/** Repositories that came from somebody else: settings, hooks and files that make git run programs, or read elsewhere. */
+import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { chance } from '../../support/random.ts';
+import type { OraclePlace } from './place.ts';
+
+export interface HostileRepository {
+  name: string;
+  /** Changes the workspace. */
+  change(): void;
+  /** The working directory lies below the top. */
+  below?: string;
+}
+
+export function hostileRepositories({ ws, out, ran }: OraclePlace): HostileRepository[] {
+  const config = (text: string) => (): void => appendFileSync(join(ws, '.git/config'), `${text}\n`);
+  const file = (path: string, text: string): void => {
+    mkdirSync(join(ws, path, '..'), { recursive: true });
+    writeFileSync(join(ws, path), text);
+  };
+  const program = (path: string): void => {
+    file(path, `#!/bin/sh\necho ran > ${ran}\ncat ${out}/secret\n`);
+    chmodSync(join(ws, path), 0o755);
+  };
+  const attributes = (text: string): void => file('.gitattributes', `${text}\n`);
+  return [
+    { name: 'a file system monitor', change: config('[core]\n\tfsmonitor = ./run') },
+    { name: 'an external diff', change: config('[diff]\n\texternal = ./run') },
+    { name: 'a hook when the index is written', change: () => program('.git/hooks/post-index-change') },
+    {
+      name: 'hooks elsewhere',
+      change: () => {
+        program('h/post-index-change');
+        config('[core]\n\thooksPath = h')();
+      },
+    },
+    { name: 'settings from outside', change: config(`[include]\n\tpath = ${out}/gitconfig`) },
+    {
+      name: 'settings from below',
+      change: () => {
+        file('more', '[core]\n\tfsmonitor = ./run\n');
+        config('[include]\n\tpath = ../more')();
+      },
+    },
+    { name: 'signatures that are shown', change: config('[log]\n\tshowSignature = true\n[gpg]\n\tprogram = ./run') },
+    {
+      name: 'a filter',
+      change: () => {
+        attributes('* filter=f');
+        config('[filter "f"]\n\tclean = ./run\n\tsmudge = ./run\n\trequired')();
+      },
+    },
+    {
+      name: 'a text form of files',
+      change: () => {
+        attributes('* diff=f');
+        config('[diff "f"]\n\ttextconv = ./run\n\tcommand = ./run')();
+      },
+    },
+    { name: 'a working tree elsewhere', change: config(`[core]\n\tworktree = ${out}`) },
+    { name: 'a pager', change: config('[core]\n\tpager = ./run\n[pager]\n\tlog = ./run\n\tstatus = true') },
+    {
+      name: 'names that stand for other commands',
+      change: config('[alias]\n\tstatus = !./run\n\tlog = !./run\n\tst = !./run'),
+    },
+    {
+      name: 'files of attributes and exceptions outside',
+      change: config(`[core]\n\tattributesFile = ${out}/secret\n\texcludesFile = ${out}/secret`),
+    },
+    { name: 'submodules', change: () => file('.gitmodules', `[submodule "s"]\n\tpath = src\n\turl = ${out}\n`) },
+    { name: 'objects of another repository', change: () => file('.git/objects/info/alternates', `${out}\n`) },
+    { name: 'settings of another repository', change: () => file('.git/commondir', `${out}\n`) },
+    {
+      name: 'all of it elsewhere',
+      change: () => {
+        rmSync(join(out, 'git'), { recursive: true, force: true });
+        renameSync(join(ws, '.git'), join(out, 'git'));
+        writeFileSync(join(ws, '.git'), `gitdir: ${out}/git\n`);
+      },
+    },
+    {
+      name: 'a link in place of it',
+      change: () => {
+        rmSync(join(out, 'git'), { recursive: true, force: true });
+        renameSync(join(ws, '.git'), join(out, 'git'));
+        symlinkSync(join(out, 'git'), join(ws, '.git'));
+      },
+    },
+    { name: 'a section in capital letters', change: config('[CORE]\n\tFSMonitor = ./run') },
+    { name: 'settings of a subsection', change: config('[core "x"]\n\tfsmonitor = y\n[diff "x"]\n\tcommand = ./run') },
+    { name: 'its top above the working directory', below: 'docs', change: () => undefined },
+  ];
+}
+
+const LINES = [
+  ...[
+    'git status',
+    'git status -s',
+    'git status --porcelain --ignored',
+    'git diff',
+    'git diff --stat',
+    'git diff --cached',
+    'git diff HEAD',
+  ],
+  ...[
+    'git log',
+    'git log --oneline',
+    'git log -p -1',
+    'git log --stat -1',
+    'git log -1 --format=%H',
+    'git log --follow README.md',
+    'git show',
+  ],
+  ...[
+    'git show HEAD:README.md',
+    'git show --stat',
+    'git show HEAD:secrets/key',
+    'git branch',
+    'git branch -a',
+    'git diff src',
+    'git diff -- README.md',
+  ],
+  ...[
+    'git log -S KEY --oneline',
+    'git log -L1,1:README.md',
+    'cd src && git status',
+    'git diff --no-ext-diff',
+    'git log --no-textconv -p -1 README.md',
+  ],
+  ...[
+    'git st',
+    'git status; git log -1',
+    'git diff | cat',
+    'git show HEAD -- src/.env',
+    'git log --all -- secrets/key',
+    'git diff --name-only',
+  ],
+] as const;
+
+/** A share of the lines, another one for each volume. */
+export function repositoryLines(count: number): string[] {
+  const by = chance(count);
+  return count >= LINES.length ? [...LINES] : Array.from({ length: count }, () => by.one(LINES));
+}

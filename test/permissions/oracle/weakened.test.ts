@@ -1,0 +1,77 @@
+/**
+ * The judge without one of its rules. Rule: without a sandbox a line escapes, so the rule is worth something and these tests see what
+ * it holds; in the sandbox nothing escapes, whatever the judge gets wrong.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type permissions, sandboxStatus } from '../../../src/node.ts';
+import { proves, sampled } from '../../support/tier.ts';
+import { hostileRepositories } from './hostileRepositories.ts';
+import { escapesAmong, judgeOf } from './judging.ts';
+import { CREDENTIALS, HIDDEN, OUTSIDE, oraclePlace } from './place.ts';
+import { RULE_SETS, shows } from './ruleSets.ts';
+import { printed } from './sandboxRuns.ts';
+import { hasStrace } from './trace.ts';
+
+interface Weakening {
+  id: string;
+  edits: readonly (readonly [find: string, replace: string])[];
+  lines: readonly string[];
+  /** The name of a hostile repository. */
+  repository?: string;
+  /** A file that the workspace has besides. */
+  file?: string;
+}
+const here = import.meta.dirname;
+const { weakenings } = (await import(join(here, 'weakenings.mjs'))) as { weakenings: readonly Weakening[] };
+const { bundlerPlugin, planted } = (await import(join(here, '../../defects/plant.mjs'))) as {
+  planted(edits: Weakening['edits']): Map<string, string>;
+  bundlerPlugin(changed: Map<string, string>): object;
+};
+const { bundled } = (await import(join(here, '../../support/bundled.mjs'))) as {
+  bundled(contents: string, resolveDir: string, plugins: object[]): Promise<{ permissions: typeof permissions }>;
+};
+
+const place = oraclePlace();
+beforeAll(() => {
+  vi.stubEnv('HOME', place.home);
+});
+afterAll(() => {
+  vi.unstubAllEnvs();
+  place.remove();
+});
+
+it('each weakening of the judge changes words that the sources have exactly once', () => {
+  expect(weakenings.map(({ edits }) => planted(edits).size)).not.toContain(0);
+});
+
+describe.runIf(hasStrace && sandboxStatus().kind === 'bubblewrap')('without the rule about', () => {
+  it.each(sampled(weakenings, proves ? 1 : 10))('$id, lines escape, but not from the sandbox', async (weakening) => {
+    const { edits, lines, repository, file } = weakening;
+    place.anew();
+    hostileRepositories(place)
+      .find(({ name }) => name === repository)
+      ?.change();
+    if (file) writeFileSync(join(place.ws, file), 'x\n');
+    const source = "export { permissions } from '../../../src/permissions/permissions.ts';";
+    const { permissions: make } = await bundled(source, here, [bundlerPlugin(planted(edits))]);
+    const inside: string[] = [];
+    const before = JSON.stringify(place.guarded());
+    for (const { options } of RULE_SETS) {
+      if (options.ask) continue;
+      const judge = judgeOf(options, make);
+      for (const command of lines) {
+        const { outcome, grant } = await judge('Bash', { command }, place.ws, 'ask');
+        const confinement = grant?.confinement;
+        if (outcome !== 'allow' || confinement === undefined || confinement === 'none') continue;
+        const [text = ''] = await printed(place, [command], confinement);
+        const canaries = [CREDENTIALS, ...(options.deny ? [HIDDEN] : []), ...(confinement.writes ? [] : [OUTSIDE])];
+        for (const canary of canaries) if (shows(text, canary)) inside.push(`${command}: shows ${canary}`);
+        if (JSON.stringify(place.guarded()) !== before) inside.push(`${command}: changes a guarded place`);
+      }
+    }
+    expect(inside).toEqual([]);
+    expect(await escapesAmong(lines, RULE_SETS, place, { make })).not.toEqual([]);
+  });
+});

@@ -1,0 +1,122 @@
+/**
+ * Rules of the judge, each taken away in turn, with lines that only this rule keeps from running unasked. Not among them: that a
+ * line leaves the working directory, and that it defines a function. `cd` and the commands of a function are judged by themselves.
+ */
+export const weakenings = [
+  {
+    id: 'links',
+    edits: [['const rest = partsOf(path).reverse();', 'const rest = partsOf(join(path)).reverse();']],
+    lines: ['cat link/../secret', 'cat link/../../secret'],
+  },
+  {
+    id: 'computed words',
+    edits: [['if (!word.isLiteral && !word.isGlob) return `\x24{word.source} is computed`;', '']],
+    lines: ['cat "$(echo ../out/secret)"', 'cat "\x24{x:-../out/secret}"'],
+  },
+  {
+    id: 'places outside',
+    edits: [
+      [
+        "if (outside && !this.#rules.allow.some((rule) => this.#allowsPaths(rule, 'read', subjects)))",
+        'if (outside && subjects.length === 0)',
+      ],
+    ],
+    lines: ['cat ../out/secret', 'ls ..'],
+  },
+  {
+    id: 'names of hidden files',
+    edits: [
+      [
+        'return subjects.some((path) => subject.pattern.matches(path, this.#around, false));',
+        'return subjects.length < 0;',
+      ],
+    ],
+    lines: ['cat secrets/key', 'cat inner/key'],
+  },
+  {
+    id: 'searches',
+    edits: [
+      ['const all = descends !== undefined && args.some(({ value }) => descends.test(value));', 'const all = false;'],
+    ],
+    lines: ['grep -rn KEY .'],
+  },
+  {
+    id: 'options',
+    edits: [
+      [
+        'else if (isOption && !((word.isLiteral || word.isGlob) && options.test(word.value)) && !takesAll) return undefined;',
+        '',
+      ],
+    ],
+    lines: ['wc --files0-from=list0', 'sort -o made/y README.md', 'file -f secrets/key'],
+  },
+  {
+    id: 'settings of git',
+    edits: [
+      [
+        'const odd = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));',
+        "const odd = settings.find(({ key }) => key === '');",
+      ],
+    ],
+    lines: ['git status'],
+    repository: 'a file system monitor',
+  },
+  {
+    id: 'programs that find runs',
+    edits: [["if (command === 'find' || command === 'fd')", "if (command === 'fd')"]],
+    lines: ["find secrets -name 'k*' -exec cat {} +", "find . -name 'k*' -exec cat {} +"],
+  },
+  {
+    id: 'protected places',
+    edits: [["if (guarded !== undefined) return said('ask', `protected \x24{guarded}`);", '']],
+    lines: ['tee .envrc', 'cp README.md .bashrc', 'tee .git/config'],
+  },
+  {
+    id: 'redirections',
+    edits: [["const reads = operator === '<';", "const reads = operator !== '';"]],
+    lines: ['echo x > made/y', 'echo x > .envrc'],
+  },
+  {
+    id: 'variables of a command',
+    edits: [['if (!command.assigned.every(({ name }) => isHarmlessEnvironment(name))) return undefined;', '']],
+    lines: ['GIT_EXTERNAL_DIFF=./run git diff', 'PATH=.:$PATH run'],
+  },
+  {
+    id: 'globs outside',
+    edits: [
+      ['if (word.isGlob && !this.#globOf(word)?.staysInside) return `\x24{word.source} may match files outside`;', ''],
+    ],
+    lines: ['cat lin*/secret', 'cat outs*.txt', 'cat ../o*/secret'],
+  },
+  {
+    id: 'names that become options',
+    edits: [['if (await mayBecomeOption(value, directory)) doubts.push(', "if (value === '') doubts.push("]],
+    lines: ['sort *.md', 'sort *'],
+    file: '-osorted.md',
+  },
+  {
+    id: 'arithmetic',
+    edits: [["if (!DIGITS.test(node.value)) this.doubt('arithmetic uses a variable');", '']],
+    lines: ["x='a[$(cat ../out/secret >&2)]'; echo $((x))"],
+  },
+  {
+    id: 'unusual parameters',
+    edits: [["if (prefix === '!' || runs || sets) this.doubt(", "if (prefix === '?') this.doubt("]],
+    lines: ['x=\'$(cat ../out/secret)\'; echo "\x24{x@P}"'],
+  },
+  {
+    id: 'programs that work outside',
+    edits: [['return this.#worksOutside(words);', 'return undefined;']],
+    lines: ['make -C ../out'],
+  },
+  {
+    id: 'hidden directories as a whole',
+    edits: [
+      [
+        'const whole = reading ? undefined : this.#hiddenWhole(words.slice(1));',
+        'const whole = undefined as Rule | undefined;',
+      ],
+    ],
+    lines: ['tar c secrets', 'cp -r secrets made/z; cat made/z/key'],
+  },
+];

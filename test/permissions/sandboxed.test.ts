@@ -1,0 +1,120 @@
+/**
+ * What a sandbox changes about permissions: reading runs unasked in it, whatever its words name; the network and the way
+ * out of it are questions; a person sees where a command will run. The verdicts hold on every machine, what commands
+ * do is tried where bubblewrap works.
+ */
+import { mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { codingTools, type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
+import { bench, resultText } from '../support/agent.ts';
+import { call as toolCall } from '../support/model.ts';
+import { explain, workspace } from './workspace.ts';
+
+const ws = await workspace();
+const works = sandboxStatus().kind === 'bubblewrap';
+beforeAll(async () => {
+  await mkdir(join(ws, 'secrets'));
+  await writeFile(join(ws, 'secrets/key'), 'CANARY');
+});
+
+describe.runIf(works)('the verdict in a sandbox', () => {
+  const deny = ['read(./secrets/**)'];
+  const inside = async (command: string, options: PermissionOptions = {}, more: object = {}) => {
+    const { outcome, sandboxed } = await explain(options, 'Bash', { command, ...more }, ws);
+    return [outcome, sandboxed?.outcome];
+  };
+
+  it('allows reading whose files nobody knows before it runs', async () => {
+    for (const line of ['cat "$FILE"', 'cat s*/key', 'grep -rn KEY .', 'for f in *; do wc -l "$f"; done'])
+      expect([line, ...(await inside(line, { deny }))]).toEqual([line, 'ask', 'allow']);
+  });
+
+  it('asks about what changes files, runs other programs, or names a place outside for certain', async () => {
+    for (const line of [
+      'make',
+      'cat $X | tee y',
+      'cat ../ws-evil/s',
+      'find . -delete',
+      'python3 x.py',
+      'f() { ls; }; f',
+    ])
+      expect([line, ...(await inside(line))]).toEqual([line, 'ask', 'ask']);
+  });
+
+  it('asks where git may show what commits hold of hidden files', async () => {
+    for (const line of ['git diff', 'git log -p', 'git show HEAD:$X', 'git show "$X"'])
+      expect([line, ...(await inside(line, { deny }))]).toEqual([line, 'ask', 'ask']);
+  });
+
+  it('keeps what a rule denies or asks about', async () => {
+    expect(await inside('cat secrets/key', { deny })).toEqual(['deny', 'deny']);
+    expect(await inside('cat $X', { ask: ['bash(cat *)'] })).toEqual(['ask', 'ask']);
+  });
+
+  it('asks about the network and about leaving the sandbox, whatever allows the command', async () => {
+    const options: PermissionOptions = { allow: ['bash(npm ci)'] };
+    expect(await inside('npm ci', options)).toEqual(['allow', 'allow']);
+    expect(await inside('npm ci', options, { network: true })).toEqual(['allow', 'ask']);
+    expect(await inside('ls', options, { unsandboxed: true })).toEqual(['allow', 'ask']);
+    expect(await inside('ls', { mode: 'bypass' }, { unsandboxed: true })).toEqual(['allow', 'ask']);
+  });
+});
+
+describe.runIf(works)('a command of an agent with permissions, in the sandbox', () => {
+  const ran = async (command: string, options: PermissionOptions, decision?: 'approve') => {
+    const tools = codingTools({ sandbox: 'required' });
+    const replies = [[toolCall('c1', 'Bash', { command })], 'done'];
+    const { conversation } = await bench({ tools, plugins: [permissions(options)], replies, cwd: ws });
+    const { pending } = await conversation.send('go').result;
+    const [call] = pending;
+    if (call && decision) {
+      await conversation.decide({ callId: 'c1', action: decision });
+      await conversation.resume().result;
+    }
+    return { asked: call?.payload, text: resultText(conversation.log(), 'c1') };
+  };
+
+  it('that runs unasked as reading finds neither denied files, places outside, nor a home directory', async () => {
+    await symlink(join(ws, '..', 'ws-evil'), join(ws, 'out'));
+    const line = 'for d in secrets out ~ /root; do for f in "$d"/*; do cat "$f"; done; done; cat src/*.ts';
+    const { asked, text } = await ran(line, { deny: ['read(./secrets/**)'] });
+    expect(asked).toBeUndefined();
+    expect(text).not.toMatch(/CANARY|secret$/m);
+    expect(text).toContain('a');
+  });
+
+  it('that runs unasked as reading changes nothing, also where the name of a file becomes an option', async () => {
+    await writeFile(join(ws, '-oREADME.md'), 'b\na\n');
+    expect((await explain({}, 'Bash', { command: 'sort *.md' }, ws)).by).toContain('may become an option');
+    const { asked } = await ran('sort *.md', {});
+    expect(asked).toBeUndefined();
+    expect(await readFile(join(ws, 'README.md'), 'utf8')).toBe('r');
+  });
+
+  it('that a person approved changes files, finds denied ones empty, and leaves protected places as they are', async () => {
+    await writeFile(join(ws, '.git/config'), '[core]\n');
+    const line = 'cat secrets/k*y; echo x > made; printf y >> .git/con"$(printf fig)"';
+    const { asked, text } = await ran(line, { deny: ['read(./secrets/key)'] }, 'approve');
+    expect(asked).toMatchObject({ runs: 'in the sandbox, changing the working directory, without the network' });
+    expect(text).not.toContain('CANARY');
+    expect(await readFile(join(ws, 'made'), 'utf8')).toBe('x\n');
+    expect(await readFile(join(ws, '.git/config'), 'utf8')).toBe('[core]\n');
+  });
+});
+
+describe('a path that was approved', () => {
+  it('is not written where it leads elsewhere when the call runs', async () => {
+    const file_path = 'held/f.txt';
+    await mkdir(join(ws, 'held'));
+    const replies = [[toolCall('c1', 'Write', { file_path, content: 'x' })], 'done'];
+    const { conversation } = await bench({ tools: codingTools(), plugins: [permissions()], replies, cwd: ws });
+    const { pending } = await conversation.send('go').result;
+    expect(pending[0]?.payload).toMatchObject({ place: join(ws, file_path) });
+    await rename(join(ws, 'held'), join(ws, 'gone'));
+    await symlink(join(ws, '..', 'ws-evil'), join(ws, 'held'));
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    await conversation.resume().result;
+    expect(conversation.log().find(({ type }) => type === 'tool-result')).toMatchObject({ code: 'moved' });
+  });
+});

@@ -1,0 +1,143 @@
+/** Messages under ids of the host's own: one that comes again is the same message. And what one message does to calls that wait. */
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, type RunResult } from '../../src/index.ts';
+import { bench, entry, only, restart } from '../support/agent.ts';
+import { call, during, lines, type Reply } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
+import { asks, echoTool } from '../support/tools.ts';
+
+const held = () => {
+  let goOn = (): void => {};
+  const wait = new Promise<void>((resolve) => {
+    goOn = () => resolve();
+  });
+  return { wait, goOn: () => goOn() };
+};
+/** What a log can say of a result: the words of an error are not in it, and neither is what waits no more. */
+const said = ({ error: _, pending: _p, ...result }: RunResult) => result;
+
+describe('a message that comes again under its id', () => {
+  it('while its run goes on, in the same tick or later, is answered by that run; nothing is queued', async () => {
+    const { wait, goOn } = held();
+    // The store takes its time: in the same tick nothing is in the log yet.
+    const on = await bench({ store: troubledStore(), replies: [during(() => wait, 'done')] });
+    const run = on.conversation.send('hi', { messageId: 'm1' });
+    expect(only(on.conversation.log(), 'user-message')).toEqual([]);
+    expect(on.conversation.send('hi', { messageId: 'm1' })).toBe(run);
+    await entry(on.conversation, 'user-message');
+    expect(on.conversation.send('hi', { messageId: 'm1' })).toBe(run);
+    goOn();
+    expect(await run.result).toMatchObject({ runId: 'run_m1', text: 'done' });
+    expect(only(on.conversation.log(), 'user-message', 'message-queued')).toEqual(['user-message direct hi']);
+    expect(on.model.calls).toHaveLength(1);
+  });
+
+  const ends: readonly (readonly [string, readonly Reply[], object])[] = [
+    ['completed', ['done'], {}],
+    ['suspended', [[call('c1', 'ask', { m: '' })]], {}],
+    ['failed', [[call('c1', 'echo', { m: '' })]], {}],
+    ['stopped by a limit', [[call('c1', 'echo', { m: '' })], 'no'], { policies: { limits: { turns: 1 } } }],
+    [
+      'ended by a plugin',
+      ['done'],
+      { plugins: [{ name: 'enough', beforeInference: () => ({ terminate: 'enough' }) }] },
+    ],
+  ];
+  it.each(ends)('after its run was %s has the same result, also after a restart', async (_, replies, more) => {
+    const options = { tools: [echoTool().tool, echoTool('ask').tool], plugins: [asks().plugin], replies, ...more };
+    const on = await bench(options);
+    const first = await on.conversation.send('hi', { messageId: 'm1' }).result;
+    const length = on.conversation.log().length;
+    const again = on.conversation.send('hi', { messageId: 'm1' });
+    expect(said(await again.result)).toEqual(said(first));
+    const items: unknown[] = [];
+    for await (const item of again) items.push(item);
+    expect(items).toEqual(on.conversation.log().filter(({ runId }) => runId === 'run_m1'));
+    const later = await restart(on, { ...options, replies: [] });
+    expect(said(await later.conversation.send('hi', { messageId: 'm1' }).result)).toEqual(said(first));
+    expect(on.conversation.log()).toHaveLength(length);
+  });
+
+  it('as a steer and as a followUp is taken once, and belongs to the run that takes it', async () => {
+    const { wait, goOn } = held();
+    const on = await bench({
+      replies: [during(() => wait, [call('c1', 'echo', { m: '' })]), 'one', 'two'],
+      tools: [echoTool().tool],
+    });
+    const run = on.conversation.send('hi');
+    await entry(on.conversation, 'user-message');
+    const sent = () => [
+      on.conversation.send('left', { kind: 'steer', messageId: 's' }),
+      on.conversation.send('then', { kind: 'followUp', messageId: 'f' }),
+    ];
+    const [steered, followed] = sent();
+    expect(sent()).toEqual([steered, followed]);
+    await entry(on.conversation, 'message-queued', ({ messageId }) => messageId === 'f');
+    expect(sent()).toEqual([steered, followed]);
+    goOn();
+    await followed?.result;
+    expect([steered, await followed?.text]).toEqual([run, 'two']);
+    const kinds = only(on.conversation.log(), 'user-message');
+    expect(kinds).toEqual(['user-message direct hi', 'user-message steer left', 'user-message followUp then']);
+    const results = await Promise.all(sent().map(({ result }) => result));
+    expect(results.map(({ text }) => text)).toEqual(['one', 'two']);
+    expect(only(on.conversation.log(), 'user-message')).toEqual(kinds);
+  });
+
+  it('that was given back is given back again, and one that a store refused may be sent anew', async () => {
+    const store = troubledStore();
+    const on = await bench({
+      store,
+      replies: [[call('c1', 'ask', { m: '' })], 'done', 'more'],
+      tools: [echoTool('ask').tool],
+      plugins: [asks().plugin],
+    });
+    await on.conversation.send('hi').result;
+    const stop = new AbortController();
+    const queued = on.conversation.send('then', { messageId: 'f', signal: stop.signal });
+    await entry(on.conversation, 'message-queued');
+    stop.abort();
+    expect((await queued.result).termination).toBe('Cancelled');
+    expect((await on.conversation.send('then', { messageId: 'f' }).result).termination).toBe('Cancelled');
+    await on.conversation.cancel();
+    store.trouble(() => 'failed');
+    expect((await on.conversation.send('new', { messageId: 'n' }).result).termination).toBe('Error');
+    store.trouble(() => 'stored');
+    expect((await on.conversation.send('new', { messageId: 'n' }).result).text).toBe('done');
+  });
+
+  it.each([7, '', 'a/b', 'a\nb', 'x'.repeat(201)])('an id %j is refused before anything begins', async (messageId) => {
+    const on = await bench({ replies: [] });
+    expect(() => on.conversation.send('hi', { messageId: messageId as string })).toThrow(ConfigurationError);
+    expect(on.conversation.log()).toHaveLength(1);
+  });
+});
+
+describe('whileSuspended of one message', () => {
+  const waiting = (policy: 'followUp' | 'reject' | 'denyAndRun') =>
+    bench({
+      replies: [[call('c1', 'ask', { m: '' })], 'done'],
+      tools: [echoTool('ask').tool],
+      plugins: [asks().plugin],
+      policies: { whileSuspended: policy },
+    });
+  const all = ['followUp', 'reject', 'denyAndRun'] as const;
+
+  it.each(all.flatMap((policy) => all.map((asked) => [asked, policy] as const)))(
+    '%s holds in place of the policy %s',
+    async (whileSuspended, policy) => {
+      const on = await waiting(policy);
+      await on.conversation.send('hi').result;
+      if (whileSuspended === 'reject') {
+        expect(() => on.conversation.send('new', { whileSuspended })).toThrow('agent is busy');
+      } else if (whileSuspended === 'followUp') {
+        on.conversation.send('new', { whileSuspended });
+        await entry(on.conversation, 'message-queued');
+      } else {
+        expect((await on.conversation.send('new', { whileSuspended }).result).text).toBe('done');
+        expect(lines(on.model.calls[1]?.messages ?? [])[2]).toContain('a new message came first');
+      }
+      expect(on.conversation.status).toBe(whileSuspended === 'denyAndRun' ? 'idle' : 'waiting');
+    },
+  );
+});

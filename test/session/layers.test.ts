@@ -1,0 +1,196 @@
+/** Several configuration files at once: which one has the last word on what, and records of the user that are changed at once. */
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { presets } from '../../src/index.ts';
+import {
+  allowAlways,
+  type Configuration,
+  type ConfigurationOptions,
+  configuredPlugins,
+  loadConfiguration,
+  trustProject,
+} from '../../src/node.ts';
+import { userDirectoryOf } from '../../src/session/configuration.ts';
+import { bench } from '../support/agent.ts';
+
+function place(files: { [path: string]: unknown } = {}) {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-layers-')));
+  const write = (path: string, said: unknown): void => {
+    mkdirSync(dirname(join(home, path)), { recursive: true });
+    writeFileSync(join(home, path), typeof said === 'string' ? said : JSON.stringify(said));
+  };
+  mkdirSync(join(home, 'shop/.git'), { recursive: true });
+  mkdirSync(join(home, 'shop/web'), { recursive: true });
+  for (const [path, said] of Object.entries(files)) write(path, said);
+  const options = { cwd: join(home, 'shop/web'), userDirectory: join(home, 'user') };
+  const load = (more: Partial<ConfigurationOptions> = {}) => loadConfiguration({ ...options, ...more });
+  return { home, write, options, load };
+}
+const USER = 'user/config.json';
+const OUTER = 'shop/.runchart/config.json';
+const INNER = 'shop/web/.runchart/config.json';
+
+describe('of several files that count', () => {
+  const file = (name: string) => ({
+    model: `model of ${name}`,
+    sandbox: name === 'inner' ? 'required' : 'off',
+    permissions: { mode: name === 'inner' ? 'plan' : 'acceptEdits', allow: [`bash(${name})`] },
+    hooks: { Stop: [{ command: name }] },
+    environment: { [name]: name, SAME: name },
+  });
+  const commands = ({ hooks }: Configuration) => hooks.Stop?.map((hook) => 'command' in hook && hook.command);
+
+  it('the one nearest to the working directory has the last word; rules, hooks and variables are joined', async () => {
+    const { home, load } = place({ [USER]: file('user'), [OUTER]: file('outer'), [INNER]: file('inner') });
+    const all = await load({ trusted: true });
+    expect(all).toMatchObject({ model: 'model of inner', sandbox: 'required', ignored: [] });
+    expect(all.permissions.mode).toBe('plan');
+    expect(all.environment).toEqual({ user: 'user', outer: 'outer', inner: 'inner', SAME: 'inner' });
+    expect(commands(all)).toEqual(['user', 'outer', 'inner']);
+    expect(all.files).toEqual([
+      { path: join(home, USER), of: 'user', trusted: true },
+      { path: join(home, OUTER), of: 'project', trusted: true },
+      { path: join(home, INNER), of: 'project', trusted: true },
+    ]);
+    expect(all.permissions.layers?.map(({ name, trusted, allow }) => [name, trusted, allow])).toEqual(
+      [USER, OUTER, INNER].map((path, at) => [join(home, path), true, [`bash(${['user', 'outer', 'inner'][at]})`]]),
+    );
+  });
+
+  it('one that says nothing of a setting leaves it to the one before', async () => {
+    const { load } = place({ [USER]: file('user'), [INNER]: { hooks: {}, permissions: {}, environment: {} } });
+    const all = await load({ trusted: true });
+    expect(all).toMatchObject({ model: 'model of user', sandbox: 'off', environment: { SAME: 'user' } });
+    expect([all.permissions.mode, commands(all)]).toEqual(['acceptEdits', ['user']]);
+  });
+
+  it('those that the user trusts count, and the host’s word, for or against, comes before the user’s', async () => {
+    const { home, options, load } = place({ [OUTER]: file('outer') });
+    const models = async () => [
+      (await load()).model,
+      (await load({ trusted: true })).model,
+      (await load({ trusted: false })).model,
+    ];
+    expect(await models()).toEqual([undefined, 'model of outer', undefined]);
+    expect(await trustProject(options)).toEqual([join(home, OUTER)]);
+    expect(await models()).toEqual(['model of outer', 'model of outer', undefined]);
+  });
+
+  it('the user’s own is no project’s, also where it lies in the working directory', async () => {
+    const { home, load } = place({ '.runchart/config.json': file('user') });
+    const { files, model } = await load({ cwd: home, userDirectory: join(home, '.runchart') });
+    expect(files).toEqual([{ path: join(home, '.runchart/config.json'), of: 'user', trusted: true }]);
+    expect(model).toBe('model of user');
+  });
+
+  it('the mode that the host gives comes before that of any file', async () => {
+    const { load } = place({ [USER]: { permissions: { mode: 'plan' } } });
+    const configuration = await load();
+    expect(configuredPlugins(configuration).rules.mode).toBe('plan');
+    expect(configuredPlugins(configuration, { mode: 'acceptEdits' }).rules.mode).toBe('acceptEdits');
+  });
+
+  it('a file that cannot be used is not trusted', async () => {
+    const { options, write, load } = place({ [OUTER]: { model: 'a' }, [INNER]: { modle: 'b' } });
+    await expect(trustProject(options)).rejects.toThrow(/modle is unknown/);
+    write(INNER, {});
+    expect((await load()).model).toBeUndefined();
+  });
+});
+
+describe('limits', () => {
+  const { turns } = presets.coding.limits ?? {};
+  it.each([
+    ['the default is lowered', {}, {}, { turns: 7 }, { turns: 7 }],
+    ['the default is not raised', {}, {}, { turns: 100_000, toolMs: 1e9 }, {}],
+    ['what has no limit gets one', {}, {}, { costUsd: 1, tokens: 5 }, { costUsd: 1, tokens: 5 }],
+    [
+      'what the user limits is not set free',
+      {},
+      { costUsd: 5, tokens: 9 },
+      { costUsd: false, tokens: 10 },
+      { costUsd: 5, tokens: 9 },
+    ],
+    ['what the user limits is lowered', {}, { costUsd: 5 }, { costUsd: 4.5 }, { costUsd: 4.5 }],
+    ['what the user set free gets a limit', {}, { costUsd: false }, { costUsd: 3 }, { costUsd: 3 }],
+    ['the user’s word comes before the host’s', { turns: 3 }, { turns: 9 }, {}, { turns: 9 }],
+    [
+      'what the host limits is lowered, not raised',
+      { turns: 3, costUsd: 1 },
+      {},
+      { turns: 2, costUsd: 2 },
+      { turns: 2, costUsd: 1 },
+    ],
+  ])('of a project: %s', async (_, host, user, project, expected) => {
+    const { load } = place({ [USER]: { limits: user }, [OUTER]: { limits: project } });
+    expect((await load()).limited({ ...presets.coding, limits: host }).limits).toEqual(expected);
+    expect(turns).not.toBe(7);
+  });
+});
+
+it('what was ignored is told once a conversation, however many runs it has', async () => {
+  const { options, load } = place({ [OUTER]: { model: 'dear' } });
+  const { plugins } = configuredPlugins(await load());
+  const { agent, conversation } = await bench({ plugins, replies: ['a', 'b', 'c'], cwd: options.cwd });
+  await conversation.send('one').result;
+  await conversation.send('two').result;
+  const another = await agent.open('another');
+  await another.send('three').result;
+  for (const each of [conversation, another]) {
+    const told = each.log().filter((entry) => entry.type === 'diagnostic' && entry.code === 'configuration_ignored');
+    expect(told).toHaveLength(1);
+  }
+  await agent.close();
+});
+
+it('the user’s own directory is the named one, else that of XDG where it is absolute, else in the home directory', () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const at = (value: string | undefined, given?: string) => {
+    vi.stubEnv('XDG_CONFIG_HOME', value);
+    return userDirectoryOf(given);
+  };
+  const ofHome = join(homedir(), '.config/runchart');
+  expect([at('/etc/own'), at('own'), at(''), at(undefined)]).toEqual(['/etc/own/runchart', ofHome, ofHome, ofHome]);
+  expect(at('/etc/own', '/elsewhere')).toBe('/elsewhere');
+});
+
+describe('what the user has said of projects', () => {
+  it('is kept, project by project, also where two are trusted at once', async () => {
+    const { home, options, load } = place({
+      'a/.runchart/config.json': { model: 'a' },
+      'b/.runchart/config.json': { model: 'b' },
+      'c/.runchart/config.json': { model: 'c' },
+    });
+    const { userDirectory } = options;
+    const cwds = ['a', 'b', 'c'].map((name) => join(home, name));
+    const [a = '', b = '', c = ''] = cwds;
+    await Promise.all([trustProject({ cwd: a, userDirectory }), trustProject({ cwd: b, userDirectory })]);
+    await trustProject({ cwd: c, userDirectory });
+    const models = await Promise.all(cwds.map(async (cwd) => (await load({ cwd })).model));
+    expect(models).toEqual(['a', 'b', 'c']);
+  });
+
+  it('is kept, rule by rule, also where two are allowed at once, and a failure does not keep the next one out', async () => {
+    const { home, options, write } = place({ 'user/allowed.json': '[' });
+    await expect(allowAlways(['bash(no)'], options)).rejects.toThrow(/allowed\.json/);
+    await expect(allowAlways(['bash('], options)).rejects.toThrow(/bash\(/);
+    write('user/allowed.json', { '/elsewhere': ['bash(x)'] });
+    await Promise.all(['bash(a)', 'bash(b)', 'bash(c)'].map((rule) => allowAlways([rule], options)));
+    expect(JSON.parse(readFileSync(join(home, 'user/allowed.json'), 'utf8'))).toEqual({
+      '/elsewhere': ['bash(x)'],
+      [options.cwd]: ['bash(a)', 'bash(b)', 'bash(c)'],
+    });
+  });
+
+  it('is about a directory, whatever link leads to it', async () => {
+    const { home, options, load } = place();
+    const link = join(home, 'link');
+    symlinkSync(options.cwd, link);
+    await allowAlways(['bash(a)'], { ...options, cwd: link });
+    for (const cwd of [link, options.cwd]) {
+      expect((await load({ cwd })).permissions.layers?.map(({ allow }) => allow)).toEqual([['bash(a)']]);
+    }
+  });
+});

@@ -1,0 +1,104 @@
+/** Tools of somebody's own agent that take real time, hang, or do twice what they declare to do once. */
+import { setTimeout as later } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createAgent, defineTool, type LogEntry, type ToolContext } from '../../src/index.ts';
+import { type AgentWorld, simulate } from '../../src/testing/index.ts';
+
+const agentWith =
+  (execute: (context: ToolContext) => unknown, declared: { idempotent?: true } = {}) =>
+  (world: AgentWorld) =>
+    createAgent({
+      tools: [
+        defineTool({
+          ...{ name: 'fetch_rates', description: 'Fetches rates.', parameters: z.object({}) },
+          ...declared,
+          execute: (_, context) => execute(context),
+        }),
+      ],
+      ...world,
+    });
+
+/** The first violation of the first seeds. */
+async function firstViolation(options: Omit<Parameters<typeof simulate>[0], 'seed'>, seeds: number) {
+  for (let seed = 1; seed <= seeds; seed++) {
+    const [violation] = (await simulate({ seed, ...options })).violations;
+    if (violation) return violation;
+  }
+  return undefined;
+}
+
+describe('a tool of the caller', () => {
+  it('that hangs without its clock ends the simulation, and is named', async () => {
+    const agent = agentWith(() => new Promise(() => undefined));
+    expect(await firstViolation({ agent }, 20)).toEqual({
+      invariant: 'HANG',
+      detail: expect.stringContaining('the tool fetch_rates (c'),
+    });
+  });
+
+  it('that goes on hanging after its signal is aborted is named too', async () => {
+    const agent = agentWith(async ({ sleep }) => {
+      await sleep(1_000).catch(() => undefined);
+      return new Promise(() => undefined);
+    });
+    expect(await firstViolation({ agent }, 20)).toMatchObject({ invariant: 'HANG' });
+  });
+
+  it('that waits a moment in real time has its result, the same with each seed', async () => {
+    const agent = agentWith(async () => {
+      await later(2);
+      return 'rates';
+    });
+    let results = 0;
+    for (const seed of [1, 2, 3, 4]) {
+      const [first, second] = [await simulate({ seed, agent }), await simulate({ seed, agent })];
+      expect(first.violations).toEqual([]);
+      expect(second.log).toEqual(first.log);
+      results += first.log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'succeeded').length;
+    }
+    expect(results).toBeGreaterThan(0);
+  });
+
+  describe('that is declared idempotent and waits', () => {
+    /** What was paid, by idempotency key; it outlives each crash. */
+    const payments = (paysFirst: boolean, looksFirst: boolean) => {
+      const paid: string[] = [];
+      const pay = (key: string): void => void (!(looksFirst && paid.includes(key)) && paid.push(key));
+      const agent = agentWith(
+        async ({ sleep, idempotencyKey }) => {
+          if (paysFirst) pay(idempotencyKey);
+          await sleep(500);
+          if (!paysFirst) pay(idempotencyKey);
+          return 'paid';
+        },
+        { idempotent: true },
+      );
+      function paysOnce(_: readonly LogEntry[]): string | undefined {
+        const twice = paid.find((key, index) => paid.indexOf(key) < index);
+        return twice && `${twice} was paid twice`;
+      }
+      const fresh = (world: AgentWorld) => agent(world);
+      return { paid, options: { agent: fresh, invariants: [paysOnce] } };
+    };
+
+    it('is found where it has its effect before it waits, and a crash cuts it off', async () => {
+      let found: string | undefined;
+      for (let seed = 1; seed <= 60 && !found; seed++) {
+        const [violation] = (await simulate({ seed, ...payments(true, false).options })).violations;
+        found = violation?.invariant;
+      }
+      expect(found).toBe('paysOnce');
+    });
+
+    it('is right where it looks at its key first', async () => {
+      let count = 0;
+      for (let seed = 1; seed <= 15; seed++) {
+        const { paid, options } = payments(true, true);
+        expect((await simulate({ seed, ...options })).violations).toEqual([]);
+        count += paid.length;
+      }
+      expect(count).toBeGreaterThan(5);
+    });
+  });
+});

@@ -1,0 +1,32 @@
+/**
+ * What an agent may have in a simulated life besides tools, plugins and sub-agents of its own: permissions, hooks, the tools
+ * of an MCP server, and an observer. Rule: half of the lives have none of it, since each needs time.
+ */
+import type { Equipment } from '../../../src/testing/simulation/equipment.ts';
+import {
+  type Equip,
+  type SimulationOptions,
+  type SimulationReport,
+  simulateEquipped,
+} from '../../../src/testing/simulation/simulate.ts';
+import { Guards } from './guards.ts';
+import { Inspection } from './inspection.ts';
+import { ScriptedMcp } from './mcp.ts';
+
+const KINDS = ['permissions', 'hooks', 'mcp', 'inspector'] as const;
+
+const equip: Equip = async (world, store) => {
+  const { tape } = world;
+  if (tape.next(2) === 0) return [];
+  const has = new Set(KINDS.filter(() => tape.next(2) === 1));
+  for (const kind of has) world.count(`has-${kind}`);
+  const equipment: Equipment[] = [];
+  if (has.has('permissions') || has.has('hooks'))
+    equipment.push(new Guards(world, { permissions: has.has('permissions'), hooks: has.has('hooks') }));
+  if (has.has('mcp')) equipment.push(await ScriptedMcp.started(world, store));
+  if (has.has('inspector')) equipment.push(new Inspection(world, store));
+  return equipment;
+};
+
+/** One life of an agent that has any of these. */
+export const simulate = (options: SimulationOptions): Promise<SimulationReport> => simulateEquipped(options, equip);

@@ -1,0 +1,21 @@
+/** An agent without a mistake is simulated without a violation. */
+import { describe, expect, it } from 'vitest';
+import { type SimulationReport, simulate } from '../../src/testing/index.ts';
+import { sourceSeed } from '../support/sourceSeed.ts';
+import { volume } from '../support/tier.ts';
+import { rightAgents } from './rightAgents.ts';
+
+/** Seeds on which a check was once wrong about an agent of these kinds. */
+const KNOWN = [95, 157, 1038, 1722];
+
+describe('a right agent of somebody else', () => {
+  it.each(Object.keys(rightAgents))('with %s breaks nothing', async (name) => {
+    const agent = rightAgents[name] ?? expect.unreachable();
+    const seeds = Array.from({ length: volume.rightLives }, (_, index) => sourceSeed() + index);
+    const lives: SimulationReport[] = [];
+    for (const seed of [...KNOWN, ...seeds]) lives.push(await simulate({ seed, agent }));
+    const broken = lives.flatMap(({ seed, violations: [first] }) => (first ? [{ seed, ...first }] : []));
+    expect(broken).toEqual([]);
+    expect(lives.some(({ reached }) => Object.keys(reached.stops).length > 0)).toBe(true);
+  });
+});

@@ -1,0 +1,174 @@
+/** The store of a browser, on a browser in memory: the whole store suite, which a page runs a share of (`test/browser/`). */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { indexedDbStore } from '../../src/browser.ts';
+import type { LogStore } from '../../src/index.ts';
+import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
+import {
+  all,
+  conversation,
+  notice,
+  onlyListed,
+  stamped,
+  stored,
+  write,
+} from '../../src/testing/storeSuite/storeCase.ts';
+import { fakeBrowser } from '../support/fakeBrowser.ts';
+import { codeOf, STORE_ACTS } from '../support/secondTimesOfStores.ts';
+
+let browser: ReturnType<typeof fakeBrowser>;
+beforeEach(() => {
+  browser = fakeBrowser();
+});
+afterEach(() => vi.unstubAllGlobals());
+
+/** The tasks that are due, and those that they make. */
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 9; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+const opens = (store: LogStore, id = 'c'): Promise<string> =>
+  codeOf(async () => {
+    const handle = await store.open(id);
+    await handle.close();
+    await settled();
+  });
+const log = [conversation('c'), stamped('c', 1, { type: 'run-started', runId: 'run' })];
+
+describe('indexedDbStore', () => {
+  logStoreSuite(async () => indexedDbStore('suite'), { describe, test });
+
+  test.each(STORE_ACTS)('the same three times: it $act', async ({ same, run }) => {
+    const another = () => indexedDbStore('second');
+    const holder = { store: another(), another };
+    for (const time of [0, 1, 2]) expect(await run(holder, time)).toEqual(same);
+  });
+
+  test('a log is held by one store object of its name, and by none once it is closed', async () => {
+    const [here, there] = [indexedDbStore('one'), indexedDbStore('one')];
+    const handle = await here.open('c');
+    await handle.append(log, 0);
+    expect([(await onlyListed(here)).status, (await onlyListed(there)).status]).toEqual(['active', 'active']);
+    expect([await opens(here), await opens(there), await codeOf(() => there.delete('c'))]).toEqual(
+      Array(3).fill('session_busy'),
+    );
+    await Promise.all([handle.close(), handle.close()]);
+    await settled();
+    expect([(await onlyListed(here)).status, (await onlyListed(there)).status]).toEqual(['idle', 'idle']);
+    expect([await opens(there), await opens(here)]).toEqual(['done', 'done']);
+  });
+
+  test.each([
+    ['of another id', 'one', 'd'],
+    ['of another name', 'two', 'c'],
+    ['whose name and id read the same together', 'one:c', 'd'],
+    ['whose name is a part of the name', 'on', 'e:c'],
+  ])('a log is not held by who holds one %s', async (_, name, id) => {
+    await indexedDbStore(name).open(id);
+    expect(await opens(indexedDbStore('one'))).toBe('done');
+    expect(await opens(indexedDbStore('one'), 'c:d')).toBe('done');
+    expect(await opens(indexedDbStore(name), id)).toBe('session_busy');
+  });
+
+  test('what was asked for before the close is stored, and only then is the log free', async () => {
+    const store = indexedDbStore('one');
+    const handle = await store.open('c');
+    const appends = [handle.append([conversation('c')], 0), handle.append([notice('c', 1)], 1)];
+    const put = handle.putBlob?.(new Uint8Array([1]), 'image/png');
+    const closed = handle.close();
+    expect(await opens(store)).toBe('session_busy');
+    await Promise.all([...appends, put, closed]);
+    await settled();
+    expect(await stored(store, 'c')).toHaveLength(2);
+    const again = await store.open('c');
+    expect(await again.getBlob?.((await put) ?? '')).toEqual(new Uint8Array([1]));
+  });
+
+  test('nothing of a deleted conversation is left, not its blobs either', async () => {
+    const store = indexedDbStore('one');
+    await write(store, 'c', log);
+    await write(store, 'd', [conversation('d')]);
+    const handle = await store.open('c');
+    const reference = (await handle.putBlob?.(new Uint8Array([7, 0, 255]), 'image/png')) ?? '';
+    expect(reference).toMatch(/^blob:[0-9a-f]{64}:image\/png$/);
+    await handle.close();
+    await settled();
+    await store.delete('c');
+    const again = await store.open('c');
+    expect([await all(again), await codeOf(() => again.getBlob?.(reference))]).toEqual([[], 'store']);
+    expect((await onlyListed(store)).id).toBe('d');
+  });
+});
+
+describe('a browser that fails', () => {
+  test('to open the database: the opening is refused, holds nothing, and the next one is not', async () => {
+    const store = indexedDbStore('one');
+    for (const act of [() => store.open('c'), () => store.list(), () => store.delete('c')]) {
+      browser.closeConnections();
+      browser.refusedOpenings.push(new DOMException('the disk is full', 'QuotaExceededError'));
+      await expect(act()).rejects.toMatchObject({
+        code: 'store',
+        message: expect.stringContaining('the disk is full'),
+      });
+      await settled();
+      expect(await opens(store)).toBe('done');
+    }
+  });
+
+  test.each([
+    ['for a reason', new DOMException('the disk is full', 'QuotaExceededError'), 'the disk is full'],
+    ['for none', undefined, 'the transaction was aborted'],
+  ])('to store, %s: nothing of it is stored, and the same can be stored again', async (_, reason, message) => {
+    const store = indexedDbStore('one');
+    const handle = await store.open('c');
+    await handle.append([conversation('c')], 0);
+    const bytes = new Uint8Array([1]);
+    for (const act of [() => handle.append([notice('c', 1)], 1), () => handle.putBlob?.(bytes, 'image/png')]) {
+      browser.refusedChanges.push(reason);
+      await expect(act()).rejects.toMatchObject({ code: 'store', message: expect.stringContaining(message) });
+    }
+    expect(await all(handle)).toEqual([conversation('c')]);
+    await handle.append([notice('c', 1), notice('c', 2)], 1);
+    expect(await all(handle)).toHaveLength(3);
+    await handle.close();
+    await settled();
+    browser.refusedChanges.push(reason);
+    expect(await codeOf(() => store.delete('c'))).toBe('store');
+    await settled();
+    expect(await stored(store, 'c')).toHaveLength(3);
+  });
+
+  test('to keep its connection: the next act makes another one, and the handle goes on', async () => {
+    const store = indexedDbStore('one');
+    const handle = await store.open('c');
+    for (let seq = 0; seq < 3; seq += 1) {
+      await handle.append([notice('c', seq)], seq);
+      browser.closeConnections();
+    }
+    expect(await all(handle)).toHaveLength(3);
+  });
+
+  test('holds up nobody who deletes the database: the store begins anew', async () => {
+    const store = indexedDbStore('one');
+    await write(store, 'c', log);
+    await settled();
+    for (const _ of [1, 2]) {
+      expect(browser.deleteDatabases()).toBe(true);
+      expect([await store.list(), await stored(store, 'c')]).toEqual([[], []]);
+      await settled();
+    }
+  });
+
+  test('is told as a configuration that cannot work where it has no database or no locks', async () => {
+    for (const name of ['', undefined, 5] as string[])
+      expect(() => indexedDbStore(name)).toThrow(expect.objectContaining({ code: 'configuration' }));
+    const store = indexedDbStore('one');
+    for (const [missing, value] of [
+      ['navigator', {}],
+      ['indexedDB', undefined],
+      ['navigator', undefined],
+    ] as const) {
+      vi.stubGlobal(missing, value);
+      expect(await codeOf(() => store.open('c'))).toBe('configuration');
+      fakeBrowser();
+    }
+  });
+});

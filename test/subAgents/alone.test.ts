@@ -1,0 +1,461 @@
+/** A sub-agent and the registry around it, with conversations that a test plays; profiles of sub-agents, and their place in a fork. */
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import {
+  type DecisionReceipt,
+  emptyLogState,
+  type LogEntry,
+  type PendingCall,
+  zeroUsage,
+} from '../../machines/internal.ts';
+import { defineTool, RunchartError, subAgents, type Tool } from '../../src/index.ts';
+import { mergedPolicies } from '../../src/policies.ts';
+import { type ConversationCore, type OpenedChild, type OwnProfile, WAITS } from '../../src/runtime/subAgentPort.ts';
+import { forkedSubAgents } from '../../src/subAgents/forkIds.ts';
+import { SubAgentRegistry } from '../../src/subAgents/registry.ts';
+import { type SubAgentOptions, spawnProfiles } from '../../src/subAgents/spawnProfile.ts';
+import { SubAgent } from '../../src/subAgents/subAgent.ts';
+import { CallIds, type SubAgentRecord } from '../../src/subAgents/subAgentRecords.ts';
+import { submitTool } from '../../src/subAgents/submit.ts';
+import { childIdOf } from '../../src/subAgents/tasks.ts';
+import { answerOf, definitionOf, type ToolContext } from '../../src/tools/tool.ts';
+import { Toolbox } from '../../src/tools/toolbox.ts';
+import { bench } from '../support/agent.ts';
+import { flush } from '../support/clock.ts';
+import { byTask, spawn } from '../support/family.ts';
+import { call, scripted } from '../support/model.ts';
+
+const { signal } = new AbortController();
+const waitingCall: PendingCall = {
+  ...{ callId: 'x', name: 'act', args: {}, reason: 'permission', suspension: 1, path: ['x'] },
+};
+const costs = (inputTokens: number) =>
+  ({ type: 'model-reply', model: 'm', usage: { ...zeroUsage.usage, inputTokens }, costUsd: null }) as LogEntry;
+
+/** A conversation of a sub-agent: it waits after a run, unless a test says otherwise. */
+function played(statuses: string[] = ['waiting']) {
+  const acts: string[] = [];
+  const conversation = {
+    ...{ pending: [waitingCall], unsettled: [waitingCall], status: 'idle', receipt: 'applied' as DecisionReceipt },
+    run(act: string) {
+      acts.push(act);
+      conversation.status = statuses.shift() ?? 'idle';
+      return { result: Promise.resolve({ termination: 'NaturalEnd' }) };
+    },
+    send: () => conversation.run('send'),
+    resume: () => conversation.run('resume'),
+    decide: async () => conversation.receipt,
+    settle: async () => 'applied',
+    cancel: async () => void acts.push('cancel'),
+    close: async () => void acts.push('close'),
+  };
+  const logState = emptyLogState();
+  logState.calls.set('x', { callId: 'x', suspension: 1, decisions: new Map(), status: 'suspended' } as never);
+  const entries: LogEntry[] = [];
+  const runtime = { logState, log: { entries, listen: () => undefined }, live: {}, subAgents: undefined };
+  return { opened: { conversation, runtime } as unknown as OpenedChild, conversation, acts, entries, logState };
+}
+
+function subAgent(record?: SubAgentRecord, open?: () => Promise<OpenedChild>) {
+  const child = played();
+  const logged: { phase?: string; spent?: { upTo: number } }[] = [];
+  const closed: unknown[] = [];
+  const made = new SubAgent({
+    ...{ task: { id: 'a', task: 'do it' }, record, onSuspended: () => undefined },
+    open: open ?? (async () => child.opened),
+    logChange: async (change) => void logged.push(change as never),
+    onClosed: (logState) => void closed.push(logState),
+  });
+  return { made, logged, closed, ...child };
+}
+
+describe('a sub-agent', () => {
+  it('is sent its task, and resumed as long as decisions come behind its gates', async () => {
+    const child = played(['active', 'active', 'waiting']);
+    const { made, logged } = subAgent(undefined, async () => child.opened);
+    await made.work(signal);
+    expect(child.acts).toEqual(['send', 'resume', 'resume']);
+    expect(logged).toEqual([{ phase: 'started' }]);
+    expect([made.pending, made.unsettled]).toEqual([[waitingCall], [waitingCall]]);
+  });
+
+  it('has nothing that waits from its end on, also while that is stored, and is closed once', async () => {
+    let stored = (): void => undefined;
+    const child = played(['idle']);
+    const made = new SubAgent({
+      ...{
+        task: { id: 'a', task: 'do it' },
+        record: { upTo: 0 },
+        onSuspended: () => undefined,
+        onClosed: () => undefined,
+      },
+      open: async () => child.opened,
+      logChange: () => new Promise<void>((resolve) => (stored = resolve)),
+    });
+    const working = made.work(signal);
+    await flush();
+    expect([made.ending?.outcome, made.pending, made.unsettled]).toEqual(['failed', [], []]);
+    stored();
+    await working;
+    await made.close();
+    expect(child.acts).toEqual(['send', 'close']);
+  });
+
+  it('tells what its log said when it is closed, and is closed also where its store fails to', async () => {
+    const { made, conversation, closed, logState } = subAgent();
+    conversation.close = async () => {
+      throw new Error('disk gone');
+    };
+    await made.work(signal);
+    await made.close();
+    expect([closed, made.logState]).toEqual([[logState], undefined]);
+  });
+
+  it('counts what it used once, from where its parent’s log had come to', async () => {
+    const { opened, entries } = played(['waiting', 'waiting']);
+    const { made, logged } = subAgent({ upTo: 1 }, async () => opened);
+    entries.push(costs(100), costs(1), costs(2));
+    await made.work(signal);
+    expect(logged).toMatchObject([
+      { spent: { upTo: 3, usage: { inputTokens: 3 }, models: [{ model: 'm', calls: 2 }] } },
+    ]);
+    expect(made.uncounted).toBeUndefined();
+    await made.work(signal);
+    expect(logged).toHaveLength(1);
+    entries.push(costs(5));
+    expect(made.uncounted?.usage.inputTokens).toBe(5);
+  });
+
+  it.each<[string, SubAgentRecord | undefined, Error | undefined, 'opened' | 'left' | 'rejects']>([
+    ['is reopened where it has begun and not ended', { upTo: 0 }, undefined, 'opened'],
+    ['is left where it has not begun', undefined, undefined, 'left'],
+    ['is left where it has ended', { upTo: 0, ended: 3 }, undefined, 'left'],
+    ['is left where its log cannot be read', { upTo: 0 }, new RunchartError('corrupt', 'x'), 'left'],
+    [
+      'keeps the conversation closed where somebody else holds its log',
+      { upTo: 0 },
+      new RunchartError('session_busy', 'x'),
+      'rejects',
+    ],
+  ])('%s', async (_, record, error, expected) => {
+    const child = played();
+    const { made } = subAgent(record, async () => {
+      if (error) throw error;
+      return child.opened;
+    });
+    const reopened = made.reopen().then(
+      () => (made.logState ? 'opened' : 'left'),
+      () => 'rejects',
+    );
+    expect(await reopened).toBe(expected);
+  });
+});
+
+/** The registry of a conversation with one call of two tasks, each by a conversation that a test plays. */
+function registry() {
+  const tasks = [
+    { id: 'a', task: 'one' },
+    { id: 'b', task: 'two' },
+  ];
+  const logState = emptyLogState();
+  const record = { callId: 'c1', name: 'spawn_agents', args: { tasks }, status: 'started', suspension: 0 };
+  logState.calls.set('c1', { ...record, decisions: new Map(), reason: WAITS } as never);
+  const listeners: ((entry: LogEntry) => void)[] = [];
+  const submitted: { type: string; decision?: object }[] = [];
+  const core = {
+    ...{ logState, status: 'active', live: { join: () => undefined }, subAgents: undefined },
+    log: { entries: [], listen: (listener: (entry: LogEntry) => void) => void listeners.push(listener) },
+    submit: async (command: { type: string }) => void submitted.push(command),
+  };
+  const children = [played(), played()];
+  let opened = 0;
+  const policies = mergedPolicies(undefined);
+  const profile = { models: [scripted([])], toolbox: new Toolbox([]), plugins: [], policies, instructions: '' };
+  const callIds = new CallIds();
+  const made = new SubAgentRegistry({
+    ...{ id: 'c', runtime: core as unknown as ConversationCore, policies, callIds },
+    spawns: new Map([['spawn_agents', { profile: profile as unknown as OwnProfile, concurrency: 2, turns: 3 }]]),
+    openChild: async () => children[opened++]?.opened as OpenedChild,
+  });
+  const context = (more: object = {}) =>
+    ({ callId: 'c1', signal, progress: () => undefined, ...more }) as unknown as ToolContext;
+  const proposed = () => submitted.flatMap(({ type, decision }) => (type === 'decision.proposed' ? [decision] : []));
+  return { made, tasks, context, children, proposed, logState, listeners, core, callIds };
+}
+
+describe('a decision about a call of a sub-agent', () => {
+  it.each<[DecisionReceipt, boolean]>([
+    ['applied', true],
+    ['held', true],
+    ['duplicate', true],
+    ['stale', false],
+    ['conflict', false],
+    ['unknown', false],
+  ])('that is %s has the call of its parent go on: %s', async (receipt, goesOn) => {
+    const { made, tasks, context, children, proposed } = registry();
+    await made.run(tasks, context());
+    for (const { conversation } of children) Object.assign(conversation, { receipt, status: 'idle' });
+    const decision = { callId: 'x', action: 'approve' as const, by: 'ada' };
+    expect(await made.decide(decision)).toBe(receipt);
+    const word = { callId: 'c1', suspension: 1, by: 'ada', action: 'answer', payload: { decided: 'x' } };
+    expect(proposed()).toEqual(goesOn ? [word] : []);
+  });
+
+  it('is one about the suspension under way, the next one where there is none, and none where that is decided', async () => {
+    for (const [more, expected] of [
+      [{ status: 'suspended', suspension: 2 }, [2]],
+      [{ status: 'started', suspension: 2 }, [3]],
+      [{ status: 'suspended', suspension: 2, decisions: new Map([[2, {}]]) }, []],
+      [{ status: 'ended', suspension: 2 }, []],
+    ] as const) {
+      const { made, tasks, context, children, proposed, logState } = registry();
+      await made.run(tasks, context());
+      Object.assign(logState.calls.get('c1') ?? {}, more);
+      for (const { conversation } of children) conversation.status = 'idle';
+      await made.decide({ callId: 'x', action: 'approve' });
+      expect(proposed().map((decision) => (decision as { suspension: number }).suspension)).toEqual(expected);
+    }
+  });
+
+  it.each(['idle', 'error', 'active'])(
+    'is none for a call that a crash cut off, which runs again anyway: %s',
+    async (status) => {
+      const { made, tasks, context, children, proposed, core } = registry();
+      await made.run(tasks, context());
+      for (const { conversation } of children) conversation.status = 'idle';
+      core.status = status;
+      await made.decide({ callId: 'x', action: 'approve' });
+      expect(proposed()).toHaveLength(status === 'active' ? 1 : 0);
+    },
+  );
+
+  it.each([
+    [{ retry: true }, 1],
+    [{ ran: 'x' }, 0],
+    [{ didNotRun: true }, 0],
+  ])('%j, of one whose outcome was unknown, has its parent go on %i times', async (how, times) => {
+    const { made, tasks, context, children, proposed } = registry();
+    await made.run(tasks, context());
+    for (const { conversation } of children) conversation.status = 'idle';
+    expect(await made.settle('x', how as never)).toBe('applied');
+    expect(await made.settle('nobody’s', how as never)).toBe('unknown');
+    expect(proposed()).toHaveLength(times);
+  });
+});
+
+describe('the registry', () => {
+  it('runs a call again with what its sub-agents have, and refuses other tasks only where a person gave them', async () => {
+    const { made, tasks, context } = registry();
+    const others = [{ id: 'z', task: 'another' }];
+    const statusOf = async (...given: Parameters<typeof made.run>) => answerOf(await made.run(...given))?.status;
+    const edit = { decision: { callId: 'c1', action: 'edit', args: {} } };
+    expect(await statusOf(tasks, context())).toBe('pending');
+    expect(await statusOf(tasks, context(edit))).toBe('pending');
+    expect(await statusOf(others, context(edit))).toBe('error');
+    expect(await statusOf(others, context())).toBe('pending');
+  });
+
+  it('tells an observer of each that is opened, until it leaves', async () => {
+    const { made, tasks, context, children } = registry();
+    const seen: OpenedChild[] = [];
+    const gone: OpenedChild[] = [];
+    const observing = made.observeOpened((child) => void seen.push(child));
+    made.observeOpened((child) => void gone.push(child)).stop();
+    await made.run(tasks, context());
+    expect([observing.now, seen, gone]).toEqual([[], children.map(({ opened }) => opened), []]);
+    expect(made.observeOpened(() => undefined).now).toHaveLength(2);
+    await made.close();
+    expect(made.observeOpened(() => undefined).now).toEqual([]);
+  });
+
+  it('lets go of a call that has its result, and of its ids when it is closed', async () => {
+    const { made, tasks, context, logState, listeners, callIds } = registry();
+    await made.run(tasks, context());
+    const record = logState.calls.get('c1') as never;
+    expect(made.waitsWithin(record)).toBe(true);
+    Object.assign(record, { status: 'ended' });
+    for (const listener of listeners) listener({ type: 'tool-result', callId: 'c1' } as LogEntry);
+    expect([made.pending, made.unsettled]).toEqual([[], []]);
+    await flush();
+    expect(made.waitsWithin(record)).toBe(false);
+    expect(made.find('x')).toMatchObject({ path: ['c1', 'x'], record: { status: 'ended' } });
+    const other = emptyLogState();
+    callIds.join(other);
+    expect(callIds.reserve(other, 'c1')).toBe(false);
+    await made.close();
+    expect(callIds.reserve(other, 'c1')).toBe(true);
+  });
+
+  it('of one conversation knows nothing of the calls of another, also where they have the same ids', async () => {
+    const tool = defineTool({ ...named('act'), needsApproval: true });
+    const model = byTask({
+      'go a': [[spawn('s', 'alpha')], 'done'],
+      'go b': [[spawn('s', 'beta')], 'done'],
+      ...Object.fromEntries(['alpha', 'beta'].map((task) => [task, [[call('x', 'act')], 'done']])),
+    });
+    const { agent } = await bench({ model: model as never, tools: [tool, subAgents({ tools: [tool] })] });
+    for (const id of ['a', 'b']) {
+      const conversation = await agent.open(id);
+      await conversation.send(`go ${id}`).result;
+      expect(conversation.pending).toMatchObject([{ callId: 'x', path: ['s', 'x'] }]);
+    }
+    await agent.close();
+  });
+});
+
+const named = (name: string) => ({ name, description: '', parameters: z.object({}), execute: () => '' });
+
+describe('the profile of sub-agents', () => {
+  const act = defineTool(named('act'));
+  const priced = { ...scripted([]), prices: { input: 1, output: 1 } };
+  const profileOf = (options: SubAgentOptions, limits: object = {}, tools: Tool[] = [act], model = scripted([])) => {
+    const policies = mergedPolicies({ limits });
+    const own = {
+      models: [model],
+      toolbox: new Toolbox([]),
+      plugins: [],
+      policies,
+      instructions: 'Own.',
+    } as OwnProfile;
+    return spawnProfiles([...tools, subAgents(options)], own).get(options.name ?? 'spawn_agents');
+  };
+  const toolsOf = (made: ReturnType<typeof profileOf>) => made?.profile.toolbox.specs.map(({ name }) => name);
+
+  it('is the agent’s own where an option says nothing', () => {
+    const made = profileOf({}, { turns: 7, runMs: 500, subAgents: 3, costUsd: false, tokens: 900 });
+    expect(made).toMatchObject({ turns: 7, concurrency: 3, profile: { instructions: 'Own.', plugins: [] } });
+    expect(toolsOf(made)).toEqual(['act', 'submit_result']);
+    expect(made?.profile.policies).toMatchObject({
+      ...{ onRestart: 'idle', limits: { turns: 8, runMs: 500, costUsd: false, tokens: false } },
+    });
+  });
+
+  it.each([
+    ['its name', { name: 'crew' }, { turns: 7 }],
+    ['no instructions', { instructions: '' }, { profile: { instructions: '' } }],
+    ['fewer at once', { maxSubAgents: 2 }, { concurrency: 2 }],
+    ['no more at once than the conversation has', { maxSubAgents: 9 }, { concurrency: 3 }],
+    [
+      'its own turns',
+      { limits: { turns: 2 } },
+      { turns: 2, profile: { policies: { limits: { turns: 3, runMs: 500 } } } },
+    ],
+    ['its own time', { limits: { runMs: 9 } }, { turns: 7, profile: { policies: { limits: { turns: 8, runMs: 9 } } } }],
+    ['its own model', { model: { ...scripted([]), id: 'other' } }, { profile: { models: [{ id: 'other' }] } }],
+  ])('has what an option says: %s', (_, options, expected) => {
+    expect(profileOf(options, { turns: 7, runMs: 500, subAgents: 3 })).toMatchObject(expected);
+  });
+
+  it('has the tools of an option, or those of the agent that spawn nothing', () => {
+    expect(toolsOf(profileOf({ tools: [] }))).toEqual(['submit_result']);
+    expect(toolsOf(profileOf({}, {}, [act, subAgents({ name: 'others' })]))).toEqual(['act', 'submit_result']);
+  });
+
+  it.each<[string, SubAgentOptions, object, RegExp]>([
+    ['a tool that spawns', { tools: [subAgents({ name: 'more' })] }, {}, /may not have more/],
+    ['two tools of one name', { tools: [act, defineTool(named('act'))] }, {}, /two tools act/],
+    [
+      'a tool of the name that is added',
+      { tools: [defineTool(named('submit_result'))] },
+      {},
+      /two tools submit_result/,
+    ],
+    ['what is no tool', { tools: [named('act')] as never }, {}, /defineTool/],
+    ['a limit of costs without prices', {}, { costUsd: 1 }, /has none/],
+  ])('is refused with %s', (_, options, limits, why) => {
+    expect(() => profileOf(options, limits)).toThrow(why);
+  });
+
+  it('needs prices only where costs are limited', () => {
+    expect(profileOf({}, { costUsd: 1 }, [act], priced)).toBeDefined();
+    expect(profileOf({ model: priced }, { costUsd: 1 })).toBeDefined();
+  });
+
+  it('spawns and hands in by tools that may run again after a crash; a spawn call has no time of its own', () => {
+    expect(definitionOf(submitTool)).toMatchObject({ idempotent: true });
+    expect(definitionOf(subAgents())).toMatchObject({ idempotent: true, timeoutMs: Number.POSITIVE_INFINITY });
+  });
+});
+
+describe('a sub-agent in a fork', () => {
+  const child = childIdOf('from', 'c1', 'a');
+  const log = (...more: object[]) =>
+    [
+      { type: 'conversation' },
+      {
+        type: 'agent-output',
+        runId: 'r',
+        item: { type: 'tool-call', callId: 'c1', name: 'spawn_agents', args: { tasks: [{ id: 'a', task: 'x' }] } },
+      },
+      { type: 'tool-started', callId: 'c1' },
+      { type: 'sub-agent', callId: 'c1', child, phase: 'started' },
+      ...more,
+    ].map((entry, seq) => ({ seq, at: 0, runId: 'r', conversationId: 'from', ...entry })) as LogEntry[];
+  const own = (count: number, more: object[] = []) =>
+    [...Array.from({ length: count }, () => ({ type: 'notice' })), ...more] as LogEntry[];
+  const ended = { type: 'sub-agent', callId: 'c1', child, phase: 'ended' };
+  const suspended = (upTo: number, id = 'a') => ({
+    ...{
+      type: 'tool-suspended',
+      callId: 'c1',
+      suspension: 1,
+      reason: WAITS,
+      payload: { waiting: [{ id, calls: ['x'], upTo }] },
+    },
+  });
+  const counted = (upTo: number) => ({
+    ...{
+      type: 'extension',
+      name: 'runchart.sub-agent-usage',
+      value: { callId: 'c1', conversationId: child, upTo, usage: {}, costUsd: 0 },
+    },
+  });
+  const decided = (callId: string) => ({
+    ...{ type: 'decision', callId: 'c1', suspension: 1 },
+    decision: { callId: 'c1', suspension: 1, action: 'answer', payload: { decided: callId } },
+  });
+  const decision = (callId: string) => ({ type: 'decision', callId, suspension: 1, decision: { action: 'approve' } });
+
+  it.each<[string, LogEntry[], number, LogEntry[], number]>([
+    ['whole at the end of the log', log(), 4, own(9), 9],
+    ['whole where it has ended', log(ended, { type: 'notice' }), 5, own(9), 9],
+    ['up to where it waits', log(suspended(5), { type: 'notice' }), 5, own(9), 5],
+    ['no longer than its log is', log(suspended(50), { type: 'notice' }), 5, own(9), 9],
+    ['whole where the payload says nothing of it', log(suspended(5, 'z'), { type: 'notice' }), 5, own(9), 9],
+    [
+      'with the decision that its parent knows',
+      log(suspended(2), decided('x'), { type: 'notice' }),
+      6,
+      own(2, [decision('x'), decision('x')]),
+      3,
+    ],
+    [
+      'without a decision about another call',
+      log(suspended(2), decided('y'), { type: 'notice' }),
+      6,
+      own(2, [decision('x')]),
+      2,
+    ],
+    [
+      'without a decision that its parent does not know',
+      log(suspended(2), { type: 'notice' }),
+      5,
+      own(2, [decision('x')]),
+      2,
+    ],
+    ['up to where its parent says next that it waits', log({ type: 'notice' }, suspended(6)), 4, own(9), 6],
+    ['up to where its parent counted next', log({ type: 'notice' }, counted(3), suspended(6)), 4, own(9), 3],
+    ['whole where its parent says next that it has ended', log({ type: 'notice' }, ended, suspended(6)), 4, own(9), 9],
+    ['whole where its parent says nothing more', log({ type: 'notice' }), 4, own(9), 9],
+  ])('is copied %s', (_, entries, place, childLog, expected) => {
+    const { family, placeOf } = forkedSubAgents(entries, place, 'from', 'to');
+    const forked = family.get(child);
+    expect(forked).toMatchObject({ callId: 'c1', taskId: 'a', from: child, to: childIdOf('to', 'c1', 'a') });
+    expect(forked && placeOf(forked, childLog)).toBe(expected);
+  });
+
+  it('is known to have ended from the entry that says so on', () => {
+    const of = (place: number) => forkedSubAgents(log(ended), place, 'from', 'to').family.get(child)?.ended;
+    expect([of(3), of(4), of(5)]).toEqual([undefined, false, true]);
+  });
+});

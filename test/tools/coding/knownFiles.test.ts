@@ -1,0 +1,153 @@
+/** What a model has read, a second time: which file is forgotten first, whose reading counts, and what a second change keeps. */
+import { readdirSync, statSync } from 'node:fs';
+import { chmod, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { codingTools } from '../../../src/tools/coding/index.ts';
+import { KnownFiles } from '../../../src/tools/coding/knownFiles.ts';
+import { definitionOf } from '../../../src/tools/tool.ts';
+import { volume } from '../../support/tier.ts';
+import { type Bench, makeBench } from './bench.ts';
+
+/** As many as are kept. */
+const FILES = 5_000;
+const CONVERSATIONS = 500;
+const codeOf = (known: KnownFiles, conversation: string, path: string, hash = 'h'): string | undefined =>
+  known.fault(conversation, path, hash, path)?.code;
+
+describe('files that were read', () => {
+  it('longest ago are forgotten first, and one that is read again counts as read last', () => {
+    const known = new KnownFiles();
+    for (let at = 0; at < FILES; at++) known.saw('c', `/${at}`, 'h');
+    known.saw('c', '/0', 'h');
+    known.saw('c', '/new', 'h');
+    expect(codeOf(known, 'c', '/1')).toBe('not_read');
+    for (const path of ['/0', '/2', '/new', `/${FILES - 1}`]) expect(codeOf(known, 'c', path)).toBeUndefined();
+  });
+
+  it('by conversations that were used longest ago are forgotten first, whole', () => {
+    const known = new KnownFiles();
+    for (let at = 0; at < CONVERSATIONS; at++) known.saw(`c${at}`, '/a', 'h');
+    known.saw('c0', '/b', 'h');
+    known.saw('new', '/a', 'h');
+    expect(codeOf(known, 'c1', '/a')).toBe('not_read');
+    for (const id of ['c0', 'c2', 'new']) expect(codeOf(known, id, '/a')).toBeUndefined();
+    expect(codeOf(known, 'c0', '/b')).toBeUndefined();
+  });
+
+  it('again are known as they are now, and no more as they were', () => {
+    const known = new KnownFiles();
+    known.saw('c', '/a', 'old');
+    known.saw('c', '/a', 'new');
+    expect([codeOf(known, 'c', '/a', 'new'), codeOf(known, 'c', '/a', 'old')]).toEqual([undefined, 'stale_read']);
+  });
+});
+
+describe('changes of one file', () => {
+  it('run one after the other, however many wait, and one that fails holds up none', async () => {
+    const known = new KnownFiles();
+    const order: string[] = [];
+    const change = (name: string, fails = false) =>
+      known.alone('/a', async () => {
+        order.push(`${name} begins`);
+        await Promise.resolve();
+        order.push(`${name} ends`);
+        if (fails) throw new Error(name);
+      });
+    const all = [change('1'), change('2', true), change('3'), change('4')];
+    expect((await Promise.allSettled(all)).map(({ status }) => status)).toEqual([
+      ...['fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+    ]);
+    expect(order).toEqual(['1', '2', '3', '4'].flatMap((name) => [`${name} begins`, `${name} ends`]));
+    await change('5');
+    expect(order.at(-1)).toBe('5 ends');
+  });
+
+  it('of another file do not wait for them', async () => {
+    const known = new KnownFiles();
+    let end = (): void => {};
+    const first = known.alone('/a', () => new Promise<void>((resolve) => (end = resolve)));
+    expect(await known.alone('/b', async () => 'done')).toBe('done');
+    end();
+    await first;
+  });
+});
+
+describe('a file that is changed twice', () => {
+  let bench: Bench;
+  beforeEach(async () => {
+    bench = await makeBench();
+  });
+  afterEach(() => bench.remove());
+
+  /** One list of tools keeps what was read. */
+  function toolsIn(cwd: string) {
+    const tools = codingTools();
+    return async (name: string, args: object) => {
+      const definition = definitionOf(tools.find((tool) => tool.name === name) as never);
+      const signal = new AbortController().signal;
+      return definition?.execute(args as never, { cwd, conversationId: 'c', callId: 'c1', signal } as never);
+    };
+  }
+
+  it.each([0o600, 0o640, 0o664, 0o755, 0o777, 0o4755])(
+    'keeps its permissions, %o, through edits and writes',
+    async (mode) => {
+      const path = join(bench.root, 'run.sh');
+      await bench.write('run.sh', 'one\ntwo\n');
+      await chmod(path, mode);
+      const use = toolsIn(bench.root);
+      const modeNow = async () => (await stat(path)).mode & 0o7777;
+      await use('Read', { file_path: 'run.sh' });
+      for (const [from, to] of [
+        ['one', '1'],
+        ['two', '2'],
+        ['1', 'one'],
+      ]) {
+        expect(await use('Edit', { file_path: 'run.sh', old_string: from, new_string: to })).toMatchObject({
+          status: 'success',
+        });
+        expect(await modeNow()).toBe(mode);
+      }
+      for (const content of ['a\n', 'b\n']) {
+        expect(await use('Write', { file_path: 'run.sh', content })).toMatchObject({ status: 'success' });
+        expect(await modeNow()).toBe(mode);
+      }
+    },
+  );
+
+  it('is written under a name of its own that nobody else may read who may not read the file', async () => {
+    await bench.write('secret.txt', 'a\n');
+    await chmod(join(bench.root, 'secret.txt'), 0o600);
+    const use = toolsIn(bench.root);
+    await use('Read', { file_path: 'secret.txt' });
+    const modes = new Set<number>();
+    const writing = { isOver: false };
+    const written = use('Write', { file_path: 'secret.txt', content: 'x\n'.repeat(volume.longFileLines) }).finally(
+      () => {
+        writing.isOver = true;
+      },
+    );
+    while (!writing.isOver) {
+      for (const name of readdirSync(bench.root)) {
+        const found = statSync(join(bench.root, name), { throwIfNoEntry: false });
+        if (found) modes.add(found.mode & 0o777);
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await written).toMatchObject({ status: 'success' });
+    expect([...modes]).toEqual([0o600]);
+  });
+
+  it('is new with the permissions that the process gives, and keeps them', async () => {
+    const use = toolsIn(bench.root);
+    const before = process.umask(0o027);
+    try {
+      await use('Write', { file_path: 'new.txt', content: 'a\n' });
+      await use('Edit', { file_path: 'new.txt', old_string: 'a', new_string: 'b' });
+    } finally {
+      process.umask(before);
+    }
+    expect((await stat(join(bench.root, 'new.txt'))).mode & 0o777).toBe(0o640);
+  });
+});

@@ -1,0 +1,189 @@
+/**
+ * What a page leaves behind when it goes away, at any moment of its answer. Rule: its conversation is given back, and no timer and no
+ * subscription of the answer is left; the run goes on.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { agUiHandler, createHandlers, type Sessions, sessions, uiMessageHandler } from '../../src/transports/index.ts';
+import { flush, VirtualClock } from '../support/clock.ts';
+import { deaf, type Reply, scripted, t } from '../support/model.ts';
+import { Subscriptions } from '../support/subscriptions.ts';
+import { listening } from './server.ts';
+
+const BEAT_MS = 15_000;
+const authorize = (): boolean => true;
+const HANDLERS = {
+  uiMessageHandler: { make: uiMessageHandler, body: { id: 'c', messages: [userMessage('parts')] } },
+  agUiHandler: { make: agUiHandler, body: { threadId: 'c', messages: [userMessage('content')] } },
+} as const;
+const NAMES = ['uiMessageHandler', 'agUiHandler'] as const;
+
+function userMessage(field: 'parts' | 'content') {
+  const content = field === 'parts' ? [{ type: 'text', text: 'hi' }] : 'hi';
+  return { id: 'u1', role: 'user', [field]: content };
+}
+
+/** An agent whose conversations are counted while somebody holds them. */
+function place(replies: readonly Reply[]) {
+  const clock = new VirtualClock();
+  const { now, setTimer } = clock;
+  const policies = { modelTimeout: { firstPartMs: 1e9, idleMs: 1e9 } };
+  const agent = createAgent({ model: scripted(replies), policies, ports: { now, setTimer } });
+  onTestFinished(() => agent.close());
+  const inner = sessions(agent, { setTimer, idleMs: Number.POSITIVE_INFINITY });
+  const count = { held: 0 };
+  const subscriptions = new Subscriptions();
+  const shared: Sessions = {
+    close: () => inner.close(),
+    async acquire(id, options) {
+      const conversation = await inner.acquire(id, options);
+      subscriptions.watch(conversation);
+      count.held += 1;
+      return conversation;
+    },
+    release(conversation) {
+      count.held -= 1;
+      inner.release(conversation);
+    },
+  };
+  const left = () => ({ held: count.held, timers: clock.live, subscriptions: subscriptions.now });
+  return { agent, clock, shared, setTimer, left };
+}
+
+describe.each(NAMES)('a page of %s', (name) => {
+  const { make, body } = HANDLERS[name];
+
+  async function asked(replies: readonly Reply[]) {
+    const on = place(replies);
+    const handle = make(on.agent, { authorize, sessions: on.shared, setTimer: on.setTimer, beatMs: BEAT_MS });
+    const headers = { 'content-type': 'application/json' };
+    const request = new Request('http://h/', { method: 'POST', headers, body: JSON.stringify(body) });
+    const response = await handle(request);
+    expect(response.status).toBe(200);
+    await flush();
+    const conversation = await on.shared.acquire('c');
+    on.shared.release(conversation);
+    return { ...on, conversation, stream: response.body as ReadableStream<Uint8Array> };
+  }
+  /** What a run without any reader holds: the time-out of its model, and a subscription for who gave it back while it works. */
+  const RUN_ALONE = { held: 0, timers: 1, subscriptions: 1 };
+  const NOTHING = { held: 0, timers: 0, subscriptions: 0 };
+
+  it.each(['before its first byte', 'in the middle of the answer'] as const)(
+    'that goes away %s, while the model is silent, leaves its run alone',
+    async (moment) => {
+      const { conversation, stream, left } = await asked([deaf(t('a'))]);
+      expect(left()).toMatchObject({ held: 1, subscriptions: 1, timers: 2 });
+      if (moment === 'before its first byte') await stream.cancel();
+      else {
+        const reader = stream.getReader();
+        await reader.read();
+        // Waits for what the model does not say.
+        for (let reads = 0; reads < 20; reads++) void reader.read().catch(() => undefined);
+        await flush();
+        await reader.cancel();
+      }
+      await flush();
+      expect(conversation.status).toBe('active');
+      expect(left()).toEqual(RUN_ALONE);
+    },
+  );
+
+  it('that goes away after the end leaves nothing, and nor does one that goes away twice', async () => {
+    const { stream, left } = await asked(['a']);
+    const reader = stream.getReader();
+    while (!(await reader.read()).done);
+    await reader.cancel();
+    await reader.cancel();
+    await flush();
+    expect(left()).toEqual(NOTHING);
+  });
+
+  it.each(['ends', 'falls silent'] as const)(
+    'that never reads is let go after two beats where the run %s',
+    async (how) => {
+      const reply = how === 'ends' ? 'a' : deaf(t('a'));
+      const { clock, stream, left } = await asked([reply]);
+      await clock.advance(BEAT_MS);
+      expect(left().held).toBe(1);
+      await clock.advance(BEAT_MS);
+      await flush();
+      expect(left()).toEqual(how === 'ends' ? NOTHING : RUN_ALONE);
+      await expect(stream.getReader().read()).rejects.toThrow('the reader is too slow');
+    },
+  );
+
+  it('that reads one frame between two beats is not too slow', async () => {
+    const { clock, stream, left } = await asked([[t('a'), t('b'), t('c')]]);
+    const reader = stream.getReader();
+    for (let beats = 0; beats < 5; beats++) {
+      await clock.advance(BEAT_MS);
+      expect((await reader.read()).done).toBe(false);
+      expect(left().held).toBe(1);
+    }
+  });
+
+  it('that breaks its connection in the middle leaves its run alone, over a real server', async () => {
+    const on = place([deaf(t('a'))]);
+    const port = await listening(make(on.agent, { authorize, sessions: on.shared, setTimer: on.setTimer }));
+    const text = JSON.stringify(body);
+    const socket = await sent(port, head('/', text.length) + text);
+    await vi.waitFor(() => expect(on.left()).toMatchObject({ held: 1 }));
+    await once(socket, 'data');
+    socket.destroy();
+    await expect.poll(on.left).toEqual(RUN_ALONE);
+  });
+});
+
+const head = (path: string, length: number): string =>
+  `POST ${path} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+
+async function sent(port: number, text: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write(text);
+  return socket;
+}
+
+describe('a client that sends half of a body', () => {
+  const SENDERS = [
+    ['createHandlers', '/conversations/c/messages', '{"content":"hi"}'],
+    ['createHandlers, a new conversation', '/conversations', '{"id":"c"}'],
+    ...NAMES.map((name) => [name, '/', JSON.stringify(HANDLERS[name].body)] as const),
+  ] as const;
+  const WAYS = ['breaks its connection', 'ends its side', 'sends nothing more'] as const;
+  it.each(SENDERS.flatMap(([name, path, body]) => WAYS.map((way) => [name, way, path, body] as const)))(
+    'to %s and then %s has begun nothing and leaves nothing',
+    async (name, way, path, body) => {
+      const on = place([]);
+      const options = { authorize, sessions: on.shared, setTimer: on.setTimer };
+      const handle =
+        name === 'uiMessageHandler' || name === 'agUiHandler'
+          ? HANDLERS[name].make(on.agent, options)
+          : createHandlers(on.agent, options);
+      const requests = { begun: 0, ended: 0 };
+      const port = await listening(
+        async (request) => {
+          requests.begun += 1;
+          return handle(request).finally(() => {
+            requests.ended += 1;
+          });
+        },
+        { requestTimeout: way === 'sends nothing more' ? 100 : 60_000, connectionsCheckingInterval: 20 },
+      );
+      const socket = await sent(port, head(path, body.length) + body.slice(0, body.length / 2));
+      const closed = once(socket.resume(), 'close');
+      await expect.poll(() => requests.begun).toBe(1);
+      if (way === 'breaks its connection') socket.destroy();
+      if (way === 'ends its side') socket.end();
+      await expect.poll(() => requests.ended).toBe(1);
+      await closed;
+      expect(on.left()).toEqual({ held: 0, timers: 0, subscriptions: 0 });
+      expect(await on.agent.list()).toEqual([]);
+    },
+  );
+});
