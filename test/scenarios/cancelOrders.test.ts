@@ -126,6 +126,26 @@ describe('INV-6: a stop is reported when it is durable', () => {
     expect(await clock.until(run.result)).toBeLessThanOrEqual(100);
     expect(only(conversation.log(), 'run-stop', 'message-queued')).toEqual(['run-stop completed end_turn']);
   });
+
+  it('the report of a stop overtakes nothing of the run that follows it', async () => {
+    const { conversation, clock, trouble } = await scene(['one', 'two']);
+    const run = conversation.send('hi');
+    // The first three: the beginning of the run, its reply, and its end. Then the message, and the beginning of its run.
+    trouble({ 4: { afterMs: 300, fails: true } });
+    while (!conversation.log().some(({ type }) => type === 'model-reply')) await clock.advance(1);
+    conversation.followUp('later');
+    await clock.until(run.result);
+    await clock.advance(100);
+    // It waits for the append that fails, and is not stored together with it.
+    conversation.steer('now');
+    await clock.advance(1_000);
+    expect(only(conversation.log(), 'run-stop', 'message-queued')).toEqual([
+      'run-stop completed end_turn',
+      'message-queued followUp later',
+      'run-stop error store',
+      'message-queued steer now',
+    ]);
+  });
 });
 
 describe('B18: a message whose run never begins is given back, and its receipt says so', () => {
