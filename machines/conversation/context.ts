@@ -264,3 +264,6 @@ export const startNext = ({ context }: Args): Change =>
   context.next ? startWith(context, context.next, 'direct') : {};
 
 export const dropNext = (): Change => ({ next: undefined });
+
+/** The calls still wait in the log; the cycle does not. */
+export const loseSuspension = (): Change => ({ waiting: false, next: undefined });

@@ -110,6 +110,8 @@ const guards = {
     event.type === 'message.returned' && context.queue.some(({ messageId }) => messageId === event.messageId),
   /** The store refused the stop. While the store does not answer, the stop may still be stored. */
   lostTheStop: ({ event }) => event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-stop'),
+  lostTheSuspension: ({ event }) =>
+    event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-suspended'),
   wasGivenUp: ({ event }) => event.type === 'append.failed' && event.lost.length === 0,
   hasFollowUp: ({ context, event }) => {
     const waits = event.type === 'promotion.requested' ? event.of?.waits : undefined;
@@ -233,6 +235,8 @@ const config = {
           { target: 'idle', actions: closeCycle },
         ],
         'append.failed': [
+          // The suspension before the stop was refused too: by the log, no cycle waits.
+          { guard: 'lostTheSuspension', target: 'idle.error', actions: [unsettle, update(assigns.loseSuspension)] },
           { guard: 'lostTheStop', target: 'waiting', actions: [unsettle, dropNext] },
           // The host is told that nothing was stored.
           { guard: 'wasGivenUp', target: '.late', actions: dropNext },

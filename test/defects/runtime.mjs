@@ -486,6 +486,12 @@ export const runtime = [
     edits: [['if (this.#durableStop !== undefined) this.#reportDeadline.begin();', '']],
   },
   {
+    id: 'lost-suspension-waits',
+    about: 'a cycle waits whose suspension the store refused together with the stop behind it',
+    witness: 'test/scenarios/cancelStore.test.ts',
+    edits: [["{ guard: 'lostTheSuspension', target: 'idle.error'", "{ guard: 'lostTheSuspension', target: 'waiting'"]],
+  },
+  {
     id: 'report-deadline-stays',
     about: 'the time-out of a report stays when the stop is reported',
     witness: 'test/scenarios/cancelOrders.test.ts',

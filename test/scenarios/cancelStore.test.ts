@@ -208,17 +208,20 @@ describe('a cancel of a run whose suspension is being stored', () => {
     expect((await conversation.send('on').result).text).toBe('next');
   });
 
-  it('leaves the call waiting where the store refuses it at last, and can be asked for again', async () => {
+  it('that the store refuses at last, with the stop behind it, has failed, and its call can be decided', async () => {
     const { conversation, clock } = await cancelled({ afterMs: 200, fails: true });
     await clock.advance(400);
-    expect([conversation.status, conversation.pending.length]).toEqual(['waiting', 1]);
-    await clock.until(conversation.cancel());
+    // By the log no cycle waits.
+    expect(only(conversation.log(), 'run-suspended', 'run-stop')).toEqual([]);
+    expect([conversation.status, conversation.pending.length]).toEqual(['error', 1]);
+    expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('applied');
+    expect((await conversation.resume().result).text).toBe('next');
     expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
-      'tool-result c1 cancelled cancelled',
-      'run-stop interrupted cancelled',
+      'run-stop error store',
+      'tool-result c1 succeeded',
+      'run-stop completed end_turn',
     ]);
     expect([conversation.status, conversation.pending]).toEqual(['idle', []]);
-    expect((await conversation.send('on').result).text).toBe('next');
   });
 });
 
