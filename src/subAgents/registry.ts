@@ -21,6 +21,7 @@ import {
   type MakeSubAgents,
   type OpenChild,
   type OpenedChild,
+  pendingWithin,
   type SubAgents,
   type Task,
   WAITS,
@@ -62,7 +63,11 @@ export class SubAgentRegistry implements SubAgents {
     this.#logState = runtime.logState;
     this.#semaphore = new Semaphore(policies.limits.subAgents);
     callIds.join(runtime.logState);
-    for (const entry of runtime.log.entries) this.#records.learn(entry);
+    for (const entry of runtime.log.entries) {
+      this.#records.learn(entry);
+      if (entry.type !== 'tool-suspended' || entry.reason !== WAITS) continue;
+      callIds.keep(pendingWithin(entry.callId, entry.payload).map(({ callId }) => callId));
+    }
     runtime.log.listen((entry) => {
       this.#records.learn(entry);
       const group = entry.type === 'tool-result' ? this.#groups.get(entry.callId) : undefined;
@@ -207,8 +212,7 @@ export class SubAgentRegistry implements SubAgents {
       onSuspended: () => this.#groups.get(callId)?.reportWaiting(),
       onClosed: (logState) => {
         for (const opened of this.#opened) if (opened.runtime.logState === logState) this.#opened.delete(opened);
-        this.#endedCalls.keep(callId, logState);
-        callIds.leave(logState);
+        callIds.leave(logState, this.#endedCalls.keep(callId, logState));
       },
     });
   }

@@ -90,9 +90,13 @@ export function waitingPlace(payload: Json | undefined, taskId: string): number 
   return typeof own?.upTo === 'number' ? own.upTo : undefined;
 }
 
-/** Call ids of a root conversation and all its sub-agents: an id means one call, since a person decides by ids at the root. */
+/**
+ * Call ids of a root conversation and all its sub-agents: an id means one call, since a person decides by ids at the root. An
+ * answer may come long after its question, so an id that a person was asked about is never given again.
+ */
 export class CallIds {
   readonly #members = new Set<LogState>();
+  readonly #asked = new Set<string>();
   /** Ids of calls that are made and may not be in a log yet. */
   readonly #reserved = new Map<string, LogState>();
 
@@ -100,7 +104,13 @@ export class CallIds {
     this.#members.add(member);
   }
 
-  leave(member: LogState): void {
+  /** A person was asked about these calls. */
+  keep(asked: Iterable<string>): void {
+    for (const id of asked) this.#asked.add(id);
+  }
+
+  leave(member: LogState, asked: Iterable<string> = []): void {
+    this.keep(asked);
     this.#members.delete(member);
     for (const [id, owner] of this.#reserved) if (owner === member) this.#reserved.delete(id);
   }
@@ -108,7 +118,7 @@ export class CallIds {
   /** Keeps the id for a call of this member; false where it means another one's. */
   reserve(member: LogState, id: string): boolean {
     const owner = this.#reserved.get(id);
-    if (owner && owner !== member) return false;
+    if (this.#asked.has(id) || (owner && owner !== member)) return false;
     for (const other of this.#members) if (other !== member && other.calls.has(id)) return false;
     this.#reserved.set(id, member);
     return true;
@@ -119,13 +129,14 @@ export class CallIds {
 export class EndedCalls {
   readonly #calls = new Map<string, { record: CallRecord; path: string[] }>();
 
-  /** Keeps those of a sub-agent whose log is closed. */
-  keep(outer: string, { calls }: LogState): void {
-    for (const record of calls.values()) {
+  /** Keeps those of a sub-agent whose log is closed. Returns their ids. */
+  keep(outer: string, { calls }: LogState): string[] {
+    return [...calls.values()].flatMap((record) => {
       const { callId, suspension, decisions } = record;
-      if (suspension === 0 && decisions.size === 0) continue;
+      if (suspension === 0 && decisions.size === 0) return [];
       this.#calls.set(callId, { record: { ...record, status: 'ended' }, path: [outer, callId] });
-    }
+      return [callId];
+    });
   }
 
   find(callId: string): { record: CallRecord; path: string[] } | undefined {

@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { DecisionRefusedError, type LogStore, type PendingCall, subAgents } from '../../src/index.ts';
-import { bench, entry, only } from '../support/agent.ts';
+import { bench, entry, only, restart } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
 import { call, type Reply } from '../support/model.ts';
@@ -292,4 +292,30 @@ describe('when all that is left waits', () => {
       'run-stop interrupted cancelled',
     ]);
   });
+});
+
+describe('the id of a call that a person was asked about', () => {
+  it.each([false, true])(
+    'is not given again when its sub-agent is over, so an old answer decides nothing (after a restart: %s)',
+    async (isRestarted) => {
+      const ask = echoTool('ask');
+      const replies: Reply[] = [[spawn('p', 'alpha')], [call('x', 'ask', { m: 'of the parent' })], 'done'];
+      const options = {
+        replies,
+        tools: [ask.tool, subAgents({ model: byTask({ alpha: [asking('x')] }) })],
+        plugins: [asks().plugin],
+        policies: { whileSuspended: 'denyAndRun' as const },
+      };
+      let on = await bench(options);
+      await on.conversation.send('hi').result;
+      expect(paths(on.conversation.pending)).toEqual(['p/x']);
+      if (isRestarted) on = await restart(on, { ...options, replies: replies.slice(1) });
+      await on.conversation.send('something else').result;
+      expect(paths(on.conversation.pending)).toEqual(['x_2']);
+      expect(await on.conversation.decide({ callId: 'x', action: 'approve' })).toBe('stale');
+      expect(await on.conversation.decide({ callId: 'x_2', action: 'approve' })).toBe('applied');
+      expect((await on.conversation.resume().result).text).toBe('done');
+      expect(ask.ran).toEqual(['x_2']);
+    },
+  );
 });

@@ -299,6 +299,17 @@ describe('what is on record of sub-agents', () => {
     expect(ids.reserve(other, 'a')).toBe(true);
   });
 
+  it('an id that a person was asked about is never given again', () => {
+    const ids = new CallIds();
+    const [one, other] = [emptyLogState(), emptyLogState()];
+    for (const member of [one, other]) ids.join(member);
+    expect([ids.reserve(other, 'asked'), ids.reserve(other, 'not asked')]).toEqual([true, true]);
+    ids.leave(other, ['asked']);
+    expect([ids.reserve(one, 'asked'), ids.reserve(one, 'not asked')]).toEqual([false, true]);
+    ids.keep(['earlier']);
+    expect(ids.reserve(one, 'earlier')).toBe(false);
+  });
+
   it.each([
     [0, 0, false],
     [1, 0, true],

@@ -61,6 +61,17 @@ describe("a sub-agent's call that waits", () => {
     await agent.close();
   });
 
+  it('whose id another call asks for later keeps it for itself, so the later question is answered by its own click', async () => {
+    const { agent, ask } = family([[spawn('p', 'alpha')], asking('x'), 'done'], scripts);
+    const page = new ChatPage((await served(uiMessageHandler(agent, { authorize }))).url);
+    await page.sendMessage({ text: 'go' });
+    await page.sendMessage({ text: 'something else' });
+    expect(page.asked.map(({ approvalId }) => approvalId)).toEqual(['1/x', '1/x_2']);
+    await page.addToolApprovalResponse({ id: '1/x_2', approved: true });
+    await expect.poll(() => [page.status, page.last.at(-1), ask.ran]).toEqual(['ready', 'done', ['x_2']]);
+    await agent.close();
+  });
+
   it('that waits beside one of the conversation is asked about with it; each answer decides its own call', async () => {
     const { agent, ask } = family([[spawn('p', 'alpha'), call('q', 'ask', { m: 'q' })], 'done'], scripts);
     const place = await served(uiMessageHandler(agent, { authorize }));
