@@ -23,9 +23,12 @@ type Fields = { retryable?: unknown; retryAfterMs?: unknown };
 /** The code for a mistake in the model's own code. */
 const DEFECT = 'defect';
 const DEFECTS: readonly string[] = ['TypeError', 'ReferenceError', 'SyntaxError'];
-/** Codes of a lost connection. Node, and the HTTP client in its `fetch`, put them into the cause of a TypeError. */
+/**
+ * Codes of a lost connection, and of one that TLS refused. Node, and the HTTP client in its `fetch`, put them into the cause
+ * of a TypeError.
+ */
 const NETWORK_CODE =
-  /^(E(AI_|CONN|HOST|NET|NOTFOUND|PIPE|PROTO|TIMEDOUT|ADDRNOTAVAIL)|HPE_|UND_ERR_(?!INVALID|NOT_SUPPORTED))\w*$/;
+  /^(E(AI_|CONN|HOST|NET|NOTFOUND|PIPE|PROTO|TIMEDOUT|ADDRNOTAVAIL)|HPE_|UND_ERR_(?!INVALID|NOT_SUPPORTED)|ERR_(SSL|TLS)_|CERT_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF))\w*$/;
 /** Messages of browsers for a lost connection. Their `fetch` gives no cause. */
 const BROWSER_FETCH = /^(Failed to fetch|Load failed|network error|NetworkError when attempting to fetch resource\.?)$/;
 

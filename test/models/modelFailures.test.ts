@@ -52,6 +52,9 @@ describe('what a model throws is told in one line', () => {
     ...'ECONNRESET ECONNREFUSED ENOTFOUND EAI_AGAIN EPIPE ETIMEDOUT EHOSTUNREACH ENETUNREACH EPROTO HPE_INVALID_CONSTANT UND_ERR_SOCKET UND_ERR_CONNECT_TIMEOUT'
       .split(' ')
       .map((code) => [code, caused(code), network(`TypeError: fetch failed (${code})`)] as const),
+    ...'CERT_HAS_EXPIRED DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_VERIFY_LEAF_SIGNATURE UNABLE_TO_GET_ISSUER_CERT ERR_TLS_CERT_ALTNAME_INVALID ERR_SSL_WRONG_VERSION_NUMBER'
+      .split(' ')
+      .map((code) => [code, caused(code), network(`TypeError: fetch failed (${code})`)] as const),
     ...'UND_ERR_INVALID_ARG UND_ERR_NOT_SUPPORTED ERR_INVALID_URL EACCES'
       .split(' ')
       .map((code) => [code, caused(code), defect(`TypeError: fetch failed (${code})`)] as const),
