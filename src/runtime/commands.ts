@@ -78,23 +78,23 @@ export interface ChartState {
   readonly runId: string | undefined;
 }
 
-/** A call that waits for a permission is allowed, denied or changed; there is no answer to give it. */
-function takesNoAnswer(logState: LogState, { action, callId, suspension }: Decision): boolean {
-  const record = logState.calls.get(callId);
-  if (action !== 'answer' || record?.status !== 'suspended' || record.reason !== 'permission') return false;
-  return suspension === undefined || suspension === record.suspension;
+/** A call that waits for a permission is allowed, denied or changed. Returns the error for an answer to it. */
+export function wrongAnswer(
+  { callId, reason, ...waiting }: { callId: string; reason?: string; suspension: number },
+  { action, suspension = waiting.suspension }: Decision,
+): InvalidDecisionError | undefined {
+  if (action !== 'answer' || reason !== 'permission' || suspension !== waiting.suspension) return undefined;
+  return new InvalidDecisionError(`the call ${callId} waits for approval: it takes approve, deny or edit, not answer`);
 }
 
 function admitDecision(logState: LogState, decision: Decision): Admission {
-  const { callId } = decision;
-  if (takesNoAnswer(logState, decision)) {
-    const why = `the call ${callId} waits for approval: it takes approve, deny or edit, not answer`;
-    return { events: [], refused: new InvalidDecisionError(why) };
-  }
-  const answer = judgeDecision(logState.calls.get(callId), decision);
+  const record = logState.calls.get(decision.callId);
+  const refused = record?.status === 'suspended' ? wrongAnswer(record, decision) : undefined;
+  if (refused) return { events: [], refused };
+  const answer = judgeDecision(record, decision);
   const { receipt, suspension } = answer;
   if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer };
-  return { events: [{ type: 'decision.arrived', held: { callId, suspension, decision } }], answer };
+  return { events: [{ type: 'decision.arrived', held: { callId: decision.callId, suspension, decision } }], answer };
 }
 
 function admitSettlement(logState: LogState, callId: string, how: Settlement): Admission {

@@ -3,7 +3,8 @@
  * end, and no model is asked for what is refused.
  */
 import { describe, expect, it } from 'vitest';
-import { type Agent, createAgent, type Policies } from '../../src/index.ts';
+import { z } from 'zod';
+import { type Agent, createAgent, defineTool, type Policies } from '../../src/index.ts';
 import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';
 import { call, finish, type Reply, scripted, t } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
@@ -63,6 +64,22 @@ const MALFORMED: Readonly<Record<string, Record<Name, object>>> = {
   'no content': user('new', undefined),
   'no message': { agUi: { threadId: 'c', messages: [] }, ui: { id: 'c', messages: [] } },
   'an id that is none': user('a/b', 'more'),
+  'a last message that is none': {
+    agUi: { threadId: 'c', messages: [{ id: 'new', role: 'user', content: 'more' }, 5] },
+    ui: { id: 'c', messages: [{ id: 'new', role: 'user', parts: [{ type: 'text', text: 'more' }] }, 5] },
+  },
+  'answers that are none': {
+    agUi: { threadId: 'c', messages: [], resume: [5] },
+    ui: { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: 5 }] },
+  },
+  'an answer to an unnamed question': {
+    agUi: { threadId: 'c', messages: [], resume: [{ status: 'resolved', payload: true }] },
+    ui: { id: 'c', messages: [{ id: 'a', role: 'assistant' }] },
+  },
+  'answers that are no list': {
+    agUi: { threadId: 'c', messages: [{ id: 'new', role: 'user', content: 'more' }], resume: 5 },
+    ui: { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: ['x'] }] },
+  },
 };
 
 function gate() {
@@ -208,4 +225,40 @@ describe.each(['agUi', 'ui'] as const)('%s', (name) => {
       }
     },
   );
+});
+
+describe('of several answers in one request', () => {
+  const yes = (id: string) => ({ interruptId: `1/${id}`, status: 'resolved', payload: true });
+  const ENTRIES: readonly (readonly [string, unknown])[] = [
+    ['has no payload', { interruptId: '1/c2', status: 'resolved' }],
+    ['has an unknown status', { ...yes('c2'), status: 'odd' }],
+    ['approves with a text', { ...yes('c2'), payload: { approved: 'yes' } }],
+    ['approves new arguments', { ...yes('c2'), payload: { approved: true, args: {} } }],
+    ['has an unknown action', { ...yes('c2'), payload: { action: 'allow' } }],
+    ['edits without arguments', { ...yes('c2'), payload: { action: 'edit' } }],
+    ['answers a question of permission', { ...yes('c2'), payload: { action: 'answer', payload: 1 } }],
+    ['is no object', 5],
+    ['names no interrupt', { status: 'resolved', payload: true }],
+    ['names an interrupt by a number', { ...yes('c2'), interruptId: 5 }],
+  ];
+  it.each(ENTRIES)('one that %s refuses all of them, and nothing is decided', async (_, entry) => {
+    const gate = [call('c1', 'pay', {}), call('c2', 'pay', {})];
+    const pay = defineTool({
+      ...{ name: 'pay', description: 'Pays.', parameters: z.object({}), needsApproval: true },
+      execute: () => 'paid',
+    });
+    const agent = createAgent({ model: scripted([gate, 'more']), tools: [pay] });
+    const shared = sessions(agent);
+    const handler = agUiHandler(agent, { authorize: () => true, sessions: shared });
+    const headers = { 'content-type': 'application/json' };
+    const post = (body: object): Promise<Response> =>
+      handler(new Request('http://here/', { method: 'POST', headers, body: JSON.stringify(body) }));
+    await (await post(user('first', 'hi').agUi)).text();
+    const conversation = await shared.acquire('c');
+    const length = conversation.log().length;
+    const answered = await post({ threadId: 'c', messages: [], resume: [yes('c1'), entry] });
+    expect(answered.status).toBe(400);
+    expect([conversation.log().length, conversation.pending.length]).toEqual([length, 2]);
+    await agent.close();
+  });
 });

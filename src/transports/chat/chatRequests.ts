@@ -26,9 +26,11 @@ export const isFields = (value: unknown): value is Fields =>
 export const listOf = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-function requiredText(fields: Fields, key: string): string {
+const NAMED = { threadId: 'a conversation', id: 'a conversation', interruptId: 'an interrupt' } as const;
+
+function requiredText(fields: Fields, key: keyof typeof NAMED): string {
   const text = textOf(fields, key);
-  if (text === undefined) throw malformed(`${key}, the id of a conversation`);
+  if (text === undefined) throw malformed(`${key}, the id of ${NAMED[key]}`);
   return text;
 }
 
@@ -36,6 +38,20 @@ function requiredText(fields: Fields, key: string): string {
 function partsOf(parts: unknown): Fields[] {
   if (!Array.isArray(parts) || !parts.every(isFields)) throw malformed('a list of parts');
   return parts;
+}
+
+/** The last message, whatever the page holds before it. */
+function lastOf(messages: unknown): Fields {
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
+  if (!isFields(last)) throw malformed('a last message that is an object');
+  return last;
+}
+
+/** Each entry names the interrupt that it answers. */
+function answersOf(resume: unknown): ReadonlyMap<string, Fields> {
+  if (resume === undefined || resume === null) return new Map();
+  if (!Array.isArray(resume) || !resume.every(isFields)) throw malformed('resume to be a list of objects');
+  return new Map(resume.map((entry) => [requiredText(entry, 'interruptId'), entry]));
 }
 
 function messageOf(id: unknown, content: ContentPart[]): ChatMessage {
@@ -61,13 +77,12 @@ function agUiPart(part: Fields): ContentPart {
 /** Of AG-UI's input: the thread, its last message, or answers to interrupts. */
 export function readAgUi(body: Fields): ChatRequest {
   const conversation = requiredText(body, 'threadId');
-  const resume = listOf(body.resume);
-  if (resume.length > 0)
-    return { conversation, answers: new Map(resume.map((entry) => [String(entry.interruptId), entry])) };
-  const { role, id, content } = listOf(body.messages).at(-1) ?? {};
+  const answers = answersOf(body.resume);
+  if (answers.size > 0) return { conversation, answers };
+  const { role, id, content } = lastOf(body.messages);
   if (role !== 'user') throw malformed('resume, or a last message of the user');
   const parts: ContentPart[] = isText(content) ? [{ type: 'text', text: content }] : partsOf(content).map(agUiPart);
-  return { conversation, message: messageOf(id, parts), answers: new Map() };
+  return { conversation, message: messageOf(id, parts), answers };
 }
 
 /** `payload`: a boolean, `{ approved }`, or a whole decision with its `action`; anything else is an answer. */
@@ -102,10 +117,11 @@ export function readUiMessages(body: Fields): ChatRequest {
   if (body.trigger === 'regenerate-message') throw malformed('another trigger: what was said is not said again');
   const messages = listOf(body.messages);
   const named = messages.find(({ id, role }) => id !== undefined && id === body.messageId && role === 'assistant');
-  const { role, id, parts } = named ?? messages.at(-1) ?? {};
+  const { role, id, ...message } = named ?? lastOf(body.messages);
+  if (role !== 'user' && role !== 'assistant') throw malformed('a last message of the user or the assistant');
+  const parts = partsOf(message.parts);
   if (role === 'user')
-    return { conversation, message: messageOf(id, partsOf(parts).flatMap(uiPart)), answers: new Map(), parts: [] };
-  if (role !== 'assistant') throw malformed('a last message of the user or the assistant');
+    return { conversation, message: messageOf(id, parts.flatMap(uiPart)), answers: new Map(), parts: [] };
   const approvals = messages.flatMap((message) =>
     listOf(message.parts).flatMap(({ state, approval }) =>
       state === 'approval-responded' && isFields(approval)
@@ -113,7 +129,7 @@ export function readUiMessages(body: Fields): ChatRequest {
         : [],
     ),
   );
-  return { conversation, answers: new Map(approvals), parts: listOf(parts) };
+  return { conversation, answers: new Map(approvals), parts };
 }
 
 export function uiDecision(answer: unknown): Record<string, unknown> {

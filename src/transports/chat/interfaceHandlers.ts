@@ -5,11 +5,12 @@
  */
 import type { Decision, LogEntry } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
-import type { Conversation } from '../../conversation/conversation.ts';
+import { type Conversation, loadDecisions } from '../../conversation/conversation.ts';
 import { entryOfMessage } from '../../conversation/repeatedMessages.ts';
 import type { Run } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import type { Policies } from '../../policies.ts';
+import { wrongAnswer } from '../../runtime/commands.ts';
 import { type Ports, platformPorts } from '../../runtime/ports.ts';
 import { callback, checkOptionsOf, choice, hasMethods, numberOrInfinity, object, whole } from '../../validation.ts';
 import { decideCall, type Fields, malformed } from '../acts.ts';
@@ -62,16 +63,23 @@ interface Protocol {
   headers: Record<string, string>;
 }
 
-/** Each of the suspensions that wait and were answered, decided; an answer to anything else counts for nothing. */
+/**
+ * Decides each of the suspensions that wait and were answered; an answer to anything else counts for nothing. Rejects before it
+ * decides anything where one of the answers is no decision.
+ */
 async function decideAll(conversation: Conversation, request: ChatRequest, protocol: Protocol, by?: string) {
-  for (const call of conversation.pending) {
+  const { readDecision } = await loadDecisions();
+  const decisions = conversation.pending.flatMap((call): Decision[] => {
     const { callId, suspension } = call;
     const answer = request.answers.get(interruptId(call));
-    if (answer === undefined) continue;
+    if (answer === undefined) return [];
     // The page names the suspension that it answers; who answers is for the transport to say.
-    const decision = { ...protocol.decision(answer), callId, suspension, by: undefined } as unknown as Decision;
-    await decideCall(conversation, decision, by);
-  }
+    const decision = readDecision({ ...protocol.decision(answer), callId, suspension, by: undefined });
+    const refused = wrongAnswer(call, decision);
+    if (refused) throw refused;
+    return [decision];
+  });
+  for (const decision of decisions) await decideCall(conversation, decision, by);
 }
 
 type Stop = Extract<LogEntry, { type: 'run-stop' }>;
