@@ -56,13 +56,25 @@ export const argsAt = (call: CallFacts, index: number): Json =>
     .filter(({ at }) => at <= index)
     .at(-1)?.args ?? call.args;
 
+const isSame = (one: Json, other: Json): boolean => JSON.stringify(one) === JSON.stringify(other);
+
 /** Returns why the arguments differ from the model's, or undefined if they do not. */
 export function editedAt(call: CallFacts, index: number): string | undefined {
-  if (JSON.stringify(argsAt(call, index)) === JSON.stringify(call.args)) return undefined;
+  const args = argsAt(call, index);
+  if (isSame(args, call.args)) return undefined;
   const edit = changesOf(call)
     .filter(({ at, isEdit }) => isEdit && at <= index)
     .at(-1);
-  return edit?.by === undefined ? 'changed by a plugin' : `edited by ${edit.by}`;
+  if (edit?.by === undefined) return 'changed by a plugin';
+  return isSame(args, edit.args) ? `edited by ${edit.by}` : `edited by ${edit.by}, then changed by a plugin`;
+}
+
+/** Returns whether the arguments of `argsAt` ran, may still run, or never ran. */
+export function argsStateAt(call: CallFacts, index: number): 'ran' | 'toRun' | 'notRun' {
+  const changed = changesOf(call).filter(({ at }) => at <= index);
+  const since = changed.at(-1)?.at ?? call.requestedAt;
+  if (call.starts.some(({ at }) => since <= at && at <= index)) return 'ran';
+  return call.result && call.result.at <= index ? 'notRun' : 'toRun';
 }
 
 const DECIDED = { approve: 'allowed', deny: 'denied', edit: 'edited', answer: 'answered' } as const;

@@ -126,12 +126,17 @@ function modelBars(run: RunFacts, entries: readonly LogEntry[], isLast: boolean)
   const bars: Bar[] = [];
   const turn = (number: number, from: number, to: number | undefined): void => {
     let begin = from;
+    let due = 0;
     for (let at = from + 1; at < (to ?? run.to + 1); at++) {
       const entry = entries[at];
       if (entry?.type !== 'model-retry' || entry.runId !== run.runId) continue;
       bars.push({ kind: 'model', from: begin, to: at, label: `turn ${number}`, note: 'failed', isDenied: true });
       begin = at;
+      due = entry.at + entry.waitMs;
     }
+    const end = entries[to ?? -1];
+    // The run ended in the wait before the next attempt.
+    if (end?.type === 'run-stop' && end.at < due) return;
     const again = begin === from ? '' : ' again';
     bars.push({ kind: 'model', from: begin, to, label: `turn ${number}${again}` });
   };

@@ -23,28 +23,52 @@ export const ENTRY: ExcerptLimits = { text: 8000, items: 500, depth: 20, values:
 
 export const REDACTED = '[redacted]';
 const SECRET_KEY = /authorization|api[-_]?key|passw(or)?d|secret|credential|cookie|(^|[-_a-z])token$/i;
-/** Keys of model providers and clouds, and tokens with a recognizable prefix. */
+/** Keys of model providers, clouds and code hosts, and tokens with a recognizable prefix. */
 const SECRET_SHAPE =
-  /\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,1000}\.eyJ[\w-]{10,8000}\.[\w-]+)\b|\bBearer [\w.~+/-]{12,}=*/g;
+  /\b(?:sk-[\w-]{16,}|[sr]k_(?:live|test)_\w{10,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|npm_\w{30,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,1000}\.eyJ[\w-]{10,8000}\.[\w-]+)\b|\bBearer [\w.~+/-]{12,}=*/g;
 
-/** JSON fields within a string, and lines of configuration files. */
-const QUOTED_FIELD = /("(?:[^"\\]|\\.){1,100}"\s*:\s*)"(?:[^"\\]|\\.)+"/g;
+/** JSON fields within a string. The string may be cut, so the last value may have no end. */
+const QUOTED_FIELD = /("(?:[^"\\]|\\.){1,100}"\s*:\s*")(?:[^"\\]|\\[\s\S])+(?:"|\\?$)/g;
+/** Lines of configuration files. */
 const SETTING =
   /\b([A-Z][A-Z0-9_]{0,60}?(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|CREDENTIAL)(?:_[A-Z0-9_]{0,60})?[ \t]?=[ \t]?)(?!\s)[^\n]+/g;
+const BASIC = /\b(authorization["']?\s*[:=]\s*["']?basic\s+)[\w+/-]{8,}=*/gi;
+const URL_PASSWORD = /\b([a-z][a-z\d+.-]{1,20}:\/\/[^\s/:@?#"'<>]{0,100}:)[^\s/@"'<>]{1,200}(?=@)/gi;
+const PRIVATE_KEY = /(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[\s\S]+?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g;
+/** What a first group matches stays. */
+const CREDENTIALS = [SECRET_SHAPE, QUOTED_FIELD, SETTING, BASIC, URL_PASSWORD, PRIVATE_KEY];
 /** A cheap test that matches every string which the patterns above could change. */
 const HINT =
-  /sk-|gh[pousr]_|github_pat|AKIA|AIza|xox|eyJ|bearer|authorization|api|passw|secret|credential|cookie|token/i;
+  /sk-|k_(?:live|test)_|gh[pousr]_|github_pat|glpat-|npm_|AKIA|AIza|xox|eyJ|bearer|authorization|api|passw|secret|credential|cookie|token|private key|:\/\/[^\s/@]{0,100}:[^\s/@]{1,200}@/i;
+
+/** Returns the parts of the text to hide, in order. */
+function credentialsIn(text: string): { from: number; to: number }[] {
+  const found = CREDENTIALS.flatMap((pattern) =>
+    [...text.matchAll(pattern)].flatMap(({ index, 0: whole, 1: kept = '' }) => {
+      const isField = pattern === QUOTED_FIELD;
+      const name = isField ? kept.slice(1, kept.lastIndexOf('"', kept.length - 2)) : '';
+      if (isField && !SECRET_KEY.test(name)) return [];
+      const end = isField && whole.endsWith('"') ? 1 : 0;
+      return [{ from: index + kept.length, to: index + whole.length - end }];
+    }),
+  );
+  return found.sort((a, b) => a.from - b.from);
+}
+
+/** Returns the text up to `end`. What lies after it only shows where a credential before it ends. */
+function hiddenUpTo(text: string, end: number): string {
+  let shown = '';
+  let at = 0;
+  for (const { from, to } of HINT.test(text) ? credentialsIn(text) : []) {
+    if (from >= end) break;
+    if (from >= at) shown += text.slice(at, from) + REDACTED;
+    at = Math.max(at, to);
+  }
+  return shown + text.slice(at, Math.max(at, end));
+}
 
 /** Replaces everything that looks like a credential with `[redacted]`. */
-export function withoutCredentials(text: string): string {
-  if (!HINT.test(text)) return text;
-  return text
-    .replace(SECRET_SHAPE, REDACTED)
-    .replace(QUOTED_FIELD, (field, name: string) =>
-      SECRET_KEY.test(name.slice(1, name.lastIndexOf('"'))) ? `${name}"${REDACTED}"` : field,
-    )
-    .replace(SETTING, `$1${REDACTED}`);
-}
+export const withoutCredentials = (text: string): string => hiddenUpTo(text, text.length);
 
 interface Copying {
   limits: ExcerptLimits;
@@ -60,15 +84,7 @@ function textOf(whole: string, { limits, clean }: Copying): string {
   const text = clean(whole);
   if (text.length <= limits.text) return withoutCredentials(text);
   const head = text.slice(0, limits.text + REACH);
-  let shown = '';
-  let from = 0;
-  // A credential that crosses the cut is recognized by its whole text.
-  for (const { index, 0: match } of head.matchAll(SECRET_SHAPE)) {
-    if (index >= limits.text) break;
-    shown += head.slice(from, index) + REDACTED;
-    from = index + match.length;
-  }
-  return `${shown}${head.slice(from, limits.text)}… ${text.length - limits.text} more characters`;
+  return `${hiddenUpTo(head, limits.text)}… ${text.length - limits.text} more characters`;
 }
 
 function isActor(value: object): value is { sessionId: string; id?: unknown } {

@@ -24,6 +24,13 @@ const CREDENTIALS: readonly (readonly [text: string, hidden: string])[] = [
   ['{ "nested": { "db_password" : "hunter2" } }', 'hunter2'],
   ['PORT=80\nSTRIPE_SECRET_KEY=hunter2\nHOST=h', 'hunter2'],
   ['export GITHUB_TOKEN="hunter2 again"', 'hunter2'],
+  ['DATABASE_URL=postgres://ada:hunter2@host/db', 'hunter2'],
+  ['git clone https://x-oauth:hunter2@example.com/a.git now', 'hunter2'],
+  ['Authorization: Basic YWRhOmh1bnRlcjI=', 'YWRhOmh1bnRlcjI'],
+  ['pay with sk_live_abcdefghijklmnop', 'abcdefghijklmnop'],
+  ['glpat-abcdefghijklmnopqrst', 'abcdefghijklmnopqrst'],
+  ['npm_abcdefghijklmnopqrstuvwxyz0123456789', 'abcdefghijklmnopqrstuvwxyz'],
+  ['-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nhunter2==\n-----END RSA PRIVATE KEY-----', 'hunter2'],
 ];
 const HARMLESS = [
   'MAX_TOKENS=100 and a token is a word',
@@ -31,6 +38,9 @@ const HARMLESS = [
   'the password is asked for',
   'sk-short and eyJ alone',
   'PASSWORD=',
+  'see https://example.com:8080/a@b and mailto:ada@example.com',
+  'Basic training and a basic_example_of_words',
+  '-----BEGIN PUBLIC KEY-----',
 ];
 
 const entryOf = (text: string): LogEntry[] => {
@@ -75,6 +85,21 @@ describe('a credential', () => {
     const entry = { ...called, item: { type: 'tool-call', callId: 'c', name: 'n', args: { password: 'hunter2' } } };
     const told = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry: entry as LogEntry });
     expect(told).toContain('"password":"[redacted]"');
+  });
+
+  it.each(CREDENTIALS)('is hidden in a text that is cut, wherever it is cut: %s', (text, hidden) => {
+    const limits = { text: 100, items: 5, depth: 5, values: 50 };
+    const shown = hidden.slice(0, 6);
+    for (let before = 0; before <= 100; before++) {
+      const long = `${'x'.repeat(before)}\n${text}\n${'y'.repeat(700)}`;
+      expect(String(excerpt(long, limits)), `${before}`).not.toContain(shown);
+    }
+  });
+
+  it('that begins before the end of a text is hidden, though nobody knows where it ends', () => {
+    const text = `{"password":"hunter2${'z'.repeat(5_000)}`;
+    expect(withoutCredentials(text)).toBe('{"password":"[redacted]');
+    expect(excerpt(text, { text: 30, items: 1, depth: 1, values: 1 })).not.toContain('hunter2');
   });
 
   it.each(HARMLESS)('is not seen in harmless words: %s', (text) => {

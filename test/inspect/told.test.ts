@@ -1,6 +1,14 @@
 /** What the page tells of each kind of entry, and that it tells what ran: Steps, time line, tree and round in one table. */
 import { describe, expect, it } from 'vitest';
-import { argsAt, type CallState, callAt, callNotes, editedAt, roundState } from '../../inspector/model/calls.ts';
+import {
+  argsAt,
+  argsStateAt,
+  type CallState,
+  callAt,
+  callNotes,
+  editedAt,
+  roundState,
+} from '../../inspector/model/calls.ts';
 import { foldLog } from '../../inspector/model/facts.ts';
 import { lanesOf } from '../../inspector/model/lanes.ts';
 import { sequenceOf } from '../../inspector/model/sequence.ts';
@@ -269,6 +277,25 @@ describe('a call whose arguments a person edited', () => {
     };
     expect([by({ path: 'b' }), by({ path: 'a' })]).toEqual(['changed by a plugin', undefined]);
   });
+
+  it('names a plugin too where it changed what a person had edited', () => {
+    const by = (path: string) => {
+      const { facts, index } = told(...edited, { ...started, args: { path } } as Body);
+      const one = facts.calls.get('c0');
+      return one && editedAt(one, index);
+    };
+    expect([by('b'), by('c')]).toEqual(['edited by ada', 'edited by ada, then changed by a plugin']);
+  });
+
+  it.each<[string, Body[], object]>([
+    ['before it is resumed', [], { toRun: 'b' }],
+    ['as it runs', [{ ...started, args: { path: 'b' } } as Body], { ran: 'b' }],
+    ['with arguments that its tool refuses', [result('failed', 'invalid_arguments')], { notRun: 'b' }],
+  ])('says whether it ran with them: %s', (_, more, state) => {
+    const { facts, index } = told(...edited, { type: 'run-resumed', of: 'r' }, ...more);
+    const one = facts.calls.get('c0');
+    expect(one && { [argsStateAt(one, index)]: Object(argsAt(one, index)).path }).toEqual(state);
+  });
 });
 
 describe('a run that never called a model', () => {
@@ -284,6 +311,15 @@ describe('a run that never called a model', () => {
     'has no turn on the time line: %s',
     (cause) => expect(turns(stop('error', cause))).toEqual([]),
   );
+
+  it('has none for an attempt that a cancel, or the end of the time of the run, came before', () => {
+    const waits = retry('large', 50);
+    const stopped = (gap: readonly Body[], cause = 'cancelled') => turns(waits, ...gap, stop('interrupted', cause));
+    const ticks = Array.from({ length: 5 }, () => ({ type: 'notice', code: 'x', text: 'x' }) as const);
+    expect(stopped([])).toEqual(['model: turn 1 (failed)']);
+    expect(turns(waits, stop('error', 'timeout'))).toEqual(['model: turn 1 (failed)']);
+    expect(stopped(ticks)).toEqual(['model: turn 1 (failed)', 'model: turn 1 again']);
+  });
 
   it('has none where it was resumed only to deny its call, or was cancelled at once', () => {
     const denied = [...called, ...suspended, decided({ action: 'deny' }), { type: 'run-resumed', of: 'r' } as const];

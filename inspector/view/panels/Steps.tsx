@@ -1,6 +1,6 @@
 /** The conversation as a document: requests, replies, calls with their results, and decisions in their place. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { argsAt, callNotes, editedAt, waitingAt } from '../../model/calls.ts';
+import { argsAt, argsStateAt, callNotes, editedAt, waitingAt } from '../../model/calls.ts';
 import type { CallFacts } from '../../model/facts.ts';
 import type { PlacedNote } from '../../model/notes.ts';
 import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
@@ -273,6 +273,8 @@ export function Arguments({ value }: { value: unknown }) {
   );
 }
 
+const ARGUMENTS = { ran: 'What ran', toRun: 'What is to run', notRun: 'What did not run' } as const;
+
 function CallDetail({ call }: { call: CallFacts }) {
   const [all, showAll] = useState(false);
   const { result } = call;
@@ -282,7 +284,11 @@ function CallDetail({ call }: { call: CallFacts }) {
   const edited = editedAt(call, cursor.value);
   return (
     <div class="call-detail">
-      {edited !== undefined && <p class="quiet">What ran, {edited}:</p>}
+      {edited !== undefined && (
+        <p class="quiet">
+          {ARGUMENTS[argsStateAt(call, cursor.value)]}, {edited}:
+        </p>
+      )}
       <Arguments value={call.argsText ?? argsAt(call, cursor.value)} />
       {edited !== undefined && (
         <>
