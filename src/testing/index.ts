@@ -38,9 +38,14 @@ export {
   type ScriptedReply,
   scriptedModel,
 } from './scriptedModel.ts';
-export { neverReached } from './simulation/neverReached.ts';
 export { shrink } from './simulation/shrink.ts';
-export { type AgentWorld, type SimulationOptions, type SimulationReport, simulate } from './simulation/simulate.ts';
+export {
+  type AgentWorld,
+  neverReached,
+  type SimulationOptions,
+  type SimulationReport,
+  simulate,
+} from './simulation/simulate.ts';
 export type { Violation } from './simulation/world/world.ts';
 export { logStoreSuite, type SuiteRunner } from './storeSuite/logStoreSuite.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

@@ -58,12 +58,12 @@ describe('the agent of somebody else', () => {
 
   it('has it said which tools never ran, and which decisions nobody took', () => {
     expect(neverReached(lives)).toEqual([]);
-    const none = lives.map((life) => ({ ...life, log: [] }));
+    const none = lives.map((life) => ({ ...life, reached: { ...life.reached, tools: {}, decisions: {} } }));
     expect(neverReached(none)).toEqual([
       `the tool book never ran in 40 lives`,
       `no call waited for a decision in 40 lives`,
     ]);
-    const undecided = lives.map((life) => ({ ...life, log: life.log.filter(({ type }) => type !== 'decision') }));
+    const undecided = lives.map((life) => ({ ...life, reached: { ...life.reached, decisions: { asked: 3 } } }));
     expect(neverReached(undecided)).toEqual([
       `no call that waited was approved in 40 lives`,
       `no call that waited was denied in 40 lives`,

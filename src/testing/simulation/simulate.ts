@@ -235,3 +235,22 @@ function describe(made: unknown): string {
   Promise.resolve(made).catch(() => undefined);
   return 'a promise';
 }
+
+type ReportPart = Pick<SimulationReport, 'tools' | 'reached'>;
+
+/**
+ * Tools, approvals and denials that no simulation reached, in the conversation or in a sub-agent's: what was never reached is
+ * not tested. Returns a sentence for each, so that a test can expect none.
+ */
+export function neverReached(reports: readonly ReportPart[]): string[] {
+  const lives = reports.length === 1 ? 'in this life' : `in ${reports.length} lives`;
+  const offered = new Set(reports.flatMap(({ tools }) => tools));
+  const ran = new Set(reports.flatMap(({ reached }) => Object.keys(reached.tools)));
+  const decided = new Set(reports.flatMap(({ reached }) => Object.keys(reached.decisions)));
+  const said = [...offered].filter((name) => !ran.has(name)).map((name) => `the tool ${name} never ran ${lives}`);
+  if (!decided.has('asked')) return [...said, `no call waited for a decision ${lives}`];
+  const isTaken = (action: string): boolean => decided.has(action) || decided.has(`early ${action}`);
+  if (!['approve', 'edit', 'answer'].some(isTaken)) said.push(`no call that waited was approved ${lives}`);
+  if (!isTaken('deny')) said.push(`no call that waited was denied ${lives}`);
+  return said;
+}

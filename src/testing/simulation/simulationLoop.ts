@@ -56,7 +56,7 @@ export class SimulationLoop {
   /** Everything that follows from the last thing happens. */
   async #flush(): Promise<void> {
     await flush();
-    await this.#world.callerTools?.settled();
+    await this.#world.callerCode?.settled();
   }
 
   async #step(): Promise<void> {

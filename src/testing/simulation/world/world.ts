@@ -10,7 +10,7 @@ import type { Profile } from '../profile.ts';
 import type { Tape } from '../tape.ts';
 import { Facts } from '../watch/facts.ts';
 import { drawArguments } from './arguments.ts';
-import { CallerTools } from './callerTools.ts';
+import { CallerCode } from './callerCode.ts';
 import type { Answers } from './finalAnswer.ts';
 
 /** Something under way that the loop may bring to its end. */
@@ -45,8 +45,8 @@ export class World {
   readonly profile: Profile;
   /** What the agent has besides what every simulated agent has. */
   equipment: readonly Equipment[] = [];
-  /** The tools of an agent that the caller gives. */
-  readonly callerTools: CallerTools | undefined;
+  /** The code of an agent that the caller gives. */
+  readonly callerCode: CallerCode | undefined;
   /** Undefined where the caller gives the agent. */
   readonly policies: DeepPartial<Policies> | undefined;
   readonly facts = new Facts();
@@ -77,7 +77,7 @@ export class World {
     this.tape = tape;
     this.profile = profile;
     this.policies = policies;
-    if (!policies) this.callerTools = new CallerTools(this);
+    if (!policies) this.callerCode = new CallerCode(this);
   }
 
   /** The library's ports in the current process. */
@@ -100,9 +100,14 @@ export class World {
           if (at >= 0) this.timers.splice(at, 1);
         };
       },
-      ...(this.callerTools && { execute: this.callerTools.execute }),
-      ...(this.profile.deliveredTwice > 0 && { journal: (embedded) => deliveredAgain(this, embedded) }),
+      ...(this.callerCode && { execute: this.callerCode.execute }),
+      ...((this.callerCode || this.profile.deliveredTwice > 0) && { journal: (embedded) => this.#journal(embedded) }),
     };
+  }
+
+  #journal(embedded: Journal): Journal {
+    const followed = this.callerCode?.following(embedded) ?? embedded;
+    return this.profile.deliveredTwice > 0 ? deliveredAgain(this, followed) : followed;
   }
 
   /** A fault of this kind happens in this share of the cases, and never once faults are switched off. */

@@ -1,9 +1,18 @@
-/** Tools of somebody's own agent that take real time, hang, or do twice what they declare to do once. */
+/** Code of somebody's own agent that takes real time: tools, approvals, hooks and rules. It hangs, or does twice what it declares to do once. */
 import { setTimeout as later } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { createAgent, defineTool, type LogEntry, type ToolContext } from '../../src/index.ts';
-import { type AgentWorld, simulate } from '../../src/testing/index.ts';
+import {
+  createAgent,
+  defineTool,
+  type LogEntry,
+  type Plugin,
+  subAgents,
+  type Tool,
+  type ToolContext,
+} from '../../src/index.ts';
+import { hooks, permissions } from '../../src/node.ts';
+import { type AgentWorld, neverReached, simulate } from '../../src/testing/index.ts';
 
 const agentWith =
   (execute: (context: ToolContext) => unknown, declared: { idempotent?: true } = {}) =>
@@ -101,4 +110,76 @@ describe('a tool of the caller', () => {
       expect(count).toBeGreaterThan(5);
     });
   });
+});
+
+describe('a check of the caller', () => {
+  const shell = (needsApproval?: () => Promise<boolean>): Tool =>
+    defineTool({
+      ...{ name: 'Bash', description: 'Runs a command.', parameters: z.object({ command: z.string() }) },
+      ...(needsApproval && { needsApproval }),
+      execute: ({ command }) => `ran ${command}`,
+    });
+  const agentOf =
+    (plugins: readonly Plugin[], tool = shell()) =>
+    (world: AgentWorld) =>
+      createAgent({ tools: [tool], plugins, ...world });
+  const args = { Bash: [{ command: 'npm test' }] };
+  const slow = async (): Promise<undefined> => {
+    await later(5);
+    return undefined;
+  };
+
+  it.each<[string, ReturnType<typeof agentOf>]>([
+    ['a rule that looks at files', agentOf([permissions({ allow: ['Bash(npm test)'] })])],
+    [
+      'an approval that asks elsewhere',
+      agentOf(
+        [],
+        shell(async () => (await slow()) !== undefined),
+      ),
+    ],
+    [
+      'a plugin that waits',
+      agentOf([{ name: 'slow', beforeToolExecute: slow, stepStart: slow, afterToolExecute: slow }]),
+    ],
+    ['a hook that waits', agentOf([hooks({ PreToolUse: [{ run: slow }], PostToolUse: [{ run: slow }] })])],
+  ])('that is %s may take a moment of real time, the same with each seed', async (_, agent) => {
+    let results = 0;
+    for (const seed of [1, 2, 3, 4, 5, 6]) {
+      const [first, second] = [await simulate({ seed, agent, args }), await simulate({ seed, agent, args })];
+      expect(first.violations).toEqual([]);
+      expect(second.log).toEqual(first.log);
+      const failed = first.log.filter((entry) => entry.type === 'tool-result' && entry.code === 'plugin_error');
+      expect(failed).toEqual([]);
+      const ended = first.log.filter(
+        (entry) => entry.type === 'diagnostic' && /^(plugin|hook|approval)_error$/.test(entry.code),
+      );
+      expect(ended).toEqual([]);
+      results += first.log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'succeeded').length;
+    }
+    expect(results).toBeGreaterThan(0);
+  });
+
+  it('that hangs is ended by its own time limit', async () => {
+    const plugin: Plugin = { name: 'hangs', beforeToolExecute: () => new Promise<undefined>(() => undefined) };
+    const errors: string[] = [];
+    for (const seed of [1, 2, 3, 4]) {
+      const { violations, log } = await simulate({ seed, agent: agentOf([plugin]) });
+      expect(violations).toEqual([]);
+      for (const entry of log) if (entry.type === 'tool-result' && entry.code) errors.push(entry.code);
+    }
+    expect(errors).toContain('plugin_error');
+  });
+});
+
+it('tools and decisions of sub-agents count as reached', async () => {
+  const sign = defineTool({
+    ...{ name: 'sign', description: 'Signs.', parameters: z.object({}), needsApproval: true },
+    execute: () => 'signed',
+  });
+  const agent = (world: AgentWorld) => createAgent({ tools: [subAgents({ tools: [sign] })], ...world });
+  const reports = [];
+  for (let seed = 1; seed <= 40; seed++) reports.push(await simulate({ seed, agent }));
+  expect(reports.flatMap(({ violations }) => violations)).toEqual([]);
+  expect(neverReached(reports)).toEqual([]);
 });
