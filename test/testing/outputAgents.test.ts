@@ -52,5 +52,20 @@ it('a plugin that continues a run goes before the check of its answer', async ()
   };
   const policies = { limits: { outputRepairs: 1 } };
   const agent = (world: AgentWorld) => createAgent({ output: report, plugins: [plugin], policies, ...world });
-  expect(await failuresOf(await agentPaths(agent, { bounds }))).toEqual([]);
+  const paths = await agentPaths(agent, { bounds });
+  expect(await failuresOf(paths)).toEqual([]);
+  const names = paths.cases.map(({ name }) => name);
+  expect(names).toContain('the model answers without fitting the schema, the model answers: completed');
 });
+
+it.each([1, 3, 8])(
+  'a plugin that continues a run %i times leaves the answers of a text schema known',
+  async (times) => {
+    const plugin: Plugin = {
+      name: 'checks',
+      naturalEnd: ({ turn }) => (turn <= times ? { continue: 'check it again' } : undefined),
+    };
+    const agent = (world: AgentWorld) => createAgent({ output: z.string().min(3), plugins: [plugin], ...world });
+    expect(await failuresOf(await agentPaths(agent, { bounds }))).toEqual([]);
+  },
+);

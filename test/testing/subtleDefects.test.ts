@@ -78,7 +78,7 @@ const PAIRS: readonly Pair[] = [
           act({
             needsApproval: true,
             execute: async (_: unknown, { signal }: { signal: AbortSignal }) => {
-              await wait(20);
+              await wait(100);
               if (mistake || !signal.aborted) ledger.add('late');
             },
           }),
@@ -100,6 +100,24 @@ const PAIRS: readonly Pair[] = [
               signal.addEventListener('abort', heard);
               await wait(1);
               if (!mistake) signal.removeEventListener('abort', heard);
+            },
+          }),
+        ],
+        ...world,
+      }),
+    found: /^listener: act left 1 of its listeners on its signal/m,
+  },
+  {
+    name: 'a listener that stays because nothing aborts the signal that removes it',
+    agent: (world, _, mistake) =>
+      createAgent({
+        tools: [
+          act({
+            execute: async (_args: unknown, { signal }: { signal: AbortSignal }) => {
+              const over = new AbortController();
+              signal.addEventListener('abort', () => undefined, { signal: over.signal });
+              await wait(1);
+              if (!mistake) over.abort();
             },
           }),
         ],

@@ -39,8 +39,8 @@ interface Seen {
 type Sight = Pick<VerdictRow, 'verdict' | 'reason'> & { outOfSchema?: true };
 
 const HALVINGS = 45;
-/** So many turns are looked at. */
-const TURNS = 6;
+/** So many turns are looked at: no case has more. */
+const TURNS = 12;
 /** As the library says that a result was cut. */
 const CUT_MARK = /\n\[\d+ characters left out\]\n/;
 
@@ -66,13 +66,11 @@ export class Prober {
     const first = await this.#ask(this.#plain);
     if (!this.#settings) throw new Error('the agent has no charts to look at');
     if (first.recorder.isJudged) await this.#findAnswers();
-    // What phases say may depend on the turn: a steer brings one more.
-    await this.#ask({ do: 'steer' }, 'all', async (run) => {
-      for (let turn = 1; turn < TURNS && run.standing.model; turn++) {
-        await run.goOn(this.#plain);
-        if (turn < TURNS - 1 && run.standing.model) await run.goOn({ do: 'steer' });
-      }
-    });
+    // What phases say may depend on the turn.
+    await this.#ask({ do: 'steer' }, 'all', (run) => this.#endIn(TURNS - 1, run));
+    if (this.#settings.phases.naturalEnd)
+      for (let turn = 2; turn < TURNS - 1; turn++)
+        await this.#ask({ do: 'steer' }, 'all', (run) => this.#endIn(turn, run));
     const [fills] = this.#settings.phases.preCompact ? sharesToFill(this.#settings, this.#frame) : [];
     if (fills !== undefined) {
       const sumUp = async (run: ScriptRun): Promise<void> =>
@@ -103,13 +101,26 @@ export class Prober {
     return { do: 'reply', text: plainAnswer(this.#answers) };
   }
 
+  /** Behind a first steer: the reply of this turn ends the run, and every reply before it is followed by a steer. */
+  async #endIn(last: number, run: ScriptRun): Promise<void> {
+    for (let turn = 1; turn <= last && run.standing.model; turn++) {
+      await run.goOn(this.#plain);
+      if (turn < last - 1 && run.standing.model) await run.goOn({ do: 'steer' });
+    }
+  }
+
   /** Which texts the schema of final answers takes: each is asked, as arguments are. */
   async #findAnswers(): Promise<void> {
     const answers = new Map<string, Json>();
     this.#answers = answers;
     const values = answerValues(this.#frame.system).map((value) => JSON.stringify(value));
     for (const text of new Set([...values, UNFIT, 'done', 'so'])) {
-      const { recorder } = await this.#ask({ do: 'reply', text });
+      const reply: MoveOf<'reply'> = { do: 'reply', text };
+      const { recorder } = await this.#ask(reply, 'all', async (run, seen) => {
+        // A plugin may continue the run before the schema is asked, so often.
+        const most = this.#settings?.policies.maxStopContinues ?? 0;
+        for (let count = 0; count < most && !seen.isAnswered && run.standing.model; count++) await run.goOn(reply);
+      });
       if (recorder.answer !== undefined) answers.set(text, recorder.answer);
     }
   }
@@ -309,7 +320,7 @@ export class Prober {
   async #ask(
     reply: Parameters<ScriptRun['goOn']>[0],
     stubs: NonNullable<AgentPathsOptions['stubs']> = 'all',
-    then?: (run: ScriptRun) => Promise<void>,
+    then?: (run: ScriptRun, recorder: Recorder) => Promise<void>,
     request: { fills?: number } = {},
   ): Promise<Seen> {
     const { outside, examples } = this.#options;
@@ -328,7 +339,7 @@ export class Prober {
       const [asked] = run.world.model.requests;
       if (asked) this.#frame = { system: asked.system, tools: asked.tools };
       if (run.standing.model) await run.goOn(reply);
-      await then?.(run);
+      await then?.(run, recorder);
       waits = run.standing.waiting.length > 0;
     } finally {
       // A summary that a full window brings is wanted by nobody.

@@ -90,6 +90,8 @@ export class Recorder {
   readonly wanted = new Set<number>();
   /** Final answers are held to a schema. */
   isJudged = false;
+  /** The schema has taken or refused the final answer. */
+  isAnswered = false;
   /** What the schema made of the final answer. */
   answer: Json | undefined;
   readonly #calls = new Map<string, RoundCall>();
@@ -101,6 +103,7 @@ export class Recorder {
     const { value } = completion;
     if (value.kind === 'reply') for (const call of value.calls) this.#calls.set(call.callId, call);
     if (value.kind === 'reply' && value.judged) this.isJudged = true;
+    if (isOfSchema(value)) this.isAnswered = true;
     if (value.kind === 'answer') this.answer = value.value;
     if (request.kind === 'phase' && !this.phases.has(phaseKey(request)))
       this.phases.set(phaseKey(request), isOfSchema(value) ? { kind: 'done' } : value);

@@ -330,10 +330,8 @@ export class Prediction {
   #decide(move: MoveOf<'decide'>): void {
     const callId = `call${move.call}`;
     const record = this.logState.calls.get(callId);
-    const tool = this.#behaviourOf(callId);
-    const within = [...(tool?.answers.values() ?? [])].some(
-      (value) => value.kind === 'pending' && value.within === true,
-    );
+    // A spawn call may wait for its own approval first, and for a call within it after that.
+    const within = record?.reason === 'sub-agent';
     const decision = decisionOf(move, { suspension: record?.suspension ?? 1, own: record?.args ?? null, within });
     this.#act({ type: 'decision.proposed', decision });
   }

@@ -199,17 +199,28 @@ const isForeign = (stack: string | undefined): boolean =>
 /** Counts what the tool's own code listens for. */
 function countListeners(signal: AbortSignal, execution: Execution): void {
   const own = new Set<unknown>();
-  const count = (name: 'addEventListener' | 'removeEventListener', seen: (listener: unknown) => void): void => {
+  type Given = Parameters<AbortSignal['addEventListener']>;
+  const count = (name: 'addEventListener' | 'removeEventListener', seen: (...given: Given) => void): void => {
     const inner = signal[name];
-    const value = (...given: Parameters<typeof inner>): void => {
-      seen(given[1]);
+    const value = (...given: Given): void => {
+      seen(...given);
       execution.listeners = own.size;
-      inner.apply(signal, given);
+      inner.apply(signal, given as Parameters<typeof inner>);
     };
     Object.defineProperty(signal, name, { value, configurable: true });
   };
-  count('addEventListener', (listener) => isForeign(new Error('who adds it').stack) || own.add(listener));
-  count('removeEventListener', (listener) => own.delete(listener));
+  const remove = (listener: unknown): void => {
+    own.delete(listener);
+    execution.listeners = own.size;
+  };
+  count('addEventListener', (_, listener, options) => {
+    if (isForeign(new Error('who adds it').stack)) return;
+    const until = typeof options === 'object' ? options.signal : undefined;
+    if (until?.aborted) return;
+    own.add(listener);
+    until?.addEventListener('abort', () => remove(listener), { once: true });
+  });
+  count('removeEventListener', (_, listener) => remove(listener));
 }
 
 /** What an execution that nothing interrupted makes of the world, by its tool, its arguments and the world before. */
