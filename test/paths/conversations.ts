@@ -10,7 +10,8 @@ import * as entries from '../../machines/conversation/entries.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answered, answersOf, type Clause, drawn, type Fold, functionsOf, json, unnamed } from './drawn.ts';
 import { hold } from './invariants.ts';
-import { callOf, decisionsOf, idsOf, inputOf, lostOf, resultsIn, some, spentOf, text } from './runs.ts';
+import { lostEntries } from './lostEntries.ts';
+import { callOf, decisionsOf, idsOf, inputOf, resultsIn, some, spentOf, text } from './runs.ts';
 
 /** What changes a context; the others read its parts. */
 const { contextOf: _c, runOf: _r, queued: _q, nextFollowUp: _n, ...assigns } = conversationContext;
@@ -63,13 +64,13 @@ function eventOf(draw: Chance): ConversationEvent {
       () => ({ termination: 'Suspended' }),
       () => ({ termination: 'Cancelled', cause: draw.one(['cancelled', 'timeout']) }),
       () => ({ termination: 'Error', cause: 'model', error }),
-      () => ({ termination: 'Error', cause: 'store', error, lost: lostOf(draw) }),
-      () => ({ termination: 'Error', cause: 'store', error, lost: lostOf(draw) }),
+      () => ({ termination: 'Error', cause: 'store', error, lost: lostEntries(draw) }),
+      () => ({ termination: 'Error', cause: 'store', error, lost: lostEntries(draw) }),
     ])();
     return { end, durable: draw.odds(0.7), counters, suspended, kept, reruns, decisions };
   };
   const lost = (): object[] => [
-    ...lostOf(draw),
+    ...lostEntries(draw),
     ...some(draw, 0.4, [{ runId: 'r', type: 'model-reply', turn: 1, model: 'm', finish: 'stop', ...spentOf(draw) }]),
     ...some(draw, 0.4, [{ runId: 'r', type: 'extension', name: 'runchart.sub-agent-usage', value: spentOf(draw) }]),
     ...(draw.odds(0.3)

@@ -11,18 +11,8 @@ import { runGuards } from '../../machines/run/guards.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answersOf, drawn, type Fold, unnamed } from './drawn.ts';
 import { hold } from './invariants.ts';
-import {
-  asStored,
-  callOf,
-  decisionsOf,
-  endClauses,
-  idsOf,
-  momentOf,
-  outputOfCall,
-  slotOf,
-  some,
-  text,
-} from './runs.ts';
+import { asStored } from './lostEntries.ts';
+import { callOf, decisionsOf, endClauses, idsOf, momentOf, outputOfCall, slotOf, some, text } from './runs.ts';
 
 /** What is stored of a call, in order, as far as it may not have been stored yet. */
 function lifeOf(draw: Chance, callId: string, suspension: number): NewEntry[] {

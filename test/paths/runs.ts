@@ -25,7 +25,6 @@ import {
   type RunContext,
   type RunEvent,
   type RunInput,
-  roundOf,
 } from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
@@ -36,6 +35,7 @@ import * as toolRetry from '../../machines/tools/toolCall.machine.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answered, answersOf, type Clause, drawn, type Fold, functionsOf, json, unnamed } from './drawn.ts';
 import { hold } from './invariants.ts';
+import { asStored, lostEntries } from './lostEntries.ts';
 
 export const text = (words: string) => [{ type: 'text' as const, text: words }];
 const PHASES = [
@@ -73,6 +73,14 @@ export function outputOfCall(
   };
   return output as ToolCallOutput;
 }
+/** An outcome that plugins still handle: the next suspension of the call, or its result. */
+function unhandledOutput(draw: Chance, callId: string, suspension: number): ToolCallOutput {
+  const output = outputOfCall(draw, callId);
+  const { outcome } = output;
+  if (outcome === 'suspended') return { ...output, suspension: suspension + 1 };
+  if (output.result) return output;
+  return { ...output, result: { runId: 'r', type: 'tool-result', callId, outcome, content: text('own words') } };
+}
 export const some = <T>(draw: Chance, of: number, all: readonly T[]): T[] => all.filter(() => draw.odds(of));
 
 export function decisionsOf(draw: Chance, ids: readonly string[]): HeldDecision[] {
@@ -89,13 +97,11 @@ export function slotOf(draw: Chance, call: RoundCall): Slot {
   const status = draw.one(['queued', 'running', 'done', 'suspended', 'running', 'done'] as const);
   if (status === 'queued') return { call, status };
   if (status === 'running' && draw.odds(0.5)) return { call, status };
-  const { result, ...output } = outputOfCall(
-    draw,
-    call.callId,
-    status === 'suspended' ? 'suspended' : status === 'done' ? draw.one(['succeeded', 'failed']) : undefined,
-  );
-  // Plugins still hear of one that runs: whoever cuts it has its result.
-  return { call, status, output: status === 'running' && result ? { ...output, result } : output };
+  // Plugins still handle a running call: the run that ends now writes its result.
+  if (status === 'running') return { call, status, output: unhandledOutput(draw, call.callId, 0) };
+  const outcome = status === 'suspended' ? 'suspended' : draw.one(['succeeded', 'failed']);
+  const { result: _, ...output } = outputOfCall(draw, call.callId, outcome);
+  return { call, status, output };
 }
 
 function countersOf(draw: Chance) {
@@ -205,11 +211,12 @@ export function momentOf(draw: Chance): RunContext {
   ];
   const queued = slots.filter(({ status }) => status === 'queued');
   const kept = [...start.kept, ...queued.map(({ call }) => ({ call, behind: here[0]?.call.callId ?? '' }))];
-  const work = dueReplays({ ...start, suspended, kept }).map(({ call }) => call.callId);
+  const work = dueReplays({ ...start, suspended, kept });
   const open = work.length > 0 && draw.odds(0.5);
   const replaying = open ? work.slice(draw.below(work.length + 1)) : [];
   const first = replaying[0];
-  const heard = first !== undefined && draw.odds(0.6) ? [outputOfCall(draw, first)] : [];
+  const heard =
+    first !== undefined && draw.odds(0.6) ? [unhandledOutput(draw, first.call.callId, first.suspension)] : [];
   return {
     ...start,
     suspended,
@@ -222,7 +229,7 @@ export function momentOf(draw: Chance): RunContext {
     terminate: draw.odds(0.2) ? terminationOf(draw) : undefined,
     gates: draw.below(3),
     gate: open ? 'open' : 'closed',
-    replaying,
+    replaying: replaying.map(({ call }) => call.callId),
     concluded: [...(open && draw.odds(0.4) ? [outputOfCall(draw, 'z')] : []), ...heard],
     replayed: draw.below(2),
     settled: draw.below(2),
@@ -233,47 +240,17 @@ export function momentOf(draw: Chance): RunContext {
       () => ({ termination: 'Cancelled', cause: draw.one(['cancelled', 'timeout']) }),
       () => ({ termination: 'Error', cause: 'model', error: { code: 'network', message: 'gone' } }),
       () => ({ termination: 'Error', cause: 'model' }),
-      () => ({ termination: 'Error', cause: 'store', error: { code: 'disk', message: 'full' }, lost: lostOf(draw) }),
+      () => ({
+        termination: 'Error',
+        cause: 'store',
+        error: { code: 'disk', message: 'full' },
+        lost: lostEntries(draw),
+      }),
       () => ({ termination: 'Suspended' }),
       () => ({ termination: 'Stopped', cause: 'max_turns' }),
     ])(),
     durable: draw.odds(0.9),
   };
-}
-
-/** What a store may take with it: each kind of entry, of calls at any place. */
-export function lostOf(draw: Chance): NewEntry[] {
-  const callId = () => draw.one(['a', 'a', 'b', 's', 's', 't', 'k', 'x']);
-  const result = (id: string, rest: object): NewEntry =>
-    ({ runId: 'r', type: 'tool-result', callId: id, content: text('lost'), ...rest }) as NewEntry;
-  const runId = draw.one(['r', 'r', 'q']);
-  const made = Array.from({ length: draw.below(7) }, () =>
-    draw.one<() => NewEntry>([
-      () => ({
-        runId,
-        type: 'decision',
-        callId: callId(),
-        suspension: 1 + draw.below(2),
-        decision: { callId: 's', action: 'approve' },
-      }),
-      () => ({ runId, type: 'agent-output', item: { type: 'tool-call', callId: callId(), name: 'write', args: {} } }),
-      () => ({ runId, type: 'agent-output', item: { type: 'assistant', text: 'words' } }),
-      () => ({ runId, type: 'tool-started', callId: callId(), idempotencyKey: 'c/a/0' }),
-      () => ({ runId, type: 'tool-suspended', callId: callId(), suspension: 1, reason: 'permission' }),
-      () => result(callId(), { outcome: 'succeeded' }),
-      () => result(callId(), { outcome: 'failed', code: 'denied' }),
-      () => result(callId(), { outcome: 'failed', code: 'error' }),
-      () => result(callId(), { outcome: 'cancelled', code: 'cancelled' }),
-      () => ({ runId, type: 'message-queued', messageId: 'f1', kind: 'followUp', content: [] }),
-      () => ({ runId, type: 'user-message', messageId: 'u', kind: 'direct', content: [] }),
-      () => ({ runId, type: 'run-started' }),
-      () => ({ runId, type: 'run-stop', reason: 'completed' }),
-      () => ({ runId, type: 'run-suspended', waiting: ['s'] }),
-      () => ({ runId, type: 'diagnostic', code: 'late_result' }),
-    ])(),
-  );
-  const ids = made.map((entry) => (entry.type === 'tool-result' ? entry.callId : ''));
-  return made.filter((_, index) => ids[index] === '' || ids.indexOf(ids[index] ?? '') === index);
 }
 
 const usageOf = (draw: Chance): Usage => ({
@@ -336,8 +313,8 @@ function eventOf(draw: Chance, { calls, replaying, runId, turn, attempts }: RunC
     done,
     () => ({ type: 'timer.elapsed', id: draw.one(['r/deadline', wait, `${wait}0`]) }),
     () => ({ type: 'effect.failed', id: 'r/', cause: 'executor', error }),
-    () => ({ type: 'append.failed', error, lost: lostOf(draw) }),
-    () => ({ type: 'append.failed', error, lost: lostOf(draw) }),
+    () => ({ type: 'append.failed', error, lost: lostEntries(draw) }),
+    () => ({ type: 'append.failed', error, lost: lostEntries(draw) }),
     () => ({ type: 'run.cancelled', ...(draw.odds(0.6) && { partial: draw.one(['so f', ' ', '']) }) }),
     () => ({ type: 'decision.arrived', held: decisionsOf(draw, ['s', 's', 's'])[0] ?? { callId: 's', suspension: 1 } }),
     () => ({ type: 'message.steered', message: { messageId: 'm3', kind: 'steer', content: [] } }),
@@ -476,19 +453,6 @@ const clauses: readonly Clause<RunArgs>[] = [
     },
   },
 ];
-
-/** A tool begins when its start is stored: a call that waits for a person, and is not replayed, has lost none. */
-export function asStored({ context, event }: RunArgs): RunArgs {
-  const waiting = [...context.slots, ...roundOf(event).slots].filter(({ output }) => output?.outcome === 'suspended');
-  const ids = idsOf([...context.suspended, ...waiting]).filter((callId) => !context.replaying.includes(callId));
-  const stored = (lost: readonly NewEntry[]): NewEntry[] =>
-    lost.filter((entry) => entry.type !== 'tool-started' || !ids.includes(entry.callId));
-  const { end } = context;
-  return {
-    context: end.lost ? { ...context, end: { ...end, lost: stored(end.lost) } } : context,
-    event: event.type === 'append.failed' ? { ...event, lost: stored(event.lost) } : event,
-  };
-}
 
 function momentAt(seed: number): RunArgs {
   const draw = chance(seed * 7919);
