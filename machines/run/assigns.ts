@@ -9,7 +9,7 @@ import { type Counters, countOutputs, countReply, countUsage, uncounted } from '
 import { failureOf, firstAttempt } from '../modelCall.machine.ts';
 import { afterReplay, followers } from '../tools/openCalls.ts';
 import type { Failure } from '../vocabulary.ts';
-import { heardOf, leftWaiting, nothingLeft } from './closeCalls.ts';
+import { openCallsAfter, unhandledOutcomes } from './closeCalls.ts';
 import {
   dueSteers,
   type End,
@@ -138,12 +138,12 @@ export const dropKept = (): Change => ({ kept: [] });
 
 /** What stays open after an end that is not a cancel. */
 export const keepOpenCalls = (args: Args): Change => ({
-  ...leftWaiting(withRound(args.context, args.event)),
+  ...openCallsAfter(withRound(args.context, args.event), 'stopped', args.context.end.lost),
   counters: countLeft(args),
 });
 
 export const closeOpenCalls = (args: Args): Change => ({
-  ...nothingLeft(withRound(args.context, args.event)),
+  ...openCallsAfter(withRound(args.context, args.event), 'cancelled'),
   counters: countLeft(args),
 });
 
@@ -151,7 +151,7 @@ export const closeOpenCalls = (args: Args): Change => ({
 const countLeft = ({ context, event }: Args): Counters =>
   countOutputs(uncounted(context.counters, context.end.lost ?? []), [
     ...outputsIn(roundOf(event)),
-    ...heardOf(context),
+    ...unhandledOutcomes(context),
   ]);
 
 /** A failure after several attempts names their number. */
@@ -210,7 +210,7 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
 export function loseEnd({ context, event }: Args): Change {
   const failed = endOf({ context, event });
   const end = { ...failed, ...(!failed.lost?.length && context.end.termination === 'Suspended' && context.end) };
-  const { suspended, decisions } = leftWaiting({ ...context, end });
+  const { suspended, decisions } = openCallsAfter(context, 'stopped', end.lost);
   return { end, durable: false, suspended, decisions, counters: uncounted(context.counters, end.lost ?? []) };
 }
 

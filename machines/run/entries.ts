@@ -167,7 +167,7 @@ const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
 export const errorEntries = ({ context, event }: Args): NewEntry[] => {
   const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
   const said = lost.filter(({ runId, type }) => runId === context.runId && SAID.has(type));
-  return [...said, ...closeCalls(withRound(context, event), 'kept', lost), ...writesLeft(context, event, lost)];
+  return [...said, ...closeCalls(withRound(context, event), 'stopped', lost), ...writesLeft(context, event, lost)];
 };
 
 export const terminateEntries = ({ context }: Args): NewEntry[] => [
@@ -176,7 +176,7 @@ export const terminateEntries = ({ context }: Args): NewEntry[] => [
     context.calls.map((call) => call.callId),
     'terminated',
   ),
-  ...closeCalls({ ...context, calls: [] }, 'kept'),
+  ...closeCalls({ ...context, calls: [] }, 'stopped'),
 ];
 
 /** State changes of calls that have a result, although their round or gate was interrupted. */

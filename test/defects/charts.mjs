@@ -308,7 +308,7 @@ export const charts = [
     id: 'denial-again-without-its-decision',
     about: 'a denial that was lost with its append is said again, and its decision is never used',
     witness: 'test/scenarios/storeFaults.test.ts',
-    edits: [["if (code === 'denied' && !decisions.has(callId)) denied.add(callId);", '']],
+    edits: [["if (code === 'denied' && !lostTypes.get(callId)?.has('decision')) denied.add(callId);", '']],
   },
   {
     id: 'promotes-behind-what-was-lost',

@@ -122,7 +122,7 @@ export const defects = [
     id: 'decision-of-cut-replay-forgotten',
     about: 'a replay that is cut while plugins hear of it keeps its result and not its decision',
     fault: 'plugin-slow, cancel',
-    edits: [['entries.push(...consumed(context, callId));', 'void consumed;']],
+    edits: [['const consumed = outcome ? consumedDecision(context, callId) : [];', 'const consumed = [];']],
   },
   {
     id: 'decision-not-consumed',
@@ -574,7 +574,12 @@ export const defects = [
     id: 'lost-suspension-without-result',
     about: 'a call whose suspension could not be stored is left without a result',
     fault: 'store-refused, tool-suspends',
-    edits: [['if (lost.suspensions.has(callId))', 'if (lost.suspensions === callId)']],
+    edits: [
+      [
+        "stopped: 'open', decision: 'open', 'tool-suspended': 'unknown' }",
+        "stopped: 'open', decision: 'open', 'tool-suspended': 'open' }",
+      ],
+    ],
   },
   {
     id: 'checkpoint-inside-append',
