@@ -33,6 +33,8 @@ export type Phase =
   /** Earlier messages are about to become a summary. */
   | 'preCompact'
   | 'runEnd';
+/** The phases that a run asks for. The others belong to a tool call, which has its own effects. */
+export type RunPhase = Exclude<Phase, 'beforeToolExecute' | 'afterToolExecute'>;
 /** The phases that some plugin takes part in. Other phases ask nothing. */
 export type Phases = Readonly<Record<Phase, boolean>>;
 
@@ -43,7 +45,7 @@ export type EffectRequest =
       runId: string;
       turn: number;
       /** The phases run one after the other, in this order. */
-      phases: Phase[];
+      phases: RunPhase[];
       failure?: Failure;
       termination?: Termination;
       limitMs?: number;

@@ -5,7 +5,7 @@
 
 import type { Replay } from '../calls.ts';
 import type { CompactionInput } from '../compaction/compaction.machine.ts';
-import type { EffectRequest, Phase } from '../ports.ts';
+import type { EffectRequest, RunPhase } from '../ports.ts';
 import { dueReplays } from '../tools/openCalls.ts';
 import type { ResumeToolCallInput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundInput } from '../tools/toolRound.machine.ts';
@@ -27,7 +27,7 @@ export function askDeadline({ context }: Args): EffectRequest | undefined {
 }
 
 /** One effect runs the phases of a state in order. Without a plugin in them there is no effect. */
-function askPhases(context: RunContext, at: string, wanted: Phase[]): EffectRequest | undefined {
+function askPhases(context: RunContext, at: string, wanted: RunPhase[]): EffectRequest | undefined {
   const { runId, turn, settings } = context;
   const phases = wanted.filter((phase) => settings.phases[phase]);
   return phases.length === 0 ? undefined : { kind: 'phase', id: `${runId}/t${turn}/${at}`, runId, turn, phases };

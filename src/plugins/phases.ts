@@ -2,15 +2,15 @@
  * Runs the phases that plugins take part in, one plugin after the other. Rule: a phase that throws or takes too long
  * is a diagnostic, or ends the run where its plugin is required; at the end of a run it is a diagnostic in every case.
  */
-import type { EffectRequest, GateValue, Json, Phase, PhaseValue, StoredPart } from '../../machines/internal.ts';
+import type { EffectRequest, GateValue, Phase, PhaseValue, RunPhase, StoredPart } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
-import { toJson } from '../json.ts';
 import { within } from '../timeLimit.ts';
 import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
 import { PHASE_PORTS, type PhasePorts } from './callChecks.ts';
 import { type CallPermission, callPermission, checksOf } from './callPermission.ts';
 import { type Asking, block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
+import { type PhaseOutcome, REDUCERS } from './phaseOutcome.ts';
 import { PHASE_MS, type PhaseContext, type Plugin } from './plugin.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
 import { RunStops } from './runStops.ts';
@@ -41,6 +41,15 @@ const MAY_STOP: readonly Phase[] = ['stepStart', 'beforeInference', 'afterInfere
 const CLOSED_MS = 5_000;
 
 type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
+
+/** The fields that only one phase receives. */
+const PHASE_FIELDS: Partial<Record<RunPhase, (around: ConversationScope, request: PhaseRequest) => object>> = {
+  beforeInference: ({ next }) => ({ request: next.preview() }),
+  afterInference: ({ reply }, { failure }) => ({ ...(failure ? { error: failure } : reply && { reply }) }),
+  preCompact: ({ summaryFor }) => ({ source: summaryFor }),
+  runEnd: (_, { termination }) => ({ ...(termination && { termination }) }),
+};
+
 const isOver = ({ failure, termination }: PhaseRequest): boolean => failure !== undefined || termination !== undefined;
 
 export interface PhaseOptions {
@@ -69,43 +78,47 @@ export class PhaseRunner implements ToolChecks {
   }
 
   async run(request: PhaseRequest, signal: AbortSignal): Promise<PhaseValue> {
-    let terminate: PhaseValue | undefined;
-    let goOn: string | undefined;
-    let compact: Compacting | undefined;
-    let writes: { [key: string]: Json } = {};
+    let outcome: PhaseOutcome = {};
     if (request.phases.includes('beforeInference')) this.#around.next.begin();
     for (const phase of request.phases) {
       const taking = this.#plugins.filter((plugin) => typeof plugin[phase] === 'function');
       for (const plugin of taking) {
         const answer = await this.#call(plugin, phase, request, signal, taking.length);
         if (!answer) continue;
-        // What is said of a run that is over changes nothing any more.
-        const verdict = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
-        this.#around.next.addContext(verdict.context);
-        if (verdict.request) this.#around.next.patch(verdict.request);
-        if (verdict.compact !== undefined) this.#around.compact = verdict.compact;
-        if (phase === 'naturalEnd') goOn ??= verdict.continue;
-        if (phase === 'preCompact') compact = withAnswer(compact, plugin.name, verdict);
-        if (phase === 'runStart') writes = { ...writes, ...stateOf(verdict) };
-        if (typeof verdict.terminate === 'string') {
-          terminate ??= { kind: 'terminate', by: plugin.name, reason: verdict.terminate };
-        }
+        // A run that is over ignores the fields that it cannot use.
+        const usable = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
+        this.#changeNextRequest(usable);
+        outcome = REDUCERS[phase](outcome, usable, plugin.name);
       }
     }
     if (request.phases.includes('runEnd')) this.#scope.stops.forget(request.runId);
-    const mayStop = request.phases.some((phase) => MAY_STOP.includes(phase));
-    const stopped = mayStop ? this.#scope.stops.of(request.runId) : undefined;
-    if (stopped !== undefined) {
-      return { kind: 'terminate', by: 'hook', reason: stopped, stopped: true };
-    }
+    return this.#stopOf(request) ?? this.#valueOf(outcome, request.runId);
+  }
+
+  #changeNextRequest({ context, request, compact }: PhaseAnswer): void {
+    const { next } = this.#around;
+    next.addContext(context);
+    if (request) next.patch(request);
+    if (compact !== undefined) this.#around.compact = compact;
+  }
+
+  /** A hook stopped the run, and the run may end after these phases. */
+  #stopOf({ phases, runId }: PhaseRequest): PhaseValue | undefined {
+    const reason = phases.some((phase) => MAY_STOP.includes(phase)) ? this.#scope.stops.of(runId) : undefined;
+    return reason === undefined ? undefined : { kind: 'terminate', by: 'hook', reason, stopped: true };
+  }
+
+  #valueOf({ terminate, compact, continuation, writes = {} }: PhaseOutcome, runId: string): PhaseValue {
     if (terminate) return terminate;
     if (compact) return compact;
-    if (goOn !== undefined && this.#mayGoOn(request.runId)) return { kind: 'continue', text: goOn, why: 'stop_hook' };
+    if (continuation !== undefined && this.#mayContinue(runId)) {
+      return { kind: 'continue', text: continuation, why: 'stop_hook' };
+    }
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
   }
 
-  /** As often as the policy lets one run; then it is told of. */
-  #mayGoOn(runId: string): boolean {
+  /** A run continues at most `maxStopContinues` times; after that a diagnostic says so. */
+  #mayContinue(runId: string): boolean {
     const { entries, diagnose } = this.#around;
     const { maxStopContinues } = this.#scope.policies;
     let times = 0;
@@ -254,16 +267,12 @@ export class PhaseRunner implements ToolChecks {
     }
   }
 
-  #call(plugin: Plugin, phase: Phase, request: PhaseRequest, signal: AbortSignal, sharing: number) {
-    const { runId, turn, failure, termination, limitMs } = request;
-    const { reply, next, summaryFor } = this.#around;
-    const base = phaseContext(this.#around, runId, turn, signal, this.#ports(runId));
-    const context =
-      phase === 'beforeInference'
-        ? { ...base, request: next.preview() }
-        : phase === 'afterInference'
-          ? { ...base, ...(failure ? { error: failure } : reply && { reply }) }
-          : { ...base, ...(termination && { termination }), ...(phase === 'preCompact' && { source: summaryFor }) };
+  #call(plugin: Plugin, phase: RunPhase, request: PhaseRequest, signal: AbortSignal, sharing: number) {
+    const { runId, turn, limitMs } = request;
+    const context = {
+      ...phaseContext(this.#around, runId, turn, signal, this.#ports(runId)),
+      ...PHASE_FIELDS[phase]?.(this.#around, request),
+    };
     const strict = !isOver(request);
     // The plugins of a limited phase share its time.
     const ms = limitMs === undefined ? PHASE_MS : limitMs / sharing;
@@ -292,19 +301,4 @@ export class PhaseRunner implements ToolChecks {
       return undefined;
     }
   }
-}
-
-type Compacting = Extract<PhaseValue, { kind: 'compact' }>;
-
-/** Everybody's instructions, in plugin order; the first that blocks gives the reason. */
-function withAnswer(before: Compacting | undefined, by: string, { instructions, block }: PhaseAnswer) {
-  const all = [before?.instructions, instructions].filter(Boolean).join('\n');
-  const blocked = before?.block ?? (block === undefined ? undefined : { by, reason: block });
-  return { kind: 'compact' as const, ...(all !== '' && { instructions: all }), ...(blocked && { block: blocked }) };
-}
-
-/** A copy of what was read as an object of JSON. */
-function stateOf({ state }: PhaseAnswer): { [key: string]: Json } {
-  const json = toJson(state ?? {});
-  return json.kind === 'parsed' ? (json.value as { [key: string]: Json }) : {};
 }

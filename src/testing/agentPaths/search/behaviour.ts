@@ -66,7 +66,7 @@ export const phaseKey = (request: Extract<EffectRequest, { kind: 'phase' }>): st
 export function isDuring(request: EffectRequest, during: During): boolean {
   switch (request.kind) {
     case 'phase':
-      return during !== 'storing' && request.phases.includes(during);
+      return request.phases.some((phase) => phase === during);
     case 'gate':
       return during === 'beforeToolExecute';
     case 'afterTool':
