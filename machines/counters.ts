@@ -194,12 +194,12 @@ export function subAgentUsageOf(entry: LogEntry): { callId: string; conversation
 
 /** The counts without those of lost entries: limits are compared with the log. */
 export function uncounted(counters: Counters, lost: readonly NewEntry[]): Counters {
-  let left = counters;
+  let remaining = counters;
   for (const entry of lost) {
     const spent = usageOf(entry);
-    if (spent) left = { ...left, ...addedTimes(left, spent, -1) };
+    if (spent) remaining = { ...remaining, ...addedTimes(remaining, spent, -1) };
   }
-  return left;
+  return remaining;
 }
 
 /** The entries about a sub-agent (docs/internals/contracts.md, REQ-BED-009): it began, it ended, it used the model. */

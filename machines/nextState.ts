@@ -65,8 +65,8 @@ function asksOf({ entry, meta }: { entry: unknown; meta?: { awaits?: readonly un
 export function awaited({ _nodes, context }: AnyMachineSnapshot): string[] {
   if (!_nodes.some(({ on }) => 'effect.done' in on)) return [];
   return _nodes.flatMap(asksOf).flatMap((ask) => {
-    const given: unknown = typeof ask === 'function' ? ask({ context, event: { type: '' } }) : ask;
-    const request = given as EffectRequest | undefined;
+    const resolved: unknown = typeof ask === 'function' ? ask({ context, event: { type: '' } }) : ask;
+    const request = resolved as EffectRequest | undefined;
     return request === undefined || request.kind === 'timer' || request.kind === 'ended' ? [] : [request.id];
   });
 }

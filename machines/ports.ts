@@ -1,8 +1,6 @@
 /**
- * The connection between charts and world. Charts affect the world by three declared actions only: `ask` starts an effect,
- * `drop` ends every effect under a prefix, `log` writes entries. Their parameters are pure functions of context and event, so
- * `transition()` of any chart shows its effects as plain records. The implementations here do nothing; a driver provides its
- * own. Invariant: requests, values and entries are JSON.
+ * The types of everything that crosses between the charts and the world: phases, effect requests and their answers, completions,
+ * and the journal that a driver uses. Invariant: requests, values and entries are JSON.
  */
 import type { RoundCall } from './calls.ts';
 import type {
@@ -82,8 +80,7 @@ export type EffectRequest =
     }
   | { kind: 'commit'; id: string; boundary: Boundary }
   /**
-   * Asks how full the context window is. Above the shares given here, the answer names prunable results and a place for a
-   * summary.
+   * Asks how full the context window is. Above these shares the answer names prunable results and a place for a summary.
    */
   | { kind: 'context'; id: string; pruneAbove?: number; compactAbove?: number }
   /** `ofCycle`: the time of earlier runs of the cycle counts too. */

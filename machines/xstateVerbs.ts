@@ -7,7 +7,6 @@ import type { EffectRequest } from './ports.ts';
 import type { Message, SpawnRequest } from './verbs.ts';
 import type { NewEntry } from './vocabulary.ts';
 
-/** The acts of a chart as XState implements them: `setup({ actions: verbs<Context, Event, Child, Sent>() })`. */
 export function verbs<
   Context extends MachineContext,
   Event extends EventObject,

@@ -17,7 +17,7 @@ const inputs: readonly CompactionInput[] = [
 ];
 
 export const summed: EffectValue = { kind: 'summary', text: 'before', usage: noUsage, costUsd: 0.25, model: 'm' };
-const heard: readonly EffectValue[] = [
+const preCompactAnswers: readonly EffectValue[] = [
   { kind: 'done' },
   { kind: 'compact', instructions: 'Keep the names.' },
   { kind: 'compact', block: { by: 'guard', reason: 'not now' } },
@@ -33,7 +33,7 @@ const answers: readonly EffectValue[] = [
 export const compactionCases = {
   inputs,
   cases: {
-    'effect.done': [...heard, ...answers].map((value) => ({ type: 'effect.done', id: '', value })),
+    'effect.done': [...preCompactAnswers, ...answers].map((value) => ({ type: 'effect.done', id: '', value })),
     'timer.elapsed': [2, 4].map((attempt) => ({ type: 'timer.elapsed', id: `r/t1/compaction/wait/${attempt}` })),
   },
   projection: ({ attempts, instructions, spent }: CompactionContext) => [attempts, instructions, spent],

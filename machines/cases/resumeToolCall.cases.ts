@@ -1,4 +1,4 @@
-/** Cases of RESUME_TOOL_CALL: nothing to do, one call, several, and calls that kept their turn behind another. */
+/** Cases of RESUME_TOOL_CALL: nothing to do, one call, several, and calls that wait for the call before them. */
 
 import type { Replay, ToolCallOutput } from '../calls.ts';
 import type { EffectValue } from '../ports.ts';
@@ -17,7 +17,7 @@ const denied = (callId: string, reason: string): Replay => ({
   suspension: 1,
   decision: { callId, action: 'deny', reason },
 });
-const behind = (callId: string, before: string): Replay => ({ call: callOf(callId), suspension: 0, behind: before });
+const after = (callId: string, before: string): Replay => ({ call: callOf(callId), suspension: 0, behind: before });
 const again = (callId: string): Replay => ({ call: callOf(callId), suspension: 0 });
 
 const gate = (replays: readonly Replay[], afterToolExecute = false): ResumeToolCallInput => ({
@@ -35,7 +35,7 @@ const inputs: readonly ResumeToolCallInput[] = [
   gate([approved('a')]),
   gate([denied('a', '')]),
   gate([denied('a', 'too risky'), approved('b')], true),
-  gate([approved('a'), behind('b', 'a'), behind('c', 'b')]),
+  gate([approved('a'), after('b', 'a'), after('c', 'b')]),
   gate([again('a'), approved('b'), denied('c', 'no')]),
 ];
 

@@ -99,7 +99,7 @@ const held = (callId: string, suspension: number): HeldDecision => ({
   decision: { callId, action: 'approve' },
 });
 const error = { code: 'disk', message: 'no space left' };
-/** An append that was given up; an act of the host during the run's end; a decision too late for the run; the end itself. */
+/** An abandoned append; an act of the host during the run's end; a decision too late for the run; the end itself. */
 const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'r', type: 'message-queued', messageId: 'f1', kind: 'followUp', content: [] }],

@@ -102,7 +102,7 @@ export const runInputs: readonly RunInput[] = [
   run({ onEmptyReply: 'accept', limits: alone }),
   run({ onEmptyReply: 'retry', limits: { ...alone, emptyReplies: 1 } }),
   run({ limits: { turns: 0 } }),
-  // The context window is known, with what happens as it fills up; then a request in which a steer arrives.
+  // The size of the context window is known, and its policies apply; then a request in which a steer arrives.
   run({ context: window, limits: { ...alone, turns: 1 } }),
   run({ context: window, phases: { ...noPhases, beforeInference: true }, limits: { turns: 1, queue: 1 } }),
   // Earlier messages become a summary, before a call and after a cut reply, within a budget.

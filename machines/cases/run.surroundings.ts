@@ -143,8 +143,8 @@ export const runSurroundings: Surroundings<RunWorld> = {
       decided: decisions.map(keyOf),
     };
   },
-  can: (world, given, state) => {
-    const event = given as RunEvent;
+  can: (world, next, state) => {
+    const event = next as RunEvent;
     if (stopping(state) && event.type !== 'xstate.done.actor.round') return false;
     switch (event.type) {
       case 'effect.done':
@@ -177,8 +177,8 @@ export const runSurroundings: Surroundings<RunWorld> = {
         return true;
     }
   },
-  after: (world, given, state) => {
-    const event = given as RunEvent;
+  after: (world, next, state) => {
+    const event = next as RunEvent;
     const late = world.late || lateBy(event);
     const cancelled = world.cancelled || event.type === 'run.cancelled';
     if (inTail(state)) return { ...nothing, cancelled, late };

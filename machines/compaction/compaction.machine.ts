@@ -1,8 +1,8 @@
 /**
  * COMPACTION: earlier messages become a summary, so that a request fits the context window
  * (docs/internals/lifecycle.md, COMPACTION). A run enters it before a model call and continues after each of its ends.
- * Invariant: one entry replaces one range. If the model gives no summary, the range is left out and the log says so. A
- * compaction that was interrupted leaves nothing in the log.
+ * Invariant: one entry replaces one range. If the model gives no summary, the log contains a notice, and the range is
+ * skipped. An interrupted compaction logs nothing.
  */
 import { setup } from 'xstate';
 import type { UsageCost } from '../counters.ts';
@@ -47,7 +47,7 @@ export interface CompactionOutput {
 }
 type Args = { context: CompactionContext; event: CompactionEvent };
 
-const heardIn = ({ event }: Args): Extract<PhaseValue, { kind: 'compact' }> | undefined =>
+const preCompactAnswer = ({ event }: Args): Extract<PhaseValue, { kind: 'compact' }> | undefined =>
   event.type === 'effect.done' && event.value.kind === 'compact' ? event.value : undefined;
 
 const summaryIn = ({ event }: Args): SummaryValue | undefined =>
@@ -66,7 +66,7 @@ function askSummary({ context }: { context: CompactionContext }): EffectRequest 
 }
 
 function takeInstructions(args: Args): Partial<CompactionContext> {
-  const all = [args.context.instructions, heardIn(args)?.instructions].filter((each) => each !== undefined);
+  const all = [args.context.instructions, preCompactAnswer(args)?.instructions].filter((each) => each !== undefined);
   return { instructions: all.length > 0 ? all.join('\n') : undefined };
 }
 
@@ -101,7 +101,7 @@ function droppedEntries({ context, event }: Args): NewEntry[] {
 }
 
 function blockedEntries(args: Args): NewEntry[] {
-  const { by, reason } = heardIn(args)?.block ?? { by: '', reason: '' };
+  const { by, reason } = preCompactAnswer(args)?.block ?? { by: '', reason: '' };
   const text = `${by} kept earlier messages from being summed up: ${reason}`;
   return [{ runId: args.context.runId, type: 'notice', code: 'compaction_blocked', text }];
 }
@@ -111,7 +111,7 @@ const guards = {
   fallsBack,
   waitIsOver,
   nobodyHears: ({ context }: Args) => !context.heard,
-  blocked: (args: Args) => heardIn(args)?.block !== undefined,
+  blocked: (args: Args) => preCompactAnswer(args)?.block !== undefined,
   summedUp: (args: Args) => summaryIn(args) !== undefined,
 } satisfies Guards<CompactionContext, CompactionEvent>;
 

@@ -38,7 +38,7 @@ export interface CallRecord {
 }
 
 /** The calls of a log. */
-export interface CallsKnown {
+export interface LoggedCalls {
   calls: Map<string, CallRecord>;
   /** Ids of calls without a result. */
   open: Set<string>;
@@ -58,12 +58,12 @@ const heldFor = ({ status, settled, decisions, used }: CallRecord): number =>
 const UNDECIDED: CallRecord['decisions'] = new Map();
 const UNUSED: CallRecord['used'] = new Set();
 
-export function learnCall(
-  known: CallsKnown,
+export function addCall(
+  logged: LoggedCalls,
   runId: string | null,
   call: { callId: string; name: string; args: Json; argsText?: string },
 ) {
-  if (known.calls.has(call.callId)) return;
+  if (logged.calls.has(call.callId)) return;
   const { callId, name, args, argsText } = call;
   const record: CallRecord = {
     callId,
@@ -77,95 +77,95 @@ export function learnCall(
     decisions: UNDECIDED,
     used: UNUSED,
   };
-  known.calls.set(callId, argsText === undefined ? record : { ...record, argsText });
-  known.open.add(callId);
+  logged.calls.set(callId, argsText === undefined ? record : { ...record, argsText });
+  logged.open.add(callId);
 }
 
-function learnResult(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { type: 'tool-result' }>) {
+function applyResult(logged: LoggedCalls, record: CallRecord, entry: Extract<LogEntry, { type: 'tool-result' }>) {
   record.status = 'ended';
   record.outcome = entry.outcome;
   // The call ran again, so the settlement of the host is kept.
   if (record.settled === 'retry') delete record.settled;
   if (entry.code !== undefined) record.code = entry.code;
-  known.open.delete(entry.callId);
-  if (entry.outcome === 'unknown') known.unsettled.add(entry.callId);
-  else known.unsettled.delete(entry.callId);
+  logged.open.delete(entry.callId);
+  if (entry.outcome === 'unknown') logged.unsettled.add(entry.callId);
+  else logged.unsettled.delete(entry.callId);
 }
 
 /** Records that an early decision has expired. */
-export function learnExpired(known: CallsKnown, detail: Json | undefined) {
+export function expireEarlyDecision(logged: LoggedCalls, detail: Json | undefined) {
   if (typeof detail !== 'object' || detail === null || Array.isArray(detail)) return;
-  if (typeof detail.callId === 'string') known.early.delete(detail.callId);
+  if (typeof detail.callId === 'string') logged.early.delete(detail.callId);
 }
 
 /** Early decisions expire with the run in which the call was interrupted. A retry of the call is asked about again. */
-function forgetEarly(known: CallsKnown, record: CallRecord) {
+function dropEarlyDecisions(logged: LoggedCalls, record: CallRecord) {
   record.decisions = new Map([...record.decisions].filter(([number]) => number <= record.suspension));
-  known.early.delete(record.callId);
+  logged.early.delete(record.callId);
 }
 
 /** Undefined where nothing changes. */
-function learnArgs(record: CallRecord, args: Json | undefined) {
+function changeArgs(record: CallRecord, args: Json | undefined) {
   if (args === undefined) return;
   record.args = args;
   record.changed = true;
 }
 
-export function learnOfCall(known: CallsKnown, entry: Extract<LogEntry, { callId: string }>) {
-  const record = known.calls.get(entry.callId);
+export function applyCallEntry(logged: LoggedCalls, entry: Extract<LogEntry, { callId: string }>) {
+  const record = logged.calls.get(entry.callId);
   if (!record) return;
   const before = heldFor(record);
-  learnChange(known, record, entry);
-  known.held += heldFor(record) - before;
+  changeRecord(logged, record, entry);
+  logged.held += heldFor(record) - before;
 }
 
-function learnChange(known: CallsKnown, record: CallRecord, entry: Extract<LogEntry, { callId: string }>) {
+function changeRecord(logged: LoggedCalls, record: CallRecord, entry: Extract<LogEntry, { callId: string }>) {
   switch (entry.type) {
     case 'tool-started':
       if (record.status !== 'ended' || record.settled === 'retry') {
         record.status = 'started';
-        known.open.add(record.callId);
+        logged.open.add(record.callId);
       }
       record.ran = true;
       record.used = new Set(record.used).add(record.suspension);
       record.idempotencyKey = entry.idempotencyKey;
-      learnArgs(record, entry.args);
+      changeArgs(record, entry.args);
       return;
     case 'tool-suspended':
       if (record.status === 'ended' && record.settled !== 'retry') return;
       record.status = 'suspended';
-      known.open.add(record.callId);
+      logged.open.add(record.callId);
       record.suspension = entry.suspension;
-      if (!record.decisions.has(entry.suspension + 1)) known.early.delete(entry.callId);
+      if (!record.decisions.has(entry.suspension + 1)) logged.early.delete(entry.callId);
       record.reason = entry.reason;
       delete record.idempotencyKey;
       if (entry.payload === undefined) delete record.payload;
       else record.payload = entry.payload;
-      learnArgs(record, entry.args);
+      changeArgs(record, entry.args);
       if (entry.args !== undefined && record.decisions.has(entry.suspension)) record.unseen = entry.suspension;
       return;
     case 'decision':
       if (!record.decisions.has(entry.suspension))
         record.decisions = new Map(record.decisions).set(entry.suspension, entry.decision);
-      if (entry.suspension > record.suspension) known.early.add(entry.callId);
+      if (entry.suspension > record.suspension) logged.early.add(entry.callId);
       return;
     case 'decision-consumed':
       record.used = new Set(record.used).add(entry.suspension);
       return;
     case 'tool-result':
-      return learnResult(known, record, entry);
+      return applyResult(logged, record, entry);
     case 'call-settled':
       record.settled = 'ran' in entry.how ? 'ran' : 'retry' in entry.how ? 'retry' : 'didNotRun';
-      known.unsettled.delete(entry.callId);
+      logged.unsettled.delete(entry.callId);
       if (record.settled === 'ran') record.outcome = 'succeeded';
       if (record.settled === 'didNotRun') record.outcome = 'cancelled';
-      if (record.settled === 'retry') forgetEarly(known, record);
+      if (record.settled === 'retry') dropEarlyDecisions(logged, record);
       return;
   }
 }
 
 /** The fields by which two decisions are compared. */
-function substance(decision: Decision): Json {
+function comparedFields(decision: Decision): Json {
   switch (decision.action) {
     case 'approve':
       return ['approve'];
@@ -177,7 +177,8 @@ function substance(decision: Decision): Json {
       return ['answer', decision.payload];
   }
 }
-const same = (a: Decision, b: Decision): boolean => canonical(substance(a)) === canonical(substance(b));
+const isSameDecision = (a: Decision, b: Decision): boolean =>
+  canonical(comparedFields(a)) === canonical(comparedFields(b));
 
 /** Entries for calls that were decided early and never suspended. A call that was suspended is covered by its suspension. */
 export const expiredEntries = (runId: string, held: readonly { callId: string; suspension: number }[]): NewEntry[] =>
@@ -192,28 +193,28 @@ export interface Judgement {
 }
 
 /** The suspension that a decision without a number refers to: the current one, or the next one. */
-function meant(record: CallRecord, decision: Decision): number {
+function suspensionOf(record: CallRecord, decision: Decision): number {
   return decision.suspension ?? Math.max(1, record.suspension);
 }
 
 /** What a decision does to this call now. Decisions that are `applied` or `held` must be made durable. */
 export function judgeDecision(record: CallRecord | undefined, decision: Decision): Judgement {
   if (!record) return { receipt: 'unknown', suspension: decision.suspension ?? 1 };
-  const suspension = meant(record, decision);
-  const told = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });
+  const suspension = suspensionOf(record, decision);
+  const judgement = (receipt: DecisionReceipt): Judgement => ({ receipt, suspension });
   const first = record.decisions.get(suspension);
-  if (suspension < record.suspension) return told('stale');
+  if (suspension < record.suspension) return judgement('stale');
   // A call that was cancelled or never suspended ended without using the decision.
-  if (first && record.status === 'ended' && !record.used.has(suspension)) return told('stale');
-  if (first) return told(same(first, decision) ? 'duplicate' : 'conflict');
+  if (first && record.status === 'ended' && !record.used.has(suspension)) return judgement('stale');
+  if (first) return judgement(isSameDecision(first, decision) ? 'duplicate' : 'conflict');
   const current = record.suspension;
   switch (record.status) {
     case 'ended':
-      return told(suspension > Math.max(1, current) ? 'unknown' : 'stale');
+      return judgement(suspension > Math.max(1, current) ? 'unknown' : 'stale');
     case 'suspended':
-      return told(suspension === current ? 'applied' : 'unknown');
+      return judgement(suspension === current ? 'applied' : 'unknown');
     default:
-      return told(suspension === current + 1 ? 'held' : suspension <= current ? 'stale' : 'unknown');
+      return judgement(suspension === current + 1 ? 'held' : suspension <= current ? 'stale' : 'unknown');
   }
 }
 

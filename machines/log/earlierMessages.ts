@@ -34,7 +34,7 @@ const isSpoken = ({ content, toolCalls, extra }: Reply): boolean =>
 
 /**
  * Passes on the represented entries in order. `replied` is called when a message of the model is complete. `spoken`, if
- * given, receives a message that is text alone in place of its entries. A history may be long, so entries are made one by one.
+ * present, receives a message that is text alone in place of its entries. A history may be long, so entries are made one by one.
  * The common path avoids object spread, which is ten times slower on Node 20.
  */
 export function eachEarlierEntry(

@@ -8,10 +8,10 @@ import { type Counters, countReply, countResults, countUsage, freshCounters, new
 import { resultFingerprint } from '../fingerprint.ts';
 import { isVisible, warnedBy } from '../transcript/transcript.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
-import { type CallsKnown, learnCall, learnExpired, learnOfCall, replayable, rerunOf } from './callRecord.ts';
+import { addCall, applyCallEntry, expireEarlyDecision, type LoggedCalls, replayable, rerunOf } from './callRecord.ts';
 import { eachEarlierEntry } from './earlierMessages.ts';
 
-export interface LogState extends CallsKnown {
+export interface LogState extends LoggedCalls {
   cwd: string;
   createdAt: number;
   updatedAt: number;
@@ -26,7 +26,7 @@ export interface LogState extends CallsKnown {
   stop?: { reason: StopReason; cause?: string };
   /** The log contains the message that started the last run. */
   asked: boolean;
-  /** The last time at which a run of this cycle was known to be at work, and the duration of its runs, in milliseconds. */
+  /** The last moment at which a run of this cycle worked, and the duration of its runs, in milliseconds. */
   workedUntil: number;
   cycleMs: number;
   /** The number of replies. */
@@ -81,7 +81,7 @@ function isOfWork({ cycle }: LogState, entry: LogEntry): boolean {
 }
 
 /** The clock may have been set back in between. */
-function learnWork(logState: LogState, entry: LogEntry) {
+function addWorkTime(logState: LogState, entry: LogEntry) {
   if (!isOfWork(logState, entry)) return;
   logState.cycleMs += Math.max(0, entry.at - logState.workedUntil);
   logState.workedUntil = entry.at;
@@ -89,8 +89,8 @@ function learnWork(logState: LogState, entry: LogEntry) {
 
 /** An unknown stop reason, for example from a later version, ends its cycle as an error. */
 function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonNullable<LogState['stop']> {
-  const known = reason === 'completed' || reason === 'interrupted' ? reason : 'error';
-  return cause === undefined ? { reason: known } : { reason: known, cause };
+  const reasonOrError = reason === 'completed' || reason === 'interrupted' ? reason : 'error';
+  return cause === undefined ? { reason: reasonOrError } : { reason: reasonOrError, cause };
 }
 
 function enqueue(logState: LogState, { messageId, kind, content }: QueuedMessage) {
@@ -103,32 +103,32 @@ function unqueue(logState: LogState, messageId: string) {
   }
 }
 
-function learnItem(logState: LogState, runId: string | null, item: AgentItem) {
+function addItem(logState: LogState, runId: string | null, item: AgentItem) {
   if (item.type === 'assistant') logState.reply.empty &&= !isVisible(item.text);
   if (item.type !== 'tool-call') return;
   logState.reply.empty = false;
   logState.reply.calls.push(item);
-  learnCall(logState, runId, item);
+  addCall(logState, runId, item);
 }
 
-/** A result that says that a call did not run, or that its outcome is unknown, is not compared. */
-function learnCounted({ uncounted }: LogState, entry: Extract<LogEntry, { type: 'tool-result' }>) {
+/** Only results of calls that ran are compared. */
+function addCountedResult({ uncounted }: LogState, entry: Extract<LogEntry, { type: 'tool-result' }>) {
   if (entry.outcome === 'succeeded' || entry.outcome === 'failed') uncounted.push(entry);
 }
 
 /** Outside of a run an entry of a call does not change the cycle. A run may take the call up again. */
-function learnLate({ calls, cycle }: LogState, callId: string) {
+function changeLate({ calls, cycle }: LogState, callId: string) {
   const record = calls.get(callId);
   if (!record) return;
   if (cycle === 'stopped') record.late = true;
   else if (record.late) delete record.late;
 }
 
-function learnOfItsCall(logState: LogState, entry: LogEntry) {
-  if (entry.type === 'tool-result') learnCounted(logState, entry);
-  if (entry.type === 'tool-started' || entry.type === 'tool-suspended') learnLate(logState, entry.callId);
+function applyToCall(logState: LogState, entry: LogEntry) {
+  if (entry.type === 'tool-result') addCountedResult(logState, entry);
+  if (entry.type === 'tool-started' || entry.type === 'tool-suspended') changeLate(logState, entry.callId);
   if ('callId' in entry && entry.callId !== undefined)
-    learnOfCall(logState, entry as Extract<LogEntry, { callId: string }>);
+    applyCallEntry(logState, entry as Extract<LogEntry, { callId: string }>);
 }
 
 /** The counts that limits are compared with. */
@@ -155,7 +155,7 @@ const nothing = (): void => {};
 export function applyEntry(logState: LogState, entry: LogEntry): void {
   logState.next = entry.seq + 1;
   logState.updatedAt = entry.at;
-  learnWork(logState, entry);
+  addWorkTime(logState, entry);
   switch (entry.type) {
     case 'conversation':
       logState.cwd = entry.cwd;
@@ -193,7 +193,7 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
     case 'message-returned':
       return unqueue(logState, entry.messageId);
     case 'agent-output':
-      return learnItem(logState, entry.runId, entry.item);
+      return addItem(logState, entry.runId, entry.item);
     case 'model-reply':
       logState.turns += 1;
       logState.uncounted.push({ ...entry, ...logState.reply });
@@ -206,13 +206,13 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
       logState.uncounted.push(entry);
       return;
     case 'diagnostic':
-      if (entry.code === 'decision_expired') learnExpired(logState, entry.detail);
+      if (entry.code === 'decision_expired') expireEarlyDecision(logState, entry.detail);
       return;
     case 'state-changed':
       for (const [key, value] of Object.entries(entry.writes)) logState.state.set(key, value);
       return;
     default:
-      return learnOfItsCall(logState, entry);
+      return applyToCall(logState, entry);
   }
 }
 

@@ -11,7 +11,7 @@ import type { NewEntry } from '../vocabulary.ts';
 import type { LogState } from './logState.ts';
 
 /** Appends without any of these types need no check. */
-const BOUND: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
+const CHECKED_TYPES: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-started',
   'run-resumed',
   'run-stop',
@@ -44,8 +44,8 @@ class Reconciler {
   #answered: Set<string> | undefined;
   #runId: string;
   #cycle: LogState['cycle'];
-  /** The last end was left out. */
-  #endless = false;
+  /** The last end was skipped. */
+  #skippedEnd = false;
 
   constructor(logState: LogState, modelSpokeLast: boolean) {
     this.#logState = logState;
@@ -61,8 +61,8 @@ class Reconciler {
         return this.#begin(entry);
       case 'run-stop':
       case 'run-suspended':
-        this.#endless = !this.#ends(entry);
-        if (this.#endless) return;
+        this.#skippedEnd = !this.#ends(entry);
+        if (this.#skippedEnd) return;
         this.#cycle = entry.type === 'run-stop' ? 'stopped' : 'suspended';
         break;
       case 'tool-started':
@@ -85,10 +85,10 @@ class Reconciler {
         if (!this.#isQueued(entry.messageId)) return;
         break;
       case 'continuation':
-        if (entry.why === 'resume' && !this.#leavesOff()) return;
+        if (entry.why === 'resume' && !this.#needsContinuation()) return;
         break;
       case 'checkpoint':
-        if (this.#endless && entry.boundary === 'RunFinished') return;
+        if (this.#skippedEnd && entry.boundary === 'RunFinished') return;
     }
     this.entries.push(entry);
   }
@@ -116,8 +116,8 @@ class Reconciler {
   }
 
   #isQueued(messageId: string): boolean {
-    const known = this.#logState.queue.some((message) => message.messageId === messageId);
-    return known || this.entries.some((entry) => isQueuing(entry, messageId));
+    const isStored = this.#logState.queue.some((message) => message.messageId === messageId);
+    return isStored || this.entries.some((entry) => isQueuing(entry, messageId));
   }
 
   #hasStarted(callId: string): boolean {
@@ -126,7 +126,7 @@ class Reconciler {
   }
 
   /** The model spoke last and no call waits, so the continuation text is needed. */
-  #leavesOff(): boolean {
+  #needsContinuation(): boolean {
     const { open, calls } = this.#logState;
     const waits = [...open].some((id) => calls.get(id)?.status === 'suspended' && !this.#answered?.has(id));
     return !waits && (this.#modelSpokeLast || this.entries.some(({ type }) => type === 'agent-output'));
@@ -146,13 +146,13 @@ const isCall = (entry: NewEntry, callId: string): boolean =>
   entry.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
 
 /** A checkpoint marks its append. If a step took several appends, the last checkpoint marks all of them. */
-function marked(entries: readonly NewEntry[]): readonly NewEntry[] {
-  const first = entries.findIndex(isMark);
+function withOneCheckpoint(entries: readonly NewEntry[]): readonly NewEntry[] {
+  const first = entries.findIndex(isCheckpoint);
   if (first < 0 || first === entries.length - 1) return entries;
-  return [...entries.filter((entry) => !isMark(entry)), ...entries.filter(isMark).slice(-1)];
+  return [...entries.filter((entry) => !isCheckpoint(entry)), ...entries.filter(isCheckpoint).slice(-1)];
 }
 
-const isMark = ({ type }: NewEntry): boolean => type === 'checkpoint';
+const isCheckpoint = ({ type }: NewEntry): boolean => type === 'checkpoint';
 
 /** The entries that can follow the durable ones. `modelSpokeLast`: the last message is the model's. */
 export function reconcile(
@@ -160,8 +160,8 @@ export function reconcile(
   entries: readonly NewEntry[],
   modelSpokeLast: boolean,
 ): readonly NewEntry[] {
-  if (!entries.some(({ type }) => BOUND.has(type))) return marked(entries);
-  const made = new Reconciler(logState, modelSpokeLast);
-  for (const entry of entries) made.add(entry);
-  return marked(made.entries);
+  if (!entries.some(({ type }) => CHECKED_TYPES.has(type))) return withOneCheckpoint(entries);
+  const reconciler = new Reconciler(logState, modelSpokeLast);
+  for (const entry of entries) reconciler.add(entry);
+  return withOneCheckpoint(reconciler.entries);
 }

@@ -12,7 +12,7 @@ import type { NewEntry } from '../vocabulary.ts';
 import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';
 import { countersOf, type LogState, openCalls } from './logState.ts';
 
-/** The number of a call's own entries that the table covers. */
+/** The result of a call that was open when the process ended. A started call of an idempotent tool runs again instead. */
 function repairOf(record: CallRecord, logState: LogState, idempotent: (name: string) => boolean): NewEntry[] {
   const { callId, runId, status } = record;
   if (status === 'started') {

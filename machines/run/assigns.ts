@@ -63,9 +63,9 @@ export function settleCall({ context, event }: Args): Change {
   if (event.type !== 'call.settled') return {};
   const { output } = event;
   const settled = context.settled + (output.outcome === 'suspended' ? 0 : 1);
-  // Calls that follow a call that waits again are left out of the gate.
-  const left = output.outcome === 'suspended' ? followers(context.kept, output.callId) : [];
-  const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);
+  // The gate skips the calls after a call that is suspended again.
+  const skipped = output.outcome === 'suspended' ? followers(context.kept, output.callId) : [];
+  const over = new Set([output.callId, ...skipped.map(({ call }) => call.callId)]);
   const replaying = context.replaying.filter((callId) => !over.has(callId));
   const replayed = context.replayed + 1;
   const concluded = [...context.concluded.filter(({ callId }) => callId !== output.callId), output];
@@ -97,7 +97,7 @@ export const startTurn = ({ context }: Args): Change => ({
   attempts: firstAttempt,
   replayed: 0,
   settled: 0,
-  untold: 0,
+  settledDuringReply: 0,
 });
 
 export function takeReply({ context, event }: Args): Change {
@@ -110,7 +110,7 @@ export function takeReply({ context, event }: Args): Change {
     reply: { finish, empty, judged },
     terminate: undefined,
     counters,
-    untold: context.settled,
+    settledDuringReply: context.settled,
   };
 }
 
@@ -139,16 +139,16 @@ export const dropKept = (): Change => ({ kept: [] });
 /** What stays open after an end that is not a cancel. */
 export const keepOpenCalls = (args: Args): Change => ({
   ...openCallsAfter(withRound(args.context, args.event), 'stopped', args.context.end.lost),
-  counters: countLeft(args),
+  counters: countersAtEnd(args),
 });
 
 export const closeOpenCalls = (args: Args): Change => ({
   ...openCallsAfter(withRound(args.context, args.event), 'cancelled'),
-  counters: countLeft(args),
+  counters: countersAtEnd(args),
 });
 
 /** Includes the results of calls whose round or gate was interrupted. */
-const countLeft = ({ context, event }: Args): Counters =>
+const countersAtEnd = ({ context, event }: Args): Counters =>
   countOutputs(uncounted(context.counters, context.end.lost ?? []), [
     ...outputsIn(roundOf(event)),
     ...unhandledOutcomes(context),
@@ -195,7 +195,7 @@ export const stopAtLength = (): Change => ({ end: { termination: 'Stopped', caus
 
 export const suspendRun = (): Change => ({ end: { termination: 'Suspended' } });
 
-/** A tool ends the run. No further gate opens; calls left out of the last gate did not begin. */
+/** A tool ends the run. No further gate opens. Calls that the last gate skipped did not start. */
 export const failByTool = ({ context: { failure } }: Args): Change => ({
   end: { termination: 'Error', cause: 'tool', ...(failure && { error: failure }) },
   gate: 'closed',
@@ -205,7 +205,7 @@ export const failByTool = ({ context: { failure } }: Args): Change => ({
 
 /**
  * The end could not be stored, nor a suspension in the same append. If the store does not answer, a run that was being
- * suspended counts as suspended: whoever gave it up ends its cycle.
+ * suspended counts as suspended: the command that abandoned the append ends the cycle.
  */
 export function loseEnd({ context, event }: Args): Change {
   const failed = endOf({ context, event });

@@ -78,7 +78,7 @@ export interface RunContext extends RunInput {
   replayed: number;
   settled: number;
   /** The number that was settled before a reply that does not include them. */
-  untold: number;
+  settledDuringReply: number;
   /** The tool's request to end the run as soon as nothing else runs. */
   failure: Failure | undefined;
   end: End;
@@ -128,7 +128,7 @@ export const contextOf = (input: RunInput): RunContext => ({
   concluded: [],
   replayed: 0,
   settled: 0,
-  untold: 0,
+  settledDuringReply: 0,
   failure: undefined,
   end: { termination: 'NaturalEnd', cause: 'end_turn' },
   durable: true,

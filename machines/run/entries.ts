@@ -88,10 +88,10 @@ export function replyEntries({ context, event }: Args): NewEntry[] {
 
 /** The text that tells the model why it is called again although its reply has no calls; none at a limit. */
 export function continuationEntries({ context }: Args): NewEntry[] {
-  const { runId, reply, settings, settled, untold, steers } = context;
+  const { runId, reply, settings, settled, settledDuringReply, steers } = context;
   if (limitOf(context) !== undefined) return [];
   if (reply.finish === 'pause') return [{ runId, type: 'continuation', text: GO_ON, why: 'pause' }];
-  if (!reply.empty && settled > 0 && settled === untold && steers.length === 0) {
+  if (!reply.empty && settled > 0 && settled === settledDuringReply && steers.length === 0) {
     return [{ runId, type: 'continuation', text: GO_ON_RESULTS, why: 'results' }];
   }
   if (!reply.empty || settings.policies.onEmptyReply !== 'notice') return [];
@@ -136,7 +136,7 @@ export function roundEntries(args: Args): NewEntry[] {
 }
 
 /** The run continues without the calls that kept their turn. */
-export const leftBehindEntries = ({ context }: Args): NewEntry[] =>
+export const notStartedEntries = ({ context }: Args): NewEntry[] =>
   syntheticResults(
     context.runId,
     context.kept.map(({ call }) => call.callId),
@@ -150,14 +150,14 @@ export const cancelEntries = ({ context, event }: Args): NewEntry[] => {
     text?.trim() && settings.policies.partialReply === 'keep'
       ? [{ runId, type: 'agent-output', item: { type: 'assistant', text, flag: 'interrupted' } }]
       : [];
-  return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];
+  return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...stateWrites(context, event)];
 };
 
 /**
- * What a failed append must not lose: the message, and the beginning of the run. A message that was queued is not included:
- * it was refused, and its sender is told.
+ * The lost entries that an error writes again: the message, and the beginning of the run. A queued message is not among them:
+ * `send` has rejected it.
  */
-const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
+const OPENING_TYPES: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'run-started',
   'run-resumed',
   'user-message',
@@ -166,8 +166,8 @@ const SAID: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
 
 export const errorEntries = ({ context, event }: Args): NewEntry[] => {
   const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
-  const said = lost.filter(({ runId, type }) => runId === context.runId && SAID.has(type));
-  return [...said, ...closeCalls(withRound(context, event), 'stopped', lost), ...writesLeft(context, event, lost)];
+  const opening = lost.filter(({ runId, type }) => runId === context.runId && OPENING_TYPES.has(type));
+  return [...opening, ...closeCalls(withRound(context, event), 'stopped', lost), ...stateWrites(context, event, lost)];
 };
 
 export const terminateEntries = ({ context }: Args): NewEntry[] => [
@@ -180,7 +180,7 @@ export const terminateEntries = ({ context }: Args): NewEntry[] => [
 ];
 
 /** State changes of calls that have a result, although their round or gate was interrupted. */
-function writesLeft({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
+function stateWrites({ runId, replaying, concluded }: RunContext, event: RunEvent, lost: Lost = []): NewEntry[] {
   const inRound = outputsIn(roundOf(event));
   const outputs = [...(conflicts(inRound) ? [] : inRound), ...(replaying.length > 0 ? concluded : [])];
   const unknown = lost.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : []));

@@ -32,7 +32,7 @@ const stillSuspended = ({ slots, suspended }: RunContext): boolean[] =>
     .filter((slot) => slot.status !== 'queued')
     .map((slot) => suspended.some(({ call }) => call.callId === slot.call.callId));
 
-/** A failed append contained the end of the run. An append that was given up says nothing about its entries. */
+/** A failed append contained the end of the run. An abandoned append names no entries, so it counts as one. */
 const losesStop = ({ lost }: AppendFailed): boolean =>
   lost.length === 0 || lost.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
 

@@ -19,7 +19,7 @@ import * as entries from './entries.ts';
 import { runGuards } from './guards.ts';
 import * as requests from './requests.ts';
 
-type Said =
+type Sent =
   | Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>
   | Message<'round', { type: 'round.steered'; messageId: string } | { type: 'round.stopped' }>;
 
@@ -70,7 +70,7 @@ const runSetup = () =>
   setup({
     types: {} as { context: RunContext; events: RunEvent; input: RunInput; output: RunChartOutput },
     actors: { toolRound: toolRoundMachine, resumeToolCall: resumeToolCallMachine, compaction: compactionMachine },
-    actions: verbs<RunContext, RunEvent, requests.GateSpawn, Said>(),
+    actions: verbs<RunContext, RunEvent, requests.GateSpawn, Sent>(),
     guards: runGuards,
   });
 
@@ -297,7 +297,7 @@ const config = {
             {
               guard: 'gateIdle',
               target: 'LoopTop',
-              actions: [log(entries.leftBehindEntries), update(assigns.dropKept)],
+              actions: [log(entries.notStartedEntries), update(assigns.dropKept)],
             },
           ],
         },

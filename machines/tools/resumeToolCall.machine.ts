@@ -100,7 +100,7 @@ function consumed({ context }: Args): NewEntry[] {
   return [{ runId, type: 'decision-consumed', callId: replay.call.callId, suspension: replay.suspension }];
 }
 
-/** A kept call does not run if the call before it was suspended again or left out. */
+/** A kept call does not run if the call before it was suspended again or skipped. */
 function advance({ context }: { context: ResumeToolCallContext }): Partial<ResumeToolCallContext> {
   const waiting = new Set(context.outputs.filter((o) => o.outcome === 'suspended').map((o) => o.callId));
   const rest: Replay[] = [];
@@ -112,16 +112,16 @@ function advance({ context }: { context: ResumeToolCallContext }): Partial<Resum
 }
 
 type CallSettled = { type: 'call.settled'; output: ToolCallOutput };
-type Told = Message<'parent', CallSettled | CallConcluded>;
+type Sent = Message<'parent', CallSettled | CallConcluded>;
 
 /** The run receives each call as it is settled, because it may have to end the gate early. */
-function callSettled({ context }: Args): Told | undefined {
+function callSettled({ context }: Args): Sent | undefined {
   const output = context.outputs.at(-1);
   return output && { to: 'parent', event: { type: 'call.settled', output } };
 }
 
 /** The run receives a result before the plugins handle it, because the run may be interrupted meanwhile. */
-function callConcluded({ context, event }: Args): Told | undefined {
+function callConcluded({ context, event }: Args): Sent | undefined {
   const output = context.outputs.at(-1);
   if (event.type === 'call.concluded') return { to: 'parent', event };
   if (!context.phases.afterToolExecute || !output) return undefined;
@@ -176,7 +176,7 @@ const resumeToolCallSetup = () =>
       output: ResumeToolCallOutput;
     },
     actors: { toolCall: toolCallMachine },
-    actions: verbs<ResumeToolCallContext, ResumeToolCallEvent, never, Told>(),
+    actions: verbs<ResumeToolCallContext, ResumeToolCallEvent, never, Sent>(),
     guards,
   });
 

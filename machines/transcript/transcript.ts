@@ -17,8 +17,8 @@ export const textOfContent = (content: readonly StoredPart[]): string =>
 
 /** A result that arrives after the model has spoken again. */
 export function lateMessage(callId: string, name: string, outcome: ToolOutcome, content: StoredPart[]): Message {
-  const told = lateText(callId, name, outcome, textOfContent(content));
-  return { role: 'user', content: [...textPart(told), ...content.filter((part) => part.type === 'image')] };
+  const text = lateText(callId, name, outcome, textOfContent(content));
+  return { role: 'user', content: [...textPart(text), ...content.filter((part) => part.type === 'image')] };
 }
 
 /** Estimated characters in one token. */

@@ -1,13 +1,13 @@
 /**
- * What hooks and permissions have to say of a call, beyond what a phase can answer. Rule: the order is hooks, rules,
- * other plugins, whatever the order of the plugins is. After an approval no hook is asked again and only a denial counts; edited
- * arguments are judged like the model's.
+ * The checks of a call by hooks and permission rules, which a phase cannot express. Rule: hooks come first, then rules, then other
+ * plugins, whatever the order of the plugins is. After an approval no hook is called again and only a denial counts. Edited
+ * arguments are judged like those of the model.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
 import type { CallGrant, NetworkChoice } from '../tools/tool.ts';
 import type { RequestDraft } from './plugin.ts';
 
-/** By a name of its own, so that two copies of the library in one program understand each other. */
+/** A registered symbol, so that two copies of the library in one program share it. */
 export const CALL_CHECKS: unique symbol = Symbol.for('runchart.callChecks') as never;
 
 export interface CheckedCall {
@@ -17,7 +17,7 @@ export interface CheckedCall {
   name: string;
   args: Json;
   cwd: string;
-  /** The tool says of itself that it changes nothing. */
+  /** The tool is declared read-only. */
   readOnly: boolean;
   /** The tool wants approval for these arguments. */
   needsApproval: boolean;
@@ -28,7 +28,7 @@ export interface CheckedCall {
   diagnose(code: string, detail?: Json): void;
 }
 
-/** What a hook says before the rules are asked. */
+/** The answer of a hook, before the rules judge the call. */
 export interface HookVerdict {
   block?: string;
   /** The run ends with this call. */
@@ -40,13 +40,13 @@ export interface HookVerdict {
 export interface RuleVerdict {
   outcome: 'allow' | 'ask' | 'deny';
   by: string;
-  /** What whoever decides should see. */
+  /** Shown to the person who decides. */
   payload?: Json;
-  /** What was judged: where the call may run, it runs so. */
+  /** The judged access. An allowed call runs with exactly this grant. */
   grant?: CallGrant;
 }
 
-/** Without a decision the question stays, about the new arguments where there are some. */
+/** Without a decision the call still asks, with the new arguments if there are any. */
 export type RequestVerdict =
   | { decision?: 'allow'; by: string; args?: Json }
   | { decision: 'deny'; reason: string; stop?: boolean };
@@ -54,7 +54,7 @@ export type RequestVerdict =
 export interface CallChecks {
   before?(call: CheckedCall): Promise<HookVerdict | undefined>;
   permit?(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict>;
-  /** A call that the rules ask about: what comes back spares the question. */
+  /** The rules ask about this call. The answer replaces the question. */
   requested?(call: CheckedCall, verdict: RuleVerdict): Promise<RequestVerdict | undefined>;
   /** The conversation is closed. */
   closed?(
@@ -62,19 +62,19 @@ export interface CallChecks {
   ): Promise<void>;
 }
 
-/** What the library's own plugins have besides the public context of a phase. */
+/** The fields that the library's own plugins receive besides the public context of a phase. */
 export const PHASE_PORTS: unique symbol = Symbol.for('runchart.phasePorts') as never;
 
 export interface PhasePorts {
-  /** The log as it is; not a copy. */
+  /** The live log, not a copy. */
   entries: readonly LogEntry[];
-  /** What the next request is made of. */
+  /** The draft of the next request. */
   next: Pick<RequestDraft, 'instructions' | 'model'>;
   setTimer(ms: number, fire: () => void): () => void;
   diagnose(code: string, detail?: Json): void;
   /** The run makes no further model call and ends as Stopped, cause `hook`. */
   stop(reason: string): void;
-  /** Of a call that is over: whether its tool was executed. */
+  /** Whether the tool of a finished call was executed. */
   executed?: boolean;
 }
 export const portsOf = (context: object): PhasePorts | undefined =>

@@ -27,11 +27,11 @@ interface Scope {
   around: ConversationScope;
   toolbox: Toolbox;
   limits: ResultLimits;
-  /** Runs that a hook has stopped, and why. */
+  /** The runs that a hook stopped, with the reason. */
   stops: RunStops;
 }
 
-/** Hooks have limits of their own; this one is for all of them together. */
+/** The limit for all hooks together. Each hook also has its own. */
 const CHECKS_MS = 120_000;
 
 type Passed = Extract<Checked, { kind: 'passed' }>;
@@ -55,7 +55,7 @@ export class CallPermission {
     this.#asking = asking;
   }
 
-  /** Hooks before the rules: they block, rewrite, or take a side. */
+  /** Hooks before the rules: they block the call, rewrite it, or allow or ask. */
   async before(first: PreparedCall): Promise<Checked> {
     let prepared = first;
     const stopped = this.#scope.stops.ofItself(this.#request.runId);
@@ -63,14 +63,14 @@ export class CallPermission {
     if (!this.#isNew) return passed(prepared);
     for (const { plugin, checks } of this.#checks) {
       const call = await this.#call(prepared);
-      const said = await this.#asked(plugin, () => checks.before?.(call));
-      if (said.kind === 'failed') return said.value;
-      const { block: why, stop, args, decision } = said.value ?? {};
+      const answer = await this.#asked(plugin, () => checks.before?.(call));
+      if (answer.kind === 'failed') return answer.value;
+      const { block: why, stop, args, decision } = answer.value ?? {};
       if (why !== undefined) {
         if (stop) this.#stop(why);
         return this.#refused(stop ? 'denied' : 'blocked', why);
       }
-      // Of several, one that asks counts.
+      // If several hooks decide, `ask` has priority.
       if (decision !== undefined && this.#hook !== 'ask') this.#hook = decision;
       if (args === undefined) continue;
       const again = await this.#rewritten(prepared, args);
@@ -80,40 +80,40 @@ export class CallPermission {
     return passed(prepared);
   }
 
-  /** The arguments are the model's, or a person's that nobody has judged. */
+  /** The arguments are the model's, or new ones of a person that no check has judged. */
   get #isNew(): boolean {
     const { decision } = this.#request;
     return decision === undefined || decision.action === 'edit';
   }
 
-  /** A rewrite is validated like what the model wrote. */
+  /** Rewritten arguments are validated like those of the model. */
   #rewritten({ call: { callId, name } }: PreparedCall, args: Json): Promise<Preparation> {
     const waiting = { setTimer: this.#scope.around.setTimer, signal: this.#signal };
     return this.#scope.toolbox.prepare({ callId, name, args }, waiting);
   }
 
-  /** The rules: a denial ends it here, before other plugins are asked. */
+  /** The rules. A denial ends the checks before other plugins are called. */
   async permit(prepared: PreparedCall): Promise<Checked> {
     let verdict: RuleVerdict | undefined;
     const call = await this.#call(prepared);
     for (const { plugin, checks } of this.#checks) {
-      const said = await this.#asked(plugin, () => checks.permit?.(call, this.#hook));
-      if (said.kind === 'failed') return said.value;
-      verdict = stricter(verdict, said.value);
+      const answer = await this.#asked(plugin, () => checks.permit?.(call, this.#hook));
+      if (answer.kind === 'failed') return answer.value;
+      verdict = stricter(verdict, answer.value);
     }
     this.#judged = { prepared, verdict: verdict ?? this.#byHookAlone(call) };
     if (verdict?.outcome !== 'deny') return passed(prepared);
     return this.#refused('denied', `${prepared.definition.name} was not allowed (${verdict.by}), and was not run.`);
   }
 
-  /** Without rules, a hook and the tool itself are all that may ask. */
+  /** Without rules, only a hook and the tool itself can ask. */
   #byHookAlone({ needsApproval }: CheckedCall): RuleVerdict | undefined {
     if (this.#hook === 'ask') return { outcome: 'ask', by: 'hook' };
     if (needsApproval) return { outcome: 'ask', by: 'needsApproval' };
     return this.#hook === 'allow' ? { outcome: 'allow', by: 'hook' } : undefined;
   }
 
-  /** After the other plugins, who may have rewritten the call: then it is another one to the rules. */
+  /** The result after the other plugins. If they rewrote the call, the rules judge it again. */
   async concluded(prepared: PreparedCall, suspend: GateValue | undefined): Promise<Checked> {
     if (this.#judged?.prepared !== prepared) {
       const again = await this.permit(prepared);
@@ -131,13 +131,13 @@ export class CallPermission {
       return { ...result, permission: { ...where, asked: this.#approval(prepared.definition.name, verdict) } };
     }
     const answered = await this.#resolved({ ...result, permission: where }, verdict);
-    // Whoever changed the arguments has decided about these.
+    // A person who changed the arguments has decided about them.
     const isOwn =
       answered.kind === 'passed' && decision?.action === 'edit' && answered.prepared.call.args === decision.args;
     return isOwn ? { ...answered, permission: where } : answered;
   }
 
-  /** The gates rewrote what a hook's answer had rewritten: it stays allowed, or asked about, unless the rules deny it. */
+  /** The plugins rewrote the arguments of a hook's answer. The call stays allowed, or asks, unless the rules deny it. */
   async rejudged(answered: Passed, prepared: PreparedCall): Promise<Checked> {
     const ruled = await this.permit(prepared);
     if (ruled.kind !== 'passed') return ruled;
@@ -145,19 +145,19 @@ export class CallPermission {
     return { ...answered, prepared, permission: { ...permission, ...whereOf(this.#judged?.verdict) } };
   }
 
-  /** Somebody may answer in place of a person, and with other arguments. */
+  /** A hook may answer in place of a person, also with other arguments. */
   async #resolved(first: Passed, asking: RuleVerdict): Promise<Checked> {
     let [result, verdict] = [first, asking];
     for (const { plugin, checks } of this.#checks) {
       const call = await this.#call(result.prepared);
-      const said = await this.#asked(plugin, () => checks.requested?.(call, verdict));
-      if (said.kind === 'failed') return said.value;
-      if (said.value === undefined) continue;
-      if (said.value.decision === 'deny') {
-        if (said.value.stop) this.#stop(said.value.reason);
-        return this.#refused('denied', `Denied: ${said.value.reason}`);
+      const answer = await this.#asked(plugin, () => checks.requested?.(call, verdict));
+      if (answer.kind === 'failed') return answer.value;
+      if (answer.value === undefined) continue;
+      if (answer.value.decision === 'deny') {
+        if (answer.value.stop) this.#stop(answer.value.reason);
+        return this.#refused('denied', `Denied: ${answer.value.reason}`);
       }
-      const { decision, by, args } = said.value;
+      const { decision, by, args } = answer.value;
       if (args !== undefined) {
         const again = await this.#rewritten(result.prepared, args);
         if (again.kind === 'refused') {
@@ -176,13 +176,13 @@ export class CallPermission {
     return { ...result, permission: { ...result.permission, asked } };
   }
 
-  /** An answer with arguments that do not validate is no answer: the question stays. */
+  /** An answer with invalid arguments is ignored, and the call still asks. */
   #unfit(plugin: string, why: string): void {
     const message = `it allowed the call with arguments that cannot be applied: ${this.#bounded(why)}`;
     this.#scope.around.diagnose('plugin_error', { plugin, phase: 'beforeToolExecute', message });
   }
 
-  /** Whoever approved the model's arguments approved the place that they led to then. */
+  /** An approval of the model's arguments holds for the place to which they led at that time. */
   #isMoved({ call }: PreparedCall, { grant }: RuleVerdict): boolean {
     const record = this.#scope.around.logState.calls.get(call.callId);
     const payload = record?.payload;
@@ -209,7 +209,7 @@ export class CallPermission {
     const { setTimer, diagnose } = this.#scope.around;
     try {
       const value = await within(CHECKS_MS, { setTimer, signal: this.#signal }, () => act());
-      return { kind: 'said' as const, value };
+      return { kind: 'answered' as const, value };
     } catch (error) {
       if (this.#signal.aborted) throw error;
       const message = thrownText(error);
@@ -234,15 +234,15 @@ export class CallPermission {
 }
 
 export function checksOf(plugins: readonly Plugin[]): { plugin: string; checks: CallChecks }[] {
-  const found = plugins.flatMap((plugin) => {
+  const withChecks = plugins.flatMap((plugin) => {
     const checks = (plugin as ChecksCalls)[CALL_CHECKS];
     return checks ? [{ plugin: plugin.name, checks }] : [];
   });
-  // Hooks go first wherever they stand.
-  return [...found.filter(({ checks }) => checks.before), ...found.filter(({ checks }) => !checks.before)];
+  // Hooks come first, whatever the order of the plugins.
+  return [...withChecks.filter(({ checks }) => checks.before), ...withChecks.filter(({ checks }) => !checks.before)];
 }
 
-/** Nothing where no plugin has more to say than a phase can. */
+/** Undefined if no plugin has checks beyond its phases. */
 export function callPermission(
   scope: Scope,
   request: GateRequest,

@@ -1,8 +1,8 @@
 /**
  * The gate before a tool runs (docs/internals/lifecycle.md, TOOL_CALL). It checks the arguments, then plugins, which
  * may rewrite them, then permission for the final arguments. A block has priority over a suspension, and a suspension
- * over an allowance. Invariant: every failure in this file blocks the call. A replay is checked again, but nobody is
- * asked twice about the same arguments. Arguments that somebody was asked about are the only ones that run.
+ * over an allowance. Invariant: every failure in this file blocks the call. A replay is checked again, but a person is asked only
+ * once about the same arguments. After a question only the arguments of the question run.
  */
 import {
   type CallRecord,
@@ -26,7 +26,7 @@ import { PHASE_MS, type RequestDraft } from './plugin.ts';
 
 export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;
 
-/** What plugins may see and touch of their conversation. */
+/** The parts of the conversation that plugins may read and change. */
 export interface ConversationScope {
   conversationId: string;
   cwd: string;
@@ -34,9 +34,9 @@ export interface ConversationScope {
   transcript: Transcript;
   logState: LogState;
   next: RequestDraft;
-  /** A plugin wants earlier messages summed up before the next call. */
+  /** A plugin requested a summary of earlier messages before the next call. */
   compact?: true | string;
-  /** Why the next summary is due: somebody wanted it, or the window is full. */
+  /** The reason for the next summary: a request (`manual`), or a full window (`auto`). */
   summaryFor?: 'manual' | 'auto';
   /** The reply of the turn under way. */
   reply: { text: string; calls: { callId: string; name: string; args: Json }[] } | undefined;
@@ -44,13 +44,13 @@ export interface ConversationScope {
   diagnose(code: string, detail?: Json): void;
 }
 
-/** What the plugins made of a call that they checked. */
+/** The result of the plugins' checks. */
 export type Checked =
   | {
       kind: 'passed';
       prepared: PreparedCall;
       suspend: GateValue | undefined;
-      /** Where rules or hooks decided about permission: who allowed it, or what comes of the question. */
+      /** The decision of rules or hooks: what allowed the call, or the suspension or denial that asks about it. */
       permission?: { by?: string; asked?: GateValue; grant?: CallGrant };
     }
   | GateValue;
@@ -60,20 +60,20 @@ export interface ToolChecks {
   beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal, asking: Asking): Promise<Checked>;
 }
 
-/** How approval is asked for. */
+/** How the gate asks for approval. */
 export interface Asking {
-  /** The tool wants it for these arguments. */
+  /** The tool requires approval for these arguments. */
   isWanted(prepared: PreparedCall): Promise<boolean>;
-  /** A suspension, or a denial where nobody can be asked. */
+  /** A suspension, or a denial if no person can be asked. */
   approval(name: string, payload?: Json): GateValue;
 }
 
 export interface GateOptions {
-  /** Where there are plugins. */
+  /** Undefined without plugins. */
   phases: ToolChecks | undefined;
   around: ConversationScope;
   toolbox: Toolbox;
-  /** Somebody can be asked for approval. */
+  /** A person can be asked for approval. */
   attended: boolean;
   limits: ResultLimits;
   /** Calls that are ready to run. */
@@ -83,7 +83,7 @@ export interface GateOptions {
 const refuse = (code: string, text: string): GateValue => ({ kind: 'refuse', code, text });
 export const block = (code: string, text: string): GateValue => ({ kind: 'block', code, text });
 
-/** The call as the log has it, with the arguments a decision gave. */
+/** The call from the log, with the arguments of an `edit` decision. */
 function callOf(record: CallRecord, decision: Decision | undefined): ToolCall {
   const { callId, name, args, argsText } = record;
   if (decision?.action === 'edit') return { callId, name, args: decision.args };
@@ -102,9 +102,9 @@ export class Gate {
     const { decision } = request;
     const record = around.logState.calls.get(request.callId);
     if (!record) return refuse('error', 'the call is not in the log');
-    // An answer that came before the call was known to wait for approval is no approval: it is asked for again.
+    // An early answer is no approval if the call then waits for approval, so the gate asks again.
     if (decision?.action === 'answer' && record.reason === 'permission') return this.#approval(record.name);
-    // Nor is an approval that came before it was known that others than the model's arguments wait.
+    // An early approval does not cover arguments that the suspension changed.
     if (decision?.action === 'approve' && record.unseen === request.suspension) return this.#approval(record.name);
     const preparation = await this.#prepared(callOf(record, decision), signal);
     if (preparation.kind === 'refused') return refuse(preparation.code, preparation.text);
@@ -128,27 +128,27 @@ export class Gate {
     return { kind: 'allow', ...(changed && { args }), ...(by && { by }) };
   }
 
-  /** A call that is validated already is not validated again, as long as its arguments are those that the log has. */
+  /** A call is validated once, unless its arguments differ from those in the log. */
   async #prepared(call: ToolCall, signal: AbortSignal): Promise<Preparation> {
     const { around, toolbox, calls } = this.#options;
-    const known = calls.known(call.callId);
-    if (known && known.call.args === call.args) return { kind: 'ready', prepared: known };
+    const prepared = calls.known(call.callId);
+    if (prepared && prepared.call.args === call.args) return { kind: 'ready', prepared };
     return toolbox.prepare(call, { setTimer: around.setTimer, signal });
   }
 
-  /** As the log shows them. */
+  /** Compares arguments in their redacted form, as in the log. */
   #same(a: Json, b: Json): boolean {
     const { redact } = this.#options.limits;
     return a === b || canonical(redact(a)) === canonical(redact(b));
   }
 
-  /** An approval is one of certain arguments, and an answer tells those who asked, who may have put it into them. */
+  /** An approval covers the arguments that it was given for. An answer may be part of the new arguments, which the tool judges. */
   async #askedAbout(prepared: PreparedCall, decision: Decision | undefined, signal: AbortSignal) {
     const isApproval = decision !== undefined && decision.action !== 'answer';
     return isApproval ? this.#approval(prepared.definition.name) : this.#permission(prepared, signal);
   }
 
-  /** Nothing where the call may go on without being asked for. */
+  /** Undefined if the call needs no approval. */
   async #permission(prepared: PreparedCall, signal: AbortSignal): Promise<GateValue | undefined> {
     return (await this.#isWanted(prepared, signal)) ? this.#approval(prepared.definition.name) : undefined;
   }

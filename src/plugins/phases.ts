@@ -1,6 +1,6 @@
 /**
- * Runs the phases that plugins take part in, one plugin after the other. Rule: a phase that throws or takes too long
- * is a diagnostic, or ends the run where its plugin is required; at the end of a run it is a diagnostic in every case.
+ * Runs the phases of the plugins, one plugin after the other. Rule: a phase that throws or takes too long is logged as a
+ * diagnostic. If its plugin is `required`, it ends the run, except in a run that is over.
  */
 import type { EffectRequest, GateValue, Phase, PhaseValue, RunPhase, StoredPart } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
@@ -36,7 +36,7 @@ function phaseContext(
   };
 }
 
-/** Phases behind which a run may end. */
+/** A run may end after these phases. */
 const MAY_STOP: readonly Phase[] = ['stepStart', 'beforeInference', 'afterInference', 'stepEnd'];
 const CLOSED_MS = 5_000;
 
@@ -66,8 +66,8 @@ export class PhaseRunner implements ToolChecks {
   readonly #toolbox: Toolbox;
   readonly #limits: ResultLimits;
   readonly #scope: PhaseOptions & { stops: RunStops };
-  /** Calls pass hooks and rules one by one, so that one that stops the run stops those behind it. */
-  #passing: Promise<unknown> = Promise.resolve();
+  /** Calls pass hooks and rules one by one. If a call stops the run, the calls after it stop too. */
+  #lastCheck: Promise<unknown> = Promise.resolve();
 
   constructor(options: PhaseOptions) {
     this.#scope = { ...options, stops: new RunStops(options.around) };
@@ -131,12 +131,12 @@ export class PhaseRunner implements ToolChecks {
     return times < maxStopContinues;
   }
 
-  /** The checks of a call: hooks, rules, then each other plugin; what one rewrites is what the next one sees. */
+  /** The checks of a call: hooks, rules, then each other plugin. Each check receives the arguments that the check before it returned. */
   async beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal, asking: Asking): Promise<Checked> {
     const permission = callPermission(this.#scope, request, signal, asking);
     if (!permission) return this.#gates(first, request, signal);
-    const turn = this.#passing.catch(() => undefined).then(() => this.#permitted(permission, first, request, signal));
-    this.#passing = turn;
+    const turn = this.#lastCheck.catch(() => undefined).then(() => this.#permitted(permission, first, request, signal));
+    this.#lastCheck = turn;
     return turn;
   }
 
@@ -153,10 +153,10 @@ export class PhaseRunner implements ToolChecks {
     if (ruled.kind !== 'passed') return ruled;
     const gated = await this.#gates(hooked.prepared, request, signal);
     if (gated.kind !== 'passed') return gated;
-    // What a plugin rewrote is another call to the rules.
+    // If a plugin rewrote the arguments, the rules judge them again.
     const concluded = await permission.concluded(gated.prepared, gated.suspend);
     if (concluded.kind !== 'passed' || concluded.prepared === gated.prepared) return concluded;
-    // And what the answer to a question rewrote is another call to the plugins.
+    // If the answer to a question rewrote the arguments, the plugins check them again.
     const again = await this.#gates(concluded.prepared, request, signal);
     if (again.kind !== 'passed') return again;
     const answered = { ...concluded, suspend: concluded.suspend ?? again.suspend };
@@ -169,16 +169,16 @@ export class PhaseRunner implements ToolChecks {
     for (const plugin of this.#plugins) {
       if (!plugin.beforeToolExecute) continue;
       const verdict = await this.#verdict(plugin, prepared, request, signal);
-      if ('code' in verdict) return verdict.code;
-      const { said } = verdict;
-      if (!said) continue;
-      if (said.block !== undefined) return this.#blocked('blocked', `Blocked by ${plugin.name}: ${said.block}`);
-      suspend ??= said.suspend;
-      if (said.args !== undefined) {
+      if ('blocked' in verdict) return verdict.blocked;
+      const { answer } = verdict;
+      if (!answer) continue;
+      if (answer.block !== undefined) return this.#blocked('blocked', `Blocked by ${plugin.name}: ${answer.block}`);
+      suspend ??= answer.suspend;
+      if (answer.args !== undefined) {
         const { callId, name } = prepared.call;
         const waiting = { setTimer: this.#around.setTimer, signal };
-        // A rewrite is validated like what the model wrote.
-        const again = await this.#toolbox.prepare({ callId, name, args: said.args }, waiting);
+        // Rewritten arguments are validated like those of the model.
+        const again = await this.#toolbox.prepare({ callId, name, args: answer.args }, waiting);
         if (again.kind === 'refused') {
           const message = `it rewrote the arguments of ${name} into others that are refused: ${again.text}`;
           this.#around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
@@ -208,18 +208,18 @@ export class PhaseRunner implements ToolChecks {
     try {
       const { setTimer } = around;
       const act = (): unknown => plugin.beforeToolExecute?.(context);
-      const said = readVerdict(await within(PHASE_MS, { setTimer, signal }, act), this.#limits);
-      return { said };
+      const answer = readVerdict(await within(PHASE_MS, { setTimer, signal }, act), this.#limits);
+      return { answer };
     } catch (error) {
       if (signal.aborted) throw error;
       const message = thrownText(error);
       around.diagnose('plugin_error', { plugin: plugin.name, phase: 'beforeToolExecute', message });
       const words = `The check of ${plugin.name} failed, so the call was not run: ${message}`;
-      return { code: this.#blocked('plugin_error', words) };
+      return { blocked: this.#blocked('plugin_error', words) };
     }
   }
 
-  /** After-hooks of a tool call, chained: each sees what the one before made of the result. */
+  /** The plugins after a tool call. Each receives the result that the plugin before it returned. */
   async afterTool(request: Extract<EffectRequest, { kind: 'afterTool' }>, signal: AbortSignal): Promise<StoredPart[]> {
     const { runId, callId, outcome } = request;
     const record = this.#around.logState.calls.get(callId);
@@ -236,11 +236,11 @@ export class PhaseRunner implements ToolChecks {
         outcome,
         result: content,
       };
-      // An answer that cannot be used is the plugin's fault, so it is read where its faults are caught.
+      // The answer is read inside the guard, because an unusable answer is an error of the plugin.
       const act = async () => {
-        const said = (await plugin.afterToolExecute?.(context)) as PhaseAnswer | undefined;
-        if (!said) return undefined;
-        const { context: added, result } = readAnswer(plugin.name, 'afterToolExecute', said);
+        const answer = (await plugin.afterToolExecute?.(context)) as PhaseAnswer | undefined;
+        if (!answer) return undefined;
+        const { context: added, result } = readAnswer(plugin.name, 'afterToolExecute', answer);
         return { added, result: result === undefined ? undefined : replacedContent(result, this.#limits) };
       };
       const verdict = await this.#guarded(plugin, 'afterToolExecute', { ms: PHASE_MS, strict: true, signal }, act);
@@ -255,7 +255,7 @@ export class PhaseRunner implements ToolChecks {
     return { stop: (reason) => this.#scope.stops.stop(runId, reason) };
   }
 
-  /** The conversation is closed: who wants to know is told, and waited for no longer than for the end of a run. */
+  /** Notifies plugins that the conversation is closed. Each has as long as at the end of a run. */
   async closed(): Promise<void> {
     const { conversationId, cwd, entries, setTimer, diagnose } = this.#around;
     const { signal } = new AbortController();
@@ -274,7 +274,7 @@ export class PhaseRunner implements ToolChecks {
       ...PHASE_FIELDS[phase]?.(this.#around, request),
     };
     const strict = !isOver(request);
-    // The plugins of a limited phase share its time.
+    // The plugins share the time of a limited phase.
     const ms = limitMs === undefined ? PHASE_MS : limitMs / sharing;
     const act = plugin[phase] as (c: unknown) => PhaseAnswer | undefined | Promise<PhaseAnswer | undefined>;
     return this.#guarded(plugin, phase, { ms, strict, signal }, () => act.call(plugin, context));
@@ -289,7 +289,7 @@ export class PhaseRunner implements ToolChecks {
     try {
       return await within(ms, { setTimer: this.#around.setTimer, signal }, act);
     } catch (error) {
-      // Nobody waits for this phase any more: what it says is no fault, and no other plugin is called.
+      // The run no longer waits for this phase, so its error is no fault, and no other plugin is called.
       if (signal.aborted) throw error;
       const message = thrownText(error);
       if (plugin.required && strict) {

@@ -34,13 +34,13 @@ export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxO
 
 /** The next request, as far as phases may see and change it. */
 export interface RequestDraft {
-  /** The agent's own. */
+  /** The instructions of the agent. */
   readonly instructions: string;
-  /** The model that is asked first. */
+  /** The first model, before any fallback. */
   readonly model: { readonly id: string };
-  /** What would be sent now. */
+  /** The request as it would be sent now. */
   preview(): ModelRequest;
-  /** A request is prepared anew: patches for one that was never sent are forgotten. */
+  /** Starts a new request and discards the patches of a request that was never sent. */
   begin(): void;
   addContext(text: string | undefined): void;
   patch(patch: RequestPatch): void;
@@ -52,7 +52,7 @@ export interface Plugin {
   /** A phase that throws: beforeToolExecute blocks the call; any other is a diagnostic, or ends the run where `required`. */
   required?: boolean;
   runStart?(c: PhaseContext): Awaitable<void | { context?: string; state?: { [key: string]: Json } }>;
-  /** `compact`: earlier messages are to become a summary before this call, however full the window is; a text says what matters in it. */
+  /** `compact`: earlier messages become a summary before this call, however full the window is. A text instructs the summary. */
   stepStart?(c: PhaseContext): Awaitable<void | { context?: string; compact?: true | string }>;
   beforeInference?(
     c: PhaseContext & { request: ModelRequest },
@@ -68,11 +68,11 @@ export interface Plugin {
     c: PhaseContext & { call: ToolCall; outcome: ToolOutcome | 'suspended'; result: StoredPart[] },
   ): Awaitable<void | { result?: string | ContentPart[]; context?: string }>;
   stepEnd?(c: PhaseContext): Awaitable<void>;
-  /** A reply is about to end the run; `continue` goes on instead, and tells the model why (policy `maxStopContinues`). */
+  /** A reply is about to end the run. `continue` calls the model again with this text (policy `maxStopContinues`). */
   naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
   /**
-   * Earlier messages are about to become a summary: what matters in it, or why there is to be none now. `source`: a plugin
-   * or a person wanted it (`manual`), or the window is full (`auto`).
+   * Earlier messages are about to become a summary. The answer instructs the summary or blocks it. `source`: a plugin or a
+   * person requested it (`manual`), or the window is full (`auto`).
    */
   preCompact?(
     c: PhaseContext & { source: 'auto' | 'manual' },
@@ -93,7 +93,7 @@ export const PHASES: readonly Phase[] = [
   'runEnd',
 ];
 
-/** Which phases somebody takes part in. */
+/** The phases that at least one plugin implements. */
 export const phasesOf = (plugins: readonly Plugin[]): Phases =>
   Object.fromEntries(PHASES.map((phase) => [phase, plugins.some((plugin) => callback.test(plugin[phase]))])) as Record<
     Phase,
@@ -103,15 +103,15 @@ export const phasesOf = (plugins: readonly Plugin[]): Phases =>
 export const PHASE_MS = 30_000;
 
 /**
- * A phase that is misspelt is refused, since a guard that is never called guards nothing; what else an object or an
- * instance of a class holds is its own affair.
+ * Refuses misspelt phases, because a check that is never called protects nothing. Other fields of an object or an instance of a
+ * class are ignored.
  */
 export const pluginValidator = object(
   { ...Object.fromEntries(PHASES.map((phase) => [phase, callback])), required: flag },
   { refuses: (value, plugin) => isLiteral(plugin) && callback.test(value) },
 );
 
-/** Throws ConfigurationError for what is missing, unknown or cannot work. */
+/** Throws ConfigurationError for missing, unknown or unusable fields. */
 export function checkPlugin(plugin: Plugin): void {
   if (!nonEmptyText.test(plugin?.name)) throw new ConfigurationError('a plugin needs a name');
   const name = `plugin "${plugin.name}": `;

@@ -1,7 +1,6 @@
 /**
- * Reads what a plugin answers, to a phase and to the check of a tool call, before anything is done with it. Rule: a
- * field that cannot be used is never dropped in silence: the failure names plugin, phase and field. A verdict of an
- * unknown shape blocks the call, so that nothing can pass for an allowance by mistake.
+ * Validates the answers of plugins to phases and to checks of tool calls. Rule: an unusable field is an error that names the
+ * plugin, the phase and the field. A verdict of an unknown shape blocks the call, so no mistake counts as an allowance.
  */
 import type { GateValue, Json, Phase } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
@@ -10,12 +9,12 @@ import { type ResultLimits, reasonText } from '../tools/result.ts';
 import { isLiteral, isObject } from '../validation.ts';
 import type { RequestPatch } from './plugin.ts';
 
-/** A required plugin failed, or a plugin asked for what cannot be done: the run ends with Error. */
+/** A required plugin failed, or an answer is unusable: the run ends as Error. */
 export class RequiredPluginError extends Error {
   readonly code = 'plugin_error';
 }
 
-/** What any phase may answer, by the keys that count. */
+/** The fields of an answer, over all phases. */
 export interface PhaseAnswer {
   context?: string;
   terminate?: string;
@@ -42,7 +41,7 @@ interface Field {
   path: readonly [string] | readonly ['request', string];
   isFit(value: unknown): boolean;
   expected: string;
-  /** The phases it has a meaning in; every one where it is not given. */
+  /** The phases that may use the field. By default all phases. */
   phases?: readonly Phase[];
 }
 const FIELDS: readonly Field[] = [
@@ -83,7 +82,7 @@ const FIELDS: readonly Field[] = [
   },
 ];
 
-function came(value: unknown): string {
+function typeNameOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list that holds something else';
   const json = toJson(value);
@@ -93,7 +92,7 @@ function came(value: unknown): string {
 const at = (answer: unknown, path: Field['path']): unknown =>
   path.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), answer);
 
-/** Throws where a field is of another kind than the phase may answer, or where it would change nothing. */
+/** Returns the answer. Throws if a field has the wrong type, or belongs to another phase. */
 export function readAnswer(plugin: string, phase: Phase, answer: PhaseAnswer): PhaseAnswer {
   for (const { path, isFit, expected: form, phases = [phase] } of FIELDS) {
     const value = at(answer, path);
@@ -102,7 +101,7 @@ export function readAnswer(plugin: string, phase: Phase, answer: PhaseAnswer): P
     const field = path.join('.');
     const expected = has ? form : `it in ${phases.join(', ')} only`;
     throw new RequiredPluginError(
-      `the plugin ${JSON.stringify(plugin)} answered ${phase} with a ${field} that cannot be used: expected ${expected}, got ${came(value)}; leave ${field} out to change nothing`,
+      `the plugin ${JSON.stringify(plugin)} answered ${phase} with a ${field} that cannot be used: expected ${expected}, got ${typeNameOf(value)}; leave ${field} out to change nothing`,
     );
   }
   return answer;
@@ -121,9 +120,9 @@ function json(what: string, value: unknown): Json {
   return read.value;
 }
 
-/** Bounded like what a tool suspends its call with. */
-function suspension(given: unknown, limits: ResultLimits): Extract<GateValue, { kind: 'suspend' }> {
-  const { reason, payload } = (given ?? {}) as { reason?: unknown; payload?: unknown };
+/** The limits are the same as for a tool that suspends its call. */
+function suspension(answer: unknown, limits: ResultLimits): Extract<GateValue, { kind: 'suspend' }> {
+  const { reason, payload } = (answer ?? {}) as { reason?: unknown; payload?: unknown };
   if (typeof reason !== 'string') throw new TypeError('suspend needs a reason, a text');
   const suspend = { kind: 'suspend' as const, reason: reasonText(reason, limits) };
   if (payload === undefined) return suspend;
@@ -134,18 +133,18 @@ function suspension(given: unknown, limits: ResultLimits): Extract<GateValue, { 
   return { ...suspend, payload: value };
 }
 
-/** Nothing where the plugin has nothing to say. Throws where it says something that is no verdict. */
-export function readVerdict(said: unknown, limits: ResultLimits): Verdict | undefined {
-  if (said === undefined || said === null) return undefined;
+/** Undefined for an empty answer. Throws if the answer is no verdict. */
+export function readVerdict(answer: unknown, limits: ResultLimits): Verdict | undefined {
+  if (answer === undefined || answer === null) return undefined;
   const expected = 'a check answers nothing, { block }, { suspend } or { args }';
-  if (typeof said !== 'object') throw new TypeError(`${expected}, not a ${typeof said}`);
-  const { block, suspend, args } = said as { block?: unknown; suspend?: unknown; args?: unknown };
+  if (typeof answer !== 'object') throw new TypeError(`${expected}, not a ${typeof answer}`);
+  const { block, suspend, args } = answer as { block?: unknown; suspend?: unknown; args?: unknown };
   if (block !== undefined && typeof block !== 'string') throw new TypeError('block needs a reason, a text');
   if (block === undefined && suspend === undefined) {
-    const strange = Object.keys(said).find((key) => !KEYS.includes(key));
+    const strange = Object.keys(answer).find((key) => !KEYS.includes(key));
     if (strange !== undefined) throw new TypeError(`${expected}, not ${strange}`);
-    // What an instance says may stand where nobody looks.
-    if (args === undefined && !isLiteral(said))
+    // An instance of a class may have its fields in the prototype.
+    if (args === undefined && !isLiteral(answer))
       throw new TypeError(`${expected}, not a list or an instance of a class`);
   }
   return {

@@ -1,6 +1,6 @@
 /**
- * Runs that a hook has stopped: no further model call, and Stopped at their end. Rule: it is in the log from then on, so that a run
- * which ends Suspended instead hands it on to the run that resumes it, in this process or another.
+ * Runs that a hook stopped: they call no model any more and end as Stopped. Rule: the stop is in the log. If the run ends as
+ * Suspended first, the stop applies to the run that resumes it, in this process or another.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
 
@@ -8,41 +8,42 @@ const CODE = 'hook_stopped';
 
 export class RunStops {
   readonly #around: { entries: readonly LogEntry[]; diagnose(code: string, detail?: Json): void };
-  /** Why, by run. */
-  readonly #own = new Map<string, string>();
-  /** Why one that it resumes was; undefined for a run that was looked up and goes on. */
-  readonly #handed = new Map<string, string | undefined>();
+  /** The reason by run id. */
+  readonly #reasons = new Map<string, string>();
+  /** The reason of a stopped run that this one resumes; undefined if there was none. */
+  readonly #inheritedReasons = new Map<string, string | undefined>();
 
   constructor(around: { entries: readonly LogEntry[]; diagnose(code: string, detail?: Json): void }) {
     this.#around = around;
   }
 
-  /** The first one counts. */
+  /** The first reason counts. */
   stop(runId: string, reason: string): void {
-    if (this.#own.has(runId)) return;
-    this.#own.set(runId, reason);
+    if (this.#reasons.has(runId)) return;
+    this.#reasons.set(runId, reason);
     this.#around.diagnose(CODE, { runId, reason });
   }
 
-  /** Why this run, or one that it resumes, was stopped. */
+  /** The reason why this run, or a run that it resumes, was stopped. */
   of(runId: string): string | undefined {
-    if (!this.#handed.has(runId)) this.#handed.set(runId, handedOn(this.#around.entries, runId));
-    return this.#own.get(runId) ?? this.#handed.get(runId);
+    if (!this.#inheritedReasons.has(runId))
+      this.#inheritedReasons.set(runId, inheritedReason(this.#around.entries, runId));
+    return this.#reasons.get(runId) ?? this.#inheritedReasons.get(runId);
   }
 
-  /** Why this run itself was. */
+  /** The reason why this run itself was stopped. */
   ofItself(runId: string): string | undefined {
-    return this.#own.get(runId);
+    return this.#reasons.get(runId);
   }
 
   forget(runId: string): void {
-    this.#own.delete(runId);
-    this.#handed.delete(runId);
+    this.#reasons.delete(runId);
+    this.#inheritedReasons.delete(runId);
   }
 }
 
-/** Looks back over the runs of its cycle. */
-function handedOn(entries: readonly LogEntry[], runId: string): string | undefined {
+/** Searches the log for the earlier runs of the cycle. */
+function inheritedReason(entries: readonly LogEntry[], runId: string): string | undefined {
   const runs = new Set([runId]);
   for (let at = entries.length - 1; at >= 0; at -= 1) {
     const entry = entries[at];

@@ -84,8 +84,8 @@ export const charts = [
     witness: 'test/hostile/decisions.test.ts',
     edits: [
       [
-        "if (first) return told(same(first, decision) ? 'duplicate' : 'conflict');",
-        "if (first && same(first, decision)) return told('duplicate');",
+        "if (first) return judgement(isSameDecision(first, decision) ? 'duplicate' : 'conflict');",
+        "if (first && isSameDecision(first, decision)) return judgement('duplicate');",
       ],
     ],
   },
@@ -291,7 +291,7 @@ export const charts = [
     id: 'block-unheard',
     about: 'a hook that keeps the messages is heard and not heeded',
     witness: 'test/scenarios/compaction.test.ts',
-    edits: [['blocked: (args: Args) => heardIn(args)?.block !== undefined,', 'blocked: (_: Args) => false,']],
+    edits: [['blocked: (args: Args) => preCompactAnswer(args)?.block !== undefined,', 'blocked: (_: Args) => false,']],
   },
   {
     id: 'instructions-once',

@@ -103,7 +103,7 @@ export const extensions = [
     id: 'checks-behind-a-cancelled-one',
     about: 'after a cancel in the middle of a check no call passes its checks any more',
     witness: 'test/plugins/several.test.ts',
-    edits: [['this.#passing.catch(() => undefined).then(', 'this.#passing.then(']],
+    edits: [['this.#lastCheck.catch(() => undefined).then(', 'this.#lastCheck.then(']],
   },
   {
     id: 'end-of-a-run-shared-by-nobody',

@@ -114,7 +114,7 @@ export const runtime = [
     id: 'block-after-suspend',
     about: 'a suspension by one plugin keeps the next from being asked',
     witness: 'test/scenarios/plugins.test.ts',
-    edits: [['suspend ??= said.suspend;', 'suspend ??= said.suspend;\n      if (suspend) break;']],
+    edits: [['suspend ??= answer.suspend;', 'suspend ??= answer.suspend;\n      if (suspend) break;']],
   },
   {
     id: 'authorize-rejects',
@@ -256,7 +256,7 @@ export const runtime = [
     id: 'lost-cost-counted',
     about: 'what a refused append says was spent counts against the limits',
     witness: 'test/simulation/regressions.test.ts',
-    edits: [['if (spent) left =', 'if (spent && !spent) left =']],
+    edits: [['if (spent) remaining =', 'if (spent && !spent) remaining =']],
   },
   {
     id: 'decision-of-a-rerun-not-used',
@@ -275,8 +275,8 @@ export const runtime = [
     witness: 'test/paths/run.states.test.ts',
     edits: [
       [
-        'const over = new Set([output.callId, ...left.map(({ call }) => call.callId)]);',
-        'const over = new Set([output.callId, ...left.slice(left.length).map(({ call }) => call.callId)]);',
+        'const over = new Set([output.callId, ...skipped.map(({ call }) => call.callId)]);',
+        'const over = new Set([output.callId, ...skipped.slice(skipped.length).map(({ call }) => call.callId)]);',
       ],
     ],
   },

@@ -336,11 +336,11 @@ export const runInvariants: readonly ChartInvariant[] = [
       if (!legsOf(trace).some(([from, to]) => from === 'CommitAssistant' && to === 'LoopTop')) {
         return hold(entries.length === 0 || cameAs(trace, 'append.failed'), 'a continuation of nothing');
       }
-      const { reply, steers, settled, untold } =
+      const { reply, steers, settled, settledDuringReply } =
         trace.before && legsOf(trace).length > 0 ? { ...facts, steers: factsOf(trace.before).steers } : facts;
       if (limitOf(trace, facts) !== undefined) return hold(entries.length === 0, 'the model is not called again');
       const notice = isEmpty(trace, facts) && inputOf(trace).settings.policies.onEmptyReply === 'notice';
-      const results = !reply?.empty && settled > 0 && settled === untold && steers.length === 0;
+      const results = !reply?.empty && settled > 0 && settled === settledDuringReply && steers.length === 0;
       const { answer } = trace;
       if (answer?.kind === 'continue' && steers.length === 0 && settled === 0) {
         const told = entries.map(({ why, text }) => [why, text]);

@@ -51,7 +51,7 @@ export interface Facts {
   /** Calls replayed and settled since the last model call began, and how many were settled when its reply came. */
   replayed: number;
   settled: number;
-  untold: number;
+  settledDuringReply: number;
   terminated: boolean;
   context: ContextValue | undefined;
   /** What a round that is running was cut by. */
@@ -84,7 +84,7 @@ function begun(trace: Trace): Facts {
     gate: false,
     replayed: 0,
     settled: 0,
-    untold: 0,
+    settledDuringReply: 0,
     terminated: false,
     context: undefined,
     cut: undefined,
@@ -109,7 +109,7 @@ export function factsOf(trace: Trace): Facts {
 /** The facts when the step is done. */
 export function carriedOf(trace: Trace): Facts {
   const facts = { ...factsOf(trace), stillOpen: factsOf(trace).gate };
-  if (enters(trace, 'LlmCall')) Object.assign(facts, { replayed: 0, settled: 0, untold: 0 });
+  if (enters(trace, 'LlmCall')) Object.assign(facts, { replayed: 0, settled: 0, settledDuringReply: 0 });
   if (legsOf(trace).some(([from, to]) => from === 'ResumeAfterTool' && to === 'LoopTop')) facts.kept = [];
   const delivered = trace.now('user-message').map(({ messageId }) => messageId);
   facts.steers = facts.steers.filter(({ messageId }) => !delivered.includes(messageId));
@@ -180,7 +180,7 @@ function answered({ answer, before }: Trace, facts: Facts): Facts {
         made: calls,
         round: [],
         terminated: false,
-        untold: facts.settled,
+        settledDuringReply: facts.settled,
       };
     }
     case 'failed':

@@ -233,7 +233,7 @@ export function momentOf(draw: Chance): RunContext {
     concluded: [...(open && draw.odds(0.4) ? [outputOfCall(draw, 'z')] : []), ...heard],
     replayed: draw.below(2),
     settled: draw.below(2),
-    untold: draw.below(2),
+    settledDuringReply: draw.below(2),
     failure: draw.odds(0.15) ? { code: 'error', message: 'it broke' } : undefined,
     end: draw.one<() => RunContext['end']>([
       () => start.end,

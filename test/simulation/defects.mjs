@@ -11,7 +11,7 @@ export const defects = [
     fault: 'cancel',
     edits: [
       [
-        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];",
+        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...stateWrites(context, event)];",
         'return kept;',
       ],
     ],
@@ -352,7 +352,7 @@ export const defects = [
     fault: 'cancel',
     edits: [
       [
-        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...writesLeft(context, event)];",
+        "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), ...stateWrites(context, event)];",
         "return [...kept, ...closeCalls(withRound(context, event), 'cancelled'), { runId, type: 'run-stop', reason: 'interrupted' }];",
       ],
       ['if (runId !== this.#runId)', "if (type !== '')\n            return true;\n        if (runId !== this.#runId)"],
@@ -435,7 +435,7 @@ export const defects = [
     id: 'deny-after-allow-ignored',
     about: 'once a check has let a call pass, no later one is heard',
     fault: 'guard-forbids',
-    edits: [['if (said.block !== undefined)', 'if (said.block !== undefined && plugin === this.#plugins[0])']],
+    edits: [['if (answer.block !== undefined)', 'if (answer.block !== undefined && plugin === this.#plugins[0])']],
   },
   {
     id: 'approval-not-asked',
@@ -811,7 +811,7 @@ export const defects = [
     about: 'a call that the host has settled stays in the list of those whose outcome is unknown',
     fault: 'crash, settle',
     edits: [
-      ["known.unsettled.delete(entry.callId);\n      if (record.settled === 'ran')", "if (record.settled === 'ran')"],
+      ["logged.unsettled.delete(entry.callId);\n      if (record.settled === 'ran')", "if (record.settled === 'ran')"],
     ],
   },
 ];
