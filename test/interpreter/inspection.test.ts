@@ -1,4 +1,4 @@
-/** What `inspect` is told by either interpreter, over whole runs with their real children. */
+/** The inspection events of both interpreters, over whole runs with their real children. */
 import { describe, expect, it } from 'vitest';
 import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import { runMachine } from '../../machines/index.ts';
@@ -56,7 +56,7 @@ const scripts = [...runScripts, ...toolScripts];
 
 describe('an inspector', () => {
   it.each(scripts.map((script) => [script.name, script] as const))(
-    'is told the same of a run by the compiled plan and by XState: %s',
+    'receives the same events of a run from the compiled plan and from XState: %s',
     (_, script) => {
       const shown = shownBy(inspected, script);
       expect(shown).toEqual(shownBy(xstate, script));

@@ -1,6 +1,6 @@
 /**
- * Random charts made of the seven verbs. Rule: every one is a chart that XState takes too; an eventless transition costs
- * fuel, so that none runs for ever.
+ * Random charts of the seven verbs. Rule: XState accepts each of them. Eventless transitions cost fuel, so no chart runs
+ * for ever.
  */
 import { type AnyStateMachine, setup } from 'xstate';
 import { ask, drop, log, spawn, stop, tell, update } from '../../machines/verbs.ts';
@@ -83,7 +83,7 @@ export function randomChart(pick: Pick, id: string, child?: AnyStateMachine): An
   };
   const tops = Array.from({ length: 2 + pick(2) }, (_, at) => shape(`${id}.t${at}`, 2));
   targets.push(`#${id}.end`);
-  /** What an actor brings about by itself costs fuel. */
+  /** Transitions without an event from outside cost fuel. */
   const transition = (tag: string, costs = false, eventless = false): object => ({
     ...(eventless || pick(3) > 0 ? { target: shuffledTargets(pick, targets), reenter: pick(3) === 0 } : {}),
     ...(costs ? { guard: 'hasFuel' } : pick(2) === 0 ? { guard: Object.keys(guards)[pick(4)] } : {}),

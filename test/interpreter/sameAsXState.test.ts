@@ -1,4 +1,4 @@
-/** The lean interpreter against XState on random charts: the same entries, requests, drops and actors behind every event. */
+/** The compiled interpreter and XState on random charts: the same entries, requests, drops and actors after every event. */
 import { describe, expect, it, vi } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, NewEntry } from '../../machines/index.ts';
@@ -9,7 +9,7 @@ import { chance } from '../support/random.ts';
 import { volume } from '../support/tier.ts';
 import { EVENTS, randomChart } from './randomCharts.ts';
 
-/** What either interpreter shows of an actor. */
+/** The comparable parts of an actor. */
 interface Shown {
   getSnapshot(): { status: string; value?: unknown; context?: unknown; output?: unknown; children?: object };
 }
@@ -22,7 +22,7 @@ function tree(actor: Shown): unknown {
   return { status, value, context, output, inside };
 }
 
-/** What a chart has done to the world, and who waits for an answer. */
+/** The effects of a chart, and the actors that wait for an answer. */
 class World {
   readonly done: unknown[] = [];
   readonly askers: Living[] = [];
@@ -43,7 +43,7 @@ const input = { fuel: 6, count: 0, name: 'R' };
 const make = (interpreter: Interpreter, machine: AnyStateMachine, world: World): Living =>
   interpreter({ machine, input, world, onError: () => world.done.push('broke') }) as Living;
 
-/** The trace of one random story: what was done and what stood behind each event. */
+/** The trace of one random story: the effects and the actors after each event. */
 function live(interpreter: Interpreter, seed: number): unknown[] {
   const { below } = chance(seed);
   const child = randomChart(below, 'C');
@@ -65,9 +65,9 @@ function live(interpreter: Interpreter, seed: number): unknown[] {
   return trace;
 }
 
-describe('the lean interpreter', () => {
-  it(`does what XState does with ${volume.randomCharts} random charts`, () => {
-    // XState warns of events for actors that are over.
+describe('the compiled interpreter', () => {
+  it(`does the same as XState with ${volume.randomCharts} random charts`, () => {
+    // XState warns about events for finished actors.
     vi.spyOn(console, 'warn').mockImplementation(() => {});
     let steps = 0;
     for (let seed = 1; seed <= volume.randomCharts; seed++) {

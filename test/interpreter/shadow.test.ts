@@ -1,4 +1,4 @@
-/** Generated paths and simulated lives with XState in the shadow of the compiled plans: everything is compared. */
+/** Generated paths and simulated lives on the compiled interpreter, compared with XState step by step. */
 import { describe, expect, it } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import {
@@ -34,7 +34,7 @@ const starts = charts.flatMap(([machine, chart]) =>
   ),
 );
 
-describe('with XState beside it the compiled plan logs, asks and comes to the same', () => {
+describe('compared with XState, the compiled plan logs, asks and ends the same', () => {
   it.each(starts)('on the generated paths of %s from start %i', (_, __, machine, { cases, projection }, input) => {
     const { interpreter, count } = shadowed();
     const all = coverPaths(machine, { input, cases, projection });

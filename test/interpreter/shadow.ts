@@ -1,6 +1,6 @@
 /**
- * Both interpreters at once: XState behind the compiled one, given the same events. Rule: behind every delivery they
- * have logged, asked and dropped the same in the same order, and their trees of actors are equal; else it throws.
+ * Both interpreters at once: XState receives the same events as the compiled interpreter. Rule: after every delivery both have
+ * logged, asked and dropped the same in the same order, and their trees of actors are equal. Otherwise it throws.
  */
 import { deepStrictEqual } from 'node:assert';
 import type { EffectRequest, NewEntry } from '../../machines/index.ts';
@@ -16,7 +16,7 @@ import { xstate } from '../../src/runtime/interpreter/xstate.ts';
 export interface ShadowCount {
   /** Deliveries compared. */
   steps: number;
-  /** What was not the same; the first one of a conversation. */
+  /** The first difference of each conversation. */
   differences: string[];
 }
 
@@ -34,7 +34,7 @@ class Shadow implements RootChart {
   readonly #primary: RootChart;
   readonly #reference: RootChart;
   readonly #done: { primary: unknown[]; reference: unknown[] } = { primary: [], reference: [] };
-  /** Who asked in the reference, by the id of the request. */
+  /** The actor of the reference that asked, by the id of the request. */
   readonly #askers = new Map<string, ChartRef>();
   #depth = 0;
   #isDifferent = false;
@@ -99,7 +99,7 @@ class Shadow implements RootChart {
     );
   }
 
-  /** An event for a child goes to both of it. */
+  /** An event for a child goes to the child of both interpreters. */
   getSnapshot(): unknown {
     const snapshot = this.#primary.getSnapshot();
     const others = this.#reference.getSnapshot().children as Record<string, ChartRef>;
@@ -139,7 +139,7 @@ class Shadow implements RootChart {
       const text = (root: ChartRef, done: unknown[]): string =>
         JSON.stringify([done, treeOf(root)]).replaceAll(`"${root.id}"`, '"root"');
       const [ours, other] = [text(this.#primary, mine), text(this.#reference, theirs)];
-      // Most are equal to the letter; the others may differ in the order of their keys alone.
+      // Most texts are equal. Otherwise only the order of keys may differ.
       if (ours !== other) deepStrictEqual(JSON.parse(ours), JSON.parse(other));
       mine.length = 0;
       theirs.length = 0;
@@ -150,7 +150,7 @@ class Shadow implements RootChart {
   }
 }
 
-/** An interpreter that compares, and where it counts. */
+/** A comparing interpreter, and its counts. */
 export function shadowed(): { interpreter: Interpreter; count: ShadowCount } {
   const count: ShadowCount = { steps: 0, differences: [] };
   return { interpreter: (options) => new Shadow(options, count), count };

@@ -1,4 +1,4 @@
-/** The compiled plans against what XState itself makes of the same charts. */
+/** The compiled plans compared with the machines that XState creates from the same charts. */
 import { describe, expect, it } from 'vitest';
 import { type AnyStateMachine, setup } from 'xstate';
 import { compactionChart } from '../../machines/compaction/compaction.machine.ts';
@@ -50,7 +50,7 @@ const arrowOf = ({ source, eventType, index, guardName, target, reenter, actions
   acts: actions.length,
 });
 
-/** All that a plan does, with the very functions that it calls. */
+/** The actions of a plan, with the functions that it calls. */
 const contentOf = (chart: Chart): unknown => {
   const states = [...statesOf(planOf(chart).root)].map(({ id, entry, exit, initial, always, on, output }) => {
     const arrows = [...always, ...[...on.values()].flat()];
@@ -60,10 +60,10 @@ const contentOf = (chart: Chart): unknown => {
   const actors = Object.entries(chart.implementations.actors).map(([src, child]) => [src, (child as Chart).id]);
   return { id: chart.id, states, actors };
 };
-/** An invoked child is started by an act of the plan's own. */
+/** The plan starts an invoked child with an act of its own. */
 const invokes = (_: string, value: unknown): unknown => (typeof value === 'function' ? value.name : value);
 
-describe('what conversations run of a chart', () => {
+describe('the chart that conversations run', () => {
   const pairs: [Chart, AnyStateMachine | undefined][] = [
     compactingConversation,
     compactingConversation.implementations.actors.run as Chart,
@@ -75,7 +75,7 @@ describe('what conversations run of a chart', () => {
   ].map((chart) => [chart, charts.find(({ id }) => id === chart.id)]);
 
   it.each(pairs.map(([chart, machine]) => [chart.id, chart, machine] as const))(
-    'of %s is what XState was given, and what its interpreter is given',
+    'is for %s the configuration of its XState machine',
     (_, chart, machine) => {
       const content = JSON.stringify(contentOf(chart), invokes);
       expect(JSON.stringify(contentOf(machine as AnyStateMachine), invokes)).toBe(content);
@@ -87,8 +87,8 @@ describe('what conversations run of a chart', () => {
   );
 });
 
-describe('a conversation that never sums up', () => {
-  it('runs the same charts, without the one that it never enters', () => {
+describe('a conversation without compaction', () => {
+  it('runs the same charts, without COMPACTION', () => {
     const { run } = compactingConversation.implementations.actors as { run: Chart };
     const { compaction: _, ...actors } = run.implementations.actors;
     expect(conversationChart.config).toBe(compactingConversation.config);
@@ -100,7 +100,7 @@ describe('a conversation that never sums up', () => {
 
 describe('the plan of a chart', () => {
   it.each(charts.map((chart) => [chart.id, chart] as const))(
-    'of %s has the states and arrows that XState resolved',
+    'has for %s the states and transitions that XState resolved',
     (_, machine) => {
       const nodes = [...nodesOf(machine.root)];
       const states = [...statesOf(planOf(machine).root)];

@@ -1,6 +1,6 @@
 /**
- * A run that is recorded, and the same run played again. Rule: the recording passes through JSON text, as it would
- * through a file, and is frozen; the replay gets a model and plugins that fail when they are called.
+ * A recorded run and its replay. Rule: the recording passes through JSON text, as through a file, and is frozen. The replay has a
+ * model and plugins that throw when they are called.
  */
 import { expect } from 'vitest';
 import {
@@ -20,9 +20,9 @@ export interface Recorded {
   /** The log when the recording began. */
   entries: readonly LogEntry[];
   recording(): RecordedDelivery[];
-  /** The log of the replay, as text; nothing of the agent takes part. */
+  /** The log of the replay, as text. The agent takes no part in it. */
   replayed(): string;
-  /** The log as it is, as text. */
+  /** The live log, as text. */
   logged(): string;
 }
 
@@ -60,20 +60,20 @@ export async function recorded(options: AgentOptions, id = 'c'): Promise<Recorde
   return { conversation, entries, recording, replayed, logged };
 }
 
-/** The replay's log is the recorded one, byte for byte; and there is something to compare. */
+/** The log of the replay equals the recorded log byte for byte, and is not empty. */
 export function expectSame({ entries, logged, replayed, conversation }: Recorded): void {
   expect(conversation.log().length).toBeGreaterThan(entries.length);
   expect(replayed()).toBe(logged());
 }
 
 export interface Faults {
-  /** Called with the number of each append, from 0; throws where it is to fail, may answer late. */
+  /** Called with the number of each append, from 0. It throws to make the append fail, and may answer late. */
   append(count: number): void | Promise<void>;
   /** Whether the store can append at once. */
   atOnce: boolean;
 }
 
-/** A store in memory whose appends can be made slow or made to fail, from the first one behind the opening. */
+/** A store in memory whose appends can be slow or fail, from the first one after the opening. */
 export function faultyStore({ append, atOnce }: Faults): LogStore {
   const inner = memoryStore();
   return {

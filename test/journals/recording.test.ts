@@ -1,4 +1,4 @@
-/** The recording and the replaying journal alone, around a journal that is written down: what they hand on, write and read. */
+/** The recording and the replaying journal, each around a scripted journal. */
 import { describe, expect, it } from 'vitest';
 import type { Completion, Delivery, Journal, NewEntry } from '../../machines/internal.ts';
 import { RunchartError } from '../../src/index.ts';
@@ -8,7 +8,7 @@ type Append = Journal['append'];
 const entries = (text: string): readonly NewEntry[] => [{ type: 'diagnostic', runId: null, code: text }];
 const delivery = (id: string): Delivery => ({ at: 5, completion: { type: 'timer.elapsed', id } });
 
-/** A journal whose appends are given, around it the recording one. */
+/** A journal with scripted appends, inside a recording journal. */
 function journals(appends: readonly Append[] = [], deliveries: Delivery[] = []) {
   const calls: unknown[][] = [];
   let appended = 0;
@@ -34,7 +34,7 @@ function journals(appends: readonly Append[] = [], deliveries: Delivery[] = []) 
 }
 
 describe('a recording journal', () => {
-  it('hands every call on, with what it was given, and answers what it was answered', async () => {
+  it('forwards every call with its arguments, and returns the answer', async () => {
     const stored = Promise.resolve();
     const given = delivery('t');
     const { journal, calls, ids } = journals([() => undefined, () => stored], [given]);
@@ -60,7 +60,7 @@ describe('a recording journal', () => {
     expect([...ids]).toEqual(['of this one']);
   });
 
-  it('writes the time of each append before the first delivery, and of none after it', () => {
+  it('writes the times of appends before the first delivery, and of none after it', () => {
     const { journal, lines } = journals([], [delivery('t')]);
     journal.append(entries('a'), 7, false);
     journal.append(entries('b'), 8, false);
@@ -108,7 +108,7 @@ describe('a recording journal', () => {
     ]);
   });
 
-  it('writes that an append has landed after it has, and which append a failure overtook', async () => {
+  it('writes `landed` after the append is durable, and the append that a failure overtook', async () => {
     let land = (): void => undefined;
     const waiting = new Promise<void>((resolve) => {
       land = resolve;
@@ -133,7 +133,7 @@ describe('a recording journal', () => {
     expect(lines.slice(4)).toEqual([{ kind: 'landed', append: 1 }]);
   });
 
-  it('writes copies: what is done to a delivery later, or to a line, changes nothing of the other', () => {
+  it('writes copies: a later change of a delivery does not change the line, nor the reverse', () => {
     const event = { type: 'send', content: ['a'] };
     const given: Delivery = { at: 5, completion: { type: 'act', event } };
     const { journal, lines } = journals([], [given]);
@@ -150,7 +150,7 @@ describe('a recording journal', () => {
 describe('a replaying journal', () => {
   const note = (at: number): Delivery => ({ at, completion: { type: 'note', entries: [] } });
   const delivered = (at: number): RecordedDelivery => ({ kind: 'delivery', ...note(at) });
-  /** Plays: a number is an append at that time, `take` takes what comes next. Gives what was stored, in order. */
+  /** Plays the steps: a number is an append at that time, `take` takes the next delivery. Returns the stored entries in order. */
   function stored(recording: readonly RecordedDelivery[], play: readonly (number | 'take')[]): string[] {
     const { journal: _, calls } = journals();
     const inner: Journal = {
@@ -210,7 +210,7 @@ describe('a replaying journal', () => {
     expect(stored(recording, play)).toEqual(expected);
   });
 
-  it('starts, drops and rings nothing, reports the end of a run, and stops at an answer that nobody asked for', () => {
+  it('starts, drops and rings nothing, reports the end of a run, and stops at an answer without a request', () => {
     const { journal: _, calls } = journals();
     const inner = { start: (...given: unknown[]) => void calls.push(['start', ...given]) } as unknown as Journal;
     const done = (id: string): RecordedDelivery => ({ kind: 'delivery', ...delivery(id) });

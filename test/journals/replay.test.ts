@@ -62,7 +62,7 @@ test('a suspension, its decision and the resumption replay to the same log', asy
   expectSame(run);
 });
 
-test('steers, followUps and a message that is taken back replay to the same log', async () => {
+test('steers, followUps and a withdrawn message replay to the same log', async () => {
   const gates: (() => void)[] = [];
   const wait = plainTool('wait', () => new Promise((resolve) => gates.push(() => resolve('ok'))));
   const run = await recorded({ model: scripted([calls(call('a', 'wait'))]), tools: [wait], ports: ports() });
@@ -89,7 +89,7 @@ test('a run that was cancelled in the middle of a tool replays to the same log',
   expectSame(run);
 });
 
-test('what plugins and tools wrote to the state comes from the recording', async () => {
+test('the state writes of plugins and tools come from the recording', async () => {
   const plugin: Plugin = {
     name: 'p',
     runStart: () => ({ state: { began: true } }),
@@ -111,7 +111,7 @@ test('what plugins and tools wrote to the state comes from the recording', async
   expectSame(run);
 });
 
-test('a second life of a conversation is a recording of its own, over the entries of the first', async () => {
+test('a conversation that is opened again has a recording of its own, which starts from the earlier entries', async () => {
   const store = faultyStore({ append: () => undefined, atOnce: true });
   const options = { tools: [askedTool('ask')], store, ports: ports() };
   const first = await recorded({ ...options, model: scripted([calls(call('a', 'ask'))]) });
@@ -125,7 +125,7 @@ test('a second life of a conversation is a recording of its own, over the entrie
   expectSame(second);
 });
 
-test('a life that begins by ending a run that a crash cut off is replayed with its times, up to any line', async () => {
+test('a recording that begins with the repair of an interrupted run replays with its times, up to any line', async () => {
   const clock = stillClock();
   const deaf = plainTool('deaf', () => new Promise(() => undefined));
   const model = scripted([calls(call('a', 'deaf'))]);
@@ -133,9 +133,9 @@ test('a life that begins by ending a run that a crash cut off is replayed with i
   first.conversation.send('go');
   await until(() => entriesOf(first.conversation.log(), 'tool-started').length === 1);
   const store = memoryStore();
-  const left = await store.open('c');
-  await left.append(first.conversation.log(), 0);
-  await left.close();
+  const handle = await store.open('c');
+  await handle.append(first.conversation.log(), 0);
+  await handle.close();
   await clock.advance(5_000);
   const again = await recorded({ model: scripted([]), tools: [deaf], store, ports: ports(clock) });
   await clock.advance(5_000);
@@ -143,7 +143,7 @@ test('a life that begins by ending a run that a crash cut off is replayed with i
   expectSame(again);
 });
 
-test('a recording holds no secret, and still replays to the same log', async () => {
+test('a recording contains no secret, and still replays to the same log', async () => {
   const secrets = ['s3cr3t-value'];
   const tell = plainTool('tell', () => 'the key is s3cr3t-value');
   const model = scripted([calls({ type: 'text-delta', text: 's3cr3t-value!' }, call('a', 'tell'))]);
@@ -154,7 +154,7 @@ test('a recording holds no secret, and still replays to the same log', async () 
   expectSame(run);
 });
 
-test('a recording that breaks off replays as far as it goes', async () => {
+test('an incomplete recording replays up to its last line', async () => {
   const model = scripted([calls(call('a', 'echo'))]);
   const run = await recorded({ model, tools: [plainTool('echo', () => 'hi')], ports: ports() });
   await run.conversation.send('go').result;
@@ -167,7 +167,7 @@ test('a recording that breaks off replays as far as it goes', async () => {
   }
 });
 
-test('a replay up to a line is the replay of the lines before it, and begins with the entries alone', async () => {
+test('a replay up to a line contains the lines before it, and the first replay only the entries at the start', async () => {
   const model = scripted([calls(call('a', 'ask'))]);
   const run = await recorded({ model, tools: [askedTool('ask')], ports: ports() });
   await run.conversation.send('go').result;
@@ -180,7 +180,7 @@ test('a replay up to a line is the replay of the lines before it, and begins wit
     expect(replayUntil(options, until)).toEqual(
       replayUntil({ ...options, recording: options.recording.slice(0, until) }),
     );
-    // A chart that has ended is none of them: of each actor there is one, and one run at most.
+    // Finished charts are not included. There is one state for each actor, and at most one run.
     expect(new Set(living(until)).size).toBe(living(until).length);
     expect(living(until).filter((chart) => chart.startsWith('RUN ')).length).toBeLessThanOrEqual(1);
   }
@@ -199,7 +199,7 @@ test.each([
   expect(replay).toThrow(expect.objectContaining({ code: 'replay' }));
 });
 
-test('a replay with the options of another agent says that the recording does not fit', async () => {
+test('a replay with the options of another agent is refused', async () => {
   const plugin: Plugin = { name: 'p', runStart: () => undefined };
   const run = await recorded({ model: scripted([]), plugins: [plugin], ports: ports() });
   await run.conversation.send('go').result;
@@ -208,7 +208,7 @@ test('a replay with the options of another agent says that the recording does no
   expect(replay).toThrow(/not asked for/);
 });
 
-test('an agent over a replaying journal lives through the same run, and nothing of it is called', async () => {
+test('an agent with a replaying journal runs the same run and calls no model, tool or plugin', async () => {
   const ask = askedTool('ask');
   const first = await recorded({ model: scripted([calls(call('a', 'ask'))]), tools: [ask], ports: ports() });
   await first.conversation.send('go').result;
@@ -230,13 +230,13 @@ test('an agent over a replaying journal lives through the same run, and nothing 
   await agent.close();
 });
 
-test('a sink that throws ends the recording and leaves the run alone', async () => {
-  let heard = 0;
+test('a sink that throws ends the recording and not the run', async () => {
+  let lines = 0;
   const journal = recordingJournal(() => {
-    heard += 1;
-    if (heard === 2) throw new Error('disk full');
+    lines += 1;
+    if (lines === 2) throw new Error('disk full');
   });
   const agent = createAgent({ model: scripted([]), ports: { journal } });
   expect((await agent.run('go')).termination).toBe('NaturalEnd');
-  expect(heard).toBe(2);
+  expect(lines).toBe(2);
 });

@@ -6,7 +6,7 @@ import { askedTool, call, calls, plainTool, type Reply, say, scripted, settle, s
 import { HANG_MS, volume } from '../support/tier.ts';
 import { faultyStore, recorded } from './bench.ts';
 
-/** What a test does between two moments of quiet. */
+/** The act of a test between two moments of quiet. */
 type Act =
   | { act: 'send' | 'steer' | 'followUp' | 'resume' | 'cancel' | 'release' | 'wait' | 'pause' | 'land' | 'fail' }
   | { act: 'decide'; callId: string; approve: boolean };
@@ -38,7 +38,7 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   queueDrain: fc.constantFrom('one', 'all'),
   whileSuspended: fc.constantFrom('followUp', 'reject'),
 });
-/** A cancel overtakes an append, which fails then. */
+/** A cancel overtakes an append, which fails afterwards. */
 const overtaken: Act[] = [{ act: 'cancel' }, { act: 'pause' }, { act: 'fail' }];
 const plan = fc.record({
   replies: fc.array(reply, { minLength: 1, maxLength: 5 }),
@@ -48,20 +48,20 @@ const plan = fc.record({
   ),
   policies,
   atOnce: fc.boolean(),
-  /** A plugin hears of each end for ever. */
-  heard: fc.integer({ min: 0, max: 3 }).map((of) => of === 0),
+  /** A plugin never answers the phase runEnd. */
+  endless: fc.integer({ min: 0, max: 3 }).map((of) => of === 0),
   failing: fc.option(fc.nat(12), { nil: -1 }),
   slow: fc.option(fc.nat(8), { nil: -1 }),
 });
 type Plan = typeof plan extends fc.Arbitrary<infer P> ? P : never;
 
-/** With nothing in line behind the append that fails, and with the stop. */
+/** No append waits after the failing one, or the stop does. */
 const failures = [true, false].map(
-  (heard): Plan => ({ replies: [[]], acts: overtaken, policies: {}, atOnce: false, heard, failing: -1, slow: 0 }),
+  (endless): Plan => ({ replies: [[]], acts: overtaken, policies: {}, atOnce: false, endless, failing: -1, slow: 0 }),
 );
 
-/** Lives through the plan; what the host was told on the way does not matter here. */
-async function live({ replies, acts, policies, atOnce, heard, failing, slow }: Plan) {
+/** Runs the plan. Errors that the host receives do not matter here. */
+async function live({ replies, acts, policies, atOnce, endless, failing, slow }: Plan) {
   const clock = stillClock();
   const gates: (() => void)[] = [];
   const appends: { land(): void; fail(error: Error): void }[] = [];
@@ -85,7 +85,7 @@ async function live({ replies, acts, policies, atOnce, heard, failing, slow }: P
     },
   });
   const ports = { now: clock.now, setTimer: clock.setTimer, random: () => 0.25 };
-  const plugins = heard ? [{ name: 'hears', runEnd: () => new Promise<never>(() => undefined) }] : [];
+  const plugins = endless ? [{ name: 'hears', runEnd: () => new Promise<never>(() => undefined) }] : [];
   const run = await recorded({ model: scripted(script), tools, plugins, store, policies, ports });
   const { conversation } = run;
   const perform = (step: Act): void => {
@@ -116,11 +116,11 @@ async function live({ replies, acts, policies, atOnce, heard, failing, slow }: P
     try {
       perform(step);
     } catch {
-      // Refused by policy: nothing was delivered.
+      // The policy refused it, so nothing was delivered.
     }
     await settle();
     if (step.act === 'wait') await clock.advance(5_000);
-    // Long enough for a cancel to overtake an append, too short to give it up.
+    // Long enough for a cancel to overtake an append, and too short to abandon it.
     if (step.act === 'pause') await clock.advance(60);
   }
   for (let rest = 0; rest < 6; rest++) {
@@ -135,15 +135,15 @@ async function live({ replies, acts, policies, atOnce, heard, failing, slow }: P
 test('whatever is done to a conversation, its recording replays to the same log', { timeout: HANG_MS }, async () => {
   const seen = new Set<string>();
   await fc.assert(
-    fc.asyncProperty(plan, async (given) => {
-      const run = await live(given);
+    fc.asyncProperty(plan, async (drawnPlan) => {
+      const run = await live(drawnPlan);
       expect(run.replayed()).toBe(run.logged());
       for (const { type } of run.conversation.log()) seen.add(type);
       for (const { kind } of run.recording()) seen.add(kind);
     }),
     { seed: 7, numRuns: volume.recordings, examples: failures.map((each) => [each]) },
   );
-  // The plans go everywhere: else the sameness above would say little.
+  // The plans must cover every case, otherwise the comparison proves little.
   const everywhere = ['run-resumed', 'run-suspended', 'run-stop', 'decision', 'decision-consumed', 'state-changed'];
   const queued = ['message-queued', 'user-message', 'diagnostic'];
   expect([...seen]).toEqual(

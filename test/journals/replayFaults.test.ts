@@ -30,7 +30,7 @@ describe.each([true, false])('a store that appends at once: %s', (atOnce) => {
   });
 });
 
-/** A store whose append of that number waits until the test lets it land or fail. */
+/** A store whose append of that number waits until the test completes it or lets it fail. */
 function slowStore(slow: number) {
   let land = (): void => {};
   let fail = (_: Error): void => {};

@@ -1,4 +1,4 @@
-/** Back in time: a conversation and its charts at any place, and a new conversation from there. Nothing is executed. */
+/** The past of a conversation and its charts at any place, and forks from there. Nothing is executed. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ const twoRequests = async () => {
 };
 
 describe('the past of a log', () => {
-  it('is at every place what a projection and a model request of its prefix are', async () => {
+  it('equals at every place the projection and the model messages of its prefix', async () => {
     const { conversation, model, ran } = await twoRequests();
     const log = conversation.log();
     const requests = model.calls.map(({ messages }) => lines(messages).join('\n'));
@@ -42,7 +42,7 @@ describe('the past of a log', () => {
     expect(ran).toEqual(['c1']);
   });
 
-  it('says what waited, what was queued and what the state was', async () => {
+  it('contains the waiting calls, the queue and the state', async () => {
     const on = await bench({
       replies: [[call('c1', 'ask', { m: 'a' })]],
       tools: [echoTool('ask').tool],
@@ -64,7 +64,7 @@ describe('the past of a log', () => {
 });
 
 describe('a fork', () => {
-  it('goes on from a place of the log as a conversation of its own; the other one stays as it is', async () => {
+  it('continues from a place of the log as a conversation of its own, and does not change the other one', async () => {
     const { agent, conversation, store, ran } = await twoRequests();
     const log = conversation.log();
     const place = log.findIndex((entry) => entry.type === 'run-stop') + 2;
@@ -79,25 +79,25 @@ describe('a fork', () => {
     expect(ran).toEqual(['c1']);
   });
 
-  it('looks like the other one where its calls had sub-agents, which come with it under ids of their own', async () => {
+  it('includes the sub-agents of its calls, under ids of their own', async () => {
     const model = byTask({ alpha: [[submit('s', 'A')]], beta: [[submit('s', 'B')]] });
     const on = await bench({ replies: [[spawn('p', 'alpha', 'beta')], 'done'], tools: [subAgents({ model })] });
     await on.conversation.send('hi').result;
     const log = on.conversation.log();
     await on.agent.close();
     await forkConversation(on.store, 'c', 'fork');
-    const told = (entries: readonly LogEntry[], of: string) =>
+    const childEntries = (entries: readonly LogEntry[], of: string) =>
       entries.flatMap((each) =>
         each.type === 'sub-agent'
           ? [each.phase + ['a', 'b'].filter((task) => childIdOf(of, 'p', task) === each.child)]
           : [],
       );
-    expect(told(await logOf(on.store, 'fork'), 'fork')).toEqual(told(log, 'c'));
-    expect(told(log, 'c').sort()).toEqual(['endeda', 'endedb', 'starteda', 'startedb']);
+    expect(childEntries(await logOf(on.store, 'fork'), 'fork')).toEqual(childEntries(log, 'c'));
+    expect(childEntries(log, 'c').sort()).toEqual(['endeda', 'endedb', 'starteda', 'startedb']);
     expect(project(await logOf(on.store, 'fork'))).toEqual(project(log));
   });
 
-  it('INV-5: in the middle of a call leaves that call unknown and runs nothing', async () => {
+  it('INV-5: in the middle of a call makes the outcome of that call unknown and runs nothing', async () => {
     const { agent, conversation, store, ran } = await twoRequests();
     const place = conversation.log().findIndex((entry) => entry.type === 'tool-started') + 1;
     await agent.close();
@@ -113,7 +113,7 @@ describe('a fork', () => {
     expect(ran).toEqual(['c1']);
   });
 
-  it('has the images of the other one beside its own log, also when the other one is gone', async () => {
+  it('has its own copies of the images, also after the other conversation was deleted', async () => {
     const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
     onTestFinished(() => rm(place, { recursive: true, force: true }));
     const store = jsonlStore(place);
@@ -134,7 +134,7 @@ describe('a fork', () => {
     expect(bytes).toEqual(new Uint8Array(dot));
   });
 
-  it('has the images of earlier messages too, with which the other one was opened', async () => {
+  it('has the images of the earlier messages with which the other one was opened', async () => {
     const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
     onTestFinished(() => rm(place, { recursive: true, force: true }));
     const store = jsonlStore(place);
@@ -163,7 +163,7 @@ describe('a fork', () => {
     await expect(forkConversation(memoryStore(), 'c', 'new')).rejects.toMatchObject({ code: 'configuration' });
   });
 
-  it('is refused under an id that no conversation can be opened by, and of one, before anything is copied', async () => {
+  it('is refused for an invalid id, of either conversation, before anything is copied', async () => {
     const { agent, store } = await twoRequests();
     await agent.close();
     for (const id of ['', null, undefined, 5, {}, []] as string[]) {
@@ -175,7 +175,7 @@ describe('a fork', () => {
     expect((await store.list()).map(({ id }) => id)).toEqual(['c']);
   });
 
-  it('is refused in what is no store', async () => {
+  it('is refused without a store', async () => {
     for (const store of [undefined, null, {}, 'store', { open: () => undefined }] as never[]) {
       const forked = forkConversation(store, 'c', 'new');
       await expect(forked).rejects.toThrow(/must be a store with open, list and delete/);
@@ -184,11 +184,11 @@ describe('a fork', () => {
   });
 });
 
-/** What counts no entries and no lines. */
+/** Values that are no number of entries or lines. */
 const none = [Number.NaN, 2.5, -1, Number.POSITIVE_INFINITY, 2 ** 53, '3', null] as number[];
 
 describe('a place of a log', () => {
-  it('is a whole number: anything else is refused with what was expected and what came', async () => {
+  it('is a whole number: other values are refused with the expected and the received value', async () => {
     const { agent, conversation, store } = await twoRequests();
     const log = conversation.log();
     await agent.close();
@@ -202,7 +202,7 @@ describe('a place of a log', () => {
     expect(await logOf(store, 'new')).toEqual([]);
   });
 
-  it('behind the last entry is all of them', async () => {
+  it('after the last entry includes all entries', async () => {
     const { agent, conversation, store } = await twoRequests();
     const log = conversation.log();
     await agent.close();
@@ -227,7 +227,7 @@ describe('a fork of nothing', () => {
 });
 
 describe('a recording', () => {
-  it('gives the charts behind each of its lines, executes nothing, and refuses what counts no lines', async () => {
+  it('returns the charts after each of its lines, executes nothing, and refuses other values than a number of lines', async () => {
     const model = scripted([calls(made('a', 'ask'))]);
     const run = await recorded({ model, tools: [askedTool('ask')] });
     const { conversation } = run;

@@ -1,4 +1,4 @@
-/** The fold of a log into messages: how large they are, and which results can make room. */
+/** The size of the messages of a log, and the results that can be pruned. */
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
@@ -46,17 +46,17 @@ const transcript = (entries: readonly Entry[]) => {
 };
 const K = 4_000;
 
-describe('which results can make room', () => {
+describe('prunable results', () => {
   const seen = [...calls('a'), result('a', 70 * K), says(1), replied(9), user()];
 
-  it('S004-25: with one user turn none, with two the one of 70,000 tokens', () => {
+  it('S004-25: there are none in the first user turn; in the second the result of 70,000 tokens is prunable', () => {
     expect(prunableOf(transcript([user(), ...seen.slice(0, -1)]))).toBeUndefined();
-    const found = prunableOf(transcript([user(), ...seen]));
-    expect(found?.callIds).toEqual(['a']);
-    expect(found?.tokens).toBeGreaterThan(69_900);
+    const prunable = prunableOf(transcript([user(), ...seen]));
+    expect(prunable?.callIds).toEqual(['a']);
+    expect(prunable?.tokens).toBeGreaterThan(69_900);
   });
 
-  it('S004-26: an older one of 10,000 behind 35,000 saves too little; one of 25,000 is enough', () => {
+  it('S004-26: an older result of 10,000 tokens before 35,000 newer ones saves too little; one of 25,000 is enough', () => {
     const behind = (older: number) => [
       user(),
       ...calls('old', 'new'),
@@ -69,7 +69,7 @@ describe('which results can make room', () => {
     expect(prunableOf(transcript(behind(25)))?.callIds).toEqual(['old']);
   });
 
-  it('exactly 40,000 tokens of the newest results are kept', () => {
+  it('the newest 40,000 tokens of results are never prunable', () => {
     const two = (newest: number) => [
       user(),
       ...calls('old', 'new'),
@@ -82,7 +82,7 @@ describe('which results can make room', () => {
     expect(prunableOf(transcript([...two(10 * K + 1)]))?.callIds).toEqual(['old']);
   });
 
-  it('what still waits, was not seen yet or is gone already stays as it is', () => {
+  it('results of waiting calls, unseen results and pruned results are not among them', () => {
     const open = [user(), user(), ...calls('a', 'b', 'c'), suspended('a'), result('b', 70 * K)];
     expect(prunableOf(transcript(open))).toBeUndefined();
     expect(prunableOf(transcript([...open, says(1), replied(0)]))?.callIds).toEqual(['b']);
@@ -90,7 +90,7 @@ describe('which results can make room', () => {
   });
 });
 
-describe('what a log says was pruned', () => {
+describe('a pruned result', () => {
   const whole = [user(), ...calls('a', 'b'), result('a', 400), suspended('b'), says(1), replied(900), user()];
   const contents = (messages: readonly Message[]) =>
     messages.flatMap((message) =>
@@ -99,7 +99,7 @@ describe('what a log says was pruned', () => {
 
   const textsOf = (content: unknown) => ((content ?? []) as { text: string }[]).map((part) => part.text);
 
-  it('BED-12: the result gives way to a fixed text, under its id and with its outcome; the log is not touched', () => {
+  it('BED-12: a fixed text replaces the result, with the same id and outcome; the log stays the same', () => {
     const entries = of([...whole, pruned(['a'])]);
     const before = JSON.stringify(entries);
     const [first, second] = contents(modelMessages(entries));
@@ -110,7 +110,7 @@ describe('what a log says was pruned', () => {
     expect(sizeOfTranscript(transcript([...whole, pruned(['a'])])).reported).toBe(900 - (400 - shown.length) / 4);
   });
 
-  it('INV-2: the policies of an agent change nothing: what one of them made of the messages is in the log', () => {
+  it('INV-2: the policies of an agent change no message, because the log contains each effect of a policy', () => {
     const entries = of([...whole, pruned(['a'])]);
     const policies = { context: [], partialReply: 'discard' };
     expect(modelMessages(entries, policies)).toEqual(modelMessages(entries));
@@ -118,7 +118,7 @@ describe('what a log says was pruned', () => {
 
   it.each([
     ['a call that waits', pruned(['b'])],
-    ['a call nobody made', pruned(['z', '__proto__'])],
+    ['a call that does not exist', pruned(['z', '__proto__'])],
     ['no list', pruned('a')],
     ['no ids', pruned([1, null, ['a']])],
     ['another name', pruned(['a'], 'pruned')],
@@ -128,7 +128,7 @@ describe('what a log says was pruned', () => {
     expect(modelMessages(of([...whole, entry]))).toEqual(modelMessages(of(whole)));
   });
 
-  it('a result that the model has not seen is not taken by any entry, nor one that was summed up', () => {
+  it('no entry prunes a result that the model has not received, or one that a summary replaced', () => {
     const unseen = [user(), ...calls('a'), result('a', 400)];
     expect(modelMessages(of([...unseen, pruned(['a'])]))).toEqual(modelMessages(of(unseen)));
     const summed = [...whole, { type: 'compaction', upToSeq: 6, summary: 's' }, ...calls('d'), result('d', 9), says(1)];
@@ -136,24 +136,24 @@ describe('what a log says was pruned', () => {
   });
 });
 
-describe('what a summary stands for', () => {
-  /** Calls of one reply and their results, between words of the user. */
+describe('a summary', () => {
+  /** Calls of one reply and their results, between messages of the user. */
   const log = [user(1), ...calls('a', 'b'), result('a', 3), result('b', 4), user(5), says(6), replied(9), user(7)];
   const summed = (upToSeq: number) => modelMessages(of([...log, { type: 'compaction', upToSeq, summary: 'sum' }]));
-  const told = (messages: readonly Message[]) =>
+  const textsOf = (messages: readonly Message[]) =>
     messages.map(
       ({ role, content }) => `${role} ${content.map((part) => (part.type === 'text' ? part.text : '')).join('')}`,
     );
-  const whole = told(modelMessages(of(log)));
+  const whole = textsOf(modelMessages(of(log)));
 
-  it('is every entry up to its own, and none behind it', () => {
-    // The seqs at which each message stands: the user's, the reply's that made the calls, the user's, the words', the user's.
+  it('replaces every entry up to its seq, and none after it', () => {
+    // The number of messages that remain, by seq.
     const kept = (from: number) => ['user sum', ...whole.slice(from)];
-    expect(told(summed(log.length))).toEqual(['user sum']);
-    expect(log.map((_, seq) => told(summed(seq)))).toEqual([1, 1, 1, 4, 4, 4, 5, 5, 6, 7].map(kept));
+    expect(textsOf(summed(log.length))).toEqual(['user sum']);
+    expect(log.map((_, seq) => textsOf(summed(seq)))).toEqual([1, 1, 1, 4, 4, 4, 5, 5, 6, 7].map(kept));
   });
 
-  it('never parts a call from its result, also where it ends at the entry before the result', () => {
+  it('never separates a call from its result, even if its seq is before the result', () => {
     for (let upToSeq = -1; upToSeq <= log.length; upToSeq += 1) {
       const messages = summed(upToSeq);
       const made = messages.flatMap((each) =>
@@ -164,7 +164,7 @@ describe('what a summary stands for', () => {
   });
 });
 
-describe('how large the messages are', () => {
+describe('the size of the messages', () => {
   const ids = fc.constantFrom('a', 'b', 'c', 'd');
   const step = fc.oneof<fc.Arbitrary<Entry[]>[]>(
     fc.nat(50).map((size) => [user(size)]),
@@ -178,14 +178,14 @@ describe('how large the messages are', () => {
     fc.constant([{ type: 'continuation', text: 'on', why: 'pause' }]),
   );
 
-  it('is the same whether asked behind each entry or once at the end, and counts what is shown', () => {
+  it('is the same after each entry and at the end, and counts the visible text', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 25 }), (steps) => {
         const entries = of(steps.flat());
         const asked = createTranscript();
         for (const entry of entries) {
           asked.push(entry);
-          // Entries of one reply come together: a look in between would end it.
+          // Entries of one reply are applied together.
           if (entry.type !== 'agent-output') sizeOfTranscript(asked);
         }
         const once = transcript(steps.flat());
@@ -204,7 +204,7 @@ describe('how large the messages are', () => {
     );
   });
 
-  it('what was learnt is copied for no entry: a thousand calls that are retried cost no more each than one', () => {
+  it('no entry copies the state of the calls: each of a thousand retried calls costs the same', () => {
     const ids = Array.from({ length: 1_000 }, (_, index) => `c${index}`);
     const settled = ids.map((callId): Entry => ({ type: 'call-settled', callId, how: { retry: true } }));
     const made = transcript([user(), ...calls(...ids), ...ids.map((callId) => result(callId, 1))]);
@@ -223,7 +223,7 @@ describe('how large the messages are', () => {
     expect(sizeOfTranscript(transcript([message])).characters / 4).toBe(1_600);
   });
 
-  it('what the model reported is taken from its last reply, and forgotten with what was summed up', () => {
+  it('the reported tokens are those of the last reply, until a summary replaces that reply', () => {
     const spoken = [user(), says(1), replied(500), says(1), replied(700)];
     expect(sizeOfTranscript(transcript(spoken)).reported).toBe(700);
     expect(sizeOfTranscript(transcript([...spoken, { type: 'compaction', upToSeq: 3, summary: 's' }])).reported).toBe(
@@ -232,7 +232,7 @@ describe('how large the messages are', () => {
   });
 });
 
-describe('whether a warning stands', () => {
+describe('an active warning', () => {
   const warning = { type: 'context-warning', used: 90, limit: 100 };
   const eased = { type: 'extension', name: 'runchart.context-eased', value: { used: 10, limit: 100 } };
   const knows = (entries: readonly Entry[]) => {
@@ -241,7 +241,7 @@ describe('whether a warning stands', () => {
     return logState.warned;
   };
 
-  it('S003-29: from the warning until use has fallen, whatever else the log says', () => {
+  it('S003-29: lasts from its entry until the entry that usage has fallen, whatever entries come between', () => {
     expect(knows([user()])).toBe(false);
     expect(knows([warning, user(), pruned(['a'])])).toBe(true);
     expect(knows([warning, eased, replied(1)])).toBe(false);

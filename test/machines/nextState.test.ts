@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { chartCases, conversationMachine, nextState, runMachine, toolCallMachine } from '../../machines/index.ts';
 
-const [plain, , , heard] = chartCases.toolCall.inputs;
+const [plain, , , withPlugins] = chartCases.toolCall.inputs;
 const [request] = chartCases.run.inputs;
 const [fresh] = chartCases.conversation.inputs;
 const done = { type: 'effect.done', id: '', value: { kind: 'succeeded', content: [] } };
 const sent = { type: 'message.sent', messageId: 'm', content: [], kind: 'direct' };
 
 describe('BED-1 the next state and its effects are a pure function', () => {
-  it('without a state, gives the first one from the input and what it asks for', () => {
+  it('without a state, returns the initial state for the input, with its effects', () => {
     const { state, effects } = nextState(toolCallMachine, undefined, { input: plain });
     expect(state.value).toEqual({ ExecuteTool: 'attempting' });
     expect(effects).toEqual([
@@ -27,7 +27,7 @@ describe('BED-1 the next state and its effects are a pure function', () => {
     ]);
   });
 
-  it('gives the state behind an event, and the states on the way', () => {
+  it('returns the state after an event, and the states between', () => {
     const { state } = nextState(toolCallMachine, undefined, { input: plain });
     const refused = nextState(toolCallMachine, state, {
       ...done,
@@ -37,22 +37,22 @@ describe('BED-1 the next state and its effects are a pure function', () => {
     expect(refused.state).toMatchObject({ status: 'done', output: { outcome: 'failed', code: 'x' } });
   });
 
-  it('leaves the state it was given as it was', () => {
-    const { state } = nextState(toolCallMachine, undefined, { input: heard });
+  it('does not change the state that it receives', () => {
+    const { state } = nextState(toolCallMachine, undefined, { input: withPlugins });
     const before = JSON.stringify(state);
     nextState(toolCallMachine, state, { type: 'effect.done', id: '', value: { kind: 'allow' } });
     expect(JSON.stringify(state)).toBe(before);
   });
 
-  it('gives equal answers for equal questions, effects as JSON', () => {
+  it('returns equal results for equal arguments, with effects as JSON', () => {
     const { state } = nextState(conversationMachine, undefined, { input: fresh });
     const answers = [1, 2].map(() => nextState(conversationMachine, state, sent));
-    const told = answers.map(({ state: next, effects }) => JSON.stringify([next, effects]));
-    expect(told[0]).toBe(told[1]);
+    const texts = answers.map(({ state: next, effects }) => JSON.stringify([next, effects]));
+    expect(texts[0]).toBe(texts[1]);
     for (const { effects } of answers) expect(JSON.parse(JSON.stringify(effects))).toEqual(effects);
   });
 
-  it('shows the child charts that a step starts and what it tells them', () => {
+  it('returns the child charts that a step starts and the events that it sends them', () => {
     const { state } = nextState(conversationMachine, undefined, { input: fresh });
     const busy = nextState(conversationMachine, state, sent);
     expect(busy.effects).toMatchObject([{ type: 'spawn', id: 'run', src: 'run', input: { runId: 'run_m' } }]);
@@ -60,7 +60,7 @@ describe('BED-1 the next state and its effects are a pure function', () => {
     expect(cancelled.effects).toEqual([{ type: 'send', to: 'run', event: { type: 'run.cancelled' } }]);
   });
 
-  it('shows what a cancelled run drops', () => {
+  it('returns the effects that a cancelled run drops', () => {
     const { state } = nextState(runMachine, undefined, { input: request });
     const { effects } = nextState(runMachine, state, { type: 'run.cancelled' });
     expect(effects).toContainEqual({ type: 'drop', prefix: 'r/' });

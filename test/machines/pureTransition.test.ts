@@ -22,8 +22,8 @@ import { sampled, volume } from '../support/tier.ts';
 
 const [fresh] = chartCases.conversation.inputs;
 const sent = { type: 'message.sent', messageId: 'm', content: [{ type: 'text', text: 'hi' }], kind: 'direct' };
-/** The effects in words: entries by their types, requests by their kinds. */
-const told = (effects: readonly ChartEffect[]): string[] =>
+/** Names of the effects: the types of entries, the kinds of requests. */
+const namesOf = (effects: readonly ChartEffect[]): string[] =>
   effects.flatMap((effect) => {
     if (effect.type === 'log') return effect.entries.map(({ type }) => type);
     return effect.type === 'ask' ? [`ask ${effect.request.kind}`] : [effect.type];
@@ -43,18 +43,18 @@ interface Stop extends PathState {
   open: string[];
   gone: string[];
 }
-/** What is open behind a step. */
+/** The requests that are open after a step. */
 function openBehind(asked: EffectRequest[], { event, effects = [] }: TestPath['steps'][number]): EffectRequest[] {
   const request = isAnswer(event) ? answered(asked, event) : undefined;
-  const left = stillOpen(asked, event).filter((each) => each !== request);
-  return openAfter(left, effects);
+  const open = stillOpen(asked, event).filter((each) => each !== request);
+  return openAfter(open, effects);
 }
-/** Every state that the generated paths of a chart come to rest in, once, with what is open there. */
+/** Every state at the end of a step of the generated paths, once, with its open requests. */
 function stopsOf(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop[] {
   const { inputs: all, cases, projection } = chartCases[chart];
-  // A spread of the starts is enough here: the paths of all of them are driven elsewhere.
+  // A sample of the starts is enough. Other tests take the paths of all of them.
   const inputs = all.filter((_, index) => index % Math.ceil(all.length / volume.spread) === 0);
-  const found = new Map<AnyMachineSnapshot, Stop>();
+  const stops = new Map<AnyMachineSnapshot, Stop>();
   const some = inputs.flatMap((input) => {
     const paths = coverPaths(machine, { input, cases, projection });
     return sampled(paths, Math.ceil(paths.length / volume.pathsMost));
@@ -66,7 +66,7 @@ function stopsOf(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop
       for (const { id } of asked) seen.add(id);
       const open = asked.filter(({ kind }) => kind !== 'timer').map(({ id }) => id);
       const gone = [...seen].filter((id) => !open.includes(id));
-      if (!found.has(at.state)) found.set(at.state, { ...at, open, gone });
+      if (!stops.has(at.state)) stops.set(at.state, { ...at, open, gone });
     };
     if (path.start) {
       asked = openAfter([], path.start.effects ?? []);
@@ -77,17 +77,17 @@ function stopsOf(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop
       rest(step);
     }
   }
-  return [...found.values()];
+  return [...stops.values()];
 }
-const known = new Map<AnyStateMachine, Stop[]>();
+const stopsByMachine = new Map<AnyStateMachine, Stop[]>();
 function stops(machine: AnyStateMachine, chart: keyof typeof chartCases): Stop[] {
-  const found = known.get(machine) ?? stopsOf(machine, chart);
-  known.set(machine, found);
-  return found;
+  const stops = stopsByMachine.get(machine) ?? stopsOf(machine, chart);
+  stopsByMachine.set(machine, stops);
+  return stops;
 }
 
 describe('S003-01: a message to an idle conversation', () => {
-  it('is on record, with its state, before the model is asked for the first time', () => {
+  it('is in the log, with its checkpoint, before the first model call', () => {
     const idle = nextState(conversationMachine, undefined, { input: fresh });
     expect(idle.effects).toEqual([]);
     const busy = nextState(conversationMachine, idle.state, sent);
@@ -95,7 +95,7 @@ describe('S003-01: a message to an idle conversation', () => {
     const [spawn] = busy.effects;
     if (spawn?.type !== 'spawn') throw new Error('a message starts a run');
     const run = nextState(runMachine, undefined, { input: spawn.input });
-    expect(told(run.effects)).toEqual(['run-started', 'user-message', 'checkpoint', 'ask commit']);
+    expect(namesOf(run.effects)).toEqual(['run-started', 'user-message', 'checkpoint', 'ask commit']);
     const [id = ''] = awaited(run.state);
     const asking = nextState(runMachine, run.state, { type: 'effect.done', id, value: { kind: 'committed' } });
     expect(asking.state.matches({ active: 'LlmCall' } as never)).toBe(true);
@@ -105,30 +105,30 @@ describe('S003-01: a message to an idle conversation', () => {
 
 const kinds = ['committed', 'done', 'reply', 'allow', 'succeeded'];
 describe.each(charts)('$id', (machine, chart) => {
-  it('S003-04: on every generated path, what a step records stands before what it starts', () => {
+  it('S003-04: on every generated path the entries of a step come before the effects that it starts', () => {
     let recorded = 0;
     for (const { effects = [] } of stops(machine, chart)) {
       const types = effects.map(({ type }) => type);
       const first = types.findIndex((type) => type === 'ask' || type === 'spawn');
       if (first < 0 || !types.includes('log')) continue;
       recorded += 1;
-      expect(types.lastIndexOf('log'), told(effects).join()).toBeLessThan(first);
+      expect(types.lastIndexOf('log'), namesOf(effects).join()).toBeLessThan(first);
     }
-    // A round records nothing of its own but what its calls do, and a model call what its run does.
+    // The calls of a round log its entries, and the run logs those of a model call.
     if (chart !== 'modelCall' && chart !== 'toolRound') expect(recorded).toBeGreaterThan(0);
   });
 
-  it('takes in every state the answers of what it asked for, and of nothing that was answered before', () => {
+  it('accepts the answers to its open requests in every state, and none to requests that were answered before', () => {
     for (const { state, open, gone } of stops(machine, chart)) {
       if (state.status !== 'active') continue;
       const taken = awaited(state);
       expect(open.filter((id) => !taken.includes(id))).toEqual([]);
-      // A stop that was given up may still land.
+      // An abandoned stop may still become durable.
       if (chart !== 'conversation') expect(gone.filter((id) => taken.includes(id))).toEqual([]);
     }
   });
 
-  it('S003-08: an answer that nothing waits for leaves the state as it is, with no effects, wherever it comes', () => {
+  it('S003-08: an answer without an open request changes no state and has no effect', () => {
     let tried = 0;
     for (const { state, gone } of stops(machine, chart)) {
       if (state.status !== 'active') continue;

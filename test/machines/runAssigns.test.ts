@@ -1,4 +1,4 @@
-/** What a run has heard and the store then refused. */
+/** The context of a run after the store refused an append. */
 import { describe, expect, it } from 'vitest';
 import { freshCounters, SUB_AGENT_USAGE } from '../../machines/counters.ts';
 import { releaseLost } from '../../machines/run/assigns.ts';
@@ -16,13 +16,13 @@ const release = (lost: readonly object[]) => {
   return releaseLost({ context: { decisions, counters }, event } as unknown as Given);
 };
 
-describe('behind an append that failed', () => {
-  it('a decision in it was not taken, and the others stay', () => {
+describe('after a failed append', () => {
+  it('a lost decision is removed, and the others stay', () => {
     const lost = [{ runId: 'r', type: 'decision', callId: 'c1', suspension: 2, decision: decisions[1]?.decision }];
     expect(release(lost)).toEqual({ decisions: [decisions[0], decisions[2]], counters });
   });
 
-  it('what a sub-agent used is not counted until it is told', () => {
+  it('lost usage of a sub-agent is not counted', () => {
     const usage = { inputTokens: 100, outputTokens: 20 };
     const value = { callId: 'c1', conversationId: 's', upTo: 4, usage, costUsd: 2 };
     const lost = [{ runId: 'r', type: 'extension', name: SUB_AGENT_USAGE, value }];

@@ -1,4 +1,4 @@
-/** What may follow in a log, whatever was lost before it. */
+/** The entries that may follow in a log, whatever entries before them were lost. */
 import { describe, expect, it } from 'vitest';
 import { applyEntry, emptyLogState, type LogEntry, type NewEntry, reconcile } from '../../machines/internal.ts';
 
@@ -39,8 +39,8 @@ const queued = (messageId: string): NewEntry => ({
 });
 const returned = (messageId: string): NewEntry => ({ runId: 'r', type: 'message-returned', messageId, why: 'host' });
 
-/** What is left of `entries` behind this log, as `type subject`. */
-function behind(log: readonly NewEntry[], entries: readonly NewEntry[], modelSpokeLast = false): string[] {
+/** The remaining `entries` after this log, as `type subject`. */
+function accepted(log: readonly NewEntry[], entries: readonly NewEntry[], modelSpokeLast = false): string[] {
   const logState = emptyLogState();
   for (const [seq, entry] of log.entries())
     applyEntry(logState, { seq, at: 0, conversationId: 'c', ...entry } as LogEntry);
@@ -52,9 +52,9 @@ function behind(log: readonly NewEntry[], entries: readonly NewEntry[], modelSpo
 
 describe('what may follow', () => {
   it.each<[string, NewEntry[], NewEntry[], string[]]>([
-    ['anything that binds nothing', [], [made('c'), over('r')], ['agent-output', 'checkpoint r']],
+    ['entries without a rule', [], [made('c'), over('r')], ['agent-output', 'checkpoint r']],
     [
-      'a checkpoint behind what else its step logged',
+      'a checkpoint after the other entries of its step',
       [begun('r')],
       [over('r'), made('c')],
       ['agent-output', 'checkpoint r'],
@@ -68,58 +68,60 @@ describe('what may follow', () => {
     ['the end of the run', [begun('r')], [stop('r'), over('r')], ['run-stop r', 'checkpoint r']],
     ['a suspension', [begun('r')], [waits('r'), over('r')], ['run-suspended r', 'checkpoint r']],
     ['the stop of a cycle that waits', [begun('r'), waits('r')], [stop('r')], ['run-stop r']],
-    ['a run behind a stop', [begun('r'), stop('r')], [begun('s')], ['run-started s']],
-    ['a resumption of what waits', [begun('r'), waits('r')], [resumed('s', 'r')], ['run-resumed s']],
+    ['a run after a stop', [begun('r'), stop('r')], [begun('s')], ['run-started s']],
+    ['a resumption of a waiting cycle', [begun('r'), waits('r')], [resumed('s', 'r')], ['run-resumed s']],
     ['a result of a call', [begun('r'), made('c')], [result('c')], ['tool-result c']],
     ['a call and its result at once', [begun('r')], [made('c'), result('c')], ['agent-output', 'tool-result c']],
-    ['the word on an unknown outcome', [begun('r'), made('c'), unknown('c')], [settled('c')], ['call-settled c']],
-    ['what was queued, given back', [queued('m')], [returned('m')], ['message-returned m']],
+    ['the settlement of an unknown outcome', [begun('r'), made('c'), unknown('c')], [settled('c')], ['call-settled c']],
+    ['the return of a queued message', [queued('m')], [returned('m')], ['message-returned m']],
   ])('%s stands', (_, log, entries, expected) => {
-    expect(behind(log, entries)).toEqual(expected);
+    expect(accepted(log, entries)).toEqual(expected);
   });
 
   it.each<[string, NewEntry[], NewEntry[]]>([
-    ['a start that was lost, behind the result', [begun('r'), made('c'), result('c')], [started('c')]],
-    ['a suspension that was lost, behind the result', [begun('r'), made('c'), result('c')], [held('c')]],
+    ['a lost start, after the result', [begun('r'), made('c'), result('c')], [started('c')]],
+    ['a lost suspension, after the result', [begun('r'), made('c'), result('c')], [held('c')]],
     ['a second stop, with its checkpoint', [begun('r'), stop('r')], [stop('r'), over('r')]],
     ['the stop of a run that never began', [begun('r'), stop('r')], [stop('s'), over('s')]],
     ['the stop of another run', [begun('r')], [stop('s')]],
-    ['a suspension of what waits', [begun('r'), waits('r')], [waits('r')]],
+    ['a second suspension of a waiting cycle', [begun('r'), waits('r')], [waits('r')]],
     ['a second result', [begun('r'), made('c'), result('c')], [result('c')]],
-    ['a result of a call that is not there', [begun('r')], [result('c')]],
-    ['a second word on one outcome', [begun('r'), made('c'), unknown('c'), settled('c')], [settled('c')]],
-    ['a word on what is known', [begun('r'), made('c'), result('c')], [settled('c')]],
-    ['what was not queued, given back', [], [returned('m')]],
-    ['what was given back, given back', [queued('m'), returned('m')], [returned('m')]],
+    ['a result of a call that does not exist', [begun('r')], [result('c')]],
+    ['a second settlement of one outcome', [begun('r'), made('c'), unknown('c'), settled('c')], [settled('c')]],
+    ['a settlement of a known outcome', [begun('r'), made('c'), result('c')], [settled('c')]],
+    ['the return of a message that was not queued', [], [returned('m')]],
+    ['a second return of a message', [queued('m'), returned('m')], [returned('m')]],
   ])('%s does not', (_, log, entries) => {
-    expect(behind(log, entries)).toEqual([]);
+    expect(accepted(log, entries)).toEqual([]);
   });
 
-  it('a resumption tells the model to go on where its own words come last, and nobody waits for a person', () => {
+  it('a resumption tells the model to continue if its own text comes last and no call waits', () => {
     const goOn: NewEntry = { runId: 's', type: 'continuation', text: 'Go on.', why: 'resume' };
-    const said: NewEntry = { runId: 'r', type: 'agent-output', item: { type: 'assistant', text: 'half' } };
+    const reply: NewEntry = { runId: 'r', type: 'agent-output', item: { type: 'assistant', text: 'half' } };
     const next = [resumed('s', 'r'), goOn];
-    const told = ['run-resumed s', 'continuation s'];
-    expect(behind([begun('r'), said, stop('r')], next, true)).toEqual(told);
-    expect(behind([begun('r'), stop('r')], next, false)).toEqual(['run-resumed s']);
-    expect(behind([begun('r'), made('c'), held('c'), waits('r')], next, true)).toEqual(['run-resumed s']);
-    // The words come in the same append.
-    expect(behind([begun('r')], [said, stop('r'), ...next], false).slice(2)).toEqual(told);
+    const expected = ['run-resumed s', 'continuation s'];
+    expect(accepted([begun('r'), reply, stop('r')], next, true)).toEqual(expected);
+    expect(accepted([begun('r'), stop('r')], next, false)).toEqual(['run-resumed s']);
+    expect(accepted([begun('r'), made('c'), held('c'), waits('r')], next, true)).toEqual(['run-resumed s']);
+    // The text is in the same append.
+    expect(accepted([begun('r')], [reply, stop('r'), ...next], false).slice(2)).toEqual(expected);
   });
 
-  it('a result may come again where the host wants the call run again', () => {
+  it('a second result is accepted if the host wants the call run again', () => {
     const retry: NewEntry = { runId: 'r', type: 'call-settled', callId: 'c', how: { retry: true } };
-    expect(behind([begun('r'), made('c'), result('c'), retry], [result('c'), result('c')])).toEqual(['tool-result c']);
+    expect(accepted([begun('r'), made('c'), result('c'), retry], [result('c'), result('c')])).toEqual([
+      'tool-result c',
+    ]);
   });
 
-  it.each([begun('s'), resumed('s', 'r')])('a run behind one that lost its end writes that first: %o', (next) => {
+  it.each([begun('s'), resumed('s', 'r')])('a run after a run that lost its end writes that end first: %o', (next) => {
     const log = [begun('r'), ...['a', 'b', 'c'].map(made), started('a'), held('b')];
     const before = ['tool-result a', 'tool-result c', 'run-stop r'];
-    expect(behind(log, [next, result('b')])).toEqual([...before, `${next.type} s`, 'tool-result b']);
+    expect(accepted(log, [next, result('b')])).toEqual([...before, `${next.type} s`, 'tool-result b']);
   });
 
-  it('a new request closes a cycle that waits; its calls go on waiting', () => {
-    expect(behind([begun('r'), made('c'), held('c'), waits('r')], [begun('s')])).toEqual([
+  it('a new request closes a waiting cycle, and its calls continue to wait', () => {
+    expect(accepted([begun('r'), made('c'), held('c'), waits('r')], [begun('s')])).toEqual([
       'run-stop r',
       'run-started s',
     ]);

@@ -1,4 +1,4 @@
-/** What a log says was spent: replies, and what sub-agents used; nothing of another form. */
+/** The usage in a log: replies and sub-agents count, entries of another form do not. */
 import { describe, expect, it } from 'vitest';
 import { countUsage, uncounted } from '../../machines/counters.ts';
 import {
@@ -16,8 +16,8 @@ const entry = (value: unknown, name = 'runchart.sub-agent-usage'): LogEntry =>
   ({ seq: 0, at: 1, conversationId: 'c', runId: null, type: 'extension', name, value }) as LogEntry;
 const counts = { callId: 'p', conversationId: 'k', upTo: 7, usage, costUsd: 0.5 };
 
-describe('what sub-agents used', () => {
-  it('counts in the tokens and the cost of their parent, and in none of its turns', () => {
+describe('the usage of sub-agents', () => {
+  it('counts as tokens and cost of the parent, and not as turns', () => {
     const logState = emptyLogState();
     applyEntry(logState, entry(counts));
     applyEntry(logState, { ...entry(counts), seq: 1 });
@@ -25,13 +25,13 @@ describe('what sub-agents used', () => {
     expect(countersOf(logState)).toMatchObject({ tokens: 10, costUsd: 1, turns: 0 });
   });
 
-  it('of unknown price makes the cost unknown', () => {
+  it('makes the cost unknown if its price is unknown', () => {
     const logState = emptyLogState();
     applyEntry(logState, entry({ ...counts, costUsd: null }));
     expect(countersOf(logState)).toMatchObject({ tokens: 5, costUsd: 0, unpriced: 1 });
   });
 
-  it('of unknown price that the store then lost leaves the counts as they were before', () => {
+  it('does not count if its entry is lost, also with an unknown price', () => {
     const lost = entry({ ...counts, costUsd: null });
     const before = { ...freshCounters, tokens: 3, costUsd: 0.5 };
     const after = countUsage(before, usageOf(lost));
@@ -40,7 +40,7 @@ describe('what sub-agents used', () => {
   });
 
   it.each([null, 1, 'x', [], {}, { usage: [], costUsd: '1' }, { usage: { inputTokens: -1, outputTokens: '2' } }])(
-    'an entry that holds %j counts no token, and no price is made up',
+    'counts no token and has no price in an entry with %j',
     (value) => {
       expect(usageOf(entry(value))).toEqual({
         usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
@@ -50,7 +50,7 @@ describe('what sub-agents used', () => {
     },
   );
 
-  it("an application's own extension counts nothing", () => {
+  it('does not include extension entries of an application', () => {
     expect(usageOf(entry(counts, 'usage'))).toBeUndefined();
     expect(subAgentUsageOf(entry(counts, 'usage'))).toBeUndefined();
   });

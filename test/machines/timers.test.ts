@@ -1,4 +1,4 @@
-/** A chart takes the timer that it asked for, and no other. */
+/** A chart reacts only to the timer that it requested. */
 import { describe, expect, it } from 'vitest';
 import {
   chartCases,
@@ -63,7 +63,7 @@ describe('RUN', () => {
 });
 
 describe('TOOL_CALL', () => {
-  it('executes again behind the wait that it asked for, and behind no other', () => {
+  it('executes again after the wait that it requested, and after no other', () => {
     const retry = { attempts: 3, baseMs: 100, factor: 2, capMs: 150, jitter: 0.1 };
     const erred = done({ kind: 'erred', content: [], code: 'error', retry: { random: 0 } });
     const { state, effects } = after(toolCallMachine, { ...(chartCases.toolCall.inputs[0] as object), retry }, [erred]);
