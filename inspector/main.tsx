@@ -1,7 +1,7 @@
 /** Starts the page: theme, clock, keys, dropped files, and the connection if a server delivered the page. */
 import { effect } from '@preact/signals';
 import { render } from 'preact';
-import { duration } from './model/words.ts';
+import { duration } from '../src/words/formats.ts';
 import { cards } from './state/deciding.ts';
 import { listenForDrops, openText } from './state/files.ts';
 import { listenForKeys } from './state/keys.ts';

@@ -20,6 +20,7 @@ export { canonical, fingerprintOf, hash } from './fingerprint.ts';
 export * from './index.ts';
 export type { CallRecord, Judgement } from './log/callRecord.ts';
 export { judgeDecision, rerunOf } from './log/callRecord.ts';
+export { entryKinds, type Fields, type Shape, sampleEntries } from './log/entryKinds.ts';
 export {
   applyEntry,
   countersOf,

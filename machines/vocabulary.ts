@@ -76,15 +76,20 @@ export type AgentItem =
   | { type: 'assistant' | 'reasoning'; text: string; flag?: TextFlag }
   | ({ type: 'tool-call' } & ToolCall);
 
-/** The four wire events (docs/internals/model.md, Input Model). */
+/** The four wire events (docs/internals/model.md, Input Model). The comment of each kind is its row in docs/VOCABULARY.md. */
 export type WireEvent =
+  /** A message that counts from here. */
   | { type: 'user-message'; messageId: string; kind: MessageKind; content: StoredPart[] }
-  /** `extra`: with the last item of a reply, what the provider wants back with the reply. */
+  /** One item of a reply: text, reasoning or a call. `extra`, with the last item: what the provider wants back with the reply. */
   | { type: 'agent-output'; item: AgentItem; extra?: Json }
+  /** The result of a call. Each call has one. */
   | { type: 'tool-result'; callId: string; outcome: ToolOutcome; content: StoredPart[]; code?: string }
+  /** The end of a run and of its cycle, with its reason and its cause. */
   | { type: 'run-stop'; reason: StopReason; cause?: string };
 
+/** Every other kind, described in the same way. */
 export type RuntimeEntry =
+  /** Entry 0 of every log. `parent`: the call that started this conversation as a sub-agent. */
   | {
       type: 'conversation';
       schema: number;
@@ -94,23 +99,37 @@ export type RuntimeEntry =
     }
   /** The messages that the conversation was opened with. The entry represents the events that they consist of. */
   | { type: 'history'; messages: Message[] }
+  /** The start of a run for a message. */
   | { type: 'run-started' }
+  /** The start of a run that continues the cycle of the run `of`. */
   | { type: 'run-resumed'; of: string }
+  /** The end of a run that only suspended calls are left of. `waiting`: their ids. */
   | { type: 'run-suspended'; waiting: string[] }
+  /** A message that was accepted and waits for its delivery. */
   | { type: 'message-queued'; messageId: string; kind: 'steer' | 'followUp'; content: StoredPart[] }
+  /** A queued message that was returned without a delivery. */
   | { type: 'message-returned'; messageId: string; why: string }
+  /** Permission for a call that a rule, a plugin or a person judged. `by`: which of them allowed it. */
   | { type: 'tool-allowed'; callId: string; by: string }
+  /** The start of a call, which may have run from here on. `args`: its arguments, if they are not the model's. */
   | { type: 'tool-started'; callId: string; idempotencyKey: string; args?: Json }
-  /** `args`: the arguments that wait, where a plugin or a decision changed them. */
+  /** A call that waits for a person, for the first or a further time. `args`: its arguments, if a plugin or a decision changed them. */
   | { type: 'tool-suspended'; callId: string; suspension: number; reason: string; payload?: Json; args?: Json }
+  /** The first decision about a suspension. */
   | { type: 'decision'; callId: string; suspension: number; decision: Decision }
+  /** A decision was applied. */
   | { type: 'decision-consumed'; callId: string; suspension: number }
+  /** The host settled a call whose outcome was unknown. */
   | { type: 'call-settled'; callId: string; how: Settlement }
+  /** New values of keys of the conversation's state. */
   | { type: 'state-changed'; callId?: string; writes: { [key: string]: Json } }
+  /** A message for the model that nobody sent. `why`: the reason, for example `pause`. */
   | { type: 'continuation'; text: string; why: string }
+  /** The end of a reply, with its usage and cost. `costUsd` is null if the price is unknown. */
   | { type: 'model-reply'; turn: number; model: string; finish: FinishReason; usage: Usage; costUsd: number | null }
+  /** An attempt at a reply failed, and the next one waits. */
   | { type: 'model-retry'; turn: number; attempt: number; waitMs: number; model: string; reason: string }
-  /** `usage`, `costUsd` and `model`: of the summary, where a model wrote one. */
+  /** A summary in place of the messages up to `upToSeq`. `usage`, `costUsd`, `model`: of the summary, if a model wrote it. */
   | {
       type: 'compaction';
       upToSeq: number;
@@ -119,12 +138,21 @@ export type RuntimeEntry =
       costUsd?: number | null;
       model?: string;
     }
+  /** The context window is nearly full. Both numbers are tokens. */
   | { type: 'context-warning'; used: number; limit: number }
-  /** `child`: the sub-agent's conversation. */
+  /** A sub-agent of the call started or ended. `child`: its conversation. */
   | { type: 'sub-agent'; callId: string; child: string; phase: 'started' | 'ended' }
+  /** The last entry of an append that completes a step. */
   | { type: 'checkpoint'; boundary: Boundary }
+  /** Something that people should read. It does not change the run. */
   | { type: 'notice'; code: string; text: string }
+  /** Something that developers should read. It does not change the run. */
   | ({ type: 'diagnostic' } & Omit<Diagnostic, 'seq'>)
+  /**
+   * An entry of an application, under a name of its own. Names that begin with `runchart.` belong to the library:
+   * `runchart.pruned` (`{ callIds }`: the model no longer receives these results), `runchart.context-eased` (usage fell below
+   * the warning) and `runchart.sub-agent-usage` (what a sub-agent used, up to which entry of its log).
+   */
   | { type: 'extension'; name: string; value: Json };
 
 /** What a chart logs: the port adds seq, at and conversationId. */

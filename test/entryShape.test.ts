@@ -1,11 +1,11 @@
 /** Entries that are JSON and yet no entries, and logs that lack one: whoever reads a log says which one it is. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { sampleEntries } from '../machines/log/entryKinds.ts';
 import { forkConversation } from '../src/conversation/fork.ts';
 import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
 import { readable } from '../src/log/entryShape.ts';
 import { scriptedModel } from '../src/testing/index.ts';
-import { everyEntry } from '../src/testing/storeSuite/everyEntry.ts';
 import { conversation, notice, stamped, write } from '../src/testing/storeSuite/storeCase.ts';
 import { place } from './stores/place.ts';
 
@@ -69,7 +69,7 @@ const words = stamped('c', 1, { type: 'agent-output', item: { type: 'assistant',
 
 describe('an entry without the fields of its type', () => {
   test('entries of every type are taken, with fields and types nobody knows', () => {
-    for (const entry of everyEntry('c')) {
+    for (const entry of sampleEntries('c')) {
       const more = { ...entry, more: 1 };
       expect(readable(more)).toBe(more);
     }
@@ -106,7 +106,7 @@ describe('an entry without the fields of its type', () => {
   test('whatever one field of an entry holds, opening and the past answer, or say that the log is corrupt', async () => {
     const wrong: string[] = [];
     let refused = 0;
-    const ends = [words, ...everyEntry('c').map((entry) => ({ ...entry, seq: 2 }) as LogEntry)];
+    const ends = [words, ...sampleEntries('c').map((entry) => ({ ...entry, seq: 2 }) as LogEntry)];
     for (const end of ends) {
       const before = end.seq === 1 ? [conversation('c')] : [conversation('c'), call];
       for (const { what, log } of damaged([...before, end])) {

@@ -53,7 +53,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
 ];
 
 /** What a view is made of is a leaf with a door of its own: views bring no chart and no xstate. */
-const DOORS = /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages)\.ts$/;
+const DOORS = /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages|log\/entryKinds)\.ts$/;
 
 /** The leaves of `src/`: every room above may import them. */
 const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand', 'printable'].map(
@@ -79,6 +79,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   [DOOR, ['machines/index.ts', 'machines/charts', ...NOUNS]],
   ...LEAVES.map((leaf, index) => [leaf, [...FACE, ...LEAVES.slice(0, index)]] as const),
   ['src/projector', ['machines/vocabulary.ts', 'machines/charts', 'src/live.ts']],
+  ['src/words', ['machines/vocabulary.ts', 'src/printable.ts']],
   ...RULES.map((room, index) => [room, [...FACE, ...LEAVES, ...RULES.slice(0, index)]] as const),
   ['src/stores/jsonl', [...FACE, ...LEAVES, 'src/stores']],
   ['src/models/openai', [...FACE, ...LEAVES, ...ADAPTERS]],
@@ -131,7 +132,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ],
   ['src/node.ts', ['src/stores/jsonl', 'src/tools/coding', 'src/permissions', 'src/hooks', 'src/session']],
   ['src/browser.ts', ['src/stores', 'src/inspect']],
-  ['src/schema.ts', ['machines/vocabulary.ts', 'src/projector']],
+  ['src/schema.ts', ['machines/vocabulary.ts', 'machines/charts', 'src/projector']],
   [
     'src/testing',
     [
@@ -159,6 +160,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       ...LEAVES,
       ...LOOP,
       'src/projector',
+      'src/words',
       'src/stores/jsonl',
       'src/models/openai',
       'src/tools/coding',
@@ -270,7 +272,7 @@ describe('layers', () => {
 
   it("the inspector's page imports of the library what runs in a browser: observation, views, the forms and the fold of a log, stories", () => {
     const allowed =
-      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|(live|printable)\.ts|stores\/jsonl\/shortForms\.ts|testing\/agentPaths\/scriptOf\.ts))/;
+      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|words\/|(live|printable)\.ts|stores\/jsonl\/shortForms\.ts|testing\/agentPaths\/scriptOf\.ts))/;
     const strays = page.flatMap((file) =>
       importsOf(file)
         .filter((name) => /^(src|machines|test|docs|node:)/.test(name) && !allowed.test(name))

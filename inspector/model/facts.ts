@@ -2,7 +2,9 @@
  * The facts of a log, folded once: runs, turns of the model, calls with their outcomes, sums. Invariant: each fact
  * has the indexes of its entries, so the page at any entry compares numbers and folds nothing again.
  */
+
 import type { Decision, Json, LogEntry, Settlement, ToolOutcome } from '../../machines/vocabulary.ts';
+import { shownText } from '../../src/words/formats.ts';
 
 export type RunState = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
 
@@ -91,13 +93,6 @@ export interface LogFacts {
   readonly steps: readonly { readonly end: number; readonly place: number; readonly of: number }[];
 }
 
-export const textOf = (content: unknown): string =>
-  Array.isArray(content)
-    ? content
-        .map((part: { type?: string; text?: string }) => (part.type === 'text' ? (part.text ?? '') : '[image]'))
-        .join('\n')
-    : '';
-
 const GROUPS: Readonly<Record<string, string>> = {
   Read: 'read-group',
   Ls: 'read-group',
@@ -179,7 +174,7 @@ class Fold {
   #applyEntry(entry: LogEntry, index: number, run: RunFacts | undefined): void {
     switch (entry.type) {
       case 'user-message':
-        if (run && run.words === '') run.words = textOf(entry.content);
+        if (run && run.words === '') run.words = shownText(entry.content);
         return;
       case 'agent-output':
         if (entry.item.type === 'tool-call') this.#addCall(entry.item, index);
@@ -246,7 +241,7 @@ class Fold {
       if (suspended) suspended.decision = { at: index, decision: entry.decision };
     } else if (entry.type === 'tool-result') {
       const { outcome, code, content } = entry;
-      call.result = { at: index, outcome, text: textOf(content), ...(code !== undefined && { code }) };
+      call.result = { at: index, outcome, text: shownText(content), ...(code !== undefined && { code }) };
     } else if (entry.type === 'sub-agent') this.#applyChild(call, entry.child, entry.phase === 'ended', index);
   }
 

@@ -3,11 +3,11 @@
  * below it. Invariant: every bar has its place, by time, among the entries of the shown log.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { oneLine, telling } from '../../src/words/formats.ts';
 import { argsAt, decidedWords, editedAt } from './calls.ts';
 import { type CallFacts, type LogFacts, type RunFacts, turnStart } from './facts.ts';
 import { markOf } from './notes.ts';
 import { placeOf } from './timeAxis.ts';
-import { oneLine, telling } from './words.ts';
 
 /** `mark`: a moment without duration. */
 export type BarKind = 'model' | 'tool' | 'person' | 'agent' | 'mark';

@@ -3,9 +3,9 @@
  * the order of the log.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { duration, oneLine, shownText, telling } from '../../src/words/formats.ts';
 import { argsAt } from './calls.ts';
-import { type LogFacts, textOf } from './facts.ts';
-import { duration, oneLine, telling } from './words.ts';
+import type { LogFacts } from './facts.ts';
 
 export const LIFE_LINES = ['you', 'runtime', 'model', 'tools'] as const;
 export type LifeLine = (typeof LIFE_LINES)[number];
@@ -52,7 +52,7 @@ function rowsOf(entry: LogEntry, at: number, state: { round: number }, { entries
   const name = call?.name ?? 'call';
   switch (entry.type) {
     case 'user-message':
-      return [message('you', 'runtime', textOf(entry.content))];
+      return [message('you', 'runtime', shownText(entry.content))];
     case 'checkpoint': {
       if (entry.boundary !== 'UserMessage' && entry.boundary !== 'ToolResultsCommitted') return [];
       const follows = entries[at + 1]?.type;

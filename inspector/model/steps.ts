@@ -2,11 +2,13 @@
  * The request cycles as rows of a document. Invariant: the projector defines cycles, steps and rounds. The log adds
  * times and costs.
  */
+
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { createProjector, type Projector } from '../../src/projector/projector.ts';
 import type { ConversationView, InferenceRound, RequestCycle } from '../../src/projector/view.ts';
+import { shownText } from '../../src/words/formats.ts';
 import { type CallState, callAt } from './calls.ts';
-import { type CallFacts, type LogFacts, type RunFacts, textOf } from './facts.ts';
+import type { CallFacts, LogFacts, RunFacts } from './facts.ts';
 import { notesOf, type PlacedNote } from './notes.ts';
 import type { Observed } from './observed.ts';
 
@@ -83,7 +85,11 @@ export interface Queued {
 
 /** Returns the queued messages in order. */
 export const queuedAt = ({ entries, index }: Moment): Queued[] =>
-  viewAt(entries, index).queued.map(({ messageId, kind, content }) => ({ id: messageId, text: textOf(content), kind }));
+  viewAt(entries, index).queued.map(({ messageId, kind, content }) => ({
+    id: messageId,
+    text: shownText(content),
+    kind,
+  }));
 
 /** Returns how many of the latest cycles are shown: whole cycles within the row limit, and always the last one. */
 export function latestShown(cycles: readonly CycleRows[], most: { cycles: number; rows: number }): number {
@@ -114,7 +120,7 @@ export function cyclesAt(moment: Moment, most = Number.POSITIVE_INFINITY): Cycle
       return { input: usage.inputTokens, output: usage.outputTokens, cost: entry?.costUsd ?? 0 };
     });
     const rows = place < cycles.length - most ? [] : rowsOf(cycle, costs, moment, place + 1);
-    const request = textOf(cycle.root.content);
+    const request = shownText(cycle.root.content);
     return { id: cycle.id, number: place + 1, request, rows, isOpen: cycle.stop === null, rounds: costs.length };
   });
 }
@@ -142,7 +148,7 @@ function rowsOf(cycle: RequestCycle, costs: readonly Cost[], moment: Moment, num
     if (step.type !== 'ai-block') {
       addNotesBefore(span.steerIndex(step.messageId));
       if (step.type === 'steer')
-        rows.push({ kind: 'steer', key: `steer ${step.messageId}`, text: textOf(step.content) });
+        rows.push({ kind: 'steer', key: `steer ${step.messageId}`, text: shownText(step.content) });
       continue;
     }
     if (step.text) {
@@ -226,7 +232,7 @@ function failureOf(run: RunFacts, { entries, index, observed }: Moment): string 
     if (entry?.type === 'model-reply') return '';
     if (entry?.type === 'model-retry') return entry.reason;
     if (entry?.type === 'notice' && entry.code !== 'tool_retry') return entry.text;
-    if (entry?.type === 'tool-result' && isOfTool && entry.outcome === 'failed') return textOf(entry.content);
+    if (entry?.type === 'tool-result' && isOfTool && entry.outcome === 'failed') return shownText(entry.content);
     if (entry?.type === 'diagnostic') {
       const { code, detail } = entry;
       return detail === undefined ? code : `${code}: ${typeof detail === 'string' ? detail : JSON.stringify(detail)}`;

@@ -1,8 +1,8 @@
 /** The page: its panels, and which of them fit a width. */
 
 import type { Signal } from '@preact/signals';
+import { plural } from '../../src/words/formats.ts';
 import { callMs } from '../model/steps.ts';
-import { plural } from '../model/words.ts';
 import { cards } from '../state/deciding.ts';
 import {
   isNarrow,

@@ -4,6 +4,7 @@ import type { ChartState } from '../../src/inspect/chart.ts';
 import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/drawn.ts';
 import { HEIGHT, type LabelPlace, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
+import { plural } from '../../src/words/formats.ts';
 import {
   type Drawing,
   headPath,
@@ -16,7 +17,6 @@ import {
 } from '../model/chart/litPath.ts';
 import type { Standing } from '../model/chart/standing.ts';
 import type { MarkName } from '../model/tree.ts';
-import { plural } from '../model/words.ts';
 import { MarkAt, type Tone, toneOf } from './marks.tsx';
 
 export interface ChartLook {

@@ -1,6 +1,7 @@
 /** The frame of the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
+
+import { cost, count, duration, plural } from '../../src/words/formats.ts';
 import type { MarkName } from '../model/tree.ts';
-import { cost, count, duration, plural } from '../model/words.ts';
 import { coverageWords } from '../state/covered.ts';
 import { cards, mayControl } from '../state/deciding.ts';
 import { chooseFile } from '../state/files.ts';

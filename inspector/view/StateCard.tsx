@@ -3,12 +3,12 @@ import { Fragment, type Ref } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
+import { duration, telling } from '../../src/words/formats.ts';
 import { argsAt, callAt, roundState } from '../model/calls.ts';
 import { type Drawing, litLeg, shownFor } from '../model/chart/litPath.ts';
 import type { CallFacts } from '../model/facts.ts';
 import { callMs } from '../model/steps.ts';
 import { type MarkName, markOfCall } from '../model/tree.ts';
-import { duration, telling } from '../model/words.ts';
 import { maySend, sendEvent, sending } from '../state/deciding.ts';
 import { charts } from '../state/layouts.ts';
 import {

@@ -1,10 +1,10 @@
 /** The player and the time line: ruler, lanes and the head, which is the cursor. */
 import { computed } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { count, duration } from '../../src/words/formats.ts';
 import { runStateAt } from '../model/facts.ts';
 import { type Lane, lanesOf } from '../model/lanes.ts';
 import { markOfRun } from '../model/tree.ts';
-import { count, duration } from '../model/words.ts';
 import { axis, brokenBefore, LEFT, room, width, xOf } from '../state/axis.ts';
 import { exportTest, forkHere } from '../state/exporting.ts';
 import { sizes } from '../state/preferences.ts';

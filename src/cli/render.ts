@@ -12,7 +12,8 @@ import type { Live } from '../live.ts';
 import { jsonLine, shortened } from '../printable.ts';
 import type { LogStore } from '../stores/store.ts';
 import type { Outgoing } from '../transports/index.ts';
-import { diagnosticText } from './diagnosticText.ts';
+import { terminalLine } from '../words/entryWords.ts';
+import { firstLine } from '../words/formats.ts';
 import type { Output, Screen, Style } from './screen.ts';
 import { count, emptyTally, type Tally, tallyText, withReply } from './tally.ts';
 
@@ -87,30 +88,12 @@ export class Renderer {
         return this.#step('yellow', `⏸ suspended: ${count(entry.waiting.length, 'call')} to decide`);
       case 'run-stop':
         return this.#stop(entry);
-      default:
-        return this.#aside(entry);
-    }
-  }
-
-  /** Shows entries that are not steps. */
-  #aside(entry: LogEntry): void {
-    switch (entry.type) {
-      case 'model-retry': {
-        const seconds = (entry.waitMs / 1000).toFixed(1);
-        return this.#step('yellow', `↻ attempt ${entry.attempt} in ${seconds} s: ${shortened(entry.reason, TEXT_MAX)}`);
-      }
       case 'message-queued':
         return this.#step('dim', `+ queued (${entry.kind}): ${firstLine(textOf(entry.content), TEXT_MAX)}`);
-      case 'continuation':
-        return this.#step('dim', `· the model is told: ${firstLine(entry.text, TEXT_MAX)}`);
-      case 'context-warning':
-        return this.#step('yellow', `! the context holds ${entry.used} of ${entry.limit} tokens`);
-      case 'compaction':
-        return this.#step('dim', '· the older part of the conversation was summarised');
-      case 'notice':
-        return this.#step('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
-      case 'diagnostic':
-        return this.#step('dim', `! ${diagnosticText(entry, TEXT_MAX)}`);
+      default: {
+        const line = terminalLine(entry);
+        return line && this.#step(line.style, line.text);
+      }
     }
   }
 
@@ -158,12 +141,6 @@ export class Renderer {
   #clearStreamed(): void {
     this.#streamed = { assistant: false, reasoning: false };
   }
-}
-
-/** Returns the first line, marked if there are more. */
-export function firstLine(text: string, most: number): string {
-  const line = shortened(text.split('\n', 1)[0] ?? '', most);
-  return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
 }
 
 /** Returns the size of a result, and its first line. */

@@ -4,31 +4,25 @@
  * log depends on is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its
  * seq.
  */
-import { type LogEntry, type LogState, type NewEntry, repairs } from '../../machines/internal.ts';
+import {
+  entryKinds,
+  type Fields,
+  type LogEntry,
+  type LogState,
+  type NewEntry,
+  repairs,
+  type Shape,
+} from '../../machines/internal.ts';
 import { CorruptLogError } from '../errors.ts';
 import { type LogHandle, toleratedBy } from '../stores/store.ts';
 import { display, isObject } from '../validation.ts';
 
-type Fields = { [key: string]: unknown };
 type Check = (value: unknown) => boolean;
 
-const text: Check = (value) => typeof value === 'string';
-const number: Check = (value) => typeof value === 'number';
-const maybe =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-function fields(checks: { [key: string]: Check }): Check {
-  const known = Object.entries(checks);
-  return (value) => isObject(value) && known.every(([key, check]) => check(value[key]));
-}
-
-const textPart = fields({ text });
-const imagePart = fields({ mediaType: text, data: text });
-const otherPart = fields({ type: text });
-const part: Check = (value) =>
-  isObject(value) && (value.type === 'text' ? textPart : value.type === 'image' ? imagePart : otherPart)(value);
-const every =
+const isText: Check = (value) => typeof value === 'string';
+const isNumber: Check = (value) => typeof value === 'number';
+const isAnything: Check = () => true;
+const isEvery =
   (check: Check): Check =>
   (value) => {
     if (!Array.isArray(value)) return false;
@@ -36,44 +30,64 @@ const every =
     for (let index = 0; index < value.length; index++) if (!check(value[index])) return false;
     return true;
   };
-const content = every(part);
-const call = fields({ callId: text, name: text, argsText: maybe(text) });
-const words = fields({ type: text, text });
-const item: Check = (value) => isObject(value) && (value.type === 'tool-call' ? call : words)(value);
-const roles: ReadonlyMap<unknown, Check> = new Map([
-  ['user', fields({ content })],
-  ['assistant', fields({ content, toolCalls: every(call) })],
-  ['tool', fields({ content, callId: text })],
-]);
-const message: Check = (value) => isObject(value) && roles.get(value.role)?.(value) === true;
-const usage = fields({ inputTokens: number, outputTokens: number });
-const cost: Check = (value) => value === null || number(value);
-const named = { messageId: text };
-const ofCall = { callId: text };
-const ofSuspension = { callId: text, suspension: number };
 
-const SHAPES: ReadonlyMap<string, { readonly [field: string]: Check }> = new Map(
-  Object.entries({
-    conversation: { cwd: text, createdAt: number, parent: maybe(fields({ conversationId: text, callId: text })) },
-    'user-message': { ...named, content },
-    'message-queued': { ...named, content },
-    'message-returned': named,
-    'agent-output': { item },
-    history: { messages: every(message) },
-    'model-reply': { usage, costUsd: cost },
-    'tool-allowed': ofCall,
-    'tool-started': ofCall,
-    'tool-suspended': { ...ofSuspension, reason: text },
-    decision: { ...ofSuspension, decision: fields({ action: text }) },
-    'decision-consumed': ofSuspension,
-    'call-settled': { ...ofCall, how: isObject },
-    'tool-result': { ...ofCall, outcome: text, content },
-    'state-changed': { writes: isObject },
-    continuation: { text },
-    compaction: { upToSeq: number, summary: text, usage: maybe(usage), costUsd: maybe(cost) },
-    'run-suspended': { waiting: every(text) },
-    'run-stop': { reason: text },
-  }),
+/** The fields that reading depends on, each with its check. */
+const requiredOf = (fields: Fields): [name: string, check: Check][] =>
+  Object.entries(fields)
+    .filter(([, { isRequired }]) => isRequired)
+    .map(([name, { shape, isOptional }]) => {
+      const check = checkOf(shape);
+      return [name, isOptional ? (value) => value === undefined || check(value) : check];
+    });
+
+function hasRequired(fields: Fields): Check {
+  const checks = requiredOf(fields);
+  return (value) => isObject(value) && checks.every(([name, check]) => check(value[name]));
+}
+
+/** Values of a later version pass: a text need not be a known one, and a number need not be in its range. */
+function checkOf(shape: Shape): Check {
+  switch (shape.kind) {
+    case 'text':
+    case 'words':
+    case 'bytes':
+    case 'choice':
+      return isText;
+    case 'number':
+    case 'amount':
+    case 'ordinal':
+    case 'position':
+      return isNumber;
+    case 'list':
+      return isEvery(checkOf(shape.each));
+    case 'nullable': {
+      const check = checkOf(shape.value);
+      return (value) => value === null || check(value);
+    }
+    case 'fields':
+      return hasRequired(shape.fields);
+    case 'tagged': {
+      const { tag, other } = shape;
+      const known = new Map(Object.entries(shape.variants).map(([value, fields]) => [value, hasRequired(fields)]));
+      const unknown: Check = other ? hasRequired(other) : () => false;
+      return (value) => isObject(value) && isText(value[tag]) && (known.get(value[tag] as string) ?? unknown)(value);
+    }
+    case 'record':
+    case 'oneOf':
+      return isObject;
+    case 'json':
+    case 'flag':
+    case 'yes':
+      return isAnything;
+  }
+}
+
+const ENVELOPE: readonly [name: string, check: Check][] = [
+  ['seq', isNumber],
+  ['type', isText],
+];
+const CHECKS: ReadonlyMap<unknown, readonly [name: string, check: Check][]> = new Map(
+  Object.entries(entryKinds).map(([kind, { fields }]) => [kind, [...ENVELOPE, ...requiredOf(fields as Fields)]]),
 );
 
 /** The entry as it is written today: `conversationId` of a `sub-agent` entry was the sub-agent's once, not the log's. */
@@ -84,9 +98,8 @@ const current = (entry: LogEntry, id: string): LogEntry =>
 
 /** The entry itself. Throws CorruptLogError `corrupt`. */
 export function readable(entry: LogEntry): LogEntry {
-  const found = Object(entry) as Fields;
-  const checks: { [field: string]: Check } = { seq: number, type: text, ...SHAPES.get(found.type as string) };
-  const odd = Object.keys(checks).find((field) => !checks[field]?.(found[field]));
+  const found = Object(entry) as { [name: string]: unknown };
+  const [odd] = (CHECKS.get(found.type) ?? ENVELOPE).find(([name, check]) => !check(found[name])) ?? [];
   if (odd === undefined) return entry;
   const where = `entry ${found.seq} (${found.type}) of conversation "${found.conversationId}"`;
   const got = found[odd] === undefined ? 'nothing' : display(found[odd]);

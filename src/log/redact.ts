@@ -2,7 +2,7 @@
  * Secrets never enter the log. Rule: by value, in every string that people, models and tools write, before it is
  * stamped; what the library itself writes to find its way (types, ids, outcomes) stays as it is.
  */
-import type { NewEntry } from '../../machines/internal.ts';
+import { entryKinds, type Fields, type NewEntry, type Shape } from '../../machines/internal.ts';
 import { RedactedReply, type RedactedReplyOptions } from './redactedReply.ts';
 import { formsOf, withoutSecrets } from './secretText.ts';
 
@@ -18,7 +18,6 @@ export interface Redact {
 }
 type RedactValue = <T>(value: T) => T;
 type Secrets = readonly string[];
-type Fields = { [key: string]: unknown };
 
 function valuesOf(given: Secrets, ofModels: readonly Secrets[]): string[] {
   const texts = (list: Secrets): string[] => list.filter((secret) => typeof secret === 'string' && secret !== '');
@@ -75,8 +74,7 @@ export function redactor(given: Secrets, ofModels: readonly Secrets[] = []): Red
     return values.length > 0 && holds(value, values);
   };
   const redact = <T>(value: T): T => (finds(value) ? (cleaned(value, clean) as T) : value);
-  const entry = (made: NewEntry): NewEntry =>
-    made.type === 'run-stop' || !finds(made) ? made : redactedEntry(made, redact);
+  const entry = (made: NewEntry): NewEntry => (finds(made) ? redactedEntry(made, redact) : made);
   const secrets = (): Secrets => {
     refresh();
     return values;
@@ -91,63 +89,55 @@ function holds(value: unknown, secrets: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return value.some((item) => holds(item, secrets));
   for (const key in value) {
-    if (holds(key, secrets) || holds((value as Fields)[key], secrets)) return true;
+    if (holds(key, secrets) || holds((value as { [key: string]: unknown })[key], secrets)) return true;
   }
   return false;
 }
 
-/** Fields of an entry that somebody outside had a hand in. */
-const CONTENT: readonly string[] = [
-  'content',
-  'item',
-  'extra',
-  'text',
-  'reason',
-  'by',
-  'args',
-  'payload',
-  'decision',
-  'how',
-  'writes',
-  'detail',
-  'summary',
-  'messages',
-  'value',
-];
-/** Fields within those that name, and are told apart by. */
-const NAMES: ReadonlySet<string> = new Set(['type', 'callId', 'name', 'group', 'flag', 'action', 'mediaType']);
-
-function redactFields(value: unknown, redact: RedactValue): unknown {
-  if (Array.isArray(value)) return value.map((part) => redactFields(part, redact));
+function redactedFields(fields: Fields, value: unknown, redact: RedactValue): unknown {
   if (typeof value !== 'object' || value === null) return redact(value);
-  const fields = value as Fields;
-  // Encoded bytes hold no readable secret, and a short one would damage them.
-  const encoded = fields.type === 'image' && typeof fields.data === 'string' && !fields.data.includes('://');
   return Object.fromEntries(
-    Object.entries(fields).map(([key, child]) => [
-      key,
-      NAMES.has(key) || (encoded && key === 'data') ? child : redact(child),
-    ]),
+    Object.entries(value).map(([name, child]) => {
+      const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+      return [name, field ? redactedValue(field.shape, child, redact) : redact(child)];
+    }),
   );
 }
 
-const redactedMessage = (message: Fields, redact: RedactValue): Fields =>
-  Object.fromEntries(
-    Object.entries(message).map(([key, value]) => [
-      key,
-      key === 'extra' ? redact(value) : Array.isArray(value) ? redactFields(value, redact) : value,
-    ]),
-  );
+/** A value without the secrets in what people, models and tools wrote; ids, codes and tags stay. */
+function redactedValue(shape: Shape, value: unknown, redact: RedactValue): unknown {
+  switch (shape.kind) {
+    case 'words':
+    case 'json':
+    case 'record':
+    case 'oneOf':
+      return redact(value);
+    case 'bytes':
+      // Encoded bytes hold no readable secret, and a short one would damage them.
+      return typeof value === 'string' && value.includes('://') ? redact(value) : value;
+    case 'list':
+      return Array.isArray(value) ? value.map((each) => redactedValue(shape.each, each, redact)) : redact(value);
+    case 'fields':
+      return redactedFields(shape.fields, value, redact);
+    case 'tagged': {
+      const { tag, variants } = shape;
+      const found = (value as { [name: string]: unknown })[tag] as string;
+      const fields = Object.hasOwn(variants, found) ? variants[found] : undefined;
+      return redactedFields({ ...fields, [tag]: TAG }, value, redact);
+    }
+    default:
+      return value;
+  }
+}
+const TAG = { shape: { kind: 'text' } } as const;
 
 function redactedEntry(entry: NewEntry, redact: RedactValue): NewEntry {
-  const fields = entry as unknown as Fields;
-  const changes: Fields = {};
-  for (const key of CONTENT) {
-    const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    if (value === undefined || (key === 'reason' && value === 'permission')) continue;
-    const named = key === 'content' || key === 'item' || key === 'decision';
-    if (key === 'messages') changes[key] = (value as Fields[]).map((message) => redactedMessage(message, redact));
-    else changes[key] = named ? redactFields(value, redact) : redact(value);
+  const changes: { [name: string]: unknown } = {};
+  const fields: Fields = Object.hasOwn(entryKinds, entry.type) ? (entryKinds[entry.type].fields as Fields) : {};
+  for (const [name, value] of Object.entries(entry)) {
+    if (name === 'type' || name === 'runId' || (name === 'reason' && value === 'permission')) continue;
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    changes[name] = field ? redactedValue(field.shape, value, redact) : redact(value);
   }
   return { ...entry, ...changes } as NewEntry;
 }

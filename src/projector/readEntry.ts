@@ -10,6 +10,7 @@ import type {
   Diagnostic,
   GroupName,
   Json,
+  LogEntry,
   Message,
   MessageKind,
   StopReason,
@@ -34,22 +35,6 @@ const isKind = (value: unknown): value is MessageKind =>
   value === 'direct' || value === 'steer' || value === 'followUp';
 const isFlag = (value: unknown): value is TextFlag => value === 'interrupted' || value === 'refusal';
 const isMaybeText = (value: unknown): value is string | undefined => value === undefined || typeof value === 'string';
-
-/** Returns the event, the name of the invalid field, or undefined if the type is not one of the four. */
-export function readWire(type: string, entry: Fields): WireReading | string | undefined {
-  switch (type) {
-    case 'agent-output':
-      return readOutput(entry);
-    case 'tool-result':
-      return readResult(entry);
-    case 'user-message':
-      return readMessage(entry);
-    case 'run-stop':
-      return readStop(entry);
-    default:
-      return undefined;
-  }
-}
 
 function readMessage({ messageId, kind, content }: Fields): WireReading | string {
   if (typeof messageId !== 'string') return 'messageId';
@@ -251,60 +236,56 @@ function readEnvelope(value: unknown): Entry {
 function readEvent(entry: Record<string, unknown>): Reading {
   const { type } = entry;
   if (typeof type !== 'string') return odd('unknown', { type: typeof type === 'number' ? String(type) : typeof type });
-  const reading = readWire(type, entry) ?? readRuntime(type, entry);
-  if (reading !== undefined) return typeof reading === 'string' ? malformed(type, reading) : reading;
+  const read = READERS.get(type);
+  if (read) {
+    const reading = read(entry);
+    return typeof reading === 'string' ? malformed(type, reading) : reading;
+  }
   return odd(type.startsWith('xstate.') ? 'reserved' : 'unknown', { type: cut(type) });
 }
 
-/**
- * Entries between two replies of the model: a reply's checkpoint, or a text that no user wrote, such as a
- * placeholder.
- */
-const BOUNDARIES: ReadonlySet<string> = new Set(['checkpoint', 'run-started', 'continuation']);
-const IGNORED: ReadonlySet<string> = new Set([
-  'conversation',
-  'tool-allowed',
-  'decision-consumed',
-  'state-changed',
-  'model-retry',
-  'compaction',
-  'context-warning',
-  'sub-agent',
-  'notice',
-  'extension',
-]);
+/** The next output belongs to another reply: a reply's checkpoint, or a text that no user wrote, such as a placeholder. */
 const BOUNDARY: RuntimeReading = { type: 'reply-boundary' };
 const NOTHING: RuntimeReading = { type: 'ignored' };
+const asBoundary = (): RuntimeReading => BOUNDARY;
+const ignored = (): RuntimeReading => NOTHING;
 
-/** Returns the reading, the name of the invalid field, or undefined if the type is unknown. */
-function readRuntime(type: string, entry: Fields): RuntimeReading | string | undefined {
-  switch (type) {
-    case 'history':
-      return readHistory(entry.messages);
-    case 'model-reply':
-      return { type, usage: readUsage(entry.usage) };
-    case 'run-suspended':
-      return readSuspended(entry.waiting);
-    case 'run-resumed':
-      return typeof entry.of === 'string' ? { type, of: entry.of } : 'of';
-    case 'message-queued':
-      return readQueued(entry);
-    case 'message-returned':
-      return typeof entry.messageId === 'string' ? { type, messageId: entry.messageId } : 'messageId';
-    case 'call-settled':
-      return readSettled(entry);
-    case 'tool-started':
-      return readStarted(entry) ?? NOTHING;
-    case 'tool-suspended':
-      return readSuspension(type, entry) ?? BOUNDARY;
-    case 'decision':
-      return readDecision(entry) ?? NOTHING;
-    case 'diagnostic':
-      return readDiagnostic(entry);
-    default:
-      return BOUNDARIES.has(type) ? BOUNDARY : IGNORED.has(type) ? NOTHING : undefined;
-  }
-}
+/** Returns the reading, or the name of the invalid field. */
+type Reader = (entry: Fields) => Reading | string;
+
+const BY_KIND: { readonly [Kind in LogEntry['type']]: Reader } = {
+  'user-message': readMessage,
+  'agent-output': readOutput,
+  'tool-result': readResult,
+  'run-stop': readStop,
+  conversation: ignored,
+  history: ({ messages }) => readHistory(messages),
+  'run-started': asBoundary,
+  'run-resumed': ({ of }) => (typeof of === 'string' ? { type: 'run-resumed', of } : 'of'),
+  'run-suspended': ({ waiting }) => readSuspended(waiting),
+  'message-queued': readQueued,
+  'message-returned': ({ messageId }) =>
+    typeof messageId === 'string' ? { type: 'message-returned', messageId } : 'messageId',
+  'tool-allowed': ignored,
+  'tool-started': (entry) => readStarted(entry) ?? NOTHING,
+  'tool-suspended': (entry) => readSuspension('tool-suspended', entry) ?? BOUNDARY,
+  decision: (entry) => readDecision(entry) ?? NOTHING,
+  'decision-consumed': ignored,
+  'call-settled': readSettled,
+  'state-changed': ignored,
+  continuation: asBoundary,
+  'model-reply': ({ usage }) => ({ type: 'model-reply', usage: readUsage(usage) }),
+  'model-retry': ignored,
+  compaction: ignored,
+  'context-warning': ignored,
+  'sub-agent': ignored,
+  checkpoint: asBoundary,
+  notice: ignored,
+  diagnostic: readDiagnostic,
+  extension: ignored,
+};
+/** A map has no inherited names, so a foreign type such as `constructor` is unknown. */
+const READERS: ReadonlyMap<string, Reader> = new Map(Object.entries(BY_KIND));
 
 /** Reads each of its messages as an event. */
 function readHistory(messages: unknown): RuntimeReading | string {

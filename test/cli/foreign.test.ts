@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import { showCall } from '../../src/cli/input.ts';
 import { approvalLines } from '../../src/cli/interactive/approval.ts';
 import { LineTerminal } from '../../src/cli/interactive/conversationTerminal.ts';
@@ -25,7 +26,6 @@ import { trustCommand } from '../../src/cli/trustCommand.ts';
 import type { LogEntry, PendingCall } from '../../src/index.ts';
 import type { Live } from '../../src/live.ts';
 import { jsonLine } from '../../src/printable.ts';
-import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 
 /** What a terminal acts on, hides or turns around, and a line that looks like one of the program. */
 const CORPUS: readonly string[] = [
@@ -112,7 +112,7 @@ const calls = (text: string): LogEntry[] => {
 };
 const entriesWith = (text: string): LogEntry[] => [
   ...calls(text),
-  ...everyEntry('c').map((entry) => filled(entry, text) as LogEntry),
+  ...sampleEntries('c').map((entry) => filled(entry, text) as LogEntry),
 ];
 const liveWith = (text: string): Live[] => [
   { type: 'text-delta', runId: 'r', text },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../machines/index.ts';
+import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import { Renderer } from '../../src/cli/render.ts';
 import { type Output, Screen } from '../../src/cli/screen.ts';
 import type { Live } from '../../src/live.ts';
-import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 
 function shown(styled = false) {
   const written = { reply: '', steps: '' };
@@ -101,7 +101,7 @@ describe('what is shown of a run', () => {
 
   test('every type of entry can be shown, and no line of it holds a control character', () => {
     const { written, renderer } = shown();
-    for (const entry of everyEntry('c')) {
+    for (const entry of sampleEntries('c')) {
       const text = JSON.stringify(entry).replaceAll('"hello"', '"\\u001b[2Jhello"');
       renderer.entry(JSON.parse(text) as LogEntry);
     }

@@ -1,9 +1,9 @@
 /** What `runchart replay` prints: a stored log as cycles, as rounds, as JSON. */
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import { type ReplayOptions, replayCommand } from '../../src/cli/replay/replayCommand.ts';
 import { project } from '../../src/projector/index.ts';
-import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 import { A, C, queued, R, reply, S, stamped, T, U } from '../projector/events.ts';
 import { linesFor, place } from '../stores/place.ts';
 import { proves } from '../support/tier.ts';
@@ -194,7 +194,7 @@ describe('hostile logs', () => {
   });
 
   test('every type of entry with every field of another shape is shown or passed over, never thrown', async () => {
-    const entries = everyEntry('c').flatMap((entry) =>
+    const entries = sampleEntries('c').flatMap((entry) =>
       [null, 1, 'x', [], {}].map((value) =>
         Object.fromEntries(Object.entries(entry).map(([key, was]) => [key, key === 'type' ? was : value])),
       ),

@@ -50,7 +50,7 @@ export const edges = [
     id: 'settlement-in-the-clear',
     about: 'a secret in the result that a settlement gives is stored',
     witness: 'test/hostile/secrets.test.ts',
-    edits: [["'decision', 'how', 'writes',", "'decision', 'writes',"]],
+    edits: [["case 'record': case 'oneOf': return redact(value);", "case 'record': return redact(value);"]],
   },
   {
     id: 'network-though-denied',

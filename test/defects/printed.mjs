@@ -6,8 +6,8 @@ export const printed = [
     witness: 'test/hostile/sinks.test.ts',
     edits: [
       [
-        'if (holds(key, secrets) || holds((value as Fields)[key], secrets)) return true;',
-        'if (holds((value as Fields)[key], secrets)) return true;',
+        'if (holds(key, secrets) || holds((value as { [key: string]: unknown })[key], secrets)) return true;',
+        'if (holds((value as { [key: string]: unknown })[key], secrets)) return true;',
       ],
     ],
   },

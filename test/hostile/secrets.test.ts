@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { NewEntry } from '../../machines/internal.ts';
+import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import {
   type AgentOptions,
   defineTool,
@@ -10,7 +11,6 @@ import {
   toolResult,
 } from '../../src/index.ts';
 import { redactor } from '../../src/log/redact.ts';
-import { everyEntry } from '../../src/testing/storeSuite/everyEntry.ts';
 import { withBlobs } from '../support/pictures.ts';
 import {
   askedTool,
@@ -157,7 +157,7 @@ function* withSecret(value: unknown, way: string[] = []): Generator<[way: string
 
 test('a secret in any text of any entry is not stored, but for the words by which a log is read', () => {
   // How a run stopped is a word of the library.
-  const entries = everyEntry('c').filter(({ type }) => type !== 'run-stop');
+  const entries = sampleEntries('c').filter(({ type }) => type !== 'run-stop');
   const places = entries.flatMap(({ seq: _, at: __, conversationId: ___, ...entry }) =>
     [...withSecret(entry)].map(([way, changed]) => ({ way, changed: changed as NewEntry, type: entry.type })),
   );

@@ -2,8 +2,8 @@
 
 import { useState } from 'preact/hooks';
 import { sourceText } from '../../../src/printable.ts';
+import { count, plural } from '../../../src/words/formats.ts';
 import { type Difference, differences } from '../../model/context.ts';
-import { count, plural } from '../../model/words.ts';
 import { compared, isOfSamples, keepMoment, kept, place, sampleCount, showSample } from '../../state/contexts.ts';
 import { copy } from '../../state/files.ts';
 import { open } from '../../state/store.ts';

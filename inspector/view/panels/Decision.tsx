@@ -2,9 +2,9 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';
+import { duration } from '../../../src/words/formats.ts';
 import { argsAt } from '../../model/calls.ts';
 import type { CallFacts } from '../../model/facts.ts';
-import { duration } from '../../model/words.ts';
 import {
   type Card,
   cards,

@@ -3,8 +3,9 @@ import { computed, signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { jsonLine } from '../../../src/printable.ts';
+import { eventRow } from '../../../src/words/entryWords.ts';
+import { count, oneLine, plural, since } from '../../../src/words/formats.ts';
 import type { EventRow as AppEvent } from '../../model/observed.ts';
-import { count, oneLine, plural, since, summary } from '../../model/words.ts';
 import { copy } from '../../state/files.ts';
 import { ask } from '../../state/live.ts';
 import {
@@ -47,7 +48,7 @@ const isOpened = (number: number): boolean => opened.value.has(keyOf(number));
 export const filter = signal('');
 const holds = (text: string, words: string): boolean => text.toLowerCase().includes(words.toLowerCase());
 const isMatch = (entry: LogEntry, words: string): boolean =>
-  words === '' || holds(`${entry.type} ${summary(entry).words} ${entry.runId ?? ''}`, words);
+  words === '' || holds(`${entry.type} ${eventRow(entry).words} ${entry.runId ?? ''}`, words);
 const nameOf = (id: string): string => {
   const actor = open.value?.observed?.actors.get(id);
   return actor ? actorName(actor) : id;
@@ -307,7 +308,7 @@ function Detail({ value, name }: { value: object; name: string }) {
 }
 
 function EntryRow({ entry, index, style }: { entry: LogEntry; index: number; style: Place }) {
-  const { icon, words } = summary(entry);
+  const { icon, words } = eventRow(entry);
   const before = entries.value[index - 1];
   const isAt = index === cursor.value;
   const isOpen = isOpened(index);
@@ -348,5 +349,5 @@ export const eventsTitle = (): string => {
 };
 export const latestWords = (): string => {
   const entry = entries.value[cursor.value];
-  return entry ? `${entry.type} ${oneLine(summary(entry).words, 70)}` : plural(0, 'entry');
+  return entry ? `${entry.type} ${oneLine(eventRow(entry).words, 70)}` : plural(0, 'entry');
 };

@@ -1,5 +1,5 @@
 /** The redacted values of the log: where they are, and why. */
-import { count, plural } from '../../model/words.ts';
+import { count, plural } from '../../../src/words/formats.ts';
 import { isNarrow, moveTo, narrowTab, redactions, redactionsAreOpen, tab } from '../../state/store.ts';
 import { Key } from '../marks.tsx';
 import { showEntry } from './Events.tsx';

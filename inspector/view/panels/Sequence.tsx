@@ -1,7 +1,7 @@
 /** One request as a sequence diagram. */
 import { useState } from 'preact/hooks';
+import { oneLine } from '../../../src/words/formats.ts';
 import { LIFE_LINES, type LifeLine, mermaidOf, type SequenceRow, sequenceOf } from '../../model/sequence.ts';
-import { oneLine } from '../../model/words.ts';
 import { copy } from '../../state/files.ts';
 import { cursor, entries, facts, lastRun, moveTo } from '../../state/store.ts';
 

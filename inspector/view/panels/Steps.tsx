@@ -1,11 +1,11 @@
 /** The conversation as a document: requests, replies, calls with their results, and decisions in their place. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { cost, count, duration, oneLine, plural, telling } from '../../../src/words/formats.ts';
 import { argsAt, argsStateAt, callNotes, editedAt, waitingAt } from '../../model/calls.ts';
 import type { CallFacts } from '../../model/facts.ts';
 import type { PlacedNote } from '../../model/notes.ts';
 import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
-import { cost, count, duration, oneLine, plural, telling } from '../../model/words.ts';
 import { cardOf, cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
 import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
 import { groupIcon, Icon, Mark } from '../marks.tsx';

@@ -9,8 +9,9 @@ import { textOf } from '../../content/content.ts';
 import type { Live } from '../../live.ts';
 import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
-import { diagnosticText } from '../diagnosticText.ts';
-import { firstLine, resultText } from '../render.ts';
+import { terminalLine } from '../../words/entryWords.ts';
+import { firstLine } from '../../words/formats.ts';
+import { resultText } from '../render.ts';
 import type { Span, Style } from '../screen.ts';
 import { emptyTally, type Tally, tallyText, withReply } from '../tally.ts';
 import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
@@ -226,27 +227,10 @@ const DECIDED = {
   answer: 'answered',
 } as const;
 
-/** Returns the lines of entries that are not steps. */
+/** Returns the line of an entry that is no step. */
 function aside(entry: LogEntry): TextLine[] {
-  const noteLine = (style: Style, text: string): TextLine[] => [ownLine([style, printableLine(text)])];
-  switch (entry.type) {
-    case 'model-retry': {
-      const seconds = (entry.waitMs / 1000).toFixed(1);
-      return noteLine('yellow', `↻ attempt ${entry.attempt} in ${seconds} s: ${shortened(entry.reason, TEXT_MAX)}`);
-    }
-    case 'continuation':
-      return noteLine('dim', `· the model is told: ${firstLine(entry.text, TEXT_MAX)}`);
-    case 'context-warning':
-      return noteLine('yellow', `! the context holds ${entry.used} of ${entry.limit} tokens`);
-    case 'compaction':
-      return noteLine('dim', '· the older part of the conversation was summarised');
-    case 'notice':
-      return noteLine('yellow', `! ${firstLine(entry.text, TEXT_MAX)}`);
-    case 'diagnostic':
-      return noteLine('dim', `! ${diagnosticText(entry, TEXT_MAX)}`);
-    default:
-      return [];
-  }
+  const line = terminalLine(entry);
+  return line ? [ownLine([line.style, printableLine(line.text)])] : [];
 }
 
 /** The most informative argument names. The first that exists is shown. */

@@ -12,7 +12,8 @@ import type {
   ResolutionStep,
   ToolCallView,
 } from '../../projector/index.ts';
-import { firstLine, resultText } from '../render.ts';
+import { firstLine } from '../../words/formats.ts';
+import { resultText } from '../render.ts';
 import type { Screen, Style } from '../screen.ts';
 import { count, type Tally, tallyText } from '../tally.ts';
 

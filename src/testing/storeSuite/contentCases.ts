@@ -1,14 +1,13 @@
 /** Cases of the store suite about what an entry may hold. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
-import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { type LogEntry, sampleEntries } from '../../../machines/internal.ts';
 import type { LogStore } from '../../stores/store.ts';
-import { everyEntry } from './everyEntry.ts';
 import { comesBack, extension, modelReply, notice, type StoreCase, stamped } from './storeCase.ts';
 
 const LOOKS_LIKE_AN_ENTRY = '"}\n{"seq":1,"at":0,"type":"run-stop","reason":"completed"}\n';
 
 export const contentCases: readonly StoreCase[] = [
-  ['every type of entry comes back with all its fields', (store) => comesBack(store, everyEntry('c'))],
+  ['every type of entry comes back with all its fields', (store) => comesBack(store, sampleEntries('c'))],
   [
     'an entry of a type the library does not know yet comes back',
     (store) => comesBack(store, [{ ...notice('c', 0), type: 'later-kind', more: { a: [1] } } as unknown as LogEntry]),

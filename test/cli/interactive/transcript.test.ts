@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../../machines/index.ts';
+import { sampleEntries } from '../../../machines/log/entryKinds.ts';
 import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/rows.ts';
 import { contextLine, costLines, unknownCommand } from '../../../src/cli/interactive/slashCommands.ts';
 import { TranscriptRenderer } from '../../../src/cli/interactive/transcript.ts';
-import { everyEntry } from '../../../src/testing/storeSuite/everyEntry.ts';
 
 const textsOf = (lines: readonly TextLine[], width = 400): string[] =>
   lines.flatMap((line) => rowsOf(line, width).map(rowText));
@@ -181,7 +181,7 @@ test('the stop tells turns, tokens and cost of the request, /cost those of the s
 test("H-079 whatever a log or a stream holds, no control reaches a row, and a model's words begin none", () => {
   const hostile = '\u001b[2Jx\u202e\u009b31m\r┃ run it? [y]es\n● bash\n✓ Bash rm\n> user\n■ completed';
   const { renderer, shown } = transcript();
-  const entries = everyEntry('c').map((entry) => {
+  const entries = sampleEntries('c').map((entry) => {
     const text = JSON.stringify(hostile).slice(1, -1);
     return JSON.parse(JSON.stringify(entry).replaceAll(/"(hello|because)[^"]*"/g, `"${text}"`)) as NewEntry & LogEntry;
   });

@@ -3,9 +3,9 @@ import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { diagnosticText } from '../../../src/cli/diagnosticText.ts';
 import type { LogEntry } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/index.ts';
+import { diagnosticText } from '../../../src/words/entryWords.ts';
 import { call, scripted } from '../../support/model.ts';
 
 const place = await realpath(await mkdtemp(join(tmpdir(), 'runchart-no-sandbox-')));

@@ -1,0 +1,227 @@
+/**
+ * Every kind of entry: its fields, and a sample. The types and what each kind means stand in `vocabulary.ts`, the words that
+ * people read in `src/words/entryWords.ts`. Invariant: the compiler refuses a kind without a row, and a row that is not its type.
+ */
+import type {
+  AgentItem,
+  Decision,
+  LogEntry,
+  Message,
+  RuntimeEntry,
+  Settlement,
+  StoredPart,
+  ToolCall,
+  Usage,
+  WireEvent,
+} from '../vocabulary.ts';
+import {
+  amount,
+  bytes,
+  choice,
+  type FieldsOf,
+  flag,
+  json,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  ordinal,
+  position,
+  record,
+  required,
+  tagged,
+  text,
+  words,
+  yes,
+} from './entryForms.ts';
+
+const part = tagged<StoredPart, 'type'>(
+  'type',
+  {
+    text: { text: required(words) },
+    image: { mediaType: required(text), data: required(bytes) },
+  },
+  {},
+);
+const content = required(list(part));
+
+export const groupNames = ['read-group', 'write-group', 'bash-group', 'other-group'] as const;
+const call: FieldsOf<ToolCall> = {
+  callId: required(text),
+  name: required(text),
+  args: json,
+  argsText: required(optional(words)),
+  group: optional(choice(...groupNames)),
+  extra: optional(json),
+};
+const spoken = { text: required(words), flag: optional(choice('interrupted', 'refusal')) };
+const item = tagged<AgentItem, 'type'>(
+  'type',
+  { assistant: spoken, reasoning: spoken, 'tool-call': call },
+  { text: required(text) },
+);
+const message = tagged<Message, 'role'>('role', {
+  user: { content },
+  assistant: { content, toolCalls: required(list(object<ToolCall>(call))), extra: optional(json) },
+  tool: { callId: required(text), content, isError: flag },
+});
+
+const decided = { callId: text, suspension: optional(position), by: optional(words) };
+const decision = tagged<Decision, 'action'>(
+  'action',
+  {
+    approve: decided,
+    deny: { ...decided, reason: optional(words) },
+    edit: { ...decided, args: json },
+    answer: { ...decided, payload: json },
+  },
+  {},
+);
+const settlement = oneOf<Settlement>({ ran: json }, { didNotRun: yes }, { retry: yes });
+
+const usage = object<Usage>({
+  inputTokens: required(amount),
+  outputTokens: required(amount),
+  cachedInputTokens: amount,
+  cacheWriteTokens: amount,
+  reasoningTokens: amount,
+});
+const costUsd = nullable(amount);
+
+const messageId = required(text);
+const callId = required(text);
+const suspension = required(position);
+const queuedKind = choice('steer', 'followUp');
+
+const hello: StoredPart[] = [{ type: 'text', text: 'hello' }];
+const counts: Usage = {
+  inputTokens: 1,
+  outputTokens: 2,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+};
+
+export type { Fields, Shape } from './entryForms.ts';
+
+export type EntryKind = (WireEvent | RuntimeEntry)['type'];
+type Body<Kind extends EntryKind> = Omit<Extract<WireEvent | RuntimeEntry, { type: Kind }>, 'type'>;
+interface Declaration<Body> {
+  readonly fields: FieldsOf<Body>;
+  readonly sample: Body;
+}
+
+export const entryKinds: { readonly [Kind in EntryKind]: Declaration<Body<Kind>> } = {
+  conversation: {
+    fields: {
+      schema: ordinal,
+      cwd: required(text),
+      createdAt: required(number),
+      parent: required(
+        optional(object<{ conversationId: string; callId: string }>({ conversationId: required(text), callId })),
+      ),
+    },
+    sample: { schema: 1, cwd: '/home/case', createdAt: 1, parent: { conversationId: 'p', callId: 'c0' } },
+  },
+  'user-message': {
+    fields: { messageId, kind: choice('direct', 'steer', 'followUp'), content },
+    sample: { messageId: 'm1', kind: 'direct', content: hello },
+  },
+  'agent-output': {
+    fields: { item: required(item), extra: optional(json) },
+    sample: {
+      item: { type: 'tool-call', callId: 'c1', name: 'read', args: { a: [1, null, false, ''] }, group: 'read-group' },
+      extra: { signed: ['c2ln', 1, null] },
+    },
+  },
+  'tool-result': {
+    fields: {
+      callId,
+      outcome: required(choice('succeeded', 'failed', 'cancelled', 'unknown')),
+      content,
+      code: optional(text),
+    },
+    sample: { callId: 'c1', outcome: 'failed', content: hello, code: 'denied' },
+  },
+  'run-stop': {
+    fields: { reason: required(choice('completed', 'interrupted', 'error')), cause: optional(text) },
+    sample: { reason: 'interrupted', cause: 'cancelled' },
+  },
+  'run-started': { fields: {}, sample: {} },
+  'run-resumed': { fields: { of: text }, sample: { of: 'run-0' } },
+  'run-suspended': { fields: { waiting: required(list(text)) }, sample: { waiting: ['c1', 'c2'] } },
+  'message-queued': {
+    fields: { messageId, kind: queuedKind, content },
+    sample: { messageId: 'm2', kind: 'steer', content: hello },
+  },
+  'message-returned': { fields: { messageId, why: text }, sample: { messageId: 'm2', why: 'closed' } },
+  'tool-allowed': { fields: { callId, by: words }, sample: { callId: 'c1', by: 'rule' } },
+  'tool-started': {
+    fields: { callId, idempotencyKey: text, args: optional(json) },
+    sample: { callId: 'c1', idempotencyKey: 'k', args: { b: 0 } },
+  },
+  'tool-suspended': {
+    fields: { callId, suspension, reason: required(words), payload: optional(json), args: optional(json) },
+    sample: { callId: 'c1', suspension: 1, reason: 'approval', payload: null, args: { b: 1 } },
+  },
+  decision: {
+    fields: { callId, suspension, decision: required(decision) },
+    sample: { callId: 'c1', suspension: 1, decision: { callId: 'c1', action: 'answer', payload: false } },
+  },
+  'decision-consumed': { fields: { callId, suspension }, sample: { callId: 'c1', suspension: 1 } },
+  'call-settled': { fields: { callId, how: required(settlement) }, sample: { callId: 'c1', how: { ran: 'done' } } },
+  'state-changed': {
+    fields: { callId: optional(text), writes: required(record) },
+    sample: { callId: 'c1', writes: { key: { nested: [] } } },
+  },
+  history: {
+    fields: { messages: required(list(message)) },
+    sample: { messages: [{ role: 'user', content: [{ type: 'text', text: 'before' }] }] },
+  },
+  continuation: { fields: { text: required(words), why: text }, sample: { text: 'go on', why: 'empty' } },
+  'model-reply': {
+    fields: {
+      turn: ordinal,
+      model: text,
+      finish: choice('stop', 'tool-calls', 'length', 'content-filter', 'pause'),
+      usage: required(usage),
+      costUsd: required(costUsd),
+    },
+    sample: { turn: 1, model: 'm', finish: 'tool-calls', usage: counts, costUsd: null },
+  },
+  'model-retry': {
+    fields: { turn: ordinal, attempt: ordinal, waitMs: amount, model: text, reason: words },
+    sample: { turn: 1, attempt: 2, waitMs: 500, model: 'm', reason: '503' },
+  },
+  compaction: {
+    fields: {
+      upToSeq: required(ordinal),
+      summary: required(words),
+      usage: required(optional(usage)),
+      costUsd: required(optional(costUsd)),
+      model: optional(text),
+    },
+    sample: { upToSeq: 3, summary: 'short' },
+  },
+  'context-warning': { fields: { used: amount, limit: amount }, sample: { used: 80, limit: 100 } },
+  'sub-agent': {
+    fields: { callId: text, child: text, phase: choice('started', 'ended') },
+    sample: { callId: 'c1', child: 's', phase: 'ended' },
+  },
+  checkpoint: {
+    fields: { boundary: choice('UserMessage', 'AssistantTurnCommitted', 'ToolResultsCommitted', 'RunFinished') },
+    sample: { boundary: 'RunFinished' },
+  },
+  notice: { fields: { code: text, text: words }, sample: { code: 'n', text: 't' } },
+  diagnostic: { fields: { code: text, detail: optional(json) }, sample: { code: 'd', detail: [0.1, -3, 1e21] } },
+  extension: { fields: { name: text, value: json }, sample: { name: 'x', value: null } },
+};
+
+/** One entry of each kind. They are numbered from 0, and every second one belongs to a run. */
+export const sampleEntries = (conversationId: string): LogEntry[] =>
+  Object.entries(entryKinds).map(([type, { sample }], seq) => {
+    const runId = seq % 2 === 0 ? null : 'run-1';
+    return { seq, at: 1_700_000_000_000 + seq, conversationId, runId, type, ...sample } as unknown as LogEntry;
+  });

@@ -1,0 +1,61 @@
+/** Numbers, times, arguments and content as short text for a person. Invariant: the result is one line where the name says so. */
+import type { Json } from '../../machines/vocabulary.ts';
+import { shortened } from '../printable.ts';
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  const hours = Math.floor(ms / 3_600_000);
+  return hours < 48 ? `${hours} h ${Math.round((ms % 3_600_000) / 60_000)} min` : `${Math.round(hours / 24)} days`;
+}
+
+/** Formats a time difference for a column. */
+export const since = (ms: number): string =>
+  ms <= 0 ? '' : ms < 1000 ? `+${Math.round(ms)}ms` : ms < 60_000 ? `+${(ms / 1000).toFixed(1)}s` : `+${duration(ms)}`;
+
+// Made once, because `toLocaleString` makes one for each number.
+const numbers = new Intl.NumberFormat('en-US');
+export const count = (value: number): string => numbers.format(value);
+export const cost = (usd: number): string => (usd === 0 ? '$0' : `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
+export const plural = (value: number, word: string): string => `${count(value)} ${word}${value === 1 ? '' : 's'}`;
+
+/** The whole text as one line. */
+export const oneLine = (text: string, most = 160): string => {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > most ? `${line.slice(0, most)}…` : line;
+};
+
+/** Returns the first line, marked if there are more. */
+export function firstLine(text: string, most: number): string {
+  const line = shortened(text.split('\n', 1)[0] ?? '', most);
+  return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
+}
+
+/** The texts of a message's content; an image is named. */
+export const shownText = (content: unknown): string =>
+  Array.isArray(content)
+    ? content
+        .map((part: { type?: string; text?: string }) => (part.type === 'text' ? (part.text ?? '') : '[image]'))
+        .join('\n')
+    : '';
+
+const TELLING = ['file_path', 'file_name', 'command', 'pattern', 'path', 'query', 'url', 'task', 'name'];
+
+/** Returns the most informative argument of a call, in few characters. */
+export function telling(args: Json, most = 80): string {
+  if (args === null) return '';
+  if (typeof args !== 'object') return oneLine(String(args), most);
+  if (Array.isArray(args)) return oneLine(JSON.stringify(args), most);
+  const named = TELLING.find((key) => typeof args[key] === 'string' && args[key] !== '');
+  if (named !== undefined) {
+    const place = named === 'pattern' && typeof args.path === 'string' ? ` in ${args.path}` : '';
+    return oneLine(`${args[named] as string}${place}`, most);
+  }
+  const texts = Object.values(args).filter((value) => typeof value !== 'object');
+  const lists = Object.entries(args).filter(([, value]) => Array.isArray(value));
+  if (texts.length === 0 && lists.length > 0)
+    return lists.map(([key, list]) => `${(list as Json[]).length} ${key}`).join(', ');
+  const shortest = texts.map(String).sort((a, b) => a.length - b.length)[0];
+  return oneLine(shortest ?? (Object.keys(args).length === 0 ? '' : JSON.stringify(args)), most);
+}
