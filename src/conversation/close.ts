@@ -45,7 +45,7 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
     const left = queued();
     for (const messageId of left) given.add(messageId);
     const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
-    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.unfinished, true);
+    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.current, true);
     await Promise.all(returned);
     // Commands that were sent before may have queued a message only now.
     await commands.allAnswered();

@@ -47,16 +47,10 @@ export class Runs {
 
   /** The run that goes on, or the one that was asked for and starts next. */
   get current(): RunHandle | undefined {
-    const { runId, hostStatus, commands } = this.#runtime;
-    if (runId !== undefined && !hostStatus.settled) return this.open(runId);
+    const { runId, commands } = this.#runtime;
+    if (runId !== undefined) return this.open(runId);
     for (const [handle, command] of this.#asked) if (commands.starts(command)) return handle;
     return undefined;
-  }
-
-  /** The same, or a run whose stop is durable and that has yet to be told as over. */
-  get unfinished(): RunHandle | undefined {
-    const { runId } = this.#runtime;
-    return runId === undefined ? this.current : this.open(runId);
   }
 
   open(runId: string): RunHandle {

@@ -1,8 +1,8 @@
 /**
- * The one ordered log of a conversation, sole stamper of seq, time and conversation id. Rule: an entry is seen by
- * anybody only once it is durable; appends are one after the other, and a failed one leaves no trace. Who watches hears
- * of an append when every fold has taken all of it. What follows is fitted to what was durable before it, since an
- * append that failed may have been followed by others already.
+ * The ordered log of a conversation. It alone stamps seq, time and conversation id. Invariant: nobody sees an entry before it
+ * is durable. Appends run one after the other, and a failed one leaves no trace. An append passes three steps: it is durable,
+ * every fold has taken it, and subscribers have received it. Entries of charts are fitted to the log when their turn has come,
+ * because an earlier append may have failed.
  */
 import { type Observable, Subject } from 'rxjs';
 import { type LogEntry, type LogState, type NewEntry, reconcile, type Transcript } from '../../machines/internal.ts';
@@ -24,6 +24,10 @@ export class ConversationLog {
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();
+  /** Durable entries that no fold has taken. */
+  readonly #landed: LogEntry[] = [];
+  /** Folded entries that subscribers have not received. */
+  readonly #folded: LogEntry[] = [];
   /** The append under way; the next one waits for it. */
   #tail: Promise<void> | undefined;
   #settledAppends = 0;
@@ -45,24 +49,43 @@ export class ConversationLog {
     this.entries = options.entries;
   }
 
-  /** A fold of the library's own: called for each durable entry, before any subscriber hears of its append. */
+  /** A fold of the library: called for each durable entry, before any subscriber receives an entry of its append. */
   listen(listener: (entry: LogEntry) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** The library's own watcher: called for each entry of an append that is folded, before any other. */
+  /** A watcher of the library: called for each announced entry, before any other subscriber. */
   watch(listener: (entry: LogEntry) => void): void {
     this.#live.subscribe(listener);
   }
 
-  /** Answers nothing where the entries are durable at once; rejects or throws where they are not stored. */
+  /** Before the charts start. Returns nothing where the entries are durable at once. Throws or rejects where they are not stored. */
   append(entries: readonly NewEntry[], at: number): void | Promise<void> {
-    return this.#append(() => entries, at);
+    const pending = this.#append(() => entries, at);
+    if (pending) return pending.then(() => this.#publish());
+    this.#publish();
   }
 
-  /** The same for what charts logged: of it stays what may follow when its turn has come. */
+  /**
+   * Appends the entries of charts that may follow the durable ones. The driver calls `fold` in the block in which it starts
+   * the requests of their step, and then `announce`.
+   */
   follow(entries: readonly NewEntry[], at: number): void | Promise<void> {
     return this.#append(() => reconcile(this.#logState, entries, this.#transcript.endsWithAssistant()), at);
+  }
+
+  /** Folds the entries that became durable. */
+  fold(): void {
+    for (const entry of this.#landed.splice(0)) {
+      this.entries.push(entry);
+      for (const listener of this.#listeners) listener(entry);
+      this.#folded.push(entry);
+    }
+  }
+
+  /** Shows folded entries to subscribers, in order. An entry that a subscriber causes comes after those before it. */
+  announce(): void {
+    for (let entry = this.#folded.shift(); entry; entry = this.#folded.shift()) this.#live.next(entry);
   }
 
   /** Entries from number `from` on, stored ones first, then live ones: no gap, no repeat. */
@@ -72,8 +95,7 @@ export class ConversationLog {
       for (let seq = first; seq < this.entries.length && !subscriber.closed; seq++) {
         subscriber.next(this.entries[seq] as LogEntry);
       }
-      // What was shown is not shown again, though its append may be told right now; who wants to begin further on than
-      // the log is waits for that entry.
+      // Entries shown here may still have to be announced. A subscriber from a later entry on waits for that entry.
       const next = Math.max(first, this.entries.length);
       return this.#live.subscribe({
         next: (entry) => {
@@ -94,7 +116,7 @@ export class ConversationLog {
     return this.#settledAppends;
   }
 
-  /** Waits for what is being appended. */
+  /** Resolves when no append is under way. */
   async settled(): Promise<void> {
     await this.#tail?.catch(() => undefined);
   }
@@ -107,12 +129,13 @@ export class ConversationLog {
 
   #append(due: () => readonly NewEntry[], at: number): void | Promise<void> {
     const { appendNow } = this.#handle;
-    if (this.#tail || !appendNow) return this.#queue(() => this.#store(due(), at));
+    if (this.#tail || !appendNow) return this.#queue(() => this.#store(due, at));
     const entries = due();
     if (entries.length === 0) return;
     const stamped = this.#stamp(entries, at);
     appendNow.call(this.#handle, stamped, this.entries.length);
-    this.#publish(stamped);
+    this.#landed.push(...stamped);
+    this.fold();
   }
 
   #queue(store: () => Promise<void>): Promise<void> {
@@ -127,11 +150,13 @@ export class ConversationLog {
     return mine;
   }
 
-  async #store(entries: readonly NewEntry[], at: number): Promise<void> {
+  async #store(due: () => readonly NewEntry[], at: number): Promise<void> {
+    this.fold();
+    const entries = due();
     if (entries.length === 0) return;
     const stamped = this.#stamp(entries, at);
     await this.#handle.append(stamped, this.entries.length);
-    this.#publish(stamped);
+    this.#landed.push(...stamped);
   }
 
   #stamp(entries: readonly NewEntry[], at: number): LogEntry[] {
@@ -141,11 +166,8 @@ export class ConversationLog {
     );
   }
 
-  #publish(stamped: readonly LogEntry[]): void {
-    for (const entry of stamped) {
-      this.entries.push(entry);
-      for (const listener of this.#listeners) listener(entry);
-    }
-    for (const entry of stamped) this.#live.next(entry);
+  #publish(): void {
+    this.fold();
+    this.announce();
   }
 }

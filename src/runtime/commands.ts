@@ -1,7 +1,6 @@
 /**
  * The commands of a host, what each comes to at its delivery, and the queue of those on their way. Rule: a command is judged at
- * its delivery, against what is durable then. Commands keep their order, wait for their images and for the end of the run before,
- * and are answered exactly once, when what they logged is durable.
+ * its delivery, against what is durable then. Commands keep their order, wait for their images, and are answered exactly once, when what they logged is durable.
  */
 import {
   type ChartPolicies,
@@ -68,8 +67,6 @@ export interface Admission {
 export interface ChartState {
   /** This message starts a run. */
   isStartedBy(message: Pick<MessageCommand, 'kind' | 'whileSuspended'>): boolean;
-  /** The stop of what the chart carries out is in the log, and nothing follows it by itself: the status that is left. */
-  settledStatus(log: LogState): 'idle' | 'error' | undefined;
   /** A message would start a run. */
   readonly isIdle: boolean;
   /** A run is under way that can still end otherwise. */
@@ -104,11 +101,9 @@ function admitSettlement(logState: LogState, callId: string, how: Settlement): A
   return { events: [{ type: 'outcome.settled', callId, how, ...retry }], answer: 'applied' };
 }
 
-/** Whether a command that is not delivered yet starts a run when it is. `isQueued`: it was not put to the chart yet. */
-export function startsRun(command: Command, chart: ChartState, log: LogState, isQueued: boolean): boolean {
-  // What was put before the end is taken by the chart that has not heard of it.
-  if (command.type === 'message.sent')
-    return (isQueued && chart.settledStatus(log) !== undefined) || chart.isStartedBy(command);
+/** Whether a command that is not delivered yet starts a run when it is. */
+export function startsRun(command: Command, chart: ChartState): boolean {
+  if (command.type === 'message.sent') return chart.isStartedBy(command);
   return command.type === 'resume.requested' || command.type === 'promotion.requested';
 }
 
@@ -192,21 +187,15 @@ export class CommandQueue {
   readonly #put: (command: Command) => void;
   readonly #report: (message: string) => void;
   readonly #chart: ChartState;
-  readonly #log: LogState;
   #closed = false;
-  /** Not put yet: one whose images are being stored, or that must wait, comes first. */
+  /** Not put yet: one whose images are being stored comes first. */
   readonly #queue = new Set<Command>();
   readonly #waiting = new Map<object, PendingCommand>();
   readonly #delivered = new Map<object, PendingCommand>();
 
   /** `report`: hears of what could not be stored. */
-  constructor(
-    { chart, log }: { chart: ChartState; log: LogState },
-    put: (command: Command) => void,
-    report: (message: string) => void,
-  ) {
+  constructor(chart: ChartState, put: (command: Command) => void, report: (message: string) => void) {
     this.#chart = chart;
-    this.#log = log;
     this.#put = put;
     this.#report = report;
   }
@@ -291,7 +280,7 @@ export class CommandQueue {
 
   /** Whether a command has not been delivered yet, and starts a run when it is. */
   starts(command: Command): boolean {
-    return this.#waiting.has(command) && startsRun(command, this.#chart, this.#log, this.#queue.has(command));
+    return this.#waiting.has(command) && startsRun(command, this.#chart);
   }
 
   /** A command that has not been delivered yet starts a run. */
@@ -358,19 +347,11 @@ export class CommandQueue {
   /** Puts what need not wait any more, in order. */
   flush(): void {
     for (const command of this.#queue) {
-      if (this.#isBlocked(command)) return;
+      // Its images are being stored.
+      if ('kept' in command) return;
       this.#queue.delete(command);
       this.#put(command);
     }
-  }
-
-  /**
-   * Whether a command may not go now: its images are being stored, or it starts a run and the chart has still to hear of the
-   * end of the one before.
-   */
-  #isBlocked(command: Command): boolean {
-    if ('kept' in command) return true;
-    return this.#chart.settledStatus(this.#log) !== undefined && this.starts(command);
   }
 
   /** False where it was put before. */

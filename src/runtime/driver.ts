@@ -17,6 +17,10 @@ export interface DriverOptions {
   setTimer(ms: number, fire: () => void): () => void;
   /** Judges an act at its delivery: returns the events for the chart, none where the act changes nothing. */
   admit?(event: { type: string }): readonly { type: string }[];
+  /** Folds the entries that became durable, before the requests of their step start. */
+  fold?(): void;
+  /** Shows folded entries to subscribers. The end of a run is shown after the charts have taken it. */
+  announce?(): void;
   /** Called after each step with its acts, when its entries are durable. */
   settled?(acts: readonly object[]): void;
   /** Whether a cancel is being carried out. */
@@ -92,6 +96,8 @@ export class Driver {
   }
 
   stop(): void {
+    this.#stopTaken();
+    this.#announce();
     this.#deadline.stop();
     this.#reportDeadline.stop();
     this.#journal.bell(() => {});
@@ -160,6 +166,7 @@ export class Driver {
     }
     // Report finished runs first; they must not wait for the next run's append.
     for (const end of this.#requests.takeEnds()) this.#journal.start(end);
+    this.#announce();
     const step: Step = { at, entries: this.#entries, asks: this.#requests.take(), acts: this.#acts };
     this.#entries = [];
     this.#acts = [];
@@ -183,13 +190,28 @@ export class Driver {
     return true;
   }
 
+  /** Its entries are durable. */
   #begin({ asks, acts }: Step): void {
-    for (const request of asks) {
-      if (!this.#requests.isOpen(request)) continue;
-      if (request.kind === 'commit' && request.boundary === 'RunFinished') this.#durableStop = request.id;
-      this.#journal.start(request);
-    }
+    this.#options.fold?.();
+    const stop = asks.find((request) => isStop(request) && this.#requests.isOpen(request));
+    if (stop) this.#durableStop = stop.id;
+    this.#announce();
+    for (const request of asks) if (this.#requests.isOpen(request)) this.#journal.start(request);
     this.#options.settled?.(acts);
+  }
+
+  /** An append has ended that later steps may have overtaken. What its subscribers do waits until its requests have started. */
+  #land(step: Step): void {
+    const isStepping = this.#stepping;
+    this.#stepping = true;
+    this.#begin(step);
+    this.#stepping = isStepping;
+    this.#drain();
+  }
+
+  /** Subscribers and charts agree about the end of a run: both have it, or neither. */
+  #announce(): void {
+    if (this.#durableStop === undefined) this.#options.announce?.();
   }
 
   #stopTaken(): void {
@@ -211,7 +233,7 @@ export class Driver {
     return new AppendQueue({
       append: (entries, at, carried) => this.#journal.append(entries, at, carried),
       ahead: () => this.#goOn(),
-      landed: (step) => this.#begin(step),
+      landed: (step) => this.#land(step),
       failed: ({ step, blocks, carries }, error) => {
         const completion = this.#failure(error, step, step.entries);
         if (blocks && !carries) {
@@ -232,6 +254,8 @@ export class Driver {
     });
   }
 }
+
+const isStop = (request: EffectRequest): boolean => request.kind === 'commit' && request.boundary === 'RunFinished';
 
 export class OpenRequests {
   readonly #requesters = new Map<string, ChartRef>();

@@ -51,11 +51,11 @@ export class Runtime {
   #driver: Driver | undefined;
   readonly chart: ChartStatus = new ChartStatus();
   readonly commands: CommandQueue = new CommandQueue(
-    { chart: this.chart, log: this.logState },
+    this.chart,
     (command) => this.#put(command, command.type === 'message.returned'),
     (message) => this.diagnose('image_not_stored', { message }),
   );
-  readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands, this.logState);
+  readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
   /** Set during the opening, where the conversation can have sub-agents. */
@@ -132,6 +132,8 @@ export class Runtime {
       journal: this.#journal,
       setTimer: ports.setTimer,
       admit: (command) => this.#admit(command),
+      fold: () => this.log.fold(),
+      announce: () => this.log.announce(),
       settled: (commands) => this.#settled(commands),
       cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
       uncancelled: () => this.#endCancels(),
@@ -186,9 +188,13 @@ export class Runtime {
     return answered;
   }
 
-  /** Gives up what a command would start, whatever it waits for. `unseen`: nothing of it is logged. */
+  /**
+   * Takes a command back before its delivery. A run that it starts is logged as cancelled, unless it is `unseen`. A promotion
+   * starts nothing: its message stays in the queue.
+   */
   withdraw(command: StartingCommand, unseen: boolean): void {
-    this.commands.withdraw(command, !unseen && this.commands.starts(command));
+    const begins = !unseen && command.type !== 'promotion.requested' && this.commands.starts(command);
+    this.commands.withdraw(command, begins);
     if (this.commands.cancelling) this.#driver?.beginCancel();
   }
 

@@ -1,11 +1,10 @@
 /**
- * The status of a conversation and its live signals: what its chart says, and what a host is told. Rule: the chart is ahead of the
- * log by what is not durable yet; for a host, a run is over once its stop can be read, and a cancel counts from when it is asked
- * for. A listener that comes in the middle of a reply is first shown what there is of it, whole.
+ * The status of a conversation, and its live signals. Invariant: the status follows the chart and the commands that the chart
+ * has not taken. A cancel counts from its call. A subscriber that joins during a reply receives all text of it so far first.
  */
 import { Observable, Subject } from 'rxjs';
 import type { SnapshotFrom } from 'xstate';
-import { type conversationMachine, type LogState, type QueuedMessage, runOf } from '../../machines/internal.ts';
+import { type conversationMachine, type QueuedMessage, runOf } from '../../machines/internal.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import type { ChartState, CommandQueue, MessageCommand } from './commands.ts';
 import type { ChartRef } from './interpreter/interpreter.ts';
@@ -45,17 +44,6 @@ export class ChartStatus implements ChartState {
     return this.status === 'active' && this.#snapshot?.children.run?.getSnapshot().matches('active') === true;
   }
 
-  settledStatus({ runId, cycle, stop }: LogState): 'idle' | 'error' | undefined {
-    const snapshot = this.#snapshot;
-    if (!snapshot || cycle !== 'stopped' || !stop || runId !== snapshot.context.runId) return undefined;
-    const { children, context } = snapshot;
-    const run = children.run?.getSnapshot();
-    if (run ? !run.matches('CommitFinished') : !snapshot.matches('closing')) return undefined;
-    const promotes = context.settings.policies.promoteFollowUpOn.includes(stop.reason);
-    if (promotes && context.queue.some(({ kind }) => kind === 'followUp')) return undefined;
-    return run?.context.end.termination === 'Error' ? 'error' : 'idle';
-  }
-
   /** Also where the run only waits for the stop before it. */
   get runId(): string | undefined {
     const { children, context } = this.#snapshot ?? {};
@@ -77,25 +65,16 @@ export class ChartStatus implements ChartState {
 export class HostStatus {
   readonly #chart: ChartStatus;
   readonly #commands: CommandQueue;
-  readonly #log: LogState;
   #signalled: ConversationStatus = 'idle';
 
-  constructor(chart: ChartStatus, commands: CommandQueue, log: LogState) {
+  constructor(chart: ChartStatus, commands: CommandQueue) {
     this.#chart = chart;
     this.#commands = commands;
-    this.#log = log;
   }
 
   get status(): ConversationStatus {
-    const chart = this.#chartOrCancel;
-    const { settled } = this;
-    if (chart === 'cancelling' && !settled) return chart;
-    return this.#commands.hasStartingCommand ? 'active' : (settled ?? chart);
-  }
-
-  /** The status that is left, where the stop of what the chart still carries out is durable and nothing follows. */
-  get settled(): 'idle' | 'error' | undefined {
-    return this.#chart.settledStatus(this.#log);
+    const status = this.#chartOrCancel;
+    return status !== 'cancelling' && this.#commands.hasStartingCommand ? 'active' : status;
   }
 
   /** What live signals tell, where it differs from the last call: it follows the chart. */

@@ -4,7 +4,7 @@ export const runtime = [
     id: 'stale-ask',
     about: 'an effect dropped while its append was pending is started all the same',
     witness: 'test/scenarios/cancelStore.test.ts',
-    edits: [['if (!this.#requests.isOpen(request)) continue;', '']],
+    edits: [['if (this.#requests.isOpen(request)) this.#journal.start(request);', 'this.#journal.start(request);']],
   },
   {
     id: 'decision-stray-field',
@@ -36,8 +36,8 @@ export const runtime = [
     witness: 'test/scenarios/atTheStop.test.ts',
     edits: [
       [
-        'for (const listener of this.#listeners) listener(entry);\n    }\n    for (const entry of stamped) this.#live.next(entry);',
-        'this.#live.next(entry);\n      for (const listener of this.#listeners) listener(entry);\n    }',
+        'for (const listener of this.#listeners) listener(entry);\n      this.#folded.push(entry);',
+        'this.#live.next(entry);\n      for (const listener of this.#listeners) listener(entry);',
       ],
     ],
   },
@@ -496,6 +496,23 @@ export const runtime = [
     about: 'the time-out of a report stays when the stop is reported',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['this.#durableStop = undefined;\n    this.#reportDeadline.end();', 'this.#durableStop = undefined;']],
+  },
+  {
+    id: 'stop-shown-before-its-charts',
+    about: 'subscribers receive the end of a run that the charts have not taken',
+    witness: 'test/scenarios/agreement.test.ts',
+    edits: [['if (this.#durableStop === undefined) this.#options.announce?.();', 'this.#options.announce?.();']],
+  },
+  {
+    id: 'stop-shown-before-its-report',
+    about: 'a subscriber that closes at the end of a run leaves the run without its result',
+    witness: 'test/scenarios/closing.test.ts',
+    edits: [
+      [
+        'for (const end of this.#requests.takeEnds()) this.#journal.start(end);\n    this.#announce();',
+        'this.#announce();\n    for (const end of this.#requests.takeEnds()) this.#journal.start(end);',
+      ],
+    ],
   },
   {
     id: 'overtaken-once',

@@ -523,8 +523,8 @@ export const defects = [
     fault: 'store-refused',
     edits: [
       [
-        'await this.#handle.append(stamped, this.entries.length);\n        this.#publish(stamped);',
-        'const first = this.entries.length;\n        this.#publish(stamped);\n        await this.#handle.append(stamped, first);',
+        'await this.#handle.append(stamped, this.entries.length);\n        this.#landed.push(...stamped);',
+        'const first = this.entries.length;\n        this.#landed.push(...stamped);\n        this.#publish();\n        await this.#handle.append(stamped, first);',
       ],
     ],
   },
@@ -593,8 +593,7 @@ export const defects = [
     fault: 'watch',
     edits: [
       ['return [...this.#messages, ...this.#open.messages];', 'this.#close();\n        return [...this.#messages];'],
-      ['for (const entry of stamped)\n            this.#live.next(entry);', ''],
-      ['listener(entry);\n        }', 'listener(entry);\n            this.#live.next(entry);\n        }'],
+      ['this.#folded.push(entry);', 'this.#live.next(entry);'],
     ],
   },
   {

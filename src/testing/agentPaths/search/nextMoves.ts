@@ -108,14 +108,14 @@ export class NextMoves {
   }
 
   /** While the end of a run is written that leaves calls waiting, or the end of their cycle; the latter counts as a trouble by itself. */
-  #whileStored({ spent, bounds }: Place, { state, waits, isOver }: Passage): Act[] {
+  #whileStored({ spent, bounds }: Place, { state, waits }: Passage): Act[] {
     const moves: Act[] = [];
     const add = (trouble: Trouble, move: Act): void => {
       if (this.#troubles.has(trouble)) moves.push(move);
     };
     if (state === 'CommitFinished' && waits && spent.troubles < bounds.troubles) add('cancel', { do: 'cancel' });
     if (spent.troubles > bounds.troubles + 1 || !/^(closing|superseding)$/.test(state)) return moves;
-    if (!isOver) add('followUp', { do: 'followUp' });
+    add('followUp', { do: 'followUp' });
     if (state === 'superseding') add('cancel', { do: 'cancel' });
     return moves;
   }

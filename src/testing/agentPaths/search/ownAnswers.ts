@@ -6,7 +6,6 @@ import type { EffectRequest, EffectValue, LogEntry, LogState, Settings } from '.
 import { pendingCalls } from '../../../conversation/run.ts';
 import { PHASES } from '../../../plugins/plugin.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
-import type { ChartStatus } from '../../../runtime/status.ts';
 import type { EffectAnswer } from '../../scriptedJournal.ts';
 import { predictedUse } from '../filledWindow.ts';
 import type { During } from '../moves.ts';
@@ -22,8 +21,6 @@ export interface Passage {
   readonly state: string;
   /** Calls wait for a person. */
   readonly waits: boolean;
-  /** A message is not taken any more: it begins the next run. */
-  readonly isOver: boolean;
 }
 
 const DURINGS: readonly During[] = [...PHASES, 'storing'];
@@ -35,11 +32,10 @@ export const duringsOf = (request: EffectRequest): readonly During[] =>
 const stateOf = ({ value }: ChartActor): string =>
   typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
 
-export const passageOf = (root: ChartActor, chart: ChartStatus, logState: LogState): Passage => ({
+export const passageOf = (root: ChartActor, logState: LogState): Passage => ({
   sight: sightOf(root),
   state: stateOf(root.children.get('run') ?? root),
   waits: pendingCalls(logState).length > 0,
-  isOver: chart.settledStatus(logState) !== undefined,
 });
 
 /** What is answered now; nothing where a move is to come first. */

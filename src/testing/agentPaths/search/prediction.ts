@@ -105,8 +105,7 @@ export class Prediction {
     const running = this.requests.flatMap((request) => (request.kind === 'tool' ? [numberOf(request.callId)] : []));
     const waiting = pendingCalls(this.logState).map(({ callId }) => numberOf(callId));
     return {
-      // For a host a run is over once its end is in the log.
-      status: this.#chart.settledStatus(this.logState) ?? this.#chart.status,
+      status: this.#chart.status,
       model: this.requests.some(({ kind }) => kind === 'model'),
       summary: this.requests.some(({ kind }) => kind === 'summary'),
       running: running.sort((a, b) => a - b),
@@ -362,7 +361,7 @@ export class Prediction {
 
   #pass(request: EffectRequest): void {
     const fresh = duringsOf(request).filter((during) => !this.passed.has(during));
-    for (const during of fresh) this.passed.set(during, passageOf(this.root, this.#chart, this.logState));
+    for (const during of fresh) this.passed.set(during, passageOf(this.root, this.logState));
   }
 
   /** The wait before the next attempt is over. */
