@@ -44,13 +44,13 @@ export const models = [
     id: 'gate-leak',
     about: 'the listener on the signal of the caller of a model stays',
     witness: 'test/models/openaiAbort.test.ts',
-    edits: [["caller.removeEventListener('abort', fire);", '']],
+    edits: [["caller.removeEventListener('abort', abort);", '']],
   },
   {
     id: 'body-open',
     about: 'the body of a response is not closed at the end',
     witness: 'test/models/openaiAbort.test.ts',
-    edits: [['this.#gate.close();\n    this.#body?.close();', 'this.#gate.close();']],
+    edits: [['this.#abortable.end();\n    this.#body?.close();', 'this.#abortable.end();']],
   },
   {
     id: 'utf8',
@@ -119,18 +119,13 @@ export const models = [
     id: 'late-response',
     about: 'a response that comes after the abort is not closed',
     witness: 'test/models/openaiAbort.test.ts',
-    edits: [['(late) => openBody(late).close()', '() => {}']],
+    edits: [['(late) => responseBody(late).close()', '() => {}']],
   },
   {
     id: 'diagnostics-without-end',
     about: 'each odd part of a reply is told, however many there are',
     witness: 'test/models/aiSdk.test.ts',
-    edits: [
-      [
-        "if (count <= DIAGNOSTICS_OF_A_KIND) this.#out({ type: 'diagnostic', code, detail });",
-        "this.#out({ type: 'diagnostic', code, detail });",
-      ],
-    ],
+    edits: [['if (count > DIAGNOSTICS_OF_A_KIND) return;', '']],
   },
   {
     id: 'closed-object-ends-a-call',

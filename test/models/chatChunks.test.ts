@@ -1,7 +1,7 @@
 /** One chunk of a chat completion, in tables: counts under all their names, words of the end, content in parts, fields that go back. */
 import { describe, expect, it } from 'vitest';
-import { type ChatChunk, chunkOf, finishReason, readChunk } from '../../src/models/openai/chunk.ts';
-import { SentBack, sentBackIn } from '../../src/models/openai/reasoningFields.ts';
+import { type ChatChunk, chunkOf, finishReason, readChunk } from '../../src/models/openai/chatChunk.ts';
+import { ReasoningFields, reasoningFieldsIn } from '../../src/models/openai/reasoningFields.ts';
 
 const read = (value: unknown, field: 'delta' | 'message' = 'delta') => chunkOf(value, field) as ChatChunk;
 const delta = (fields: object): ChatChunk => read({ choices: [{ index: 0, delta: fields }] });
@@ -131,12 +131,12 @@ describe('fields that go back', () => {
   ];
   it.each(NAMES)('%s, unless it is empty', (name) => {
     for (const value of ['a', ['a'], { a: 1 }, 0, false])
-      expect(sentBackIn({ [name]: value })).toEqual({ [name]: value });
-    for (const value of ['', null, undefined]) expect(sentBackIn({ [name]: value, other: 1 })).toBeUndefined();
+      expect(reasoningFieldsIn({ [name]: value })).toEqual({ [name]: value });
+    for (const value of ['', null, undefined]) expect(reasoningFieldsIn({ [name]: value, other: 1 })).toBeUndefined();
   });
 
   const joined = (...pieces: object[]) => {
-    const back = new SentBack();
+    const back = new ReasoningFields();
     for (const piece of pieces) back.add({ reasoning_details: [piece as never] });
     return (back.extraFor('m') as { fields: { reasoning_details: unknown } }).fields.reasoning_details;
   };
@@ -177,7 +177,7 @@ describe('fields that go back', () => {
   });
 
   it('texts are joined, objects merged, and none is there where none came', () => {
-    const back = new SentBack();
+    const back = new ReasoningFields();
     expect(back.extraFor('m')).toBeUndefined();
     for (const fields of [
       { reasoning_opaque: 'a', extra_content: { a: 1, b: 1 } },

@@ -1,7 +1,7 @@
 /** The bytes of an event stream: what bounds an event and rubbish between events, exactly. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { eventStream } from '../../src/models/openai/eventStream.ts';
 import { vendorClient } from '../../src/models/openai/vendorClient.ts';
+import { eventStream } from '../../src/models/wire/eventStream.ts';
 import { utf8 } from './sse.ts';
 
 /** The events of these pieces, and the code of the failure that ended them. */

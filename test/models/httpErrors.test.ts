@@ -1,10 +1,10 @@
 /** What becomes of a failed exchange: code, wait and the words that are quoted, each form of body and error in a table. */
 import { describe, expect, it } from 'vitest';
-import { excerpt, networkError, providerError, statusError } from '../../src/models/httpErrors.ts';
 import { ModelError } from '../../src/models/model.ts';
+import { excerpt, networkError, providerError, statusError } from '../../src/models/wire/httpErrors.ts';
 
 const of = (status: number, body: string, secrets: readonly string[] = []): ModelError =>
-  statusError({ status, headers: new Headers() }, body, secrets, 0, {});
+  statusError({ status, headers: new Headers() }, body, { secrets, advice: {} }, 0);
 /** What stands behind the status. */
 const quoted = (body: unknown): string =>
   of(500, typeof body === 'string' ? body : JSON.stringify(body)).message.replace(
@@ -30,7 +30,8 @@ describe('the words of a server are quoted alone, without the body around them',
   });
 
   it('with advice behind them, for the codes that have some', () => {
-    const { message } = statusError({ status: 429, headers: new Headers() }, '{"error":"slow down"}', [], 0);
+    const adapter = { secrets: [], advice: { 'rate-limit': 'the server asks for fewer requests' } };
+    const { message } = statusError({ status: 429, headers: new Headers() }, '{"error":"slow down"}', adapter, 0);
     expect(message).toBe('the model server answered 429 (rate-limit): slow down: the server asks for fewer requests');
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { eventStream } from '../../src/models/openai/eventStream.ts';
+import { eventStream } from '../../src/models/wire/eventStream.ts';
 import {
   codesIn,
   DONE,

@@ -2,9 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../machines/vocabulary.ts';
 import { objectAt } from '../../src/models/jsonScan.ts';
-import { extraFrom, extraOf, wireArguments, wireName } from '../../src/models/providerExtra.ts';
-import { secretsIn } from '../../src/models/secrets.ts';
-import { parseJson, plainCopy } from '../../src/models/wireJson.ts';
+import { extraFrom, extraOf } from '../../src/models/wire/providerExtra.ts';
+import { secretsIn } from '../../src/models/wire/secrets.ts';
+import { wireArguments, wireName } from '../../src/models/wire/toolCalls.ts';
+import { parseJson, plainCopy } from '../../src/models/wire/wireJson.ts';
 
 /** Lists in lists, so many. */
 const nested = (depth: number): Json => (depth === 0 ? 1 : [nested(depth - 1)]);

@@ -5,46 +5,25 @@
  */
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
 import type { Json } from '../../../machines/vocabulary.ts';
-import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
-import {
-  checkOptionsOf,
-  display,
-  hasMethods,
-  isObject,
-  number,
-  object,
-  strings,
-  type Validator,
-} from '../../validation.ts';
-import { abortGate } from '../abortGate.ts';
-import type { Model, ModelPart, ModelRequest, Prices } from '../model.ts';
-import { secretsIn, withSecrets } from '../secrets.ts';
-import { streamedError, thrownError } from './failure.ts';
-import { callOptions, type Sent, type SupportedUrls } from './prompt.ts';
-import { SdkReply, type StreamPart } from './reply.ts';
+import { checkOptionsOf, display, hasMethods, isObject, number, object, strings } from '../../validation.ts';
+import type { Model, ModelPart, ModelRequest } from '../model.ts';
+import { abortableCall } from '../wire/abortableCall.ts';
+import { secretsIn } from '../wire/secrets.ts';
+import { type VendorModelOptions, vendorModel, vendorModelValidators } from '../wire/vendorModel.ts';
+import { streamedError, thrownError } from './sdkErrors.ts';
+import { callOptions, type Sent, type SupportedUrls } from './sdkPrompt.ts';
+import { SdkReply, type StreamPart } from './sdkReply.ts';
 
-export interface AiSdkSettings {
+export interface AiSdkSettings extends VendorModelOptions {
   /** Used if the request names none. */
   temperature?: number;
   /** Sent with every request, by the provider's name. */
   providerOptions?: { [provider: string]: Json };
-  /** The most tokens of input and output in one call. */
-  contextWindow?: number;
-  /** The output limit if a request names none. */
-  maxOutputTokens?: number;
-  prices?: Prices;
-  /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
-  imageLimits?: ImageLimits;
   /** Values that must never be logged. Credentials in the provider's headers are found automatically. */
   secrets?: string[];
 }
 
-const tokens: Validator = {
-  expected: 'a positive whole number of tokens',
-  test: (value) => Number.isInteger(value) && Number(value) > 0,
-};
-const group: Validator = { expected: 'an object', test: isObject };
 const settingsValidator = object({
   temperature: number(0),
   providerOptions: {
@@ -52,10 +31,7 @@ const settingsValidator = object({
     test: (value) => isObject(value) && Object.values(value).every(isObject),
     secret: true,
   },
-  contextWindow: tokens,
-  maxOutputTokens: tokens,
-  prices: group,
-  imageLimits: group,
+  ...vendorModelValidators,
   secrets: strings,
 });
 
@@ -95,9 +71,7 @@ function sdkModel(given: object): SdkModel {
 export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}): Model {
   const source = sdkModel(languageModel);
   checkOptionsOf('aiSdkModel()', settings, settingsValidator);
-  const { contextWindow, maxOutputTokens, prices, imageLimits, temperature, providerOptions } = settings;
-  const id = source.modelId;
-  if (imageLimits) imageLimitsOf({ id, imageLimits });
+  const { maxOutputTokens, temperature, providerOptions } = settings;
   const secrets = [...(settings.secrets ?? [])];
   const sent: Sent = {
     ...(temperature !== undefined && { temperature }),
@@ -105,15 +79,9 @@ export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}):
     // Each value was validated. The declared type is wider, so that settings can be read from a file.
     ...(providerOptions && { providerOptions: providerOptions as NonNullable<Sent['providerOptions']> }),
   };
-  const model: Model = {
-    id,
-    ...(contextWindow !== undefined && { contextWindow }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(prices && { prices }),
-    ...(imageLimits && { imageLimits }),
-    stream: (request, { signal }) => streamed({ source, secrets, sent }, request, signal),
-  };
-  return withSecrets(model, secrets);
+  return vendorModel(source.modelId, settings, secrets, (request, { signal }) =>
+    replyParts({ source, secrets, sent }, request, signal),
+  );
 }
 
 interface Call {
@@ -123,12 +91,12 @@ interface Call {
 }
 
 /** Providers keep headers with keys in their configuration. They are read for each call, because a key may change. */
-async function learnSecrets({ source, secrets }: Call): Promise<void> {
+async function addHeaderSecrets({ source, secrets }: Call): Promise<void> {
   try {
-    const { headers } = (source as { config?: { headers?: unknown } }).config ?? {};
-    const given: unknown = await (typeof headers === 'function' ? headers() : headers);
-    if (!isObject(given)) return;
-    const texts = Object.entries(given).filter((field): field is [string, string] => typeof field[1] === 'string');
+    const { config = {} } = source as { config?: { headers?: unknown } };
+    const headers: unknown = await (typeof config.headers === 'function' ? config.headers() : config.headers);
+    if (!isObject(headers)) return;
+    const texts = Object.entries(headers).filter((field): field is [string, string] => typeof field[1] === 'string');
     for (const secret of secretsIn(Object.fromEntries(texts))) if (!secrets.includes(secret)) secrets.push(secret);
   } catch {
     // A provider without a key fails when it is called.
@@ -136,7 +104,7 @@ async function learnSecrets({ source, secrets }: Call): Promise<void> {
 }
 
 async function open(call: Call, request: ModelRequest, signal: AbortSignal) {
-  await learnSecrets(call);
+  await addHeaderSecrets(call);
   const { source, sent } = call;
   const supportedUrls = (await source.supportedUrls) ?? {};
   const options = callOptions(request, { provider: source.provider, supportedUrls }, sent);
@@ -144,21 +112,21 @@ async function open(call: Call, request: ModelRequest, signal: AbortSignal) {
   return stream.getReader();
 }
 
-async function* streamed(call: Call, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart, void> {
-  const gate = abortGate(signal);
+async function* replyParts(call: Call, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart, void> {
+  const abortable = abortableCall(signal);
   const parts: ModelPart[] = [];
   const reply = new SdkReply((part) => parts.push(part), call.source.provider);
   let close = (): void => {};
   try {
-    gate.check();
+    abortable.throwIfAborted();
     // A source that cannot be cancelled is ignored.
-    const reader = await gate.race(
+    const reader = await abortable.race(
       (own) => open(call, request, own),
       (late) => void late.cancel().catch(() => {}),
     );
     close = () => void reader.cancel().catch(() => {});
     for (let more = true; more; ) {
-      const read = await gate.race(
+      const read = await abortable.race(
         () => reader.read(),
         () => {},
       );
@@ -168,14 +136,14 @@ async function* streamed(call: Call, request: ModelRequest, signal: AbortSignal)
       more = !read.done && !reply.ended;
       for (const part of parts.splice(0)) {
         yield part;
-        gate.check();
+        abortable.throwIfAborted();
       }
     }
   } catch (error) {
-    gate.check();
+    abortable.throwIfAborted();
     throw thrownError(error, call.secrets, Date.now());
   } finally {
-    gate.close();
+    abortable.end();
     close();
   }
 }

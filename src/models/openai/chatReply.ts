@@ -1,54 +1,44 @@
 /**
  * Turns the events of a chat completion stream into the parts of one reply. Invariant: a reply is complete only with
- * a finish reason. Complete calls come before it, in order of first appearance. Unreadable data becomes diagnostics,
- * at most a few of a kind.
+ * a finish reason. Complete calls come before it, in order of first appearance. Unreadable data becomes diagnostics.
  */
-import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
-import { providerError } from '../httpErrors.ts';
+import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
 import { ModelError, type ModelPart } from '../model.ts';
-import { parseJson } from '../wireJson.ts';
-import { type ChatChunk, type ChunkReading, finishReason, readChunk } from './chunk.ts';
-import { SentBack } from './reasoningFields.ts';
-import { CallAssembly, type CallDelta, completeCalls } from './toolCalls.ts';
+import { CallAssembly, type CallDelta } from '../wire/callAssembly.ts';
+import type { WireReply } from '../wire/httpCall.ts';
+import { providerError } from '../wire/httpErrors.ts';
+import { ReplyWriter } from '../wire/replyWriter.ts';
+import { parseJson } from '../wire/wireJson.ts';
+import { type ChatChunk, type ChunkReading, chunkOf, finishReason, readChunk } from './chatChunk.ts';
+import { ReasoningFields } from './reasoningFields.ts';
 
-/** Characters of text, reasoning, arguments and unknown fields of one reply. */
-const REPLY_CHARS = 64 * 1024 * 1024;
-/** The size of a call besides its arguments. */
-const CALL_CHARS = 256;
-const DIAGNOSTICS_OF_A_KIND = 4;
-
-/** Passes its parts to `out`. Each method throws ModelError if the attempt has failed. */
-export class ChatReply {
-  readonly #out: (part: ModelPart) => void;
+export class ChatReply implements WireReply {
+  readonly #writer: ReplyWriter;
+  readonly #calls: CallAssembly;
+  readonly #reasoningFields = new ReasoningFields();
   readonly #secrets: readonly string[];
   readonly #model: string;
-  /** Made on demand, because most replies need none. */
-  #assembly: CallAssembly | undefined;
-  #sentBack: SentBack | undefined;
-  #noted: Map<string, number> | undefined;
-  #phase: 'reading' | 'finished' | 'done' = 'reading';
+  #phase: WireReply['phase'] = 'reading';
   #finish: FinishReason | undefined;
   #usage: Partial<Usage> | undefined;
   #refused = false;
   #chunks = 0;
-  #chars = 0;
 
   /** `model`: the name of the model that writes the reply. */
-  constructor(out: (part: ModelPart) => void, { model, secrets }: { model: string; secrets: readonly string[] }) {
-    this.#out = out;
+  constructor(write: (part: ModelPart) => void, { model, secrets }: { model: string; secrets: readonly string[] }) {
+    this.#writer = new ReplyWriter(write);
+    this.#calls = new CallAssembly(this.#writer);
     this.#model = model;
     this.#secrets = secrets;
   }
 
-  /** `reading`, then `finished` (a finish reason came), then `done` (the end mark came). */
-  get phase(): 'reading' | 'finished' | 'done' {
+  get phase(): WireReply['phase'] {
     return this.#phase;
   }
 
-  /** Processes one event of the stream. `cut`: the stream ended inside it. */
-  event(data: string, name: string | undefined, cut: boolean): void {
+  event(data: string, name: string | undefined, isCut: boolean): void {
     if (this.#phase === 'done') {
-      this.note('after_done');
+      this.diagnose('after_done');
       return;
     }
     if (name === 'error') throw providerError(parseJson(data) ?? data, this.#secrets);
@@ -57,106 +47,78 @@ export class ChatReply {
       return;
     }
     const reading = readChunk(data);
-    if (reading.kind === 'malformed' && (cut || this.#phase === 'finished')) this.note('chunk_malformed');
-    else this.take(reading);
+    if (reading.kind === 'malformed' && (isCut || this.#phase === 'finished')) this.diagnose('chunk_malformed');
+    else this.#take(reading);
   }
 
-  take(reading: ChunkReading): void {
-    if (reading.kind === 'chunk') this.#chunk(reading);
-    else if (reading.kind === 'skipped') this.note(reading.code);
-    else if (reading.kind === 'error') throw providerError(reading.body, this.#secrets);
-    else throw badFrame();
+  whole(body: unknown): void {
+    this.#take(body === undefined ? { kind: 'malformed' } : chunkOf(body, 'message'));
   }
 
-  note(code: string, detail?: Json): void {
-    this.#noted ??= new Map();
-    const count = (this.#noted.get(code) ?? 0) + 1;
-    this.#noted.set(code, count);
-    if (count > DIAGNOSTICS_OF_A_KIND) return;
-    this.#out(detail === undefined ? { type: 'diagnostic', code } : { type: 'diagnostic', code, detail });
+  diagnose(code: string): void {
+    this.#writer.diagnose(code);
   }
 
-  /** Emits the calls and the finish at the end of the stream. */
   end(): void {
     if (this.#finish === undefined) throw incomplete(this.#chunks);
-    const pieces = this.#assembly?.calls;
-    const calls = pieces ? completeCalls(pieces, (code, detail) => this.note(code, detail)) : [];
-    for (const call of calls) this.#out(call);
+    const calls = this.#calls.end();
     // Many servers report `stop` although they called tools, so the calls decide.
-    const reason = this.#finish === 'stop' && calls.length > 0 ? 'tool-calls' : this.#finish;
-    const extra = this.#sentBack?.extraFor(this.#model);
-    this.#out({
+    const reason = this.#finish === 'stop' && calls > 0 ? 'tool-calls' : this.#finish;
+    const extra = this.#reasoningFields.extraFor(this.#model);
+    this.#writer.write({
       ...{ type: 'finish', reason },
       ...(this.#usage !== undefined && { usage: this.#usage }),
       ...(extra !== undefined && { extra }),
     });
   }
 
+  #take(reading: ChunkReading): void {
+    if (reading.kind === 'chunk') this.#chunk(reading);
+    else if (reading.kind === 'skipped') this.diagnose(reading.code);
+    else if (reading.kind === 'error') throw providerError(reading.body, this.#secrets);
+    else throw badFrame();
+  }
+
   #chunk(chunk: ChatChunk): void {
     this.#chunks += 1;
-    for (const code of chunk.odd) this.note(code);
-    if (chunk.reasoning !== '') {
-      this.#grow(chunk.reasoning.length);
-      this.#out({ type: 'reasoning-delta', text: chunk.reasoning });
-    }
-    if (chunk.text !== '') {
-      this.#grow(chunk.text.length);
-      this.#out({ type: 'text-delta', text: chunk.text });
-    }
-    if (chunk.sentBack !== undefined) {
-      this.#grow(JSON.stringify(chunk.sentBack).length);
-      this.#sentBack ??= new SentBack();
-      this.#sentBack.add(chunk.sentBack);
+    for (const code of chunk.odd) this.diagnose(code);
+    if (chunk.reasoning !== '') this.#delta('reasoning-delta', chunk.reasoning);
+    if (chunk.text !== '') this.#delta('text-delta', chunk.text);
+    if (chunk.reasoningFields !== undefined) {
+      this.#writer.addSize(JSON.stringify(chunk.reasoningFields).length);
+      this.#reasoningFields.add(chunk.reasoningFields);
     }
     if (chunk.refusal !== '') this.#refusal(chunk.refusal);
-    if (chunk.calls.length > 0) this.#calls(chunk.calls);
+    if (chunk.calls.length > 0) this.#callDeltas(chunk.calls);
     if (chunk.usage !== undefined) this.#usage = chunk.usage;
     if (chunk.finish !== '') this.#finished(chunk.finish);
   }
 
-  #refusal(text: string): void {
-    this.#grow(text.length);
-    if (!this.#refused) this.#out({ type: 'refusal' });
-    this.#refused = true;
-    this.#out({ type: 'text-delta', text });
+  #delta(type: 'text-delta' | 'reasoning-delta', text: string): void {
+    this.#writer.addSize(text.length);
+    this.#writer.write({ type, text });
   }
 
-  #calls(deltas: readonly CallDelta[]): void {
-    this.#assembly ??= new CallAssembly();
-    this.#assembly.nextChunk();
-    for (const delta of deltas) {
-      const before = this.#assembly.calls.length;
-      const { position } = this.#assembly.add(delta);
-      const own = CALL_CHARS * (this.#assembly.calls.length - before);
-      this.#grow(own + delta.args.length + (delta.extra === undefined ? 0 : JSON.stringify(delta.extra).length));
-      if (delta.name !== '') {
-        this.#out({ type: 'tool-call-delta', index: position, name: delta.name, text: delta.args });
-      } else if (delta.args !== '') {
-        this.#out({ type: 'tool-call-delta', index: position, text: delta.args });
-      }
-    }
+  #refusal(text: string): void {
+    if (!this.#refused) this.#writer.write({ type: 'refusal' });
+    this.#refused = true;
+    this.#delta('text-delta', text);
+  }
+
+  #callDeltas(deltas: readonly CallDelta[]): void {
+    this.#calls.nextChunk();
+    for (const delta of deltas) this.#calls.add(delta);
   }
 
   #finished(word: string): void {
     const reason = finishReason(word);
     if (reason === 'failed') throw providerError({ message: `finish_reason ${word}` }, this.#secrets);
-    if (reason === undefined) this.note('finish_reason_unknown', { reason: word.slice(0, 64) });
+    if (reason === undefined) this.#writer.diagnose('finish_reason_unknown', { reason: word.slice(0, 64) });
     // A second reason never hides a first one that marks the reply as incomplete.
     if (this.#finish === undefined || this.#finish === 'stop') this.#finish = reason ?? 'stop';
     this.#phase = 'finished';
   }
-
-  #grow(by: number): void {
-    this.#chars += by;
-    if (this.#chars > REPLY_CHARS) throw tooLarge(`${REPLY_CHARS} characters`);
-  }
 }
-
-const tooLarge = (what: string): ModelError =>
-  new ModelError({
-    code: 'reply-too-large',
-    message: `the reply holds more than ${what}: it was cut off and is not used`,
-  });
 
 const badFrame = (): ModelError =>
   new ModelError({

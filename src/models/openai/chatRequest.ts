@@ -7,8 +7,9 @@ import type { Json, Message, StoredPart, ToolCall } from '../../../machines/voca
 import { textOf } from '../../content/content.ts';
 import { flag, isList, isObject, nonEmptyText, number, type Validator } from '../../validation.ts';
 import { ModelError, type ModelRequest, type WrittenMessages } from '../model.ts';
-import { isOfProvider, wireArguments, wireName } from '../providerExtra.ts';
-import { isRecord } from '../wireJson.ts';
+import { isOfProvider } from '../wire/providerExtra.ts';
+import { wireArguments, wireName } from '../wire/toolCalls.ts';
+import { isRecord } from '../wire/wireJson.ts';
 import { fieldsFor } from './reasoningFields.ts';
 
 /** Options that are sent unchanged with every request. */

@@ -2,14 +2,15 @@
  * Models behind a chat completions API: OpenAI's, and every server with the same API. Invariant: a call is one
  * request without its own retry, and every failure is a ModelError.
  */
-
-import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { callback, checkOptionsOf, isObject, object, text, type Validator } from '../../validation.ts';
-import { type Model, ModelError, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../model.ts';
-import { secretsIn, withSecrets } from '../secrets.ts';
+import { type Model, ModelError, type ModelRequest, type StreamContext, WRITTEN } from '../model.ts';
+import { type HttpCall, httpStream } from '../wire/httpCall.ts';
+import type { Advice } from '../wire/httpErrors.ts';
+import { secretsIn } from '../wire/secrets.ts';
+import { type VendorModelOptions, vendorModel, vendorModelValidators } from '../wire/vendorModel.ts';
+import { ChatReply } from './chatReply.ts';
 import { chatRequestBody, type SentOptions, sentFieldsOf, sentValidators } from './chatRequest.ts';
-import { type ChatCall, chatStream } from './http.ts';
 import {
   type ClientOptions,
   isVendorHost,
@@ -18,22 +19,16 @@ import {
   vendorClient,
 } from './vendorClient.ts';
 
-export interface OpenAIOptions extends ClientOptions, SentOptions {
-  /** The most tokens of input and output in one call. */
-  contextWindow?: number;
-  /** The output limit if a request names none. */
-  maxOutputTokens?: number;
-  prices?: Prices;
-  /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
-  imageLimits?: ImageLimits;
-}
+export interface OpenAIOptions extends ClientOptions, SentOptions, VendorModelOptions {}
 
-const tokens: Validator = {
-  expected: 'a positive whole number of tokens',
-  test: (value) => Number.isInteger(value) && Number(value) > 0,
+const ADVICE: Advice = {
+  auth: 'check OPENAI_API_KEY (or the apiKey option) and what the key may do',
+  quota: 'the account is out of credit or over its hard limit: check its billing',
+  'not-found': 'check the model name and the base URL (OPENAI_BASE_URL or the baseURL option)',
+  'bad-request': 'the server refuses this request; sending it again does not help',
+  'rate-limit': 'the server asks for fewer requests',
 };
-/** Validated when the model is made. */
-const group: Validator = { expected: 'an object', test: isObject };
+
 const headers: Validator = {
   expected: 'an object of strings',
   test: (value) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
@@ -45,10 +40,7 @@ const optionsValidator = object({
   baseURL: { ...text, secret: true },
   fetch: callback,
   headers,
-  contextWindow: tokens,
-  maxOutputTokens: tokens,
-  prices: group,
-  imageLimits: group,
+  ...vendorModelValidators,
   ...Object.fromEntries(sentValidators),
 });
 
@@ -63,33 +55,25 @@ export function openai(modelName: string, options: OpenAIOptions = {}): Model {
     throw new ConfigurationError("openai() needs the model's name, as its server knows it");
   }
   checkOptionsOf('openai()', options, optionsValidator);
-  const { contextWindow, maxOutputTokens, prices, imageLimits } = options;
-  if (imageLimits) imageLimitsOf({ id: modelName, imageLimits });
   const connection = connect(modelName, options);
   const limitField = isVendorHost(connection.baseURL) ? 'max_completion_tokens' : 'max_tokens';
+  const { maxOutputTokens } = options;
   const sent = sentFieldsOf(options);
   const bodyOf = (request: ModelRequest, written: StreamContext[typeof WRITTEN]): string =>
     chatRequestBody(request, { modelName, limitField, maxOutputTokens, sent }, written);
-  const model: Model = {
-    id: modelName,
-    ...(contextWindow === undefined ? {} : { contextWindow }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(prices === undefined ? {} : { prices }),
-    ...(imageLimits === undefined ? {} : { imageLimits }),
-    stream: (request, { signal, [WRITTEN]: written }) =>
-      chatStream(
-        connection.call(() => bodyOf(request, written)),
-        signal,
-      ),
-  };
-  return withSecrets(model, connection.secrets);
+  return vendorModel(modelName, options, connection.secrets, (request, { signal, [WRITTEN]: written }) =>
+    httpStream(
+      connection.call(() => bodyOf(request, written)),
+      signal,
+    ),
+  );
 }
 
 interface Connection {
   readonly baseURL: string;
   readonly secrets: readonly string[];
   /** Makes a call. `body` is called when the request is sent. */
-  call(body: () => string): ChatCall;
+  call(body: () => string): HttpCall;
 }
 
 /** Keeps URL and headers between calls. After a 401 they are made again, because the environment may have a new key. */
@@ -114,9 +98,10 @@ function connect(model: string, options: ClientOptions): Connection {
     baseURL: first.baseURL,
     secrets,
     call: (body) => ({
-      model,
       secrets,
       url: first.baseURL,
+      advice: ADVICE,
+      reply: (write) => new ChatReply(write, { model, secrets }),
       async send(signal) {
         const { url, headers } = prepared ?? (await prepare());
         const send = options.fetch ?? globalThis.fetch;

@@ -4,7 +4,7 @@
  * another server refuses unknown fields.
  */
 import type { Json, Message } from '../../../machines/vocabulary.ts';
-import { isRecord, plainCopy, type WireRecord } from '../wireJson.ts';
+import { isRecord, plainCopy, type WireRecord } from '../wire/wireJson.ts';
 
 interface Fields {
   [name: string]: Json;
@@ -21,7 +21,7 @@ const NAMES = [
 const DEPTH = 32;
 
 /** Returns the fields of one delta, or undefined. */
-export function sentBackIn(delta: WireRecord): Fields | undefined {
+export function reasoningFieldsIn(delta: WireRecord): Fields | undefined {
   let fields: Fields | undefined;
   for (const name of NAMES) {
     const value = delta[name];
@@ -35,7 +35,7 @@ export function sentBackIn(delta: WireRecord): Fields | undefined {
 }
 
 /** Joins the pieces of one reply. */
-export class SentBack {
+export class ReasoningFields {
   readonly #texts = new Map<string, string>();
   readonly #lists = new Map<string, Fields[]>();
   readonly #objects = new Map<string, Fields>();

@@ -5,9 +5,10 @@
  * undefined: the reply did end.
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
-import { isRecord, parseJson, type WireRecord } from '../wireJson.ts';
-import { sentBackIn } from './reasoningFields.ts';
-import { type CallDelta, readCallDeltas } from './toolCalls.ts';
+import type { CallDelta } from '../wire/callAssembly.ts';
+import { isRecord, parseJson, type WireRecord } from '../wire/wireJson.ts';
+import { readCallDeltas } from './callDeltas.ts';
+import { reasoningFieldsIn } from './reasoningFields.ts';
 
 export interface ChatChunk {
   kind: 'chunk';
@@ -19,7 +20,7 @@ export interface ChatChunk {
   finish: string;
   usage: Partial<Usage> | undefined;
   /** Fields that go back to the server with the reply. */
-  sentBack: { [name: string]: Json } | undefined;
+  reasoningFields: { [name: string]: Json } | undefined;
   /** Codes of unreadable data, each once. */
   odd: readonly string[];
 }
@@ -52,7 +53,7 @@ export function chunkOf(value: unknown, field: 'delta' | 'message'): ChunkReadin
     calls: NOTHING,
     finish: '',
     usage: readUsage(value.usage),
-    sentBack: undefined,
+    reasoningFields: undefined,
     odd: NOTHING,
   };
   if (!Array.isArray(value.choices)) {
@@ -75,7 +76,7 @@ function readChoice(choice: WireRecord, field: 'delta' | 'message', chunk: ChatC
     oddly(chunk, `chunk-without-${field}`);
     return;
   }
-  chunk.sentBack = sentBackIn(delta);
+  chunk.reasoningFields = reasoningFieldsIn(delta);
   if (typeof delta.content === 'string') chunk.text = delta.content;
   else if (Array.isArray(delta.content)) readContentParts(delta.content, chunk);
   else if (delta.content !== undefined && delta.content !== null) oddly(chunk, 'content_unreadable');

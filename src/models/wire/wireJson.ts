@@ -2,7 +2,7 @@
  * JSON from a server. Invariant: fields are read by name from plain records only. Kept values are limited copies of
  * own properties without `__proto__`.
  */
-import type { Json } from '../../machines/vocabulary.ts';
+import type { Json } from '../../../machines/vocabulary.ts';
 
 export interface WireRecord {
   readonly [key: string]: unknown;

@@ -1,6 +1,6 @@
 /**
- * Turns the bytes of a `text/event-stream` body into events. Invariant: the same bytes give the same events however
- * they are split, in linear time. At most one event is buffered, within the limit.
+ * Turns the bytes of a `text/event-stream` body into server-sent events. Invariant: the same bytes give the same
+ * events however they are split, in linear time. At most one event is buffered, within the limit.
  */
 import { createParser } from 'eventsource-parser';
 import { ModelError } from '../model.ts';
@@ -12,8 +12,8 @@ const SLICE_BYTES = 64 * 1024;
 /** The most invalid lines between two events. */
 const STRANGE_LINES = 1000;
 
-/** `cut`: the body ended before the blank line that completes the event, so its data may be incomplete. */
-type OnEvent = (data: string, name: string | undefined, cut: boolean) => void;
+/** `isCut`: the body ended before the blank line that completes the event, so its data may be incomplete. */
+type OnEvent = (data: string, name: string | undefined, isCut: boolean) => void;
 
 interface EventStream {
   push(bytes: Uint8Array): void;
@@ -81,7 +81,7 @@ const CHECK = 'Check the base URL and any proxy before it.';
 const tooLarge = (limit: number): ModelError =>
   new ModelError({
     code: 'frame-too-large',
-    message: `the reply holds an event of more than ${limit} bytes: this is no chat completions stream. ${CHECK}`,
+    message: `the reply holds an event of more than ${limit} bytes: this is no reply of a model. ${CHECK}`,
   });
 
 const notEvents = (): ModelError =>

@@ -4,7 +4,8 @@
  */
 import type { Json, Message, ToolCall } from '../../../machines/vocabulary.ts';
 import { toJson } from '../../json.ts';
-import { extraFrom, extraOf } from '../providerExtra.ts';
+import { extraFrom, extraOf } from '../wire/providerExtra.ts';
+import { isRecord } from '../wire/wireJson.ts';
 
 /** Options that an AI SDK provider reads under its own name. */
 export type Options = Record<string, Record<string, Json>>;
@@ -20,14 +21,13 @@ const jsonOf = (value: unknown): Json | undefined => {
   return read.kind === 'parsed' ? read.value : undefined;
 };
 
-const isRecord = (value: unknown): value is { readonly [key: string]: Json } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isJsonRecord = (value: Json | undefined): value is { [key: string]: Json } => isRecord(value);
 
 /** Returns metadata as options: objects by the provider's name. Undefined if there are none. */
 export function optionsOf(metadata: unknown): Options | undefined {
   const json = metadata === undefined || metadata === null ? undefined : jsonOf(metadata);
-  if (!isRecord(json)) return undefined;
-  const own = Object.entries(json).filter((field): field is [string, Record<string, Json>] => isRecord(field[1]));
+  if (!isJsonRecord(json)) return undefined;
+  const own = Object.entries(json).filter((field): field is [string, Record<string, Json>] => isJsonRecord(field[1]));
   return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
@@ -78,13 +78,13 @@ type Assistant = Extract<Message, { role: 'assistant' }>;
 export type Filled = Exclude<Block, { type: 'call' }> | { type: 'call'; call: ToolCall };
 
 function readBlock(value: Json, texts: string[], calls: ToolCall[]): Filled | undefined {
-  if (!isRecord(value)) return undefined;
+  if (!isJsonRecord(value)) return undefined;
   const options = optionsOf(value.options);
   if (value.type === 'call') {
     const call = calls.shift();
     return call && { type: 'call', call };
   }
-  if (value.type === 'executed') return isRecord(value.part) ? { type: 'executed', part: value.part } : undefined;
+  if (value.type === 'executed') return isJsonRecord(value.part) ? { type: 'executed', part: value.part } : undefined;
   if (value.type !== 'text' && value.type !== 'reasoning') return undefined;
   const text = value.text ?? (value.type === 'text' ? texts.shift() : undefined);
   return typeof text === 'string' ? { type: value.type, text, ...(options && { options }) } : undefined;

@@ -3,59 +3,57 @@
  * with the caller's reason. A finished call leaves no listener on the signal.
  */
 
-export interface AbortGate {
+export interface AbortableCall {
   /** The signal for the called function. */
   readonly signal: AbortSignal;
   /** Throws the caller's reason once its signal is aborted. */
-  check(): void;
+  throwIfAborted(): void;
+  /** Runs `stop` at the next abort, or at once if the signal is already aborted. Replaces an earlier `stop`. */
+  onAbort(stop: () => void): void;
   /**
-   * Sets what the next abort ends, and replaces what was set before. Runs `stop` at once if the signal is already
-   * aborted.
-   */
-  stage(stop: () => void): void;
-  /**
-   * Rejects with the caller's reason at an abort, even if `start` ignores it. `late` receives a value that comes
+   * Rejects with the caller's reason at an abort, even if `start` ignores it. `discard` receives a value that comes
    * after that.
    */
-  race<T>(start: (signal: AbortSignal) => Promise<T>, late: (value: T) => void): Promise<T>;
-  close(): void;
+  race<T>(start: (signal: AbortSignal) => Promise<T>, discard: (value: T) => void): Promise<T>;
+  /** Removes the listener from the caller's signal. */
+  end(): void;
 }
 
-export function abortGate(caller: AbortSignal): AbortGate {
+export function abortableCall(caller: AbortSignal): AbortableCall {
   const own = new AbortController();
   let stop: (() => void) | undefined;
-  const fire = (): void => {
+  const abort = (): void => {
     own.abort(reasonOf(caller));
     stop?.();
   };
-  caller.addEventListener('abort', fire, { once: true });
+  caller.addEventListener('abort', abort, { once: true });
   if (caller.aborted) own.abort(reasonOf(caller));
 
-  const stage = (next: () => void): void => {
+  const onAbort = (next: () => void): void => {
     stop = next;
     if (caller.aborted) next();
   };
   return {
     signal: own.signal,
-    stage,
-    check() {
+    onAbort,
+    throwIfAborted() {
       if (caller.aborted) throw reasonOf(caller);
     },
-    race(start, late) {
+    race(start, discard) {
       return new Promise((resolve, reject) => {
-        let gone = false;
-        stage(() => {
-          gone = true;
+        let isAborted = false;
+        onAbort(() => {
+          isAborted = true;
           reject(reasonOf(caller));
         });
         start(own.signal)
-          .then((value) => (gone ? late(value) : resolve(value)))
+          .then((value) => (isAborted ? discard(value) : resolve(value)))
           .catch(reject);
       });
     },
-    close() {
+    end() {
       stop = undefined;
-      caller.removeEventListener('abort', fire);
+      caller.removeEventListener('abort', abort);
     },
   };
 }

@@ -1,41 +1,33 @@
 /**
- * Turns a failed exchange, or an error body of a server, into a ModelError. Invariant: the code follows from the
+ * Turns a failed HTTP exchange, or an error body of a server, into a ModelError. Invariant: the code follows from the
  * server's own type and code, then from the status. The error has the status and the requested wait, if any. The
- * message quotes a short, printable excerpt without secrets, and gives advice.
+ * message quotes a short, printable excerpt without secrets, and gives the adapter's advice.
  */
-
-import { thrownMessage } from '../errors.ts';
-import { formsOf, withoutSecrets } from '../log/secretText.ts';
-import { ModelError, type ModelErrorCode } from './model.ts';
+import { thrownMessage } from '../../errors.ts';
+import { formsOf, withoutSecrets } from '../../log/secretText.ts';
+import { ModelError, type ModelErrorCode } from '../model.ts';
 import { isRecord, parseJson } from './wireJson.ts';
 
-const ADVICE: { readonly [code: string]: string } = {
-  auth: 'check OPENAI_API_KEY (or the apiKey option) and what the key may do',
-  quota: 'the account is out of credit or over its hard limit: check its billing',
-  'not-found': 'check the model name and the base URL (OPENAI_BASE_URL or the baseURL option)',
-  'bad-request': 'the server refuses this request; sending it again does not help',
-  'rate-limit': 'the server asks for fewer requests',
-};
+/** What a person can do about an error, by its code. The messages of an adapter contain it. */
+export type Advice = { readonly [code: string]: string };
 
 /** The error for a response that is not 2xx. `now` is in milliseconds, for a Retry-After with a date. */
 export function statusError(
   response: { readonly status: number; readonly headers: Headers },
   body: string,
-  secrets: readonly string[],
+  { secrets, advice }: { secrets: readonly string[]; advice: Advice },
   now: number,
-  advised: typeof ADVICE = ADVICE,
 ): ModelError {
   const { status } = response;
   const parsed = parseJson(body);
   const facts = errorFacts(parsed === undefined ? body : parsed);
   const code = finalCode(facts) ?? statusCode(status);
   const quoted = excerpt(facts.message || body, secrets);
-  const advice = advised[code];
   const retryAfterMs = retryAfter(response.headers, now);
   return new ModelError({
     code,
     status,
-    message: [`the model server answered ${status} (${code})`, quoted, advice].filter(Boolean).join(': '),
+    message: [`the model server answered ${status} (${code})`, quoted, advice[code]].filter(Boolean).join(': '),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
@@ -64,10 +56,9 @@ function decimal(value: string | null): number | undefined {
 /** The error for what `fetch` or a body threw. A ModelError is returned unchanged; others count as network errors. */
 export function networkError(error: unknown, url: string, secrets: readonly string[]): ModelError {
   if (error instanceof ModelError) return error;
-  const said = thrownMessage(error);
-  const reason = reasonOf(error);
+  const reason = systemCode(error);
   const code = /timeout|timedout/i.test(reason) ? 'timeout' : 'network';
-  const detail = excerpt(withoutCredentials(said), secrets);
+  const detail = excerpt(withoutCredentials(thrownMessage(error)), secrets);
   const shown = reason === '' || detail.includes(reason) ? detail : `${detail} (${reason})`;
   // The thrown error is not the cause, because printed causes would show the whole URL.
   const cause = Object.assign(new Error(shown), reason === '' ? {} : { code: reason });
@@ -83,10 +74,10 @@ const withoutCredentials = (text: string): string =>
   text.replace(/([a-z][a-z\d+.-]{0,20}:\/\/)(?:[^\s/?#"']*@)?([^\s?#"'<>)]*)(?:[?#][^\s"'<>)]*)?/gi, '$1$2');
 
 /** Returns the system's code (ECONNRESET, UND_ERR_SOCKET, TimeoutError), which fetch keeps in the cause. */
-function reasonOf(error: unknown): string {
+function systemCode(error: unknown): string {
   if (!(error instanceof Error)) return '';
-  for (const at of [error, error.cause]) {
-    const code = (at as { code?: unknown } | undefined)?.code;
+  for (const thrown of [error, error.cause]) {
+    const code = (thrown as { code?: unknown } | undefined)?.code;
     if (typeof code === 'string' && /^\w{1,64}$/.test(code)) return code;
   }
   return error.name === 'TimeoutError' ? error.name : '';
@@ -134,8 +125,8 @@ function errorFacts(body: unknown): ErrorFacts {
   const outer: unknown = Array.isArray(body) ? body[0] : body;
   const inner = isRecord(outer) && outer.error ? outer.error : outer;
   if (!isRecord(inner)) return { message: typeof inner === 'string' ? inner : '', kind: '', status: undefined };
-  const said = inner.message ?? inner.detail ?? inner.error;
-  const message = typeof said === 'string' ? said : '';
+  const text = inner.message ?? inner.detail ?? inner.error;
+  const message = typeof text === 'string' ? text : '';
   const kind = [inner.type, inner.code, inner.status].filter((word) => typeof word === 'string');
   return { message, kind: kind.join(' ').toLowerCase(), status: errorStatus(inner.code) ?? errorStatus(inner.status) };
 }
@@ -162,7 +153,7 @@ const KINDS: readonly (readonly [RegExp, ModelErrorCode])[] = [
 const firstMatch = (kinds: typeof KINDS, kind: string): ModelErrorCode | undefined =>
   kind === '' ? undefined : kinds.find(([pattern]) => pattern.test(kind))?.[1];
 
-/** Codes that follow from the server's words alone: quota and content filter. */
+/** Returns a code that follows from the server's words alone: quota or content filter. */
 const finalCode = (facts: ErrorFacts): ModelErrorCode | undefined => firstMatch(FINAL_KINDS, facts.kind);
 
 function statusCode(status: number): ModelErrorCode {
@@ -179,10 +170,10 @@ export function providerError(body: unknown, secrets: readonly string[]): ModelE
   const facts = errorFacts(body);
   const byStatus = facts.status === undefined || facts.status >= 500 ? undefined : statusCode(facts.status);
   const code = finalCode(facts) ?? byStatus ?? firstMatch(KINDS, facts.kind) ?? 'provider';
-  const said = facts.message || facts.kind || jsonText(body);
+  const text = facts.message || facts.kind || jsonText(body);
   return new ModelError({
     code,
-    message: `the model server sent an error instead of the rest of its reply (${code}): ${excerpt(said, secrets)}`,
+    message: `the model server sent an error instead of the rest of its reply (${code}): ${excerpt(text, secrets)}`,
     ...(facts.status === undefined ? {} : { status: facts.status }),
   });
 }

@@ -1,44 +1,35 @@
 /**
  * Turns the parts of an AI SDK stream into the parts of one reply. Invariant: a reply is complete only with a finish
- * that names a reason. A call that the provider executed is not the agent's. Unusable parts become diagnostics, at
- * most a few of a kind.
+ * that names a reason. A call that the provider executed is not the agent's. Unusable parts become diagnostics.
  */
-import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
+import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
 import { toJson } from '../../json.ts';
 import { ModelError, type ModelPart } from '../model.ts';
-import { type Block, extraOfBlocks, extraOfCall, optionsOf } from './blocks.ts';
+import { ReplyWriter } from '../wire/replyWriter.ts';
+import { isRecord, parseJson, type WireRecord } from '../wire/wireJson.ts';
+import { type Block, extraOfBlocks, extraOfCall, optionsOf } from './replyBlocks.ts';
 
 /** A stream part of any provider: each field is validated before it is used. */
-export interface StreamPart {
-  readonly type?: unknown;
-  readonly [field: string]: unknown;
-}
+export type StreamPart = WireRecord;
 
-const DIAGNOSTICS_OF_A_KIND = 4;
-/** Characters of text, reasoning and arguments of one reply. */
-const REPLY_CHARS = 64 * 1024 * 1024;
 /** Irrelevant to an agent. */
-const PASSED_OVER: ReadonlySet<unknown> = new Set(['response-metadata', 'raw', 'source', 'tool-input-end', 'ping']);
+const IGNORED: ReadonlySet<unknown> = new Set(['response-metadata', 'raw', 'source', 'tool-input-end', 'ping']);
 
-const isRecord = (value: unknown): value is StreamPart =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 export class SdkReply {
-  readonly #out: (part: ModelPart) => void;
+  readonly #writer: ReplyWriter;
   readonly #provider: string;
   readonly #blocks: Block[] = [];
   /** Unfinished blocks, by kind and id. */
   readonly #open = new Map<string, Extract<Block, { type: 'text' | 'reasoning' }>>();
   /** Calls with streamed input: their index, and whether the provider executes them. */
   readonly #inputs = new Map<string, { index: number; executed: boolean }>();
-  readonly #noted = new Map<string, number>();
   #calls = 0;
-  #chars = 0;
   #ended = false;
 
-  constructor(out: (part: ModelPart) => void, provider: string) {
-    this.#out = out;
+  constructor(write: (part: ModelPart) => void, provider: string) {
+    this.#writer = new ReplyWriter(write);
     this.#provider = provider;
   }
 
@@ -46,7 +37,7 @@ export class SdkReply {
   take(part: StreamPart): void {
     // A provider's parts are untrusted: null counts as a part without a type.
     const { type } = part ?? {};
-    if (this.#ended || PASSED_OVER.has(type)) return;
+    if (this.#ended || IGNORED.has(type)) return;
     const words = /^(text|reasoning)-(start|delta|end)$/.exec(textOf(type));
     if (words) return this.#words(words[1] as 'text' | 'reasoning', part);
     if (type === 'tool-input-start') return this.#inputStarts(part);
@@ -55,7 +46,7 @@ export class SdkReply {
     if (type === 'tool-result') return this.#executed(part);
     if (type === 'finish') return this.#finish(part);
     if (type === 'stream-start') return this.#warnings(part.warnings);
-    this.#note('part_ignored', { type: textOf(type).slice(0, 64) });
+    this.#writer.diagnose('part_ignored', { type: textOf(type).slice(0, 64) });
   }
 
   /** True after the finish: nothing else is needed. */
@@ -77,24 +68,24 @@ export class SdkReply {
       this.#open.set(key, block);
     }
     const text = textOf(part.delta);
-    this.#grow(text.length);
+    this.#writer.addSize(text.length);
     block.text += text;
     const options = optionsOf(part.providerMetadata);
     if (options) block.options = options;
-    if (text !== '') this.#out({ type: `${type}-delta`, text });
+    if (text !== '') this.#writer.write({ type: `${type}-delta`, text });
   }
 
   #inputStarts({ id, toolName, providerExecuted }: StreamPart): void {
     const executed = providerExecuted === true;
     const index = executed ? -1 : this.#inputs.size;
     this.#inputs.set(String(id), { index, executed });
-    if (!executed) this.#out({ type: 'tool-call-delta', index, name: textOf(toolName), text: '' });
+    if (!executed) this.#writer.write({ type: 'tool-call-delta', index, name: textOf(toolName), text: '' });
   }
 
   #input({ id, delta }: StreamPart): void {
     const input = this.#inputs.get(String(id));
     if (input && !input.executed && textOf(delta) !== '')
-      this.#out({ type: 'tool-call-delta', index: input.index, text: textOf(delta) });
+      this.#writer.write({ type: 'tool-call-delta', index: input.index, text: textOf(delta) });
   }
 
   #call(part: StreamPart): void {
@@ -104,21 +95,21 @@ export class SdkReply {
     const args = typeof input === 'string' ? input : JSON.stringify(input ?? {});
     const call = { type: 'tool-call' as const, callId: textOf(toolCallId), name: textOf(toolName), args };
     this.#calls += 1;
-    this.#grow(args.length);
+    this.#writer.addSize(args.length);
     this.#blocks.push({ type: 'call' });
-    this.#out(extra === undefined ? call : { ...call, extra });
+    this.#writer.write(extra === undefined ? call : { ...call, extra });
   }
 
   /** Stores the part in the form that the prompt needs. */
   #executed(part: StreamPart): void {
     const { type, toolCallId, toolName, input, result } = part;
     const options = optionsOf(part.providerMetadata);
-    const said =
+    const fields =
       type === 'tool-call'
-        ? { input: parsed(input), providerExecuted: true }
+        ? { input: parsedInput(input), providerExecuted: true }
         : { output: { type: 'json', value: result ?? null } };
-    const json = toJson({ type, toolCallId, toolName, ...said, ...(options && { providerOptions: options }) });
-    this.#note('provider_executed', { name: textOf(toolName).slice(0, 64) });
+    const json = toJson({ type, toolCallId, toolName, ...fields, ...(options && { providerOptions: options }) });
+    this.#writer.diagnose('provider_executed', { name: textOf(toolName).slice(0, 64) });
     if (json.kind === 'parsed') this.#blocks.push({ type: 'executed', part: json.value });
   }
 
@@ -126,54 +117,38 @@ export class SdkReply {
     const reason = this.#reason(finishReason);
     const extra = extraOfBlocks(this.#provider, this.#blocks);
     this.#ended = true;
-    this.#out({
+    this.#writer.write({
       ...{ type: 'finish', reason, usage: usageOf(usage, providerMetadata) },
       ...(extra !== undefined && { extra }),
     });
   }
 
   /** Version 2 has a word; version 3 has the word and the provider's own one. */
-  #reason(given: unknown): FinishReason {
-    const { unified, raw } = isRecord(given) ? given : { unified: given, raw: undefined };
+  #reason(finishReason: unknown): FinishReason {
+    const { unified, raw } = isRecord(finishReason) ? finishReason : { unified: finishReason, raw: undefined };
     if (raw === 'pause_turn') return 'pause';
     if (unified === 'error')
       throw new ModelError({ code: 'provider', message: 'the provider ended its reply with an error' });
     if (unified === 'length' || unified === 'content-filter' || unified === 'tool-calls') return unified;
     // Without the provider's own reason, only the stream ended, not the reply.
     if (unified !== 'stop') {
-      if (unified !== 'other' || (isRecord(given) && raw === undefined)) throw incomplete();
-      this.#note('finish_reason_unknown', { reason: textOf(raw).slice(0, 64) });
+      if (unified !== 'other' || (isRecord(finishReason) && raw === undefined)) throw incomplete();
+      this.#writer.diagnose('finish_reason_unknown', { reason: textOf(raw).slice(0, 64) });
     }
     return this.#calls > 0 ? 'tool-calls' : 'stop';
   }
 
-  #grow(by: number): void {
-    this.#chars += by;
-    if (this.#chars <= REPLY_CHARS) return;
-    const message = `the reply holds more than ${REPLY_CHARS} characters: it was cut off and is not used`;
-    throw new ModelError({ code: 'reply-too-large', message });
-  }
-
-  #warnings(given: unknown): void {
-    for (const warning of Array.isArray(given) ? given : []) {
+  #warnings(warnings: unknown): void {
+    for (const warning of Array.isArray(warnings) ? warnings : []) {
       const json = toJson(warning);
-      this.#note('provider_warning', json.kind === 'parsed' ? json.value : null);
+      this.#writer.diagnose('provider_warning', json.kind === 'parsed' ? json.value : null);
     }
-  }
-
-  #note(code: string, detail: Json): void {
-    const count = (this.#noted.get(code) ?? 0) + 1;
-    this.#noted.set(code, count);
-    if (count <= DIAGNOSTICS_OF_A_KIND) this.#out({ type: 'diagnostic', code, detail });
   }
 }
 
-function parsed(input: unknown): unknown {
-  try {
-    return typeof input === 'string' ? JSON.parse(input) : input;
-  } catch {
-    return {};
-  }
+function parsedInput(input: unknown): unknown {
+  const value = typeof input === 'string' ? parseJson(input) : input;
+  return typeof input === 'string' && value === undefined ? {} : value;
 }
 
 const incomplete = (): ModelError =>
@@ -185,9 +160,9 @@ const incomplete = (): ModelError =>
 const count = (value: unknown): number =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? value : 0;
 
-function usageOf(given: unknown, metadata: unknown): Partial<Usage> {
-  if (!isRecord(given)) return {};
-  const { inputTokens: input, outputTokens: output } = given;
+function usageOf(usage: unknown, metadata: unknown): Partial<Usage> {
+  if (!isRecord(usage)) return {};
+  const { inputTokens: input, outputTokens: output } = usage;
   if (isRecord(input) || isRecord(output)) {
     const { total, cacheRead, cacheWrite } = isRecord(input) ? input : ({} as StreamPart);
     const { total: written, reasoning } = isRecord(output) ? output : ({} as StreamPart);
@@ -199,7 +174,7 @@ function usageOf(given: unknown, metadata: unknown): Partial<Usage> {
       reasoningTokens: count(reasoning),
     };
   }
-  const cached = count(given.cachedInputTokens);
+  const cached = count(usage.cachedInputTokens);
   // In version 2 only this provider counts cached tokens separately, and reports cache writes only in its metadata.
   const apart = isRecord(metadata) && isRecord(metadata.anthropic) ? metadata.anthropic : undefined;
   const cacheWriteTokens = count(apart?.cacheCreationInputTokens);
@@ -208,6 +183,6 @@ function usageOf(given: unknown, metadata: unknown): Partial<Usage> {
     outputTokens: count(output),
     cachedInputTokens: cached,
     cacheWriteTokens,
-    reasoningTokens: count(given.reasoningTokens),
+    reasoningTokens: count(usage.reasoningTokens),
   };
 }

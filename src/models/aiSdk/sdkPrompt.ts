@@ -5,8 +5,8 @@
 import type { LanguageModelV3CallOptions, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
 import type { Message, StoredPart } from '../../../machines/vocabulary.ts';
 import type { ModelRequest } from '../model.ts';
-import { wireArguments, wireName } from '../providerExtra.ts';
-import { blocksOf, type Filled, optionsOfCall } from './blocks.ts';
+import { wireArguments, wireName } from '../wire/toolCalls.ts';
+import { blocksOf, type Filled, optionsOfCall } from './replyBlocks.ts';
 
 /** By media type, the URLs that a provider fetches itself. */
 export type SupportedUrls = Record<string, readonly RegExp[]>;

@@ -4,8 +4,8 @@
  * is never the cause, because it has the request, the address and headers.
  */
 import { thrownMessage } from '../../errors.ts';
-import { excerpt, networkError, providerError, statusError } from '../httpErrors.ts';
 import { ModelError, type ModelErrorCode } from '../model.ts';
+import { type Advice, excerpt, networkError, providerError, statusError } from '../wire/httpErrors.ts';
 
 interface Thrown {
   readonly name?: unknown;
@@ -16,7 +16,7 @@ interface Thrown {
   readonly url?: unknown;
 }
 
-const ADVICE: { readonly [code: string]: string } = {
+const ADVICE: Advice = {
   auth: "check the provider's API key and what it may do",
   quota: 'the account is out of credit or over its hard limit: check its billing',
   'not-found': "check the model's name and the provider's base URL",
@@ -40,9 +40,9 @@ const CODES: { readonly [name: string]: ModelErrorCode } = {
   AI_NoContentGeneratedError: 'stream-incomplete',
 };
 
-function headersOf(given: unknown): Headers {
+function headersOf(headers: unknown): Headers {
   try {
-    return new Headers(given as Record<string, string>);
+    return new Headers(headers as Record<string, string>);
   } catch {
     return new Headers();
   }
@@ -54,17 +54,18 @@ function exchangeError(error: Thrown, secrets: readonly string[], now: number): 
   if (typeof statusCode !== 'number') return networkError(error, String(url), secrets);
   const quoted = typeof responseBody === 'string' && responseBody !== '' ? responseBody : String(message);
   if (statusCode >= 400) {
-    return statusError({ status: statusCode, headers: headersOf(responseHeaders) }, quoted, secrets, now, ADVICE);
+    const response = { status: statusCode, headers: headersOf(responseHeaders) };
+    return statusError(response, quoted, { secrets, advice: ADVICE }, now);
   }
-  return named('bad-frame', error, secrets);
+  return sdkError('bad-frame', error, secrets);
 }
 
-const named = (code: ModelErrorCode, error: unknown, secrets: readonly string[]): ModelError => {
+const sdkError = (code: ModelErrorCode, error: unknown, secrets: readonly string[]): ModelError => {
   const advice = ADVICE[code];
-  const said = excerpt(thrownMessage(error), secrets);
+  const quoted = excerpt(thrownMessage(error), secrets);
   return new ModelError({
     code,
-    message: `the provider failed (${code}): ${said}${advice === undefined ? '' : `: ${advice}`}`,
+    message: `the provider failed (${code}): ${quoted}${advice === undefined ? '' : `: ${advice}`}`,
   });
 };
 
@@ -80,7 +81,7 @@ export function thrownError(error: unknown, secrets: readonly string[], now: num
   const cause = (thrown as { cause?: unknown }).cause;
   if (thrown.name === 'AI_RetryError' && cause !== undefined) return thrownError(cause, secrets, now);
   const code = CODES[String(thrown.name)];
-  return code === undefined ? networkError(error, 'https://provider', secrets) : named(code, error, secrets);
+  return code === undefined ? networkError(error, 'https://provider', secrets) : sdkError(code, error, secrets);
 }
 
 /** The error of an error part. A body of the server is read as such. */
