@@ -103,9 +103,9 @@ describe('the path through RUN that is read off a log', () => {
 
 describe('a log file', () => {
   const lines = [
-    '{"format":"runchart-log","version":2,"conversationId":"c"}',
+    '{"format":"runchart-log","version":1,"conversationId":"c"}',
     '{"seq":0,"at":5,"type":"conversation","schema":1,"cwd":"/","createdAt":5}',
-    '{"format":"runchart-log","version":2,"conversationId":"c","runId":"r","at":1000}',
+    '{"format":"runchart-log","version":1,"conversationId":"c","runId":"r","at":1000}',
     '{"seq":1,"at":0,"type":"run-started"}',
     '{"seq":2,"at":0,"type":"user-message","messageId":"m","kind":"direct","onlyText":"Hi"}',
     '{"seq":3,"at":0,"type":"checkpoint","bound',

@@ -3,8 +3,8 @@ import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/pro
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
+import { VERSION } from '../../src/stores/jsonl/format.ts';
 import { jsonlStore } from '../../src/stores/jsonl/store.ts';
-import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import {
   all,

@@ -2,8 +2,8 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { VERSION } from '../../src/stores/jsonl/format.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';

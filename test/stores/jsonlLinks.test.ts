@@ -52,19 +52,6 @@ describe('a log behind a symbolic link', () => {
     await store.delete('l');
     expect([await readdir(path('elsewhere')), await readdir(directory)]).toEqual([[], ['elsewhere']]);
   });
-
-  test('still gives the blobs that lie under the name of the link, and deletes them with the log', async () => {
-    const { store, directory, path } = await place();
-    await write(store, 'c', [conversation('c')]);
-    const reference = await put(store, 'c', 'one');
-    await rename(path('c.blobs'), path('l.blobs'));
-    await symlink('c.jsonl', path('l.jsonl'));
-    expect(await get(store, 'l', reference)).toBe('one');
-    await put(store, 'l', 'two');
-    expect(await get(store, 'l', reference)).toBe('one');
-    await store.delete('l');
-    expect(await readdir(directory)).toEqual([]);
-  });
 });
 
 describe('a log with a hard link', () => {

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { VERSION } from '../../src/stores/jsonl/format.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { conversation, notice, refused } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { fileHandle } from './disk.ts';

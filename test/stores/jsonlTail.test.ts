@@ -1,7 +1,7 @@
 /** What stands at the end of a file without a newline: what a write of ours left is mended, anything else is somebody's. */
 import { describe, expect, test } from 'vitest';
+import { VERSION } from '../../src/stores/jsonl/format.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { VERSION } from '../../src/stores/jsonl/versions.ts';
 import { notice, notices, refused, stamped } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
 import { mends, refuses } from './mending.ts';

@@ -9,10 +9,11 @@ import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError } from '../../errors.ts';
 import { isBlank, isBraced, otherEncoding, voidBefore } from './bytes.ts';
-import { lengthened, shortened } from './shortForms.ts';
-import { type StoredRecord, UPGRADES, VERSION } from './versions.ts';
+import { lengthened, type StoredRecord, shortened } from './shortForms.ts';
 
 export const FORMAT = 'runchart-log';
+/** A file of another version is refused. */
+export const VERSION = 1;
 /** What every header begins with. */
 export const HEADER_PREFIX = `{"format":"${FORMAT}","version":`;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
@@ -24,7 +25,6 @@ const MAX_SPLICES = 8;
 /** What the header above a line says. */
 export interface LineFormat {
   conversationId: string;
-  version: number;
   /** The run of the lines behind it that name none. */
   runId: string | null;
   /** What the time of each line is counted from. */
@@ -40,15 +40,12 @@ export function belowFirst(format: LineFormat): LineFormat {
   return below;
 }
 
-/** Short forms, and headers of runs, came with it. */
-const RUNS_SINCE = 2;
-
 export type Judged =
   /** `zeros`: bytes of 0x00, and white space among them, before the record. `spliced`: a torn record stands before it. */
   | { kind: 'entry'; entry: LogEntry; zeros: number; spliced: boolean }
   /** Nothing but white space and zero bytes. */
   | { kind: 'blank' }
-  /** The lines behind it have another version. */
+  /** The lines after it are those of a run. */
   | { kind: 'header'; format: LineFormat }
   /** `gap`: the header of its run is missing. */
   | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version' | 'gap'; why: string };
@@ -58,7 +55,7 @@ export type JudgedHeader =
   | { kind: 'blank' }
   | { kind: 'encoding' | 'not_json' | 'no_header' | 'version'; why: string };
 
-/** `isFirst`: of its file, or of its version; it names a run only where there is one. */
+/** The first header of a file names a run only if its first entry is part of one. */
 export function headerLine({ conversationId, runId, at }: LineFormat, isFirst: boolean): string {
   const run = isFirst && runId === null ? {} : { runId, at };
   return `${JSON.stringify({ format: FORMAT, version: VERSION, conversationId, ...run })}\n`;
@@ -97,7 +94,7 @@ export function pendingOf(entry: LogEntry, headerId: string): Pending {
     throw new RunchartError('store', `entry ${seq} (${entry.type}) is nested deeper than ${MAX_DEPTH} levels`);
   }
   const pending: Pending = { seq, at, conversationId, runId, fields };
-  const longest = { conversationId: headerId, version: VERSION, runId: null, at: 0 };
+  const longest = { conversationId: headerId, runId: null, at: 0 };
   // A character takes at most three bytes.
   if (fields.length * 3 < MAX_LINE_BYTES / 2) return pending;
   const { length } = Buffer.from(lineOf(pending, longest));
@@ -111,10 +108,10 @@ export function pendingOf(entry: LogEntry, headerId: string): Pending {
 /** The header that must stand above the entry: the one that does, or one that names its run. */
 export function formatFor({ at, runId }: Pending, above: LineFormat): LineFormat {
   const isExact = above.at + (at - above.at) === at;
-  if ((runId === null || runId === above.runId) && isExact && above.version === VERSION) return above;
+  if ((runId === null || runId === above.runId) && isExact) return above;
   // Outside of every run no header saves anything; a time that is no whole number is counted from 0.
   const from = runId === null || !Number.isSafeInteger(at) ? 0 : at;
-  return { conversationId: above.conversationId, version: VERSION, ...runFrom(runId, from) };
+  return { conversationId: above.conversationId, ...runFrom(runId, from) };
 }
 
 export function lineOf({ seq, at, conversationId, runId, fields }: Pending, format: LineFormat): string {
@@ -134,16 +131,16 @@ export function judgeHeader(bytes: Buffer, id: string): JudgedHeader {
     return { kind: 'no_header', why: `expected the first line to be a header of format "${FORMAT}"` };
   }
   const version = own(header, 'version');
-  if (!isReadable(version)) return unreadable(version);
+  if (version !== VERSION) return unreadable(version);
   const named = own(header, 'conversationId');
   return {
     kind: 'header',
-    format: { conversationId: typeof named === 'string' ? named : id, version, ...runIn(header) },
+    format: { conversationId: typeof named === 'string' ? named : id, ...runIn(header) },
   };
 }
 
 /** The run that a header names, and the time its lines count from. */
-function runIn(header: StoredRecord): Omit<LineFormat, 'conversationId' | 'version'> {
+function runIn(header: StoredRecord): Omit<LineFormat, 'conversationId'> {
   const runId = own(header, 'runId');
   const at = own(header, 'at');
   return runFrom(typeof runId === 'string' ? runId : null, Number.isFinite(at) ? (at as number) : 0);
@@ -177,11 +174,9 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   const value = parsed(text);
   if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
     const version = own(value, 'version');
-    if (!isReadable(version)) return unreadable(version);
-    const ofRun = version >= RUNS_SINCE && version === format.version && Object.hasOwn(value, 'runId');
-    if (version <= format.version && !ofRun) return { kind: 'corrupt', why: 'it is a second header' };
-    const { conversationId } = format;
-    return { kind: 'header', format: { conversationId, version, ...runIn(value) } };
+    if (version !== VERSION) return unreadable(version);
+    if (!Object.hasOwn(value, 'runId')) return { kind: 'corrupt', why: 'it is a second header' };
+    return { kind: 'header', format: { conversationId: format.conversationId, ...runIn(value) } };
   }
   if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };
   if (value !== undefined) {
@@ -196,8 +191,8 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
 }
 
 /** It counts on a header right above it, and there is none. */
-const lacksHeader = (record: StoredRecord, { version, begins }: LineFormat): boolean =>
-  version >= RUNS_SINCE && !begins && Object.hasOwn(record, 'type') && !Object.hasOwn(record, 'at');
+const lacksHeader = (record: StoredRecord, { begins }: LineFormat): boolean =>
+  !begins && Object.hasOwn(record, 'type') && !Object.hasOwn(record, 'at');
 
 /** Behind these a torn record may go on with an object of its own. */
 const BEFORE_VALUE = new Set([':', ',', '[']);
@@ -224,13 +219,12 @@ function spliceOf(text: string, format: LineFormat, expected: number): LogEntry 
 function restored(found: unknown, format: LineFormat, length: number): LogEntry | string {
   if (!isRecord(found)) return 'it is not an object';
   if (isTooDeep(found, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const value = upgraded(asWritten(found, format), format.version);
-  if (value === null) return `it is no record of version ${format.version}`;
+  const value = asWritten(found, format);
   const { seq, at, conversationId, runId, ...rest } = value;
   if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${display(seq)}, expected a whole number`;
   const odd = envelopeFault(at, conversationId, runId, own(value, 'type'));
   if (odd !== null) return odd;
-  // What a type's own fields hold is the reader's to judge: a newer version may know more types.
+  // The reader validates the fields of each type.
   return { seq, at, conversationId, runId, ...rest } as unknown as LogEntry;
 }
 
@@ -239,8 +233,7 @@ function asWritten(record: StoredRecord, format: LineFormat): StoredRecord {
   const { conversationId = format.conversationId, runId = format.runId, ...rest } = record;
   const { at = format.begins && 0 } = record;
   const full = { ...rest, at: typeof at === 'number' ? format.at + at : at, conversationId, runId };
-  const isShort = format.version >= RUNS_SINCE && typeof conversationId === 'string';
-  return isShort ? lengthened(full, conversationId) : full;
+  return typeof conversationId === 'string' ? lengthened(full, conversationId) : full;
 }
 
 /** What is wrong with the fields every entry has; the same is asked when it is written and when it is read. */
@@ -259,24 +252,6 @@ function isTooDeep(value: object, length: number): boolean {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
-}
-
-/** A way leads from this version to the newest. */
-function isReadable(version: unknown): version is number {
-  let reached = version;
-  while (typeof reached === 'number' && UPGRADES.has(reached)) reached += 1;
-  return reached === VERSION;
-}
-
-/** Null for a record that a step cannot make anything of. */
-function upgraded(record: StoredRecord, from: number): StoredRecord | null {
-  let value = record;
-  try {
-    for (let version = from; version < VERSION; version += 1) value = UPGRADES.get(version)?.(value) ?? value;
-    return value;
-  } catch {
-    return null;
-  }
 }
 
 const MAX_SHOWN = 80;

@@ -18,10 +18,7 @@ import type { Lease } from './lease.ts';
 import type { LogFile } from './logFile.ts';
 
 interface Blobs {
-  /** Where they are put. */
   folder: string;
-  /** Where they are looked for. */
-  folders: readonly string[];
   durable: boolean;
 }
 
@@ -78,7 +75,7 @@ export class JsonlHandle implements LogHandle {
 
   async getBlob(reference: string): Promise<Uint8Array> {
     this.#refuseClosed();
-    return getBlob(this.#blobs.folders, reference);
+    return getBlob(this.#blobs.folder, reference);
   }
 
   close(): Promise<void> {
@@ -145,29 +142,25 @@ async function putBlob(folder: string, bytes: Uint8Array, mediaType: string, dur
 }
 
 /**
- * From the first folder that has it. Throws RunchartError `store` for a reference that is none or leads to nothing,
- * CorruptLogError for changed bytes.
+ * Throws RunchartError `store` for an invalid or unknown reference, CorruptLogError for changed bytes.
  */
-async function getBlob(folders: readonly string[], reference: string): Promise<Uint8Array> {
+async function getBlob(folder: string, reference: string): Promise<Uint8Array> {
   const hash = hashIn(reference);
   if (hash === null) {
     const got = JSON.stringify(reference)?.slice(0, 200);
     throw new RunchartError('store', `expected a reference blob:<sha256>:<media type>, got ${got}`);
   }
-  folders.forEach(refuseNoFolder);
-  let missing: unknown;
-  for (const path of folders.map((folder) => join(folder, hash))) {
-    try {
-      const bytes = await contentOf(path);
-      if (hashOf(bytes) === hash) return bytes;
-    } catch (cause) {
-      if (codeOf(cause instanceof RunchartError ? cause.cause : cause) !== 'ENOENT') throw storeError(path, cause);
-      missing = cause;
-      continue;
-    }
-    throw new CorruptLogError('corrupt', `the blob ${path} does not hold what was stored`);
+  refuseNoFolder(folder);
+  const path = join(folder, hash);
+  let bytes: Uint8Array;
+  try {
+    bytes = await contentOf(path);
+  } catch (cause) {
+    if (codeOf(cause instanceof RunchartError ? cause.cause : cause) !== 'ENOENT') throw storeError(path, cause);
+    throw new RunchartError('store', `no blob ${hash} beside this log`, { cause });
   }
-  throw new RunchartError('store', `no blob ${hash} beside this log`, { cause: missing });
+  if (hashOf(bytes) === hash) return bytes;
+  throw new CorruptLogError('corrupt', `the blob ${path} does not hold what was stored`);
 }
 
 async function contentOf(path: string): Promise<Uint8Array> {

@@ -19,7 +19,6 @@ import {
   RECORD_KEY,
 } from './format.ts';
 import { linesIn, piecesOf, recordsIn } from './lines.ts';
-import { VERSION } from './versions.ts';
 
 /** The readable entries of a conversation, in order of seq. Throws CorruptLogError `not_a_file` only. */
 export async function* readDamagedLog(directory: string, id: string): AsyncGenerator<LogEntry> {
@@ -107,7 +106,7 @@ class Reader {
   }
 }
 
-/** What cannot be read as a header is taken for one of this version, so that the lines behind it can be tried. */
+/** What cannot be read as a header is taken for one of this format, so that the lines behind it can be tried. */
 function formatIn(header: JudgedHeader, id: string): LineFormat {
-  return header.kind === 'header' ? header.format : { conversationId: id, version: VERSION, runId: null, at: 0 };
+  return header.kind === 'header' ? header.format : { conversationId: id, runId: null, at: 0 };
 }

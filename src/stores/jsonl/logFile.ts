@@ -113,7 +113,7 @@ export class LogFile {
     this.#size = this.#scan.end;
   }
 
-  /** What is written for them: their lines, each run's behind its header; lines of an older version stay as they are. */
+  /** What is written for them: their lines, each run's after its header. */
   #linesOf(pending: readonly Pending[]): { text: string; bytes: number; offsets: number[]; formats: Scan['formats'] } {
     const formats: Scan['formats'] = [];
     const offsets: number[] = [];
@@ -132,7 +132,7 @@ export class LogFile {
     if (this.#scan.formats.length === 0) head(this.next, above, true);
     for (const entry of pending) {
       const format = formatFor(entry, above);
-      if (format !== above) head(entry.seq, format, above.version !== format.version);
+      if (format !== above) head(entry.seq, format, false);
       offsets.push(bytes);
       add(lineOf(entry, format));
       above = belowFirst(format);

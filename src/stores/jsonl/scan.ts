@@ -21,7 +21,6 @@ import {
   type LineFormat,
 } from './format.ts';
 import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './lines.ts';
-import { VERSION } from './versions.ts';
 
 export interface Scan {
   /** What the headers say, each of the entries from a seq on; empty where there is no header yet. */
@@ -42,7 +41,7 @@ export function formatAt({ formats }: Scan, seq: number, id: string): LineFormat
   let found = formats.at(-1);
   for (let at = formats.length - 1; found && found.from > seq; at -= 1) found = formats[at - 1];
   if (found) return found.from === seq ? found.format : belowFirst(found.format);
-  return { conversationId: id, version: VERSION, runId: null, at: 0 };
+  return { conversationId: id, runId: null, at: 0 };
 }
 
 const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];

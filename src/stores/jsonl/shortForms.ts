@@ -1,9 +1,9 @@
 /**
- * What a line of the newest version writes shorter than its entry has it. Rule: a short form has a field of its own, in
+ * What a line writes shorter than its entry has it. Rule: a short form has a field of its own, in
  * the place of the long one, and stands for exactly one long form, so whatever an entry holds comes back as it was; what
  * has no short form is written as it is.
  */
-import type { StoredRecord } from './versions.ts';
+export type StoredRecord = { [key: string]: unknown };
 
 const COUNTS = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'reasoningTokens'] as const;
 

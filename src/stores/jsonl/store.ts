@@ -44,12 +44,11 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       const { path, exists, names } = await resolveRegular(name);
       if (exists) await refuseOutside(root, path);
       refuseNames(path, names);
-      blobFolders(path, name).forEach(refuseNoFolder);
+      refuseNoFolder(blobFolder(path));
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
         const file = await LogFile.open(path, id, durability);
-        const blobs = { folder: blobFolder(path), folders: blobFolders(path, name), durable };
-        return new JsonlHandle(id, file, lease, blobs);
+        return new JsonlHandle(id, file, lease, { folder: blobFolder(path), durable });
       } catch (error) {
         // What refused the log is told, whatever refuses the lease.
         await lease.release().catch(() => {});
@@ -69,13 +68,13 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       const name = join(root, fileNameOf(id));
       const { path, exists } = await resolveRegular(name);
       if (exists) await refuseOutside(root, path);
-      const blobs = blobFolders(path, name);
-      blobs.forEach(refuseNoFolder);
-      if (!exists && ![leaseFolder(path), ...blobs].some(statNow)) return;
+      const blobs = blobFolder(path);
+      refuseNoFolder(blobs);
+      if (!exists && ![leaseFolder(path), blobs].some(statNow)) return;
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
         // The log last: as long as it is there, the conversation is listed and can be deleted again.
-        for (const part of [...blobs, name, path]) await rm(part, { recursive: true, force: true });
+        for (const part of [blobs, name, path]) await rm(part, { recursive: true, force: true });
       } catch (cause) {
         await lease.release().catch(() => {});
         throw storeError(`cannot delete conversation "${id}"`, cause);
@@ -115,11 +114,6 @@ function leaseFolder(path: string): string {
 /** Beside the file itself, by whichever link it is opened. */
 function blobFolder(path: string): string {
   return path.endsWith('.jsonl') ? path.replace(/\.jsonl$/, '.blobs') : `${path}.blobs`;
-}
-
-/** Earlier versions kept the blobs of a link under its own name. */
-function blobFolders(path: string, name: string): string[] {
-  return [...new Set([blobFolder(path), blobFolder(name)])];
 }
 
 function durabilityIn(directory: string, options: JsonlStoreOptions): Durability {
