@@ -28,7 +28,7 @@ export type {
 export { type Agent, createAgent } from './agent.ts';
 export type { Content, ContentPart, EarlierMessage } from './content/content.ts';
 export type { ImageLimits } from './content/imageFormat.ts';
-export type { ScaleImage } from './content/scale.ts';
+export type { ScaleImage } from './content/scaleImage.ts';
 export type { Conversation } from './conversation/conversation.ts';
 export { forkConversation } from './conversation/fork.ts';
 export type { Receipt } from './conversation/receipts.ts';

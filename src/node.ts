@@ -20,6 +20,6 @@ export {
   trustProject,
 } from './session/configuration.ts';
 export { type SystemPromptOptions, systemPrompt } from './session/systemPrompt.ts';
-export { jsonlStore } from './stores/jsonl/store.ts';
+export { jsonlStore } from './stores/jsonl/jsonlStore.ts';
 export { type CodingToolOptions, codingTools } from './tools/coding/index.ts';
 export { type SandboxOptions, type SandboxStatus, sandboxStatus } from './tools/coding/sandbox.ts';

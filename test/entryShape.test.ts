@@ -7,7 +7,7 @@ import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, past
 import { readable } from '../src/log/entryShape.ts';
 import { scriptedModel } from '../src/testing/index.ts';
 import { conversation, notice, stamped, write } from '../src/testing/storeSuite/storeCase.ts';
-import { place } from './stores/place.ts';
+import { place } from './stores/storeDirectory.ts';
 
 const open = async (store: LogStore): Promise<string> => {
   const agent = createAgent({ model: scriptedModel(['yes']), store, cwd: '/' });

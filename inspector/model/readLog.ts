@@ -5,7 +5,7 @@
 
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { pageJson } from '../../src/inspect/excerpt.ts';
-import { lengthened } from '../../src/stores/jsonl/shortForms.ts';
+import { decodeFields } from '../../src/stores/jsonl/entryEncoding.ts';
 
 export interface BrokenLine {
   readonly line: number;
@@ -64,7 +64,7 @@ function entryOf(value: unknown, header: Header, next: number): LogEntry | strin
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq)) return 'its seq is no whole number';
   if (seq < next) return `its seq is ${seq}, and ${next} comes next`;
   const time = typeof at === 'number' ? header.at + at : header.at;
-  const long = lengthened({ ...rest, conversationId, runId, at: time, seq }, `${conversationId as string}`);
+  const long = decodeFields({ ...rest, conversationId, runId, at: time, seq }, `${conversationId as string}`);
   return long as unknown as LogEntry;
 }
 

@@ -14,7 +14,7 @@ import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts
 import { type DeepPartial, type Policies, presets } from '../policies.ts';
 import { allowAlways, type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
 import { systemPrompt } from '../session/systemPrompt.ts';
-import { jsonlStore } from '../stores/jsonl/store.ts';
+import { jsonlStore } from '../stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { loadAdapter, modelFacts } from './adapter.ts';
 import { countingStore } from './render.ts';

@@ -9,7 +9,7 @@ import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
 import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/store.ts';
 import { fromBase64, IMAGE_TYPES, type ImageLimits, imageType, isEncodedImage, toBase64 } from './imageFormat.ts';
-import type { ScaleImage } from './scale.ts';
+import type { ScaleImage } from './scaleImage.ts';
 
 export type ContentPart =
   | { type: 'text'; text: string }

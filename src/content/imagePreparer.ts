@@ -5,9 +5,9 @@
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { thrownText } from '../errors.ts';
 import type { LogHandle } from '../stores/store.ts';
-import { fitted } from './fit.ts';
+import { fitted } from './fitImage.ts';
 import { fromBase64, type ImageLimits, imageLimitsOf, isEncodedImage, toBase64 } from './imageFormat.ts';
-import { type ScaleImage, scaleByPlatform } from './scale.ts';
+import { type ScaleImage, scaleByPlatform } from './scaleImage.ts';
 
 type Image = Extract<StoredPart, { type: 'image' }>;
 interface ImagePreparerOptions {

@@ -14,7 +14,7 @@ import {
   type Shape,
 } from '../../machines/internal.ts';
 import { CorruptLogError } from '../errors.ts';
-import { type LogHandle, toleratedBy } from '../stores/store.ts';
+import { type LogHandle, noticeEntries } from '../stores/store.ts';
 import { display, isObject } from '../validation.ts';
 
 type Check = (value: unknown) => boolean;
@@ -120,4 +120,4 @@ export const mended = (
   entries: readonly LogEntry[],
   logState: LogState,
   isIdempotent: (name: string) => boolean,
-): NewEntry[] => [...toleratedBy(notices, entries), ...repairs(logState, isIdempotent)];
+): NewEntry[] => [...noticeEntries(notices, entries), ...repairs(logState, isIdempotent)];

@@ -3,7 +3,7 @@
  * each, so that a test or a replay controls the time.
  */
 import type { Journal } from '../../machines/internal.ts';
-import type { ScaleImage } from '../content/scale.ts';
+import type { ScaleImage } from '../content/scaleImage.ts';
 import type { LogStore } from '../stores/store.ts';
 import type { ExecuteTool } from '../tools/execute.ts';
 import { callback, check, hasMethods, object, type Validator } from '../validation.ts';

@@ -1,6 +1,6 @@
 /**
- * Logs kept in the memory of this process. Rule: frozen entries are stored as given, others are copied and the copy is
- * frozen; a log outlives its handles and dies with the store object. Equal bytes are one blob of their conversation.
+ * A store in the memory of this process. Invariant: entries are frozen; entries that are not are copied first. A log
+ * exists as long as the store object. Equal bytes are stored once for each conversation.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
@@ -10,7 +10,7 @@ import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder 
 
 const loadSummary = onDemand(() => import('./conversationSummary.ts'));
 
-/** A store for tests and short-lived agents: nothing is written anywhere. */
+/** For tests and short-lived agents. Writes nothing to disk. */
 export function memoryStore(): LogStore {
   const logs = new Map<string, LogEntry[]>();
   const blobs = new Map<string, Blobs>();
@@ -32,14 +32,14 @@ export function memoryStore(): LogStore {
     },
     async list() {
       const { conversationSummary, newestFirst } = await loadSummary();
-      const found: ConversationInfo[] = [];
+      const conversations: ConversationInfo[] = [];
       for (const [id, entries] of logs) {
         const summary = conversationSummary(id);
         for (const entry of entries) summary.add(entry);
         const listed = summary.result(leased.has(id) ? 'self' : 'nobody');
-        if (listed) found.push(listed);
+        if (listed) conversations.push(listed);
       }
-      return newestFirst(found);
+      return newestFirst(conversations);
     },
     async delete(id) {
       refuseLeased(id);
@@ -49,8 +49,8 @@ export function memoryStore(): LogStore {
   };
 }
 
-/** What is frozen is taken to be frozen all the way down, as the library's own entries are. */
-function keptOf(entry: LogEntry): LogEntry {
+/** A frozen entry counts as deeply frozen, like the library's own entries. */
+function frozenEntry(entry: LogEntry): LogEntry {
   if (Object.isFrozen(entry)) return entry;
   try {
     return deepFreeze(structuredClone(entry));
@@ -59,10 +59,7 @@ function keptOf(entry: LogEntry): LogEntry {
   }
 }
 
-/**
- * What is stored when the reading begins. The generator stands outside the handle: V8 keeps all that a generator can see
- * until the next full collection, which within the handle is the whole log.
- */
+/** Yields the entries that are stored at the first step. */
 async function* entriesOf(
   stored: readonly LogEntry[],
   from: number,
@@ -84,7 +81,7 @@ function memoryHandle(id: string, stored: LogEntry[], all: Map<string, Blobs>, r
   const appendNow = (entries: readonly LogEntry[], expectedSeq: number) => {
     refuseClosed();
     refuseOutOfOrder(id, stored.length, entries, expectedSeq);
-    for (const entry of entries.map(keptOf)) stored.push(entry);
+    for (const entry of entries.map(frozenEntry)) stored.push(entry);
   };
   return {
     read: (from = 0) => entriesOf(stored, from, refuseClosed),
@@ -97,9 +94,9 @@ function memoryHandle(id: string, stored: LogEntry[], all: Map<string, Blobs>, r
       const blobs: Blobs = all.get(id) ?? new Map();
       all.set(id, blobs);
       const ending = `:${mediaType}`;
-      for (const [known, blob] of blobs) {
-        const fits = known.endsWith(ending) && blob.length === bytes.length;
-        if (fits && blob.every((byte, at) => byte === bytes[at])) return known;
+      for (const [existing, blob] of blobs) {
+        const fits = existing.endsWith(ending) && blob.length === bytes.length;
+        if (fits && blob.every((byte, at) => byte === bytes[at])) return existing;
       }
       const reference = `blob:${blobs.size}${ending}`;
       blobs.set(reference, new Uint8Array(bytes));

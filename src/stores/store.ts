@@ -1,9 +1,7 @@
 /**
- * The contract every log store keeps, and what every store shares: the check of an append's order, and
- * the notices of an opening as entries. Rule: `append` is durable when it resolves and carries the seq of its first
- * entry; two writers of one conversation never both append. Entries come from outside, so each field is checked first.
+ * The contract of log stores, the check of an append's order, and the notices of an opening as entries. Invariant:
+ * entries are durable when `append` resolves. Two writers of one conversation never both append.
  */
-
 import type { Diagnostic, LogEntry, NewEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../errors.ts';
 
@@ -19,41 +17,41 @@ export interface ConversationInfo {
 }
 
 export interface LogHandle {
-  /** Stored entries with a seq of at least `from`, as many as there were when the reader began. Rejects when it is closed. */
+  /** Yields the entries from seq `from` on that were stored at the call. Rejects after `close`. */
   read(from?: number): AsyncIterable<LogEntry>;
   /**
-   * `expectedSeq`: seq of the first appended entry. Serialised, all or nothing, with the entries as they are at the call;
-   * rejects with StoreConflictError where it is not the next seq, or where the entries do not count on from it.
+   * Stores all entries as they are at the call, or none; appends run one after the other. `expectedSeq` is the seq of
+   * the first entry. Rejects with StoreConflictError if it is not the next seq, or if the entries do not follow it.
    */
   append(entries: readonly LogEntry[], expectedSeq: number): Promise<void>;
-  /** The same where a store can do it at once: durable when it returns; the driver prefers it. Throws what `append` rejects with. */
+  /** Does the same synchronously, if the store can. The entries are durable when it returns. Throws what `append` rejects with. */
   appendNow?(entries: readonly LogEntry[], expectedSeq: number): void;
-  /** What opening tolerated, such as a torn last line; at most one of each code. Each is logged once by code and detail. */
+  /** Faults that opening tolerated, such as a torn last line: one for each code. Each is logged once by code and detail. */
   readonly notices?: readonly Diagnostic[];
-  /** Waits for what was asked for, then gives the lease back. May be called again. */
+  /** Waits for requested appends and blobs, then releases the lease. It can be called again. */
   close(): Promise<void>;
   putBlob?(bytes: Uint8Array, mediaType: string): Promise<string>;
   getBlob?(reference: string): Promise<Uint8Array>;
 }
 
-/** What was to be gone on with is not there, or not any more. */
+/** The error for a conversation that does not exist. */
 export const noConversation = (): RunchartError => new RunchartError('not_found', 'there is no such conversation');
 
 export interface StoreOpening {
-  /** Make none: rejects with RunchartError `not_found` where there is none. A store that does not know it opens an empty log. */
+  /** Rejects with RunchartError `not_found` if there is no log. A store without this option opens an empty log. */
   existing?: boolean | undefined;
 }
 
 export interface LogStore {
-  /** Rejects with SessionBusyError while another opener lives, with CorruptLogError, and with ConfigurationError for an id it cannot keep. */
+  /** Rejects with SessionBusyError while another handle is open, with CorruptLogError, and with ConfigurationError for an invalid id. */
   open(id: string, options?: StoreOpening): Promise<LogHandle>;
-  /** Last used first; neither sub-agents' conversations nor empty ones. Takes no lease. */
+  /** Lists conversations, the last used first, without empty ones and sub-agents. Takes no lease. */
   list(): Promise<ConversationInfo[]>;
-  /** Rejects with SessionBusyError while it is open; does nothing where there is none. */
+  /** Rejects with SessionBusyError while the conversation is open. Does nothing if it does not exist. */
   delete(id: string): Promise<void>;
 }
 
-/** What every store checks before it appends: the writer knows the log's length, and its entries follow on. */
+/** Throws StoreConflictError unless the entries follow the last entry of the log. Every store checks this. */
 export function refuseOutOfOrder(
   id: string,
   next: number,
@@ -72,12 +70,13 @@ export function refuseOutOfOrder(
   );
 }
 
-export function toleratedBy(notices: readonly Diagnostic[], entries: readonly LogEntry[]): NewEntry[] {
+/** Returns the notices of an opening as entries, without those that the log contains. */
+export function noticeEntries(notices: readonly Diagnostic[], entries: readonly LogEntry[]): NewEntry[] {
   if (notices.length === 0) return [];
-  const known = new Set(entries.flatMap((entry) => (entry.type === 'diagnostic' ? [nameOf(entry)] : [])));
+  const logged = new Set(entries.flatMap((entry) => (entry.type === 'diagnostic' ? [keyOf(entry)] : [])));
   return notices
-    .filter((notice) => !known.has(nameOf(notice)))
+    .filter((notice) => !logged.has(keyOf(notice)))
     .map(({ code, detail }) => ({ runId: null, type: 'diagnostic', code, ...(detail !== undefined && { detail }) }));
 }
 
-const nameOf = ({ code, detail = null }: { code: string; detail?: unknown }): string => JSON.stringify([code, detail]);
+const keyOf = ({ code, detail = null }: { code: string; detail?: unknown }): string => JSON.stringify([code, detail]);

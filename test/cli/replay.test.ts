@@ -5,7 +5,7 @@ import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import { type ReplayOptions, replayCommand } from '../../src/cli/replay/replayCommand.ts';
 import { project } from '../../src/projector/index.ts';
 import { A, C, queued, R, reply, S, stamped, T, U } from '../projector/events.ts';
-import { linesFor, place } from '../stores/place.ts';
+import { linesFor, place } from '../stores/storeDirectory.ts';
 import { proves } from '../support/tier.ts';
 
 const never = new AbortController().signal;

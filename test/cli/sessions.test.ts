@@ -15,7 +15,7 @@ import {
   sessionText,
 } from '../../src/cli/sessions/sessionsCommand.ts';
 import { createAgent } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { scripted } from '../support/model.ts';
 
 /** Two sessions of one directory, one of another, the latest last. */

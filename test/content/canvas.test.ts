@@ -1,6 +1,6 @@
 /** Scaling on a browser's canvas: a recorded one stands in its place. The browser's own is for `test/browser/`. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { scaleByCanvas, scaleByPlatform } from '../../src/content/scale.ts';
+import { scaleByCanvas, scaleByPlatform } from '../../src/content/scaleImage.ts';
 import { dot } from '../support/pictures.ts';
 
 /** A canvas that writes down what is done with it. */

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { dimensionsOf } from '../../src/content/fit.ts';
+import { dimensionsOf } from '../../src/content/fitImage.ts';
 import { IMAGE_TYPES, imageType } from '../../src/content/imageFormat.ts';
 import { animated, dot, noise, plain, pngHeader, turned } from '../support/pictures.ts';
 

@@ -1,9 +1,9 @@
 /** One image as one model takes it: sharp does the drawing here. */
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { fitted } from '../../src/content/fit.ts';
+import { fitted } from '../../src/content/fitImage.ts';
 import { type ImageLimits, imageLimitsOf } from '../../src/content/imageFormat.ts';
-import { type Scaled, type ScaleImage, scaleBySharp } from '../../src/content/scale.ts';
+import { type Scaled, type ScaleImage, scaleBySharp } from '../../src/content/scaleImage.ts';
 import { openai } from '../../src/models/openai/openai.ts';
 import { animated, base64, dot, noise, plain, pngHeader, seen, turned } from '../support/pictures.ts';
 

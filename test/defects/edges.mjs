@@ -32,7 +32,7 @@ export const edges = [
   {
     id: 'written-for-another-model',
     about: 'a model is sent the messages as they were written for another one',
-    witness: 'test/models/openaiSentBack.test.ts',
+    witness: 'test/models/openaiReasoningFields.test.ts',
     edits: [
       [
         'const isSame = last?.model === model && startsWith(messages, last.messages);',
@@ -43,7 +43,7 @@ export const edges = [
   {
     id: 'null-replaces-signature',
     about: 'null in a later piece takes away what an earlier one said',
-    witness: 'test/models/openaiSentBack.test.ts',
+    witness: 'test/models/openaiReasoningFields.test.ts',
     edits: [['if (value === null) continue; const before', 'const before']],
   },
   {

@@ -29,8 +29,8 @@ export const stores = [
     witness: 'test/stores/jsonlLease.test.ts',
     edits: [
       [
-        'return state.started === found.started && !state.ended;\n}\n\n/** The first namespace',
-        'return !state.ended;\n}\n\n/** The first namespace',
+        'return state.started === identity.started && !state.ended;\n}\n\n/** The initial namespace',
+        'return !state.ended;\n}\n\n/** The initial namespace',
       ],
     ],
   },
@@ -52,8 +52,8 @@ export const stores = [
     witness: 'test/stores/jsonl.test.ts',
     edits: [
       [
-        'const half = join(folder, `${hash}.${randomUUID()}`);',
-        'const half = join(folder, `${hash}`);\n  void randomUUID;',
+        'const draft = join(folder, `${hash}.${randomUUID()}`);',
+        'const draft = join(folder, `${hash}`);\n  void randomUUID;',
       ],
     ],
   },

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
 import type { LogEntry } from '../../machines/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 
 export interface Ended {
   code: number | null;

@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { proves } from '../support/tier.ts';
 import { type Program, start, startScript, storedEntries, temporaryDirectory } from './cli.ts';
 import { modelServer } from './modelServer.ts';

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';
 import { openai } from '../../src/models/openai/openai.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
 import { type ModelServer, modelServer, type Script } from './modelServer.ts';

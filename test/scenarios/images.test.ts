@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { createAgent, defineTool, type Model, type StoredPart, toolResult } from '../../src/index.ts';
 import { openai } from '../../src/models/openai/openai.ts';
 import { modelServer } from '../e2e/modelServer.ts';
-import { type Place, place } from '../stores/place.ts';
+import { type Place, place } from '../stores/storeDirectory.ts';
 import { type BenchOptions, bench, entry, only, story } from '../support/agent.ts';
 import { call, type ScriptedModel, scripted } from '../support/model.ts';
 import { base64, dot, noise, plain, seen, withBlobs } from '../support/pictures.ts';

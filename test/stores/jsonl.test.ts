@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { fileNameOf, idOf } from '../../src/stores/jsonl/fileName.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import {
   all,
@@ -16,8 +16,8 @@ import {
   write,
 } from '../../src/testing/storeSuite/storeCase.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
-import { children } from './child.ts';
-import { place } from './place.ts';
+import { children } from './childProcess.ts';
+import { place } from './storeDirectory.ts';
 
 const run = children();
 

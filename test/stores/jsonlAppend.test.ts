@@ -3,8 +3,8 @@ import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/pro
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
-import { VERSION } from '../../src/stores/jsonl/format.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
+import { VERSION } from '../../src/stores/jsonl/lineFormat.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import {
   all,
@@ -19,8 +19,8 @@ import {
   write,
 } from '../../src/testing/storeSuite/storeCase.ts';
 import { call, during, finish, scripted } from '../support/model.ts';
-import { fileHandle } from './disk.ts';
-import { contentOf, place } from './place.ts';
+import { fileHandle } from './failingDisk.ts';
+import { contentOf, place } from './storeDirectory.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -2,12 +2,12 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { VERSION } from '../../src/stores/jsonl/format.ts';
-import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { VERSION } from '../../src/stores/jsonl/lineFormat.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';
 import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
-import { mends, refuses } from './mending.ts';
-import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';
+import { mends, refuses } from './damagedFile.ts';
+import { contentOf, linesFor, noticeCodes, place, placeWith } from './storeDirectory.ts';
 
 const entries = [...notices('c', 0, 3), notice('c', 3, 'the läst 🎉 one')];
 const [header = '', ...records] = await linesFor(entries);

@@ -11,7 +11,7 @@ import { createAgent, defineTool, forkConversation, type Model, subAgents } from
 import { project } from '../../src/projector/index.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import { all, notice, opened } from '../../src/testing/storeSuite/storeCase.ts';
-import { type Place, place } from './place.ts';
+import { type Place, place } from './storeDirectory.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 

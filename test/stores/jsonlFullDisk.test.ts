@@ -2,7 +2,7 @@
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type Model } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import {
   all,
   conversation as begun,
@@ -13,8 +13,8 @@ import {
   stored,
 } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
-import { fileHandle, fillAfter } from './disk.ts';
-import { contentOf, linesFor, noticeCodes, place, placeWith } from './place.ts';
+import { fileHandle, fillAfter } from './failingDisk.ts';
+import { contentOf, linesFor, noticeCodes, place, placeWith } from './storeDirectory.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { holderOf, takeLease } from '../../src/stores/jsonl/lease.ts';
 import { isAlive, isSameProcess, ownIdentity } from '../../src/stores/jsonl/processIdentity.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
 import {
   conversation,
   notice,
@@ -16,8 +16,8 @@ import {
   write,
 } from '../../src/testing/storeSuite/storeCase.ts';
 import { proves } from '../support/tier.ts';
-import { children } from './child.ts';
-import { place } from './place.ts';
+import { children } from './childProcess.ts';
+import { place } from './storeDirectory.ts';
 
 const run = children();
 const HOLD = "const handle = await jsonlStore(directory).open('c'); say('open');";

@@ -1,14 +1,14 @@
 /** Logs of the JSONL store that have a second name, folders that lead elsewhere, and deletes in several goes. */
 import { link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';
 import type { LogStore } from '../../src/stores/store.ts';
 import { conversation, notice, opened, refused, write } from '../../src/testing/storeSuite/storeCase.ts';
-import { place } from './place.ts';
-import { refuseWhile } from './refusing.ts';
+import { refuseWhile } from './refusingFileSystem.ts';
+import { place } from './storeDirectory.ts';
 
-vi.mock('node:fs/promises', (original) => import('./refusing.ts').then(({ refusing }) => refusing(original)));
+vi.mock('node:fs/promises', (original) => import('./refusingFileSystem.ts').then(({ refusing }) => refusing(original)));
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

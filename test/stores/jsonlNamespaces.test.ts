@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readlinkSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { notice, opened, refused, stored } from '../../src/testing/storeSuite/storeCase.ts';
-import { children } from './child.ts';
-import { place } from './place.ts';
+import { children } from './childProcess.ts';
+import { place } from './storeDirectory.ts';
 
 const HOLD = "const handle = await jsonlStore(directory).open('c'); say('open');";
 const TAKE = `

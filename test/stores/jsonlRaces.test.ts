@@ -6,7 +6,7 @@ import { type FileHandle, link, mkdir, open, readdir, realpath, rm } from 'node:
 import { afterEach, expect, test, vi } from 'vitest';
 import { takeLease } from '../../src/stores/jsonl/lease.ts';
 import { notice, opened, stored, write } from '../../src/testing/storeSuite/storeCase.ts';
-import { place } from './place.ts';
+import { place } from './storeDirectory.ts';
 
 vi.mock('node:fs/promises', async (original) => {
   const real = await original<typeof import('node:fs/promises')>();

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { scriptedModel } from '../../src/testing/scriptedModel.ts';
 import {
   conversation,
@@ -16,13 +16,13 @@ import {
   stored,
   write,
 } from '../../src/testing/storeSuite/storeCase.ts';
-import { children } from './child.ts';
-import { fileHandle } from './disk.ts';
-import { type Place, place } from './place.ts';
-import { refuseWhile } from './refusing.ts';
+import { children } from './childProcess.ts';
+import { fileHandle } from './failingDisk.ts';
+import { refuseWhile } from './refusingFileSystem.ts';
+import { type Place, place } from './storeDirectory.ts';
 
-vi.mock('node:fs', (original) => import('./refusing.ts').then(({ refusing }) => refusing(original)));
-vi.mock('node:fs/promises', (original) => import('./refusing.ts').then(({ refusing }) => refusing(original)));
+vi.mock('node:fs', (original) => import('./refusingFileSystem.ts').then(({ refusing }) => refusing(original)));
+vi.mock('node:fs/promises', (original) => import('./refusingFileSystem.ts').then(({ refusing }) => refusing(original)));
 
 const run = children();
 afterEach(() => {

@@ -2,13 +2,13 @@
 import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { VERSION } from '../../src/stores/jsonl/format.ts';
-import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { VERSION } from '../../src/stores/jsonl/lineFormat.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';
 import { conversation, notice, refused } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
-import { fileHandle } from './disk.ts';
-import { refuses } from './mending.ts';
-import { linesFor, type Place, place, placeWith } from './place.ts';
+import { refuses } from './damagedFile.ts';
+import { fileHandle } from './failingDisk.ts';
+import { linesFor, type Place, place, placeWith } from './storeDirectory.ts';
 
 const [header = '', first = ''] = await linesFor([conversation('c')]);
 const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');

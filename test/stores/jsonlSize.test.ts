@@ -2,12 +2,12 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
-import { linesOf } from '../../src/stores/jsonl/lines.ts';
-import { scanLog } from '../../src/stores/jsonl/scan.ts';
+import { linesOf } from '../../src/stores/jsonl/fileLines.ts';
+import { scanLog } from '../../src/stores/jsonl/logScan.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';
 import { notice, notices, opened, refused, stamped, stored } from '../../src/testing/storeSuite/storeCase.ts';
 import { proves } from '../support/tier.ts';
-import { contentOf, linesFor, place, placeWith } from './place.ts';
+import { contentOf, linesFor, place, placeWith } from './storeDirectory.ts';
 
 const MIB = 1024 * 1024;
 const [header = '', first = ''] = await linesFor([notice('c', 0)]);

@@ -1,11 +1,11 @@
 /** What stands at the end of a file without a newline: what a write of ours left is mended, anything else is somebody's. */
 import { describe, expect, test } from 'vitest';
-import { VERSION } from '../../src/stores/jsonl/format.ts';
-import { readDamagedLog } from '../../src/stores/jsonl/lenient.ts';
+import { VERSION } from '../../src/stores/jsonl/lineFormat.ts';
+import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';
 import { notice, notices, refused, stamped } from '../../src/testing/storeSuite/storeCase.ts';
 import { volume } from '../support/tier.ts';
-import { mends, refuses } from './mending.ts';
-import { linesFor, placeWith } from './place.ts';
+import { mends, refuses } from './damagedFile.ts';
+import { linesFor, placeWith } from './storeDirectory.ts';
 
 const entries = [...notices('c', 0, 3), notice('c', 3, 'the läst 🎉 one')];
 const [header = '', ...records] = await linesFor(entries);

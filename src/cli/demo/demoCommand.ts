@@ -18,7 +18,7 @@ import type { Run } from '../../conversation/run.ts';
 import { RunchartError } from '../../errors.ts';
 import type { LogEntry, RunResult } from '../../index.ts';
 import { startLogInspector } from '../../inspect/inspector.ts';
-import { jsonlStore } from '../../stores/jsonl/store.ts';
+import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../tools/coding/index.ts';
 import { defineTool, type Tool } from '../../tools/tool.ts';
 import { loadAdapter } from '../adapter.ts';

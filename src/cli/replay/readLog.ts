@@ -6,13 +6,13 @@ import { constants } from 'node:fs';
 import { basename } from 'node:path';
 import type { Diagnostic } from '../../../machines/vocabulary.ts';
 import { ConfigurationError, CorruptLogError } from '../../errors.ts';
-import { openRegular, resolveRegular } from '../../stores/jsonl/disk.ts';
+import { decodeFields } from '../../stores/jsonl/entryEncoding.ts';
+import { linesOf } from '../../stores/jsonl/fileLines.ts';
 import { idOf } from '../../stores/jsonl/fileName.ts';
-import { FORMAT, isRecord } from '../../stores/jsonl/format.ts';
-import { beginsWithHeader, readableEntries } from '../../stores/jsonl/lenient.ts';
-import { linesOf } from '../../stores/jsonl/lines.ts';
-import { scanLog } from '../../stores/jsonl/scan.ts';
-import { lengthened } from '../../stores/jsonl/shortForms.ts';
+import { openRegular, resolveRegular } from '../../stores/jsonl/fileSystem.ts';
+import { FORMAT, isRecord } from '../../stores/jsonl/lineFormat.ts';
+import { scanLog } from '../../stores/jsonl/logScan.ts';
+import { beginsWithHeader, readableEntries } from '../../stores/jsonl/readDamagedLog.ts';
 import { logPath, nearSessions } from '../sessions/sessionStore.ts';
 
 const decoder = new TextDecoder();
@@ -122,7 +122,7 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
     // These lines belong to a log without its first header: headers of runs, and lines with short forms.
     if (isRecord(value) && value.format === FORMAT) continue;
     hasWireEvent ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
-    take(isRecord(value) ? lengthened(value, id) : value);
+    take(isRecord(value) ? decodeFields(value, id) : value);
   }
   const unread = odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
   if (hasWireEvent) return [...unread, ...endless];

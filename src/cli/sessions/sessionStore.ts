@@ -9,7 +9,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
 import { fileNameOf } from '../../stores/jsonl/fileName.ts';
-import { jsonlStore } from '../../stores/jsonl/store.ts';
+import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
 
 /** Returns the directory of `--store`, else the default. */
 export function sessionsDirectory(store?: string, environment: NodeJS.ProcessEnv = process.env): string {

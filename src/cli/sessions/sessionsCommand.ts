@@ -4,7 +4,7 @@
  */
 import { SessionBusyError } from '../../errors.ts';
 import { jsonLine, printableLine, shortened } from '../../printable.ts';
-import { jsonlStore } from '../../stores/jsonl/store.ts';
+import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
 import type { ConversationInfo } from '../../stores/store.ts';
 import { BUSY } from '../exitCodes.ts';
 import type { Screen } from '../screen.ts';

@@ -1,20 +1,20 @@
 /**
- * The file name of a conversation's log. Rule: one id has one name, and back; a name never leaves its directory, never
- * hides, and fits every file system.
+ * The file name of a conversation's log. Invariant: ids and names correspond one to one. A name stays in its
+ * directory, is not hidden, and is valid on every file system.
  */
 import { ConfigurationError } from '../../errors.ts';
-import { display } from './format.ts';
+import { display } from './lineFormat.ts';
 
 const SUFFIX = '.jsonl';
-/** Leaves room for the suffixes below a file system's 255 bytes. */
+/** Leaves room for suffixes within a file system's 255 bytes. */
 const MAX_NAME_BYTES = 200;
 
-/** `<name>.jsonl`; what is neither letter, digit, `-`, `_` nor `.` is percent-encoded. Throws ConfigurationError. */
+/** Returns `<name>.jsonl`. Characters except letters, digits, `-`, `_` and `.` are percent-encoded. Throws ConfigurationError. */
 export function fileNameOf(id: string): string {
   if (typeof id !== 'string' || id === '' || id === '.' || id === '..') {
     throw new ConfigurationError(`expected a conversation id, got ${display(id)}: give letters, digits, - or _`);
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
   if (/[/\\\u0000-\u001f\u007f]/.test(id)) {
     throw new ConfigurationError(
       `expected a conversation id without path separators and control characters, got ${JSON.stringify(id)}`,
@@ -29,7 +29,7 @@ export function fileNameOf(id: string): string {
   return name + SUFFIX;
 }
 
-/** The id behind a file name, or null where the file is no log of ours. */
+/** Returns the id of a log by its file name, or null for another file. */
 export function idOf(fileName: string): string | null {
   if (!fileName.endsWith(SUFFIX)) return null;
   try {

@@ -1,9 +1,9 @@
 /**
- * The lease of one log: a folder with one file a lease, named by a number that only grows (the fencing token). Rule: a
- * file counts while the process it names lives; an empty or unreadable file is nobody's; no link is followed. A taker
- * creates the next number, which only one can, writes its name into it, looks again, and keeps the lease only if no
- * other living lease is there and its own file, asked last, still is. So a dead holder is followed at once, and of any
- * number of takers at most one holds. Only a holder deletes files, and does so before it gives its own lease back.
+ * The lease of one log: a directory with one file for each lease, named by an increasing number (the fencing token). A
+ * file counts while its process is alive; an empty or unreadable file counts as released. A process takes a lease in
+ * three steps: it creates the next file, which only one can, writes its identity into it, and keeps the lease only if
+ * no other living lease exists and its own file is still there. Invariant: at most one process has the lease, and the
+ * lease of a dead process is free at once. Only a holder deletes files. Links are not followed.
  */
 
 import { constants } from 'node:fs';
@@ -12,35 +12,35 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunchartError, SessionBusyError } from '../../errors.ts';
 import type { Holder } from '../conversationSummary.ts';
-import { codeOf, refuseNoFolder, statNow, storeError, writeAll } from './disk.ts';
+import { codeOf, refuseNoFolder, SAFE_FLAGS, statNow, storeError, writeAll } from './fileSystem.ts';
 import { isAlive, isSameProcess, ownIdentity, type ProcessIdentity } from './processIdentity.ts';
 
 const ATTEMPTS = 20;
-/** What gives back the leases of this process that the system did not take back, with the folder of each. */
+/** The release functions of this process that failed, with the directory of each. They run again before a new lease. */
 const unreleased = new Map<() => Promise<void>, string>();
 
 export interface Lease {
   readonly token: number;
-  /** Cheap: asked before every append. Throws RunchartError `store` where the system does not tell. */
+  /** Called before every append. Throws RunchartError `store` if the system refuses. */
   holds(): boolean;
-  /** Rejects with RunchartError `store` where the system refuses; may be called again, and is before the next is taken. */
+  /** Rejects with RunchartError `store` if the system refuses. It can be called again. */
   release(): Promise<void>;
-  /** Gives it back and leaves nothing behind; for a log that is deleted. */
+  /** Releases the lease and removes its directory. For a log that is deleted. */
   remove(): Promise<void>;
 }
 
-/** Throws SessionBusyError while another holder lives, and RunchartError `store`. `what` names the log in messages. */
+/** Throws SessionBusyError while another holder is alive, and RunchartError `store`. `what` names the log in messages. */
 export async function takeLease(folder: string, what: string): Promise<Lease> {
   for (const [release, where] of unreleased) if (where === folder) await release();
   const missing: unknown[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    // Two takers that met have both stepped back.
+    // Two processes that tried at once have both released their files.
     if (attempt > 0) await pause(attempt);
     try {
       const lease = await tryTake(folder, what);
       if (lease) return lease;
     } catch (cause) {
-      // The folder was removed meanwhile, with a log that was deleted, or can never be there.
+      // The directory was removed with a deleted log, or cannot exist.
       if (codeOf(cause) !== 'ENOENT') throw storeError(`cannot take the lease ${folder}`, cause);
       missing.push(cause);
     }
@@ -49,15 +49,15 @@ export async function takeLease(folder: string, what: string): Promise<Lease> {
   throw new SessionBusyError(`${what} is being opened by several at once: try again`);
 }
 
-/** Who holds it now; takes nothing. */
+/** Returns the current holder without taking the lease. */
 export async function holderOf(folder: string): Promise<Holder> {
   const living = (await leasesIn(folder)).filter((lease) => lease.living !== null);
   const own = ownIdentity();
   if (living.length === 0) return 'nobody';
-  return living.every(({ living: held }) => held && isSameProcess(held, own)) ? 'self' : 'other';
+  return living.every(({ living: holder }) => holder && isSameProcess(holder, own)) ? 'self' : 'other';
 }
 
-/** Null where takers met, ENOENT where the folder is not there: to be tried again. */
+/** Resolves to null after a collision, and rejects with ENOENT without a directory. Both are tried again. */
 async function tryTake(folder: string, what: string): Promise<Lease | null> {
   const before = await leasesIn(folder);
   const holder = before.find((lease) => lease.living !== null)?.living;
@@ -75,7 +75,7 @@ async function tryTake(folder: string, what: string): Promise<Lease | null> {
   return file && (await keep(folder, path, token, file));
 }
 
-/** Null, having given it back, where it cannot be kept. */
+/** Releases the lease and resolves to null if it cannot be kept. */
 async function keep(folder: string, path: string, token: number, file: FileHandle): Promise<Lease | null> {
   let lease: Lease | null = null;
   let kept: Lease | null = null;
@@ -83,9 +83,9 @@ async function keep(folder: string, path: string, token: number, file: FileHandl
     lease = heldLease(folder, path, token, file, (await file.stat()).ino);
     await writeAll(file, Buffer.from(JSON.stringify({ ...ownIdentity(), token })));
     const alone = (await leasesIn(folder)).every((other) => other.token === token || other.living === null);
-    // A holder that took this file for an empty one deleted it before it gave its own lease back, so this is asked last.
+    // A holder that read this file while it was empty has deleted it before its own release, so this is checked last.
     if (alone && lease.holds()) {
-      await clear(folder, token);
+      await deleteEnded(folder, token);
       kept = lease;
     }
   } finally {
@@ -94,10 +94,10 @@ async function keep(folder: string, path: string, token: number, file: FileHandl
   return kept;
 }
 
-/** Null where another taker was there first. */
+/** Resolves to null if another process was first. */
 async function create(folder: string, path: string): Promise<FileHandle | null> {
   try {
-    // Not with what is missing above: asked for that, Node calls whatever the system refuses ENOENT.
+    // Not recursive, because Node would report every refusal as ENOENT.
     await mkdir(folder, { mode: 0o700 });
   } catch (cause) {
     if (codeOf(cause) !== 'EEXIST') throw cause;
@@ -110,45 +110,45 @@ async function create(folder: string, path: string): Promise<FileHandle | null> 
   }
 }
 
-/** By handle, not by path, where the system lets it: at the path there may be another lease by now. */
-async function giveBack(path: string, file: FileHandle, inode: number): Promise<void> {
+/** Empties the file by its handle if possible, because the path may belong to another lease now. */
+async function emptyFile(path: string, file: FileHandle, inode: number): Promise<void> {
   try {
     await file.truncate(0);
   } catch (cause) {
-    // As long as the handle is open the inode tells whose lease is at the path.
+    // While the handle is open, the inode identifies the lease.
     if (isAt(path, inode)) await unlink(path).catch(() => Promise.reject(cause));
   }
 }
 
-/** Deletes what is left of earlier leases. Only for a holder: a taker that is overtaken by this finds its file gone. */
-async function clear(folder: string, token: number): Promise<void> {
+/** Deletes earlier leases. Only for a holder: a process that is taking a lease meanwhile loses its file. */
+async function deleteEnded(folder: string, token: number): Promise<void> {
   for (const other of await leasesIn(folder)) {
     if (other.token === token || other.living !== null) continue;
     await unlink(join(folder, String(other.token))).catch(() => {});
   }
 }
 
-/** The open handle keeps the inode from being used again, so the same inode at the path is the same lease. */
+/** The open handle prevents reuse of the inode, so the same inode is the same lease. */
 function isAt(path: string, inode: number): boolean {
   return statNow(path)?.ino === inode;
 }
 
 function heldLease(folder: string, path: string, token: number, file: FileHandle, inode: number): Lease {
-  let given: Promise<void> | null = null;
+  let released: Promise<void> | null = null;
   const release = () => {
-    given ??= give();
-    return given;
+    released ??= releaseNow();
+    return released;
   };
-  const give = async () => {
+  const releaseNow = async () => {
     try {
-      await giveBack(path, file, inode);
+      await emptyFile(path, file, inode);
     } catch (cause) {
-      given = null;
+      released = null;
       unreleased.set(release, folder);
       throw storeError(`cannot give the lease ${path} back`, cause);
     }
     unreleased.delete(release);
-    // Closed last: without the open handle the inode does not prove whose the file is.
+    // Closed last, because the inode identifies the lease only while the handle is open.
     await file.close().catch(() => {});
   };
   return {
@@ -157,32 +157,32 @@ function heldLease(folder: string, path: string, token: number, file: FileHandle
     release,
     async remove() {
       try {
-        await clear(folder, token);
+        await deleteEnded(folder, token);
         if (isAt(path, inode)) await unlink(path);
       } catch (cause) {
         await release();
         throw storeError(`cannot remove the lease ${path}`, cause);
       }
-      given = Promise.resolve();
+      released = Promise.resolve();
       await file.close().catch(() => {});
-      // Not empty where the next taker is there already.
+      // The directory is not empty if another process has begun to take a lease.
       await rmdir(folder).catch(() => {});
     },
   };
 }
 
-/** Of at most 15 digits, which a number holds exactly: what is larger is not looked at. */
+/** Numbers of up to 15 digits are exact. Greater ones are ignored. */
 const LAST_TOKEN = 999_999_999_999_999;
 const TOKEN = /^[1-9]\d{0,14}$/;
 const MAX_LEASE_BYTES = 4096;
 
 interface FoundLease {
   token: number;
-  /** Null for one that was given back, and for one whose process is gone. */
+  /** Null for a released lease and for a dead process. */
   living: ProcessIdentity | null;
 }
 
-/** Throws RunchartError `store` where the folder is none. */
+/** Throws RunchartError `store` if the path is not a directory. */
 async function leasesIn(folder: string): Promise<FoundLease[]> {
   refuseNoFolder(folder);
   let names: string[];
@@ -201,15 +201,14 @@ async function leasesIn(folder: string): Promise<FoundLease[]> {
   );
 }
 
-/** What neither a file that is read from its beginning nor a missing one answers: a directory, a pipe, a socket, a link. */
+/** Error codes for a missing file, a directory, a pipe, a socket and a link. */
 const NO_LEASE = ['ENOENT', 'EISDIR', 'ESPIPE', 'ENXIO', 'ELOOP'];
-const CAREFULLY = (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
-/** Null for an empty file (given back) and for one that cannot be read as a lease (lost with the power). */
+/** Resolves to null for an empty file (released) and an unreadable one (after a power loss). */
 async function holderIn(path: string): Promise<ProcessIdentity | null> {
   let file: FileHandle | undefined;
   try {
-    file = await open(path, constants.O_RDONLY | CAREFULLY);
+    file = await open(path, constants.O_RDONLY | SAFE_FLAGS);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
     return identityIn(JSON.parse(buffer.toString('utf8', 0, bytesRead)));
   } catch (cause) {
@@ -220,9 +219,9 @@ async function holderIn(path: string): Promise<ProcessIdentity | null> {
   }
 }
 
-function identityIn(found: unknown): ProcessIdentity | null {
-  if (typeof found !== 'object' || found === null) return null;
-  const { pid, started = null, space, host } = found as { [key: string]: unknown };
+function identityIn(value: unknown): ProcessIdentity | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { pid, started = null, space, host } = value as { [key: string]: unknown };
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return null;
   if (typeof space !== 'string' || typeof host !== 'string') return null;
   return { pid, started: typeof started === 'string' ? started : null, space, host };

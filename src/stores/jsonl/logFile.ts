@@ -1,15 +1,16 @@
 /**
- * The file of one conversation, open for writing. Rule: an append is one write call of whole lines; a write that fails
- * is taken back; the file is written only while it is, by inode and length, the one that was opened and checked.
+ * The file of one conversation, open for writing. Invariant: an append is one write of whole lines, and a failed write
+ * is removed again. The file is written only while inode and length prove that it is the file that was opened.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../../errors.ts';
-import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './disk.ts';
+import { recordsOf } from './fileLines.ts';
+import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './fileSystem.ts';
 import {
-  belowFirst,
+  afterFirstLine,
   formatFor,
   headerLine,
   judgeLine,
@@ -17,11 +18,10 @@ import {
   lineOf,
   type Pending,
   pendingOf,
-} from './format.ts';
-import { recordsOf } from './lines.ts';
-import { formatAt, type Scan, scanLog } from './scan.ts';
+} from './lineFormat.ts';
+import { formatAt, type Scan, scanLog } from './logScan.ts';
 
-/** What an acknowledged append survives: the end of the process, or a loss of power. */
+/** A resolved append survives the end of the process, or a power loss. */
 export type Durability = 'process' | 'power';
 
 const { O_APPEND, O_CREAT, O_RDWR } = constants;
@@ -33,36 +33,36 @@ export class LogFile {
   readonly #durability: Durability;
   readonly #id: string;
   readonly #scan: Scan;
-  /** What the file is known to hold; more than `#scan.end` where a tail waits to be cut. */
+  /** The expected length of the file. Greater than `#scan.end` if a damaged tail is to be removed. */
   #size: number;
 
   private constructor(
     path: string,
     file: FileHandle,
-    found: { size: number; ino: number },
+    stats: { size: number; ino: number },
     id: string,
     scan: Scan,
     durability: Durability,
   ) {
     this.#path = path;
     this.#file = file;
-    this.#inode = found.ino;
-    this.#size = found.size;
+    this.#inode = stats.ino;
+    this.#size = stats.size;
     this.#id = id;
     this.#scan = scan;
     this.#durability = durability;
   }
 
-  /** Opens or creates. Throws CorruptLogError, having changed nothing. */
+  /** Opens or creates the file. Throws CorruptLogError without a change of the file. */
   static async open(path: string, id: string, durability: Durability): Promise<LogFile> {
     const file = await openRegular(path, O_RDWR | O_APPEND | O_CREAT);
     try {
-      const found = await file.stat();
-      refuseNames(path, found.nlink);
-      const scan = await scanLog(file, found.size, id);
-      // Also of a log that was begun with less.
+      const stats = await file.stat();
+      refuseNames(path, stats.nlink);
+      const scan = await scanLog(file, stats.size, id);
+      // The file may have been made without durability.
       if (durability === 'power') await syncDirectory(dirname(path));
-      return new LogFile(path, file, found, id, scan, durability);
+      return new LogFile(path, file, stats, id, scan, durability);
     } catch (cause) {
       await file.close().catch(() => {});
       throw storeError(`cannot read ${path}`, cause);
@@ -74,7 +74,7 @@ export class LogFile {
     return this.#scan.offsets.length;
   }
 
-  /** Of the lines that come now. */
+  /** The format of the next line. */
   get #format(): LineFormat {
     return formatAt(this.#scan, this.next, this.#id);
   }
@@ -83,13 +83,13 @@ export class LogFile {
     return this.#scan.notices;
   }
 
-  /** Entries as they are now. Throws RunchartError `store` for what no reader would take back. */
+  /** Copies entries. Throws RunchartError `store` for an entry that could not be read back. */
   pending(entries: readonly LogEntry[]): Pending[] {
     const { conversationId } = this.#format;
     return entries.map((entry) => pendingOf(entry, conversationId));
   }
 
-  /** Not to be called again before it has settled. Throws StoreConflictError, and RunchartError `store`. */
+  /** Call it again only after it has settled. Throws StoreConflictError, and RunchartError `store`. */
   async append(pending: readonly Pending[]): Promise<void> {
     this.#refuseChanged();
     const written = this.#linesOf(pending);
@@ -100,7 +100,7 @@ export class LogFile {
       if (this.#durability === 'power') await this.#file.datasync();
     } catch (cause) {
       await this.#cut().catch(async () => {
-        // The tail stays for the next append to cut; a new opening would take it for a torn write.
+        // The next append removes the tail. A new opening would remove it as a torn write.
         this.#size = (await this.#file.stat().catch(() => null))?.size ?? this.#size;
       });
       throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
@@ -113,7 +113,7 @@ export class LogFile {
     this.#size = this.#scan.end;
   }
 
-  /** What is written for them: their lines, each run's after its header. */
+  /** Returns the lines of the entries, with a header before the lines of each run. */
   #linesOf(pending: readonly Pending[]): { text: string; bytes: number; offsets: number[]; formats: Scan['formats'] } {
     const formats: Scan['formats'] = [];
     const offsets: number[] = [];
@@ -135,12 +135,12 @@ export class LogFile {
       if (format !== above) head(entry.seq, format, false);
       offsets.push(bytes);
       add(lineOf(entry, format));
-      above = belowFirst(format);
+      above = afterFirstLine(format);
     }
     return { text, bytes, offsets, formats };
   }
 
-  /** The entries stored now, from seq `from` on. */
+  /** Yields the stored entries from seq `from` on. */
   async *entries(from: number): AsyncGenerator<LogEntry> {
     const { end } = this.#scan;
     const until = this.next;
@@ -151,9 +151,9 @@ export class LogFile {
     for await (const line of recordsOf(this.#file, offset, end)) {
       const judged = judgeLine(line.bytes, format, next, line.whole);
       if (judged.kind === 'header') format = judged.format;
-      // Other lines were found to be repetitions when the file was checked.
+      // The check at opening found that other lines are duplicates.
       if (judged.kind !== 'entry') continue;
-      format = belowFirst(format);
+      format = afterFirstLine(format);
       if (judged.entry.seq !== next) continue;
       next += 1;
       yield judged.entry;
@@ -167,29 +167,29 @@ export class LogFile {
   }
 
   /**
-   * By path: one call tells deleted, replaced and changed, and the open handle keeps the inode from being used again. The
-   * time of the last change is not asked: two writes may share one, and some file systems correct it afterwards.
+   * Checks the path with one call. The open handle prevents reuse of the inode. The modification time is not compared:
+   * two writes may share one, and some file systems correct it later.
    */
   #refuseChanged(): void {
-    const found = statNow(this.#path);
-    const what =
-      found === null
+    const stats = statNow(this.#path);
+    const change =
+      stats === null
         ? 'was deleted'
-        : found.ino !== this.#inode
+        : stats.ino !== this.#inode
           ? 'was replaced'
-          : found.size !== this.#size
+          : stats.size !== this.#size
             ? 'was changed'
             : null;
-    if (what === null) return;
-    throw new StoreConflictError(`the store changed: ${this.#path} ${what} while it was open; open it again`);
+    if (change === null) return;
+    throw new StoreConflictError(`the store changed: ${this.#path} ${change} while it was open; open it again`);
   }
 
-  /** Cuts what a crash left behind the last record and blanks zero bytes before it. */
+  /** Removes what a crash left after the last record, and overwrites zero bytes before it. */
   async #repair(): Promise<void> {
     if (this.#size !== this.#scan.end) await this.#cut();
     if (this.#scan.zeros === null) return;
     const { offset, length } = this.#scan.zeros;
-    // The log's own handle can only append.
+    // The log's handle can only append.
     const file = await open(this.#path, 'r+');
     try {
       await writeAll(file, Buffer.alloc(length, ' '), offset);

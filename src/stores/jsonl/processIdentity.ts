@@ -1,16 +1,15 @@
 /**
- * Names a process and tells whether it still lives. Rule: a process is its number and the time it started, so a reused
- * number does not count. A process that cannot be seen from here is taken to live, with one exception: one that ran
- * under this host's name in another container is the one that was here before, and is gone.
+ * Identifies a process and checks whether it is alive. Invariant: number and start time identify a process, so a reused
+ * number does not count. An invisible process counts as alive, except one of an earlier container with this host name.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 export interface ProcessIdentity {
   pid: number;
-  /** Start time in clock ticks since boot; null where the system does not tell. */
+  /** Start time in clock ticks since boot. Null if unknown. */
   started: string | null;
-  /** Boot and process namespace: within one, process numbers mean the same. Empty where the system does not tell. */
+  /** Boot id and process namespace, within which numbers are unique. Empty if unknown. */
   space: string;
   host: string;
 }
@@ -23,27 +22,27 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
   return a.pid === b.pid && a.started === b.started && a.space === b.space;
 }
 
-export function isAlive(found: ProcessIdentity): boolean {
-  // Another host cannot be asked.
-  if (found.space !== ownSpace()) return found.host !== hostname() || isAliveElsewhere(found);
+export function isAlive(identity: ProcessIdentity): boolean {
+  // Processes of another host are invisible.
+  if (identity.space !== ownSpace()) return identity.host !== hostname() || isAliveElsewhere(identity);
   try {
-    process.kill(found.pid, 0);
+    process.kill(identity.pid, 0);
   } catch (cause) {
-    // EPERM: it lives and belongs to someone else.
+    // EPERM: the process is alive and belongs to another user.
     return (cause as NodeJS.ErrnoException).code === 'EPERM';
   }
-  const state = stateOf(found.pid);
-  if (state === null || found.started === null) return true;
-  return state.started === found.started && !state.ended;
+  const state = stateOf(identity.pid);
+  if (state === null || identity.started === null) return true;
+  return state.started === identity.started && !state.ended;
 }
 
-/** The first namespace of a boot: it ends with the boot alone, and has the same number everywhere (PROC_PID_INIT_INO). */
+/** The initial namespace of a boot. It has the same number on every system (PROC_PID_INIT_INO) and ends with the boot. */
 const FIRST_NAMESPACE = 'pid:[4026531836]';
 
 /**
- * Of this host's name and another space. Of an earlier boot nothing is left. What runs in a namespace within this one
- * is seen; what runs in the first one, around this one, is not. Any other namespace is that of an earlier start of this
- * container, which took its processes along.
+ * For a process with this host name and another space. After a reboot it has ended. Processes of nested namespaces are
+ * visible; those of the initial namespace are not. Any other namespace belongs to an earlier start of this container,
+ * whose processes have ended.
  */
 function isAliveElsewhere({ space, pid, started }: ProcessIdentity): boolean {
   const [boot, namespace] = space.split(' ');
@@ -51,7 +50,7 @@ function isAliveElsewhere({ space, pid, started }: ProcessIdentity): boolean {
   return namespace === FIRST_NAMESPACE || (started !== null && isWithin(pid, started));
 }
 
-/** A process has a number in each namespace from here down to its own; the last is the one it knows. */
+/** A process has a number in each namespace from this one to its own. The last one is its own number. */
 function isWithin(pid: number, started: string): boolean {
   return processes().some((seen) => {
     const numbers =
@@ -75,13 +74,13 @@ function processes(): number[] {
   }
 }
 
-/** Null where /proc does not exist or hides the process. */
+/** Returns null if /proc does not exist or hides the process. */
 function stateOf(pid: number): { started: string; ended: boolean } | null {
   const text = textOf(`/proc/${pid}/stat`);
-  // The second field is the program's name in brackets and may hold anything; fields 3 and 22 follow it.
+  // The second field is the program's name in brackets, with any characters. Fields 3 and 22 follow it.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const started = fields[19];
-  // A zombie or dead process runs nothing any more.
+  // A zombie or dead process runs no code.
   return started === undefined ? null : { started, ended: fields[0] === 'Z' || fields[0] === 'X' };
 }
 
@@ -93,7 +92,7 @@ function ownSpace(): string {
   try {
     namespace = readlinkSync('/proc/self/ns/pid');
   } catch {
-    // Not Linux, or hidden.
+    // Another system than Linux, or hidden.
   }
   space = boot === '' ? '' : `${boot} ${namespace}`;
   return space;

@@ -19,7 +19,7 @@ import { countingStore } from '../../../src/cli/render.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { allowAlways, loadConfiguration } from '../../../src/session/configuration.ts';
-import { jsonlStore } from '../../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import { call, deaf, type Reply, scripted, t } from '../../support/model.ts';
 
 class ListTerminal implements ConversationTerminal {

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { all, notice, opened } from '../../src/testing/storeSuite/storeCase.ts';
-import { noticeCodes, type Place, placeWith } from './place.ts';
+import { noticeCodes, type Place, placeWith } from './storeDirectory.ts';
 
 /** Opening must be refused with this code and line, and must leave the file as it was. */
 export async function refuses(content: string | Uint8Array, code: string, line?: number): Promise<Place> {

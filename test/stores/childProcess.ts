@@ -29,7 +29,7 @@ export function children(): (directory: string, script: string, within?: readonl
   let folder = '';
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'runchart-child-'));
-    const source = fileURLToPath(new URL('../../src/stores/jsonl/store.ts', import.meta.url));
+    const source = fileURLToPath(new URL('../../src/stores/jsonl/jsonlStore.ts', import.meta.url));
     const outfile = join(folder, 'jsonl.mjs');
     await build({ entryPoints: [source], bundle: true, platform: 'node', format: 'esm', outfile, logLevel: 'error' });
   });

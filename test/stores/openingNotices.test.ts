@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type Conversation, createAgent, type LogStore, memoryStore } from '../../src/index.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import { conversation, notices, stored, write } from '../../src/testing/storeSuite/storeCase.ts';
-import { type Place, place, placeWith } from './place.ts';
+import { type Place, place, placeWith } from './storeDirectory.ts';
 
 /** Opens conversation `c` as a process of its own. */
 async function openedBy<T>(store: LogStore, use: (conversation: Conversation) => T | Promise<T>): Promise<T> {

@@ -1,32 +1,32 @@
 /**
- * Reads a log that may be damaged or in use. Rule: it takes no lease, never writes and never refuses what can still be
- * read; it skips lines that are no entry, repetitions and gaps.
+ * Reads a log that may be damaged or in use. Invariant: reading takes no lease and writes nothing. Every readable entry
+ * is yielded; other lines, duplicates and gaps are skipped.
  */
 import { constants } from 'node:fs';
 import { resolve } from 'node:path';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError } from '../../errors.ts';
-import { isBlank, withoutLostEnd } from './bytes.ts';
-import { openRegular, resolveRegular } from './disk.ts';
+import { linesIn, piecesOf, recordsIn } from './fileLines.ts';
 import { fileNameOf } from './fileName.ts';
+import { openRegular, resolveRegular } from './fileSystem.ts';
+import { isBlank, withoutLostEnd } from './lineBytes.ts';
 import {
-  belowFirst,
+  afterFirstLine,
   FORMAT,
   type JudgedHeader,
   judgeHeader,
   judgeLine,
   type LineFormat,
   RECORD_KEY,
-} from './format.ts';
-import { linesIn, piecesOf, recordsIn } from './lines.ts';
+} from './lineFormat.ts';
 
-/** The readable entries of a conversation, in order of seq. Throws CorruptLogError `not_a_file` only. */
+/** Yields the readable entries of a conversation in order of seq. Throws only CorruptLogError `not_a_file`. */
 export async function* readDamagedLog(directory: string, id: string): AsyncGenerator<LogEntry> {
   const { path, exists } = await resolveRegular(resolve(directory, fileNameOf(id)));
   if (exists) yield* readableEntries(path, id);
 }
 
-/** The first line that is not blank is a header of ours, of whatever version. */
+/** Resolves to true if the first line that is not blank is a header of any version. */
 export async function beginsWithHeader(path: string): Promise<boolean> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {
@@ -52,7 +52,7 @@ export async function* readableEntries(path: string, id: string): AsyncGenerator
   const reader = new Reader(id);
   try {
     for await (const piece of piecesOf(file, 0, (await file.stat()).size)) {
-      if (reader.passesOver(piece.bytes)) continue;
+      if (reader.skips(piece.bytes)) continue;
       for (const line of linesIn(piece)) {
         for (const { bytes, whole } of recordsIn(line)) {
           const entry = reader.take(whole ? bytes : withoutLostEnd(bytes), whole);
@@ -61,7 +61,7 @@ export async function* readableEntries(path: string, id: string): AsyncGenerator
       }
     }
   } catch (error) {
-    // What follows a line without end cannot be found.
+    // Nothing after an endless line can be found.
     if (!(error instanceof CorruptLogError)) throw error;
   } finally {
     await file.close();
@@ -77,15 +77,15 @@ class Reader {
     this.#id = id;
   }
 
-  /** Nothing can be read in it. A look at each line of a file of rubbish would take long. */
-  passesOver(bytes: Buffer): boolean {
+  /** Returns true if the bytes contain nothing readable. This keeps reading a damaged file fast. */
+  skips(bytes: Buffer): boolean {
     if (this.#format === null) return isBlank(bytes);
     return !bytes.includes(RECORD_KEY) && !bytes.includes(FORMAT);
   }
 
-  /** The entry a line gives, or null. */
+  /** Returns the entry of a line, or null. */
   take(bytes: Buffer, whole: boolean): LogEntry | null {
-    if (this.passesOver(bytes)) return null;
+    if (this.skips(bytes)) return null;
     if (this.#format === null) {
       const header = judgeHeader(bytes, this.#id);
       this.#format = formatIn(header, this.#id);
@@ -94,19 +94,19 @@ class Reader {
     const judged = judgeLine(bytes, this.#format, this.#next, whole);
     if (judged.kind === 'header') this.#format = judged.format;
     if (judged.kind === 'gap') {
-      // Of what run these lines are, and when they were written, is not known.
+      // Without the header, run and time of these lines are unknown.
       this.#format = { ...this.#format, runId: null, at: 0, begins: true };
       return this.take(bytes, whole);
     }
     if (judged.kind !== 'entry') return null;
-    this.#format = belowFirst(this.#format);
+    this.#format = afterFirstLine(this.#format);
     if (judged.entry.seq < this.#next) return null;
     this.#next = judged.entry.seq + 1;
     return judged.entry;
   }
 }
 
-/** What cannot be read as a header is taken for one of this format, so that the lines behind it can be tried. */
+/** Without a readable header the default format is tried for the lines after it. */
 function formatIn(header: JudgedHeader, id: string): LineFormat {
   return header.kind === 'header' ? header.format : { conversationId: id, runId: null, at: 0 };
 }

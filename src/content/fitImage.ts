@@ -4,7 +4,7 @@
  * too many pixels.
  */
 import { type ImageLimits, imageType, PIXELS_MOST } from './imageFormat.ts';
-import type { ScaleImage } from './scale.ts';
+import type { ScaleImage } from './scaleImage.ts';
 
 export type Fitted = { kind: 'fits'; mediaType: string; bytes: Uint8Array } | { kind: 'refused'; why: string };
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import type { LogHandle, LogStore } from '../../src/stores/store.ts';
 import { write } from '../../src/testing/storeSuite/storeCase.ts';
 

@@ -1,40 +1,40 @@
 /**
- * The bytes of a line before JSON reads them. Rule: zero bytes and white space count as nothing; the first and the last
- * byte tell what cannot be JSON, since a failing parse costs far more than it tells.
+ * Checks the bytes of a line before they are parsed as JSON. Invariant: zero bytes and white space at both ends are
+ * ignored. The first and the last byte exclude most lines that are not JSON, because a failed parse is expensive.
  */
 const BRACE = { open: 0x7b, close: 0x7d };
-/** What some editors put in front of UTF-8. */
+/** The byte order mark, which some editors write before UTF-8. */
 const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-/** How many bytes are looked at for another encoding. */
+/** Bytes that are checked for another encoding. */
 const SAMPLE_BYTES = 64;
 
-/** How many bytes of nothing stand in front. */
-export function voidBefore(bytes: Buffer): number {
+/** Returns the number of ignored bytes at the start. */
+export function ignoredBefore(bytes: Buffer): number {
   let count = 0;
-  while (count < bytes.length && isVoid(bytes[count])) count += 1;
+  while (count < bytes.length && isIgnored(bytes[count])) count += 1;
   return count;
 }
 
 export function isBlank(bytes: Buffer): boolean {
-  return voidBefore(bytes) === bytes.length;
+  return ignoredBefore(bytes) === bytes.length;
 }
 
-/** The line without the zero bytes that stand for a lost end, and the white space among them. */
+/** Returns the line without the zero bytes, and white space among them, that replace a lost end. */
 export function withoutLostEnd(bytes: Buffer): Buffer {
   let length = bytes.length;
-  while (length > 0 && isVoid(bytes[length - 1])) length -= 1;
+  while (length > 0 && isIgnored(bytes[length - 1])) length -= 1;
   return length > 0 && bytes.includes(0, length) ? bytes.subarray(0, length) : bytes;
 }
 
-/** What is not so is no JSON object. */
+/** Returns false if the bytes cannot be a JSON object. */
 export function isBraced(bytes: Buffer): boolean {
-  if (bytes[voidBefore(bytes)] !== BRACE.open) return false;
+  if (bytes[ignoredBefore(bytes)] !== BRACE.open) return false;
   let last = bytes.length - 1;
-  while (isVoid(bytes[last])) last -= 1;
+  while (isIgnored(bytes[last])) last -= 1;
   return bytes[last] === BRACE.close;
 }
 
-/** Behind the brace that closes the first one; -1 where none does. */
+/** Returns the position after the brace that closes the first one, or -1. */
 export function endOfObject(bytes: Buffer): number {
   let depth = 0;
   let inText = false;
@@ -51,12 +51,12 @@ export function endOfObject(bytes: Buffer): number {
   return -1;
 }
 
-/** How many bytes of it stand in front. */
+/** Returns the length of the byte order mark at the start, or 0. */
 export function markBefore(bytes: Buffer): number {
   return bytes.subarray(0, MARK.length).equals(MARK) ? MARK.length : 0;
 }
 
-/** What the bytes seem to be instead of UTF-8 as a log has it, or null. */
+/** Describes the encoding of bytes that are not UTF-8 without a mark, or returns null. */
 export function otherEncoding(bytes: Buffer): string | null {
   const [first, second] = bytes;
   if (markBefore(bytes) > 0) return 'it begins with a byte order mark, expected none but at the start of the file';
@@ -70,6 +70,6 @@ function isEverySecondZero(bytes: Buffer): boolean {
   return sample.length >= 4 && zeros.includes(true);
 }
 
-function isVoid(byte: number | undefined): boolean {
+function isIgnored(byte: number | undefined): boolean {
   return byte === 0 || byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -1,6 +1,6 @@
 /**
- * The file system as the JSONL store uses it. Rule: it opens regular files only, an opening never blocks, what it
- * creates belongs to its owner alone, it writes and deletes nothing outside the store, and every failure is a
+ * The file system for the JSONL store. Invariant: only regular files are opened, opening never blocks, and new files
+ * are readable by their owner alone. Nothing outside the store is written or deleted. Every failure is a
  * RunchartError.
  */
 import { constants, lstatSync, type Stats, statSync } from 'node:fs';
@@ -8,14 +8,14 @@ import { type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/pro
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 import { CorruptLogError, RunchartError } from '../../errors.ts';
 
-/** Windows knows neither flag. */
-const CAREFULLY = (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
+/** Neither blocks nor follows a link. Windows has neither flag. */
+export const SAFE_FLAGS = (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
-/** Creates with mode 0600. Throws CorruptLogError `not_a_file`, and RunchartError `store` where the system refuses. */
+/** New files get mode 0600. Throws CorruptLogError `not_a_file`, and RunchartError `store` if the system refuses. */
 export async function openRegular(path: string, flags: number): Promise<FileHandle> {
   let file: FileHandle;
   try {
-    file = await open(path, flags | CAREFULLY, 0o600);
+    file = await open(path, flags | SAFE_FLAGS, 0o600);
   } catch (cause) {
     if (['ELOOP', 'EISDIR', 'ENXIO', 'ENODEV'].includes(codeOf(cause))) throw notAFile(path);
     throw storeError(`cannot open ${path}`, cause);
@@ -30,32 +30,33 @@ export async function openRegular(path: string, flags: number): Promise<FileHand
 }
 
 /**
- * The path behind a symbolic link, or the path itself where nothing is yet. Opens nothing. Throws CorruptLogError
- * `not_a_file` for a directory, pipe, socket, device, and for a link that leads nowhere. `names`: how many the file has.
+ * Returns the target of a symbolic link, or the path itself if nothing exists yet. Opens nothing. Throws
+ * CorruptLogError `not_a_file` for a directory, pipe, socket, device or dangling link. `names`: the number of hard
+ * links.
  */
 export async function resolveRegular(path: string): Promise<{ path: string; exists: boolean; names: number }> {
   try {
     const real = await realpath(path);
-    const found = await stat(real);
-    refuseOther(found, path);
-    return { path: real, exists: true, names: found.nlink };
+    const stats = await stat(real);
+    refuseOther(stats, path);
+    return { path: real, exists: true, names: stats.nlink };
   } catch (cause) {
     if (cause instanceof RunchartError) throw cause;
     if (codeOf(cause) === 'ELOOP') throw notAFile(path);
     if (codeOf(cause) !== 'ENOENT') throw storeError(`cannot look at ${path}`, cause);
-    const found = await lstat(path).catch(() => null);
-    if (found === null) return { path, exists: false, names: 0 };
-    if (found.isSymbolicLink()) throw notAFile(path);
-    // Another opener created it since.
+    const stats = await lstat(path).catch(() => null);
+    if (stats === null) return { path, exists: false, names: 0 };
+    if (stats.isSymbolicLink()) throw notAFile(path);
+    // Another process has created it in the meantime.
     return resolveRegular(path);
   }
 }
 
-function refuseOther(found: Stats, path: string): void {
-  if (!found.isFile()) throw notAFile(path);
+function refuseOther(stats: Stats, path: string): void {
+  if (!stats.isFile()) throw notAFile(path);
 }
 
-/** A lease goes by one name, so under two names one file would have two writers. Throws CorruptLogError `not_a_file`. */
+/** A lease protects one name, so a file with two names could have two writers. Throws CorruptLogError `not_a_file`. */
 export function refuseNames(path: string, names: number): void {
   if (names <= 1) return;
   const what = `expected one name for the file ${path}, it has ${names} names (hard links)`;
@@ -63,26 +64,26 @@ export function refuseNames(path: string, names: number): void {
 }
 
 /**
- * Lease and blobs lie beside a log, so a log that a link leads out of the store would take them along. `root`: of the
- * store, links in its own path are its owner's. Throws CorruptLogError `not_a_file`.
+ * Lease and blobs are stored beside the log, so a link out of the store would move them too. `root` is the directory
+ * of the store; its own path may contain links. Throws CorruptLogError `not_a_file`.
  */
 export async function refuseOutside(root: string, path: string): Promise<void> {
-  const way = relative(await realpath(root), path);
-  if (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)) return;
+  const inside = relative(await realpath(root), path);
+  if (inside !== '..' && !inside.startsWith(`..${sep}`) && !isAbsolute(inside)) return;
   const what = `expected a log within ${root}, a link leads to ${path}`;
   throw new CorruptLogError('not_a_file', `${what}: put the file itself in place of the link`);
 }
 
-/** What lies behind a link belongs to somebody else. Throws RunchartError `store` for what is there and no directory. */
+/** The target of a link may belong to somebody else. Throws RunchartError `store` for anything but a directory. */
 export function refuseNoFolder(folder: string): void {
-  let found: Stats | undefined;
+  let stats: Stats | undefined;
   try {
-    found = lstatSync(folder, { throwIfNoEntry: false });
+    stats = lstatSync(folder, { throwIfNoEntry: false });
   } catch (cause) {
     throw storeError(`cannot look at ${folder}`, cause);
   }
-  if (!found || found.isDirectory()) return;
-  const what = found.isSymbolicLink() ? 'a link' : 'no directory';
+  if (!stats || stats.isDirectory()) return;
+  const what = stats.isSymbolicLink() ? 'a link' : 'no directory';
   throw new RunchartError('store', `expected a directory of the store's own at ${folder}, it is ${what}: move it away`);
 }
 
@@ -90,48 +91,48 @@ function notAFile(path: string): CorruptLogError {
   return new CorruptLogError('not_a_file', `expected a regular file at ${path}: move what is there away`);
 }
 
-/** What is at the path now, or null. Throws RunchartError `store` where the system does not tell. */
+/** Returns the status of the path, or null if nothing is there. Throws RunchartError `store` if the system refuses. */
 export function statNow(path: string): Stats | null {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? null;
   } catch (cause) {
-    // Something else has taken the place of a directory above.
+    // A parent directory was replaced by something else.
     if (['ENOTDIR', 'ELOOP'].includes(codeOf(cause))) return null;
     throw storeError(`cannot look at ${path}`, cause);
   }
 }
 
-/** Mode 0700 for what it creates; what exists keeps its mode. `durable`: the names survive a loss of power. */
+/** New directories get mode 0700. `durable`: their names survive a power loss. */
 export async function makeDirectory(path: string, durable: boolean): Promise<void> {
   try {
     const made = await makeMissing(path);
     if (!durable) return;
-    // The last one also where it was there: it may have been made with less.
+    // An existing directory may have been made without durability.
     for (const folder of new Set([...made, path])) await syncDirectory(dirname(folder));
   } catch (cause) {
     throw storeError(`cannot create the directory ${path}`, cause);
   }
 }
 
-/** What was made, from above. One by one: asked for all of them, Node calls whatever the system refuses ENOENT. */
+/** Returns the new directories, parents first. `recursive` would report every refusal as ENOENT. */
 async function makeMissing(path: string): Promise<string[]> {
   if (await isDirectory(path)) return [];
   const above = dirname(path) === path ? [] : await makeMissing(dirname(path));
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (cause) {
-    // Another opener made it since.
+    // Another process has made it in the meantime.
     if (codeOf(cause) !== 'EEXIST' || !(await isDirectory(path))) throw cause;
   }
   return [...above, path];
 }
 
 async function isDirectory(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => null);
-  return found?.isDirectory() ?? false;
+  const stats = await stat(path).catch(() => null);
+  return stats?.isDirectory() ?? false;
 }
 
-/** Makes the names in a directory durable; does nothing where the system cannot (Windows). */
+/** Makes the names in a directory durable. Does nothing on systems without this function (Windows). */
 export async function syncDirectory(path: string): Promise<void> {
   let directory: FileHandle;
   try {
@@ -149,7 +150,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Writes all of it, at the offset or where the file goes on, in one call where the system takes it in one. */
+/** Writes all bytes at the offset, or at the end of the file, in one call if the system accepts them at once. */
 export async function writeAll(file: FileHandle, bytes: Uint8Array, at: number | null = null): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at === null ? null : at + done);

@@ -1,47 +1,47 @@
 /**
- * The lines of an open file, and the records of a line. Rule: lines are cut at `\n` only (U+2028 belongs to a text) and
- * read in pieces of whole lines; at most one piece and one line are held, and a line has a limit. A byte order mark in
- * front of a file belongs to no line; a line is cut further only where it holds whole records and nothing else.
+ * Reads the lines of an open file, and the records of a line. Invariant: only `\n` ends a line. At most one piece of
+ * the file and one line are in memory, and a line has a limit. A line is split only if it contains whole records and
+ * nothing else. A byte order mark at the start of the file is skipped.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { CorruptLogError } from '../../errors.ts';
-import { endOfObject, markBefore, voidBefore } from './bytes.ts';
-import { HEADER_PREFIX, isRecord, MAX_LINE_BYTES, parsed, RECORD_KEY } from './format.ts';
+import { endOfObject, ignoredBefore, markBefore } from './lineBytes.ts';
+import { HEADER_PREFIX, isRecord, MAX_LINE_BYTES, parsed, RECORD_KEY } from './lineFormat.ts';
 
 const PIECE_BYTES = 128 * 1024;
 const NEWLINE = 0x0a;
 
 export interface Line {
-  /** Without its newline; valid until the next piece is asked for. */
+  /** Without the newline. Valid until the next piece is read. */
   bytes: Buffer;
   offset: number;
-  /** A newline ends it. */
+  /** True if a newline ends it. */
   whole: boolean;
-  /** 1 is the first of the file's part that is read. */
+  /** Counted from 1 at the start of the read range. */
   number: number;
 }
 
-/** Whole lines, or the last one of a file if no newline ends it. */
+/** Whole lines, or the last line of a file without a newline. */
 export interface Piece {
-  /** With the newlines; valid until the next piece is asked for. */
+  /** With the newlines. Valid until the next piece is read. */
   bytes: Buffer;
   offset: number;
   whole: boolean;
-  /** Of its first line. */
+  /** The number of its first line. */
   number: number;
 }
 
-/** The lines between two offsets. Throws as `piecesOf` does. */
+/** Yields the lines between two offsets. Throws like `piecesOf`. */
 export async function* linesOf(file: FileHandle, from: number, to: number): AsyncGenerator<Line> {
   for await (const piece of piecesOf(file, from, to)) yield* linesIn(piece);
 }
 
-/** Their records. */
+/** Yields the records between two offsets. Throws like `piecesOf`. */
 export async function* recordsOf(file: FileHandle, from: number, to: number): AsyncGenerator<Line> {
   for await (const line of linesOf(file, from, to)) yield* recordsIn(line);
 }
 
-/** Throws CorruptLogError `line_too_long` with the line's number counted from `from`. */
+/** Throws CorruptLogError `line_too_long`; its line number is counted from `from`. */
 export async function* piecesOf(file: FileHandle, from: number, to: number): AsyncGenerator<Piece> {
   const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(PIECE_BYTES, to - from)));
   let held: Buffer[] = [];
@@ -67,7 +67,7 @@ export async function* piecesOf(file: FileHandle, from: number, to: number): Asy
       held = [];
       heldBytes = 0;
     }
-    // The buffer is read into again, so what waits for its newline is copied.
+    // The buffer is reused, so an incomplete line is copied.
     if (end < read.length) held.push(Buffer.from(read.subarray(end)));
     heldBytes += read.length - end;
   }
@@ -84,29 +84,29 @@ export function* linesIn(piece: Piece): Generator<Line> {
   }
 }
 
-/** The fronts of what stands behind another record on its line. */
+/** The beginnings of records and headers. */
 const PREFIXES = [`{${RECORD_KEY}:`, HEADER_PREFIX];
 
 /**
- * The records of a line: the line itself, or its parts where it is one whole record behind the other. What begins the line
- * and is whole cannot be a part of anything, so nothing is guessed; a line with anything else in it stays as it is.
+ * Yields the records of a line: the line itself, or its parts if it consists of whole records only. A whole record at
+ * the start of a line cannot be nested in another one, so nothing is guessed.
  */
 export function* recordsIn(line: Line): Generator<Line> {
-  const joined = PREFIXES.some((front) => line.bytes.indexOf(front, 1) !== -1) ? wholeIn(line) : null;
+  const joined = PREFIXES.some((prefix) => line.bytes.indexOf(prefix, 1) !== -1) ? wholeIn(line) : null;
   if (joined && joined.length > 1) yield* joined;
   else yield line;
 }
 
-/** Null where something else is in the line. */
+/** Returns null if the line contains anything else. */
 function wholeIn(line: Line): Line[] | null {
   const records: Line[] = [];
-  for (let at = voidBefore(line.bytes); at < line.bytes.length; ) {
+  for (let at = ignoredBefore(line.bytes); at < line.bytes.length; ) {
     const rest = line.bytes.subarray(at);
     const length = endOfObject(rest);
     const text = rest.toString('utf8', 0, Math.max(0, length));
     if (length === -1 || !isRecord(parsed(text))) return null;
-    // Zero bytes between two of them are damage.
-    const between = rest.subarray(length, length + voidBefore(rest.subarray(length)));
+    // Zero bytes between two records are damage.
+    const between = rest.subarray(length, length + ignoredBefore(rest.subarray(length)));
     const next = at + length + between.length;
     const first = records.length === 0;
     const last = next === line.bytes.length;
@@ -123,7 +123,6 @@ function tooLong(number: number): CorruptLogError {
   return new CorruptLogError('line_too_long', `${limit}: no runchart wrote it, move the file away`, number);
 }
 
-/** By hand: a search from one newline to the next costs more where lines are short. */
 function newlinesIn(bytes: Buffer): number {
   let count = 0;
   for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === NEWLINE) count += 1;

@@ -1,17 +1,18 @@
 /**
- * The check of a whole log before it is opened for writing. Rule: of all that is wrong the first of encoding,
- * line_too_long, no_header, version, corrupt, gap, fork is reported. What a crash of the writer can leave at the end is
- * tolerated with a notice and cut at the next write: a last line without newline that begins as a header or an object
- * and holds no complete record in front. Scanning changes nothing.
+ * Checks a whole log before it is opened for writing, and changes nothing. Invariant: of several faults, the first of
+ * encoding, line_too_long, no_header, version, corrupt, gap, fork is reported. A tail that a crash of the writer can
+ * leave becomes a notice, and the next append removes it. Such a tail is a last line without a newline that begins as
+ * a header or an object and does not begin with a complete record.
  */
 import { isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic, Json, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError } from '../../errors.ts';
-import { endOfObject, isBlank, voidBefore, withoutLostEnd } from './bytes.ts';
+import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './fileLines.ts';
+import { endOfObject, ignoredBefore, isBlank, withoutLostEnd } from './lineBytes.ts';
 import {
-  belowFirst,
+  afterFirstLine,
   FORMAT,
   HEADER_PREFIX,
   type Judged,
@@ -19,34 +20,33 @@ import {
   judgeHeader,
   judgeLine,
   type LineFormat,
-} from './format.ts';
-import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './lines.ts';
+} from './lineFormat.ts';
 
 export interface Scan {
-  /** What the headers say, each of the entries from a seq on; empty where there is no header yet. */
+  /** The headers, each with the first seq after it. Empty without a header. */
   formats: { from: number; format: LineFormat }[];
-  /** Offset of the line that holds entry n, by n. */
+  /** The offset of the line of each entry, by seq. */
   offsets: number[];
-  /** Where the next line goes; what the file holds behind it is cut first. */
+  /** The offset of the next line. Anything after it is removed first. */
   end: number;
-  /** The last kept line has no newline yet. */
+  /** True if the last valid line has no newline. */
   open: boolean;
-  /** Zero bytes before the last record, to be blanked before anything follows. */
+  /** Zero bytes before the last record, which the next append overwrites. */
   zeros: { offset: number; length: number } | null;
   notices: Diagnostic[];
 }
 
-/** The form of the line that holds entry `seq`. `id`: the conversation a log without a header will be of. */
+/** Returns the format of the line of entry `seq`. `id`: the conversation of a log without a header. */
 export function formatAt({ formats }: Scan, seq: number, id: string): LineFormat {
-  let found = formats.at(-1);
-  for (let at = formats.length - 1; found && found.from > seq; at -= 1) found = formats[at - 1];
-  if (found) return found.from === seq ? found.format : belowFirst(found.format);
+  let header = formats.at(-1);
+  for (let at = formats.length - 1; header && header.from > seq; at -= 1) header = formats[at - 1];
+  if (header) return header.from === seq ? header.format : afterFirstLine(header.format);
   return { conversationId: id, runId: null, at: 0 };
 }
 
 const RANKS = ['encoding', 'line_too_long', 'no_header', 'version', 'corrupt', 'gap', 'fork'];
 
-/** Throws CorruptLogError. `id`: the conversation the file is opened as. */
+/** Throws CorruptLogError. `id`: the conversation of the file. */
 export async function scanLog(file: FileHandle, size: number, id: string): Promise<Scan> {
   const scanner = new Scanner(file, size, id);
   try {
@@ -67,10 +67,10 @@ class Scanner {
   readonly #id: string;
   readonly #scan: Scan = { formats: [], offsets: [], end: 0, open: false, zeros: null, notices: [] };
   #number = 0;
-  /** Blank lines and zero bytes, harmless as long as nothing follows: where they begin. */
+  /** The start of blank lines and zero bytes, which are harmless if nothing follows. */
   #blankSince: { line: number; code: string } | null = null;
   #headerSeen = false;
-  /** Of the lines that come now. */
+  /** The format of the next line. */
   #format: LineFormat;
   #next = 0;
   #worst: CorruptLogError | null = null;
@@ -82,7 +82,7 @@ class Scanner {
     this.#format = formatAt(this.#scan, 0, id);
   }
 
-  /** Nothing that follows can change what is reported. */
+  /** True if no later line can change the reported fault. */
   get isDecided(): boolean {
     return this.#worst?.code === 'encoding';
   }
@@ -92,18 +92,18 @@ class Scanner {
     if (this.#changesNothing(piece)) return;
     const blank = isBlank(piece.bytes);
     for (const line of linesIn(piece)) {
-      const known = this.#worst;
+      const worst = this.#worst;
       const records = [...recordsIn(line)];
       if (records.length > 1) this.#notice('joined_line', { line: line.number });
       for (const record of records) await this.#take(record);
-      // Of lines that are blank the first one is enough.
+      // The first of several blank lines is enough.
       if (blank || this.isDecided) return;
       const rest = piece.bytes.subarray(line.offset + line.bytes.length + 1 - piece.offset);
-      if (this.#worst !== known && this.#changesNothing({ ...piece, bytes: rest })) return;
+      if (this.#worst !== worst && this.#changesNothing({ ...piece, bytes: rest })) return;
     }
   }
 
-  /** Nothing in it ranks before what is known to be wrong. A file of rubbish is gone through without a look at each line. */
+  /** True if the piece cannot contain a fault of a higher rank. This keeps reading a damaged file fast. */
   #changesNothing({ bytes, whole }: Piece): boolean {
     if (this.#worst === null || !whole || !isUtf8(bytes)) return false;
     const rank = RANKS.indexOf(this.#worst.code);
@@ -128,7 +128,7 @@ class Scanner {
     if (judged.kind === 'header') this.#takeHeader(judged.format);
     else if (judged.kind === 'entry') {
       await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
-      this.#format = belowFirst(this.#format);
+      this.#format = afterFirstLine(this.#format);
     } else if (judged.kind === 'not_json') {
       const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
       this.#refuse(header ? 'no_header' : 'corrupt', why);
@@ -143,7 +143,7 @@ class Scanner {
     return this.#headerSeen ? isTornRecord(bytes, offset, this.#format, this.#next) : isTornHeader(bytes);
   }
 
-  /** Keeps the failure that is to be reported. */
+  /** Stores the fault if it ranks before the current one. */
   fail(error: CorruptLogError): void {
     if (this.#isWorse(error.code)) this.#worst = error;
   }
@@ -195,8 +195,8 @@ class Scanner {
 
   #refuse(code: string, why: string, line = this.#number): void {
     if (!this.#isWorse(code)) return;
-    const said = `line ${line} of the log of conversation "${this.#id}" cannot be used: ${why}`;
-    this.fail(new CorruptLogError(code, `${said}; the file was left as it is`, line));
+    const where = `line ${line} of the log of conversation "${this.#id}" cannot be used: ${why}`;
+    this.fail(new CorruptLogError(code, `${where}; the file was left as it is`, line));
   }
 
   #notice(code: string, detail: Json, seq?: number): void {
@@ -205,15 +205,15 @@ class Scanner {
   }
 }
 
-/** Every block of a file system is a multiple of it. */
+/** The block size of every file system is a multiple of this. */
 const BLOCK_BYTES = 512;
-/** A header holds an id that fits a file's name. */
+/** A header contains an id that is short enough for a file name. */
 const MAX_HEADER_BYTES = 4096;
 /** `{` */
 const OPENING = 0x7b;
 const BEFORE_ID = ',"conversationId":"';
 
-/** Of a file's first line. */
+/** For the first line of a file. */
 function isTornHeader(bytes: Buffer): boolean {
   if (bytes.length > MAX_HEADER_BYTES || bytes.includes(0)) return false;
   const text = bytes.toString();
@@ -225,12 +225,12 @@ function isTornHeader(bytes: Buffer): boolean {
   return rest.startsWith(BEFORE_ID) && /^(?:[^"\\]|\\.)*(?:\\|"\}?)?$/.test(rest.slice(BEFORE_ID.length));
 }
 
-/** Of a later line, at this offset of the file; `next`: the seq that is due. In a log of ours half an object is half a record. */
+/** For a later line at this offset of the file. `next`: the expected seq. An incomplete object is an incomplete record. */
 function isTornRecord(bytes: Buffer, offset: number, format: LineFormat, next: number): boolean {
-  const before = voidBefore(bytes);
+  const before = ignoredBefore(bytes);
   const rest = bytes.subarray(before);
   if (holdsRecord(rest, format, next)) return false;
-  // The block with the beginning was lost.
+  // The block with the beginning of the record was lost.
   if (before > 0 && bytes[before - 1] === 0 && (offset + before) % BLOCK_BYTES === 0) return true;
   return rest.length === 0 || rest[0] === 0 || rest[0] === OPENING;
 }

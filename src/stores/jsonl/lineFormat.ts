@@ -1,51 +1,50 @@
 /**
- * The format of a log's lines, both ways. Rule: the first line names the format, its version and the conversation; each
- * further line is one entry, begins with its seq, and leaves out what the header above it says. A later header stands
- * where a run begins, and says its id and the time its lines count from; or where lines of a newer version begin. The
- * first line below the header of a run has no time of its own, so that a header that was lost is missed.
- * Reading judges and never throws; what a reader would refuse is not written.
+ * The format of a log's lines, for writing and reading. The first line is a header with format, version and
+ * conversation; every other line is one entry that begins with its seq. A run begins with a header of its own, which
+ * has its id and start time; its entries omit both. Its first entry has no time, so that a lost header is noticed.
+ * Invariant: reading never throws, and an entry that could not be read back is not written.
  */
 import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError } from '../../errors.ts';
-import { isBlank, isBraced, otherEncoding, voidBefore } from './bytes.ts';
-import { lengthened, type StoredRecord, shortened } from './shortForms.ts';
+import { decodeFields, encodeFields, type StoredRecord } from './entryEncoding.ts';
+import { ignoredBefore, isBlank, isBraced, otherEncoding } from './lineBytes.ts';
 
 export const FORMAT = 'runchart-log';
 /** A file of another version is refused. */
 export const VERSION = 1;
-/** What every header begins with. */
+/** The beginning of every header. */
 export const HEADER_PREFIX = `{"format":"${FORMAT}","version":`;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
-/** Beyond a few thousand levels other readers overflow their stack; entries stay far below. */
+/** A few thousand levels overflow the stack of other readers. */
 const MAX_DEPTH = 512;
-/** How many places of a damaged line are tried for the complete record behind it. */
+/** Positions of a damaged line that are tried for a complete record. */
 const MAX_SPLICES = 8;
 
-/** What the header above a line says. */
+/** The fields of the header above a line. */
 export interface LineFormat {
   conversationId: string;
-  /** The run of the lines behind it that name none. */
+  /** The run of the lines that name none. */
   runId: string | null;
-  /** What the time of each line is counted from. */
+  /** The time to which the time of each line is added. */
   at: number;
-  /** It is a run's, and no line stands below it yet. */
+  /** The header of a run without a line so far. */
   begins?: true;
 }
 
-/** The same, for what stands further down. */
-export function belowFirst(format: LineFormat): LineFormat {
+/** Returns the format after the first line. */
+export function afterFirstLine(format: LineFormat): LineFormat {
   if (!format.begins) return format;
-  const { begins: _, ...below } = format;
-  return below;
+  const { begins: _, ...rest } = format;
+  return rest;
 }
 
 export type Judged =
-  /** `zeros`: bytes of 0x00, and white space among them, before the record. `spliced`: a torn record stands before it. */
+  /** `zeros`: the number of zero bytes, and white space among them, before the record. `spliced`: it follows a torn record. */
   | { kind: 'entry'; entry: LogEntry; zeros: number; spliced: boolean }
-  /** Nothing but white space and zero bytes. */
+  /** Only white space and zero bytes. */
   | { kind: 'blank' }
-  /** The lines after it are those of a run. */
+  /** The header of a run. */
   | { kind: 'header'; format: LineFormat }
   /** `gap`: the header of its run is missing. */
   | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version' | 'gap'; why: string };
@@ -55,38 +54,38 @@ export type JudgedHeader =
   | { kind: 'blank' }
   | { kind: 'encoding' | 'not_json' | 'no_header' | 'version'; why: string };
 
-/** The first header of a file names a run only if its first entry is part of one. */
+/** `isFirst`: the first line of the file. It names a run only if there is one. */
 export function headerLine({ conversationId, runId, at }: LineFormat, isFirst: boolean): string {
   const run = isFirst && runId === null ? {} : { runId, at };
   return `${JSON.stringify({ format: FORMAT, version: VERSION, conversationId, ...run })}\n`;
 }
 
-/** What every record holds, as its first key. */
+/** The first key of every record. */
 export const RECORD_KEY = '"seq"';
 
-/** What the record with this seq begins with. */
+/** Returns the beginning of the record with this seq. */
 function recordPrefix(seq: number): string {
   return `{${RECORD_KEY}:${seq},`;
 }
 
-/** An entry as it was when it was handed over; its line depends on the header that it will stand under. */
+/** A copy of an entry that is to be written. Its line depends on the header above it. */
 export interface Pending {
   readonly seq: number;
   readonly at: number;
   readonly conversationId: string;
   readonly runId: string | null;
-  /** The entry's own fields: JSON behind its opening brace. */
+  /** The other fields as JSON, without the opening brace. */
   readonly fields: string;
 }
 
-/** Throws RunchartError `store` for an entry no reader would take back. */
+/** Throws RunchartError `store` for an entry that could not be read back. */
 export function pendingOf(entry: LogEntry, headerId: string): Pending {
   const { seq, at, conversationId, runId, ...rest } = entry;
   const odd = envelopeFault(at, conversationId, runId, rest.type);
   if (odd !== null) throw new RunchartError('store', `entry ${seq} (${entry.type}) cannot be stored: ${odd}`);
   let fields: string;
   try {
-    fields = JSON.stringify(shortened(rest, conversationId)).slice(1);
+    fields = JSON.stringify(encodeFields(rest, conversationId)).slice(1);
   } catch (cause) {
     throw new RunchartError('store', `entry ${seq} (${entry.type}) is not JSON: ${String(cause)}`, { cause });
   }
@@ -95,7 +94,7 @@ export function pendingOf(entry: LogEntry, headerId: string): Pending {
   }
   const pending: Pending = { seq, at, conversationId, runId, fields };
   const longest = { conversationId: headerId, runId: null, at: 0 };
-  // A character takes at most three bytes.
+  // UTF-8 has at most three bytes for each UTF-16 unit.
   if (fields.length * 3 < MAX_LINE_BYTES / 2) return pending;
   const { length } = Buffer.from(lineOf(pending, longest));
   if (length <= MAX_LINE_BYTES) return pending;
@@ -105,11 +104,11 @@ export function pendingOf(entry: LogEntry, headerId: string): Pending {
   );
 }
 
-/** The header that must stand above the entry: the one that does, or one that names its run. */
+/** Returns the header that the entry needs: the current one, or a new one for its run. */
 export function formatFor({ at, runId }: Pending, above: LineFormat): LineFormat {
   const isExact = above.at + (at - above.at) === at;
   if ((runId === null || runId === above.runId) && isExact) return above;
-  // Outside of every run no header saves anything; a time that is no whole number is counted from 0.
+  // Entries without a run, and times that are not whole numbers, count from 0.
   const from = runId === null || !Number.isSafeInteger(at) ? 0 : at;
   return { conversationId: above.conversationId, ...runFrom(runId, from) };
 }
@@ -121,7 +120,7 @@ export function lineOf({ seq, at, conversationId, runId, fields }: Pending, form
   return `{${RECORD_KEY}:${seq},${time}${foreign}${run}${fields}\n`;
 }
 
-/** `id`: the conversation of a header that names none. */
+/** `id` is used if the header names no conversation. */
 export function judgeHeader(bytes: Buffer, id: string): JudgedHeader {
   if (isBlank(bytes)) return { kind: 'blank' };
   if (!isUtf8(bytes)) return notUtf8(bytes);
@@ -139,7 +138,7 @@ export function judgeHeader(bytes: Buffer, id: string): JudgedHeader {
   };
 }
 
-/** The run that a header names, and the time its lines count from. */
+/** Returns the run and the start time of a header. */
 function runIn(header: StoredRecord): Omit<LineFormat, 'conversationId'> {
   const runId = own(header, 'runId');
   const at = own(header, 'at');
@@ -162,9 +161,9 @@ function notJson(bytes: Buffer): { kind: 'not_json'; why: string } {
   return { kind: 'not_json', why: otherEncoding(bytes) ?? 'it is no JSON object' };
 }
 
-/** `expected`: the seq that fits here. `whole`: a newline ends the line, so it was not cut by a crash of its writer. */
+/** `expected`: the next seq. `whole`: a newline ends the line, so no crash cut it. */
 export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, whole: boolean): Judged {
-  const before = voidBefore(bytes);
+  const before = ignoredBefore(bytes);
   if (before === bytes.length) return { kind: 'blank' };
   const rest = before === 0 ? bytes : bytes.subarray(before);
   if (!isUtf8(rest)) return notUtf8(rest);
@@ -190,16 +189,16 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   return notJson(rest);
 }
 
-/** It counts on a header right above it, and there is none. */
+/** Returns true for the first entry of a run whose header is missing. */
 const lacksHeader = (record: StoredRecord, { begins }: LineFormat): boolean =>
   !begins && Object.hasOwn(record, 'type') && !Object.hasOwn(record, 'at');
 
-/** Behind these a torn record may go on with an object of its own. */
+/** After these characters a torn record may continue with a nested object. */
 const BEFORE_VALUE = new Set([':', ',', '[']);
 
 /**
- * The complete record behind a torn one on the same line. Only in a line that is whole, and not where the torn record
- * could go on with an object: arguments that look like a record could be taken for one.
+ * Returns the complete record after a torn one on the same line. Positions where the torn record could contain an
+ * object are skipped, because arguments may look like a record.
  */
 function spliceOf(text: string, format: LineFormat, expected: number): LogEntry | null {
   const start = recordPrefix(expected);
@@ -215,11 +214,11 @@ function spliceOf(text: string, format: LineFormat, expected: number): LogEntry 
   return null;
 }
 
-/** The full entry, or what is wrong with it. */
-function restored(found: unknown, format: LineFormat, length: number): LogEntry | string {
-  if (!isRecord(found)) return 'it is not an object';
-  if (isTooDeep(found, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const value = asWritten(found, format);
+/** Returns the entry, or the reason why the record is invalid. */
+function restored(record: unknown, format: LineFormat, length: number): LogEntry | string {
+  if (!isRecord(record)) return 'it is not an object';
+  if (isTooDeep(record, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
+  const value = withHeader(record, format);
   const { seq, at, conversationId, runId, ...rest } = value;
   if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${display(seq)}, expected a whole number`;
   const odd = envelopeFault(at, conversationId, runId, own(value, 'type'));
@@ -228,15 +227,15 @@ function restored(found: unknown, format: LineFormat, length: number): LogEntry 
   return { seq, at, conversationId, runId, ...rest } as unknown as LogEntry;
 }
 
-/** The record with what its header says of it, in the long forms. */
-function asWritten(record: StoredRecord, format: LineFormat): StoredRecord {
+/** Returns the record with the fields that its header contains, decoded. */
+function withHeader(record: StoredRecord, format: LineFormat): StoredRecord {
   const { conversationId = format.conversationId, runId = format.runId, ...rest } = record;
   const { at = format.begins && 0 } = record;
   const full = { ...rest, at: typeof at === 'number' ? format.at + at : at, conversationId, runId };
-  return typeof conversationId === 'string' ? lengthened(full, conversationId) : full;
+  return typeof conversationId === 'string' ? decodeFields(full, conversationId) : full;
 }
 
-/** What is wrong with the fields every entry has; the same is asked when it is written and when it is read. */
+/** Describes a fault in the fields that every entry has. Used for writing and reading. */
 function envelopeFault(at: unknown, conversationId: unknown, runId: unknown, type: unknown): string | null {
   if (!Number.isFinite(at)) return `its time is ${display(at)}, expected a finite number`;
   if (typeof conversationId !== 'string') return 'its conversationId is not a text';
@@ -244,7 +243,7 @@ function envelopeFault(at: unknown, conversationId: unknown, runId: unknown, typ
   return typeof type === 'string' ? null : `its type is ${display(type)}, expected a text`;
 }
 
-/** A level takes at least two characters, so a short line needs no walk. */
+/** A level has at least two characters, so short lines need no check. */
 function isTooDeep(value: object, length: number): boolean {
   return length > 2 * MAX_DEPTH && isDeeper(value, MAX_DEPTH);
 }
@@ -256,7 +255,7 @@ function isDeeper(value: unknown, levels: number): boolean {
 
 const MAX_SHOWN = 80;
 
-/** Undefined for what is no JSON. */
+/** Returns undefined if the text is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -273,10 +272,10 @@ function own(value: StoredRecord, key: string): unknown {
   return Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
-/** For a message. */
+/** Returns a short form for messages. */
 export function display(value: unknown): string {
   if (value === undefined) return 'nothing';
-  // These have no JSON of their own: NaN, Infinity and what is no value of JSON at all.
+  // NaN and Infinity have no JSON.
   if (typeof value !== 'string' && typeof value !== 'object') return String(value).slice(0, MAX_SHOWN);
   try {
     return JSON.stringify(value).slice(0, MAX_SHOWN);

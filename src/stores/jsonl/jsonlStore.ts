@@ -1,13 +1,14 @@
 /**
- * The store of one file a conversation: `<directory>/<id>.jsonl`, its lease in `<id>.jsonl.lock/` and its blobs in
- * `<id>.blobs/`. Rule: opening reports the first of not a file, busy, damaged; only an open handle writes; a later
- * delete finishes what an earlier one could not.
+ * A store with one file for each conversation: `<directory>/<id>.jsonl`, its lease in `<id>.jsonl.lock/` and its blobs
+ * in `<id>.blobs/`. Invariant: opening reports the first of not a file, busy, damaged. Only an open handle writes. A
+ * delete can be repeated after a failure.
  */
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
 import { conversationSummary, newestFirst } from '../conversationSummary.ts';
 import { type ConversationInfo, type LogStore, noConversation } from '../store.ts';
+import { fileNameOf, idOf } from './fileName.ts';
 import {
   codeOf,
   makeDirectory,
@@ -17,20 +18,19 @@ import {
   resolveRegular,
   statNow,
   storeError,
-} from './disk.ts';
-import { fileNameOf, idOf } from './fileName.ts';
-import { display } from './format.ts';
-import { JsonlHandle } from './handle.ts';
+} from './fileSystem.ts';
+import { JsonlHandle } from './jsonlHandle.ts';
 import { holderOf, takeLease } from './lease.ts';
-import { beginsWithHeader, readableEntries } from './lenient.ts';
+import { display } from './lineFormat.ts';
 import { type Durability, LogFile } from './logFile.ts';
+import { beginsWithHeader, readableEntries } from './readDamagedLog.ts';
 
 export interface JsonlStoreOptions {
-  /** An append is acknowledged after the write (`process`, the default) or after the disk has it (`power`). */
+  /** An append resolves after the write (`process`, the default) or after the disk has it (`power`). */
   durability?: Durability;
 }
 
-/** Conversations as files of a directory, which is created (0700) when the first one is opened; files get 0600. */
+/** The directory is created (0700) when the first conversation is opened. Files get mode 0600. */
 export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): LogStore {
   const durability = durabilityIn(directory, options);
   const root = resolve(directory);
@@ -40,7 +40,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       const name = join(root, fileNameOf(id));
       if (existing && !(await resolveRegular(name)).exists) throw noConversation();
       await makeDirectory(root, durable);
-      // The lease belongs to the file itself, so that a link to it is no second way in.
+      // The lease belongs to the target file, so a link to it cannot open it a second time.
       const { path, exists, names } = await resolveRegular(name);
       if (exists) await refuseOutside(root, path);
       refuseNames(path, names);
@@ -50,19 +50,19 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
         const file = await LogFile.open(path, id, durability);
         return new JsonlHandle(id, file, lease, { folder: blobFolder(path), durable });
       } catch (error) {
-        // What refused the log is told, whatever refuses the lease.
+        // The error of the log is thrown, even if the release fails too.
         await lease.release().catch(() => {});
         throw error;
       }
     },
     async list() {
-      const found: ConversationInfo[] = [];
+      const conversations: ConversationInfo[] = [];
       for (const fileName of await namesIn(root)) {
         const id = idOf(fileName);
         const listed = id === null ? null : await listedAs(id, join(root, fileName));
-        if (listed) found.push(listed);
+        if (listed) conversations.push(listed);
       }
-      return newestFirst(found);
+      return newestFirst(conversations);
     },
     async delete(id) {
       const name = join(root, fileNameOf(id));
@@ -73,7 +73,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       if (!exists && ![leaseFolder(path), blobs].some(statNow)) return;
       const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
       try {
-        // The log last: as long as it is there, the conversation is listed and can be deleted again.
+        // The log is removed last. While it exists, the conversation is listed and can be deleted again.
         for (const part of [blobs, name, path]) await rm(part, { recursive: true, force: true });
       } catch (cause) {
         await lease.release().catch(() => {});
@@ -84,14 +84,14 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
   };
 }
 
-/** Null for what is no conversation of its own. One log that cannot be read at all does not hide the others. */
+/** Returns null for a sub-agent's log and for other files. An unreadable log does not hide the others. */
 async function listedAs(id: string, name: string): Promise<ConversationInfo | null> {
   try {
     const { path } = await resolveRegular(name);
     if (!(await beginsWithHeader(path))) return null;
     const summary = conversationSummary(id);
     for await (const entry of readableEntries(path, id)) summary.add(entry);
-    // A lease that does not tell is held by somebody, as far as anyone can know.
+    // An unreadable lease counts as held.
     return summary.result(await holderOf(leaseFolder(path)).catch(() => 'other' as const));
   } catch {
     return null;
@@ -111,7 +111,7 @@ function leaseFolder(path: string): string {
   return `${path}.lock`;
 }
 
-/** Beside the file itself, by whichever link it is opened. */
+/** Beside the target file, for every link to it. */
 function blobFolder(path: string): string {
   return path.endsWith('.jsonl') ? path.replace(/\.jsonl$/, '.blobs') : `${path}.blobs`;
 }

@@ -1,0 +1,89 @@
+/**
+ * Encodes fields of an entry in a short form for its line. Invariant: a short form has its own field name and exactly
+ * one long form, so decoding returns every entry unchanged. Fields without a short form are written as they are.
+ */
+export type StoredRecord = { [key: string]: unknown };
+
+const COUNTS = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'reasoningTokens'] as const;
+
+interface ShortForm {
+  /** The field of the entry. */
+  readonly field: string;
+  /** The field of the line. */
+  readonly shortField: string;
+  /** Returns undefined if the value has no short form. `start` is the beginning of the call's idempotency key. */
+  encode(long: unknown, start: string): unknown;
+  decode(short: unknown, start: string): unknown;
+}
+
+/** Token counts as a list, without the zeros at the end. */
+const usage: ShortForm = {
+  field: 'usage',
+  shortField: 'tokens',
+  encode(long) {
+    if (!isObject(long) || Object.keys(long).length !== COUNTS.length) return undefined;
+    const counts = COUNTS.map((name) => long[name]);
+    if (!counts.every(Number.isFinite)) return undefined;
+    while (counts.at(-1) === 0) counts.pop();
+    return counts;
+  },
+  decode: (short) =>
+    Array.isArray(short) ? Object.fromEntries(COUNTS.map((name, index) => [name, short[index] ?? 0])) : undefined,
+};
+
+/** Content with a single text, as a string. */
+const content: ShortForm = {
+  field: 'content',
+  shortField: 'onlyText',
+  encode(long) {
+    const [part, more] = Array.isArray(long) ? long : [];
+    if (more !== undefined || !isObject(part) || part.type !== 'text' || typeof part.text !== 'string')
+      return undefined;
+    return Object.keys(part).length === 2 ? part.text : undefined;
+  },
+  decode: (text) => (typeof text === 'string' ? [{ type: 'text', text }] : undefined),
+};
+
+/** A key is `<conversation>/<call>/<number of suspensions>`. Only the number is not in the line already. */
+const key: ShortForm = {
+  field: 'idempotencyKey',
+  shortField: 'suspensions',
+  encode(long, start) {
+    if (typeof long !== 'string' || !long.startsWith(start)) return undefined;
+    const suspensions = long.slice(start.length);
+    return /^(?:0|[1-9]\d{0,8})$/.test(suspensions) ? Number(suspensions) : undefined;
+  },
+  decode: (short, start) => (typeof short === 'number' ? `${start}${short}` : undefined),
+};
+
+const FORMS: ReadonlyMap<unknown, ShortForm> = new Map([
+  ['model-reply', usage],
+  ['user-message', content],
+  ['tool-result', content],
+  ['tool-started', key],
+]);
+
+const isObject = (value: unknown): value is StoredRecord =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const startOf = ({ callId }: StoredRecord, conversationId: string): string => `${conversationId}/${callId}/`;
+
+/** Returns the fields of an entry as its line contains them. */
+export function encodeFields(fields: StoredRecord, conversationId: string): StoredRecord {
+  const form = FORMS.get(fields.type);
+  if (!form || Object.hasOwn(fields, form.shortField)) return fields;
+  const short = form.encode(fields[form.field], startOf(fields, conversationId));
+  if (short === undefined) return fields;
+  const { [form.field]: _, ...rest } = fields;
+  return { ...rest, [form.shortField]: short };
+}
+
+/** Returns the fields of a record as its entry contains them. */
+export function decodeFields(record: StoredRecord, conversationId: string): StoredRecord {
+  const form = FORMS.get(record.type);
+  if (!form || !Object.hasOwn(record, form.shortField) || Object.hasOwn(record, form.field)) return record;
+  const long = form.decode(record[form.shortField], startOf(record, conversationId));
+  if (long === undefined) return record;
+  const { [form.shortField]: _, ...rest } = record;
+  return { ...rest, [form.field]: long };
+}
