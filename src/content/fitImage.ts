@@ -1,7 +1,8 @@
 /**
  * Fits one image to one model. Invariant: an image that fits is unchanged, others are scaled until they fit. An image
  * that cannot fit is refused with a reason for the model. Nothing is decoded if the header is unreadable or states
- * too many pixels.
+ * too many pixels. `image-size` is not used: it reads beyond the given bytes, and a broken JPEG of 32 MiB blocks it
+ * for seconds.
  */
 import { type ImageLimits, imageType, PIXELS_MOST } from './imageFormat.ts';
 import type { ScaleImage } from './scaleImage.ts';
@@ -30,8 +31,8 @@ export async function fitted(bytes: Uint8Array, limits: Required<ImageLimits>, s
     for (const outputType of outputTypes(mediaType, mediaTypes)) {
       const scaled = await scale(bytes, { side, mediaType: outputType }, mediaType);
       const dimensions = imageType(scaled) === outputType ? dimensionsOf(scaled, outputType) : undefined;
-      const small = dimensions && longer(dimensions) <= side && encodedLength(scaled) <= maxBytes;
-      if (small) return { kind: 'fits', mediaType: outputType, bytes: scaled };
+      const isSmall = dimensions && longer(dimensions) <= side && encodedLength(scaled) <= maxBytes;
+      if (isSmall) return { kind: 'fits', mediaType: outputType, bytes: scaled };
     }
   }
   return refused(`no smaller form of it has at most ${maxBytes} bytes`);

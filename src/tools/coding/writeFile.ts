@@ -1,7 +1,8 @@
 /**
  * Puts a whole file in the place of another, or where none was. Rule: the directory is opened and checked before anything is
  * created in it; the content is complete under a name of its own before it takes the file's; a reader sees the old file or
- * the new one. Permissions of a file stay as they are.
+ * the new one. Permissions of a file stay as they are. `write-file-atomic` is not used: it follows links and does not
+ * check that the file is unchanged.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';

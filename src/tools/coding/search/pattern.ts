@@ -1,6 +1,7 @@
 /**
  * The two kinds of patterns a model gives, each as an expression in the syntax of RE2. Rule: that syntax has nothing that
  * backtracks, so every pattern runs in time that is linear in the text; a pattern is only written here, never run.
+ * `picomatch` is not used: its expressions have lookaheads, which RE2 lacks.
  */
 import { type Refusal, refused } from '../workspace.ts';
 
