@@ -65,13 +65,13 @@ describe('on a canvas', () => {
     },
   );
 
-  it('the decoded image is given back also where nothing can be drawn', async () => {
+  it('the decoded image is closed even if nothing can be drawn', async () => {
     const done = canvas({ width: 8, height: 4 }, false);
     await expect(scaleByCanvas(dot, { side: 4, mediaType: 'image/png' }, 'image/gif')).rejects.toThrow('no canvas');
     expect(done.at(-1)).toBe('close');
   });
 
-  it.each(['createImageBitmap', 'OffscreenCanvas'])('without %s sharp scales', async (missing) => {
+  it.each(['createImageBitmap', 'OffscreenCanvas'])('without %s sharp is used', async (missing) => {
     const done = canvas({ width: 8, height: 4 });
     vi.stubGlobal(missing, undefined);
     expect(await scaleByPlatform(dot, { side: 1, mediaType: 'image/png' }, 'image/png')).not.toHaveLength(2);

@@ -20,7 +20,7 @@ function refusal(act: () => unknown): string {
   throw new Error('it was taken');
 }
 
-describe('an image is taken as', () => {
+describe('an image is accepted as', () => {
   it('bytes, which are copied', () => {
     const bytes = dot.slice();
     const part = read(bytes);
@@ -47,7 +47,7 @@ describe('an image is taken as', () => {
       expect(read(url)).toMatchObject({ bytes: dot });
   });
 
-  it('an http: or https: URL, which is kept as it is', () => {
+  it('an http: or https: URL, which stays unchanged', () => {
     for (const url of ['https://pictures.test/a.png?b=c', 'http://pictures.test/'])
       for (const data of [url, new URL(url)])
         expect(read(data)).toEqual({ type: 'image', mediaType: 'image/png', data: url });
@@ -68,8 +68,8 @@ describe('an image is taken as', () => {
   );
 });
 
-describe('the bytes say what type an image has', () => {
-  it('and a wrong media type is put right', async () => {
+describe('the bytes determine the type of an image', () => {
+  it('and a wrong media type is corrected', async () => {
     const found: unknown[] = [];
     for (const format of ['png', 'jpeg', 'gif', 'webp'] as const) {
       const part = read(await plain(2, 2, format), format === 'png' ? 'image/gif' : 'image/png');
@@ -78,7 +78,7 @@ describe('the bytes say what type an image has', () => {
     expect(found).toEqual(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
   });
 
-  it('and what is none of the four is refused, whatever it is called', () => {
+  it('and bytes of another type are refused, whatever media type they have', () => {
     for (const bytes of [Buffer.from('%PDF-1.7'), Buffer.from('<svg/>'), dot.subarray(1), new Uint8Array(0)])
       expect(refusal(() => read(bytes))).toContain('must be PNG, JPEG, GIF or WebP');
     expect(refusal(() => read(''))).toContain('must be PNG, JPEG, GIF or WebP');
@@ -105,7 +105,7 @@ describe('the first bytes are those of an image', () => {
   });
 });
 
-describe('an image is refused, with what was expected and what came,', () => {
+describe('an image is refused, with the expected and the received value,', () => {
   it.each(['image/svg+xml', 'image/tiff', 'IMAGE/PNG', 'png', '', undefined, 7, '__proto__'])(
     'of the media type %s',
     (mediaType) => {
@@ -153,13 +153,13 @@ describe('an image is refused, with what was expected and what came,', () => {
     expect(read(encoded)).toMatchObject({ mediaType: 'image/png' });
   });
 
-  it('and so is a hole in a list', () => {
+  it('for a hole in a list too', () => {
     const hole = 'content part must be';
     expect(() => readContent(new Array(2))).toThrow(hole);
     expect(() => readContent(Object.assign([], { 1: { type: 'text' as const, text: 'b' } }))).toThrow(hole);
   });
 
-  it('and so is what is no part at all', () => {
+  it('for a value that is not a part too', () => {
     for (const content of [[null], [5], [{}], [{ type: 'video' }], [{ type: 'text' }], {}, 7, undefined])
       expect(() => readContent(content as never)).toThrow(ConfigurationError);
   });
@@ -183,11 +183,11 @@ describe('a message', () => {
     else expect(refusal(() => readMessage(content as never))).toContain('needs some text or an image');
   });
 
-  it('has the text of its parts, one directly after the other', () => {
+  it('has the joined text of its parts', () => {
     expect(textOf([text('a'), picture, text(''), text('b'), text('\n')])).toBe('ab\n');
   });
 
-  it('is searched for images again where another one stands in its place', async () => {
+  it('is searched for images again after it was replaced', async () => {
     const images = new Images({} as LogHandle);
     const { signal } = new AbortController();
     const words: Message = { role: 'user', content: [text('a')] };
@@ -201,7 +201,7 @@ describe('a message', () => {
   });
 });
 
-it('what is stored at once holds bytes in base64, and comes out of a second reading as it went in', async () => {
+it('content that is stored synchronously has bytes in base64, and a second reading returns it unchanged', async () => {
   const bytes = await noise(200, 200);
   const stored = storedContent([{ type: 'text', text: 'see' }, ...(image(bytes) as [])]);
   expect(stored).toEqual([

@@ -8,7 +8,7 @@ import { animated, dot, noise, plain, pngHeader, turned } from '../support/pictu
 
 const read = (bytes: Uint8Array) => dimensionsOf(bytes, imageType(bytes) ?? '');
 
-describe('the header of an image says its type and size', () => {
+describe('the header of an image contains its type and size', () => {
   it.each(['png', 'jpeg', 'gif', 'webp'] as const)('%s', async (format) => {
     for (const [width, height] of [
       [1, 1],
@@ -38,7 +38,7 @@ describe('the header of an image says its type and size', () => {
     ]);
   });
 
-  it('in progressive JPEG, behind fill bytes, and behind 200 KB of metadata', async () => {
+  it('in progressive JPEG, after fill bytes, and after 200 KB of metadata', async () => {
     const progressive = new Uint8Array(
       await sharp(await plain(40, 50))
         .jpeg({ progressive: true })
@@ -57,7 +57,7 @@ describe('the header of an image says its type and size', () => {
     expect(read(new Uint8Array(behind))).toEqual({ width: 40, height: 50 });
   });
 
-  it('is that of the stored pixels; an EXIF orientation does not change it', async () => {
+  it('is the size of the stored pixels; an EXIF orientation does not change it', async () => {
     expect(read(await turned(400, 200))).toEqual({ width: 400, height: 200 });
   });
 
@@ -65,7 +65,7 @@ describe('the header of an image says its type and size', () => {
     expect(read(pngHeader(60_000, 60_000))).toEqual({ width: 60_000, height: 60_000 });
   });
 
-  it('also where the bytes lie in the middle of others', async () => {
+  it('in the middle of other bytes too', async () => {
     const bytes = await plain(12, 34, 'gif');
     const around = new Uint8Array(bytes.length + 20);
     around.set(bytes, 7);
@@ -105,7 +105,7 @@ describe('a size of several bytes is read from all of them', () => {
     for (const width of sizes) for (const height of sizes) expect(read(make(width, height))).toEqual({ width, height });
   });
 
-  it('and bits beside it do not count: the scale of lossy, alpha and version of lossless WebP', () => {
+  it('without the bits beside it: the scale of lossy, alpha and version of lossless WebP', () => {
     expect(read(lossy(0x4000 | 7, 0xc000 | 9))).toEqual({ width: 7, height: 9 });
     expect(read(lossless(7, 9, 0xf))).toEqual({ width: 7, height: 9 });
   });
@@ -120,7 +120,7 @@ describe('a size of several bytes is read from all of them', () => {
   });
 });
 
-describe('a header that cannot be read has no size', () => {
+describe('an unreadable header has no size', () => {
   it.each(['png', 'jpeg', 'gif', 'webp'] as const)('cut anywhere: %s', async (format) => {
     const whole = await plain(20, 10, format);
     for (let length = 0; length < Math.min(whole.length, 700); length++) {
@@ -137,14 +137,14 @@ describe('a header that cannot be read has no size', () => {
     expect(dimensionsOf(dot, '__proto__')).toBeUndefined();
   });
 
-  it('a JPEG whose segments have no length does not hold the reader up', () => {
+  it('a JPEG whose segments have no length ends the search', () => {
     const endless = new Uint8Array(3_000_000);
     endless.set([0xff, 0xd8]);
     for (let at = 2; at + 4 <= endless.length; at += 4) endless.set([0xff, 0xe1, 0, 0], at);
     expect(dimensionsOf(endless, 'image/jpeg')).toBeUndefined();
   });
 
-  it('any bytes at all give a size of whole positive numbers or none', () => {
+  it('any bytes give a size of whole positive numbers, or none', () => {
     const heads = [[0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], [0xff, 0xd8, 0xff], [...Buffer.from('GIF89a')]];
     fc.assert(
       fc.property(

@@ -21,7 +21,7 @@ async function drawn(bytes: Uint8Array, imageLimits?: ImageLimits) {
   return { ...found, wanted };
 }
 
-describe('S003-32 what fits is not touched', () => {
+describe('S003-32 an image that fits is unchanged', () => {
   it.each([
     ['one pixel', () => dot],
     ['exactly 2,000 pixels wide', () => plain(2_000, 10)],
@@ -32,7 +32,7 @@ describe('S003-32 what fits is not touched', () => {
     expect(await fitted(bytes, limits(), never)).toMatchObject({ kind: 'fits', bytes });
   });
 
-  it('and base64 counts: exactly the bytes allowed', async () => {
+  it('with exactly the allowed bytes of base64', async () => {
     const bytes = await noise(40, 40);
     const most = base64(bytes).length;
     expect(await fitted(bytes, limits({ maxBytes: most }), never)).toMatchObject({ kind: 'fits', bytes });
@@ -40,7 +40,7 @@ describe('S003-32 what fits is not touched', () => {
   });
 });
 
-describe('S003-32 a scaler is asked for smaller and smaller images', () => {
+describe('S003-32 a scaler makes smaller and smaller images', () => {
   const asked = async (bytes: Uint8Array, imageLimits: ImageLimits) => {
     const wanted: string[] = [];
     await fitted(bytes, limits(imageLimits), async (_, { side, mediaType }) => {
@@ -60,7 +60,7 @@ describe('S003-32 a scaler is asked for smaller and smaller images', () => {
     expect(await asked(bytes, { mediaTypes, maxPixels, maxBytes: 1 })).toBe(wanted);
   });
 
-  it('first in the type that keeps what it has: JPEG for a JPEG, PNG for all others', async () => {
+  it('first as JPEG for a JPEG, and as PNG for all others', async () => {
     const types = async (bytes: Uint8Array) =>
       (await asked(bytes, { maxBytes: 1 }))
         .split(', ')
@@ -79,7 +79,7 @@ describe('S003-32 a scaler is asked for smaller and smaller images', () => {
   });
 });
 
-describe('S003-32 what does not fit is scaled until it does', () => {
+describe('S003-32 an image that does not fit is scaled until it fits', () => {
   it('the longer side becomes 2,000 pixels, the other keeps its share, the type stays', async () => {
     for (const [format, width, height] of [
       ['png', 4_000, 3_000],
@@ -98,14 +98,14 @@ describe('S003-32 what does not fit is scaled until it does', () => {
     expect(base64(bytes).length).toBeLessThanOrEqual(1_500_000);
   });
 
-  it('and smaller, where that is not enough', async () => {
+  it('and smaller, if that is not enough', async () => {
     const { bytes, wanted } = await drawn(await noise(1_200, 900), { maxBytes: 100_000 });
     expect(base64(bytes).length).toBeLessThanOrEqual(100_000);
     expect((await seen(bytes)).width).toBeLessThan(1_200);
     expect(wanted.map(({ side }) => side)).toEqual([...wanted.map(({ side }) => side)].sort((a, b) => b - a));
   });
 
-  it('a type that the model does not take becomes one that it takes', async () => {
+  it('an image of a type that the model refuses gets another type', async () => {
     for (const format of ['gif', 'webp'] as const) {
       const { mediaType } = await drawn(await plain(30, 30, format), { mediaTypes: ['image/jpeg', 'image/png'] });
       expect(mediaType).toBe('image/png');
@@ -113,7 +113,7 @@ describe('S003-32 what does not fit is scaled until it does', () => {
     expect((await drawn(dot, { mediaTypes: ['image/webp'] })).mediaType).toBe('image/webp');
   });
 
-  it('upright: a photograph is turned as its orientation says', async () => {
+  it('a photograph is rotated upright by its orientation', async () => {
     const { bytes } = await drawn(await turned(3_000, 1_000));
     const { data, info } = await sharp(bytes).raw().toBuffer({ resolveWithObject: true });
     expect([info.width, info.height]).toEqual([667, 2_000]);
@@ -129,13 +129,13 @@ describe('S003-32 what does not fit is scaled until it does', () => {
     }
   });
 
-  it('what is transparent is white in a JPEG', async () => {
+  it('transparent areas become white in a JPEG', async () => {
     const glass = sharp({ create: { width: 30, height: 30, channels: 4, background: { r: 0, g: 0, b: 0, alpha: 0 } } });
     const { bytes } = await drawn(new Uint8Array(await glass.png().toBuffer()), { mediaTypes: ['image/jpeg'] });
     expect([...(await sharp(bytes).raw().toBuffer()).subarray(0, 3)]).toEqual([255, 255, 255]);
   });
 
-  it('a thread of 30,000 pixels keeps at least one pixel of its width', async () => {
+  it('an image of 30,000 × 1 pixels keeps at least one pixel of its width', async () => {
     expect(await seen((await drawn(await plain(30_000, 1))).bytes)).toMatchObject({ width: 2_000, height: 1 });
   });
 });
@@ -146,18 +146,18 @@ describe('an image is refused before anything is decoded', () => {
     return found.kind === 'refused' && found.why;
   };
 
-  it('where its header claims more than 100 million pixels', async () => {
+  it('if its header states more than 100 million pixels', async () => {
     expect(await refused(pngHeader(60_000, 60_000))).toBe('60000 × 60000 pixels are too many');
     expect(await refused(pngHeader(4_294_967_295, 1))).toBe('4294967295 × 1 pixels are too many');
   });
 
-  it('where its header is cut short', async () => {
+  it('if its header is incomplete', async () => {
     expect(await refused(dot.subarray(0, 12))).toBe('its header cannot be read');
     expect(await refused((await plain(9, 9, 'jpeg')).subarray(0, 20))).toBe('its header cannot be read');
   });
 });
 
-describe('what a scaler answers is checked', () => {
+describe('the result of a scaler is checked', () => {
   const answers = (answer: () => Uint8Array | Promise<Uint8Array>, imageLimits?: ImageLimits) =>
     fitted(pngHeader(3_000, 10), limits(imageLimits), async () => answer());
 
@@ -169,7 +169,7 @@ describe('what a scaler answers is checked', () => {
     expect(await answers(answer)).toMatchObject({ kind: 'refused' });
   });
 
-  it('and it is asked a limited number of times', async () => {
+  it('and it is called a limited number of times', async () => {
     let asked = 0;
     const count = () => {
       asked += 1;
@@ -189,7 +189,7 @@ describe('what a scaler answers is checked', () => {
 });
 
 describe('limits of a model', () => {
-  it('stand over the defaults key by key', () => {
+  it('override the defaults key by key', () => {
     expect(limits({ maxPixels: 1_568 })).toEqual({
       maxPixels: 1_568,
       maxBytes: 4.5 * 1_048_576,

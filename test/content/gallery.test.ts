@@ -37,7 +37,7 @@ function gallery(getBlob: (reference: string) => Promise<Uint8Array>, cachedMost
   return { made, read, said };
 }
 
-describe('a gallery', () => {
+describe('a preparer of images', () => {
   it('reads each image once; messages without images stay the objects they are', async () => {
     const { made, read } = gallery(async () => dot);
     const words: Message = { role: 'user', content: [{ type: 'text', text: 'Hi.' }] };
@@ -62,7 +62,7 @@ describe('a gallery', () => {
     expect(read).toEqual([...expected].map((name) => `blob:${name}`));
   });
 
-  it('shows each form that a log may hold, under the type that its bytes have', async () => {
+  it('shows each form of an image in a log, with the type of its bytes', async () => {
     const jpeg = await plain(3, 2, 'jpeg');
     const { made, read, said } = gallery(async () => jpeg);
     const image = (mediaType: string, data: string) => ({ type: 'image' as const, mediaType, data });
@@ -84,7 +84,7 @@ describe('a gallery', () => {
     expect([read, said]).toEqual([['blob:1'], []]);
   });
 
-  it('reads no more once nobody waits', async () => {
+  it('stops reading after an abort', async () => {
     const abort = new AbortController();
     const { made, read } = gallery(async () => {
       abort.abort(new Error('cancelled'));
@@ -94,7 +94,7 @@ describe('a gallery', () => {
     expect(read).toEqual(['blob:1']);
   });
 
-  it('tries a missing image again in the next request, and says once that it is missing', async () => {
+  it('tries a missing image again in the next request, and reports it once', async () => {
     let there = false;
     const { made, said } = gallery(async () => (there ? dot : Promise.reject(new Error('no such blob'))));
     for (const _ of [1, 2]) {
@@ -109,7 +109,7 @@ describe('a gallery', () => {
     ]);
   });
 
-  it('says of no image in the log, whatever its bytes are, more than that it cannot be shown', async () => {
+  it('reports an image with any bytes only as not shown', async () => {
     for (const bytes of [new Uint8Array(0), Buffer.from('<svg/>'), dot.subarray(0, 10), pngHeader(60_000, 60_000)]) {
       const { made, said } = gallery(async () => bytes);
       const [shown] = await made.prepare([message('blob:1')], signal);
@@ -119,8 +119,8 @@ describe('a gallery', () => {
   });
 });
 
-describe('a gallery that cannot be loaded', () => {
-  it('is tried again for the next request, which shows the image', async () => {
+describe('a preparer that cannot be loaded', () => {
+  it('is loaded again for the next request, which shows the image', async () => {
     let tries = 0;
     const model = {
       id: 'm',

@@ -26,7 +26,7 @@ const app = (large: string, small: string): string => `
   console.log(JSON.stringify({ termination, shown: shown.map(({ type }) => type), code, message: detail.message }));
 `;
 
-it('an image that needs sharp, where it is not installed, is a text for the model and a diagnostic that names the remedy', async () => {
+it('without sharp, an image that needs it becomes a text for the model and a diagnostic with the remedy', async () => {
   const place = await mkdtemp(join(tmpdir(), 'runchart-sharp-'));
   onTestFinished(() => rm(place, { recursive: true, force: true }));
   const outfile = join(place, 'app.mjs');

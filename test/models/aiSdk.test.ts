@@ -12,7 +12,7 @@ const parts = async (reply: readonly Part[], fields: object = {}): Promise<Model
   (await play(aiSdkModel(provider([reply], fields).model))).parts;
 
 describe('a model of the AI SDK', () => {
-  it('streams text, reasoning and calls, with usage and the reason of the end', async () => {
+  it('streams text, reasoning and calls, with usage and the finish reason', async () => {
     const reply = [
       { type: 'stream-start', warnings: [{ type: 'other', message: 'mind the gap' }] },
       { type: 'reasoning-start', id: 'r' },
@@ -51,7 +51,7 @@ describe('a model of the AI SDK', () => {
     ]);
   });
 
-  it('gives reasons of the end in both versions, and none is no end', async () => {
+  it('reads finish reasons in both versions, and a missing one is an incomplete reply', async () => {
     const reasonOf = async (finishReason: unknown, fields = {}) => {
       const { parts, error } = await play(aiSdkModel(provider([[{ ...end(), finishReason }]], fields).model));
       const finish = finishIn(parts);
@@ -71,7 +71,7 @@ describe('a model of the AI SDK', () => {
     });
   });
 
-  it('H-012: a part that is null or of no known type is passed over with a diagnostic', async () => {
+  it('H-012: a part that is null or of unknown type is skipped with a diagnostic', async () => {
     const odd = [null as never, { type: 'x-new' } as Part];
     expect(await parts([...odd, ...said('a'), end()])).toMatchObject([
       { type: 'diagnostic', code: 'part_ignored', detail: { type: '' } },
@@ -81,13 +81,13 @@ describe('a model of the AI SDK', () => {
     ]);
   });
 
-  it('H-012: of one kind of oddity at most four diagnostics are told a reply', async () => {
+  it('H-012: a reply has at most four diagnostics of one kind', async () => {
     const odd = Array.from({ length: 50 }, () => ({ type: 'newly-invented' }));
     const told = (await parts([...odd, ...said('hi'), end()])).filter(({ type }) => type === 'diagnostic');
     expect(told.length).toBe(4);
   });
 
-  it('counts cached tokens among the input in version 2 too, where one provider counts them apart', async () => {
+  it('counts cached tokens as input in version 2 too, which one provider counts separately', async () => {
     const usage = { inputTokens: 10, outputTokens: 4, totalTokens: 14, cachedInputTokens: 6 };
     const used = async (providerMetadata: object) => {
       const finish = finishIn(await parts([{ type: 'finish', finishReason: 'stop', usage, providerMetadata }]));
@@ -99,7 +99,7 @@ describe('a model of the AI SDK', () => {
   });
 });
 
-describe('what goes to the provider', () => {
+describe('the request to the provider', () => {
   const call = { callId: 'c', name: 'look', args: { a: 1 } };
   const promptFor = async (messages: Message[], fields = {}, settings = {}) => {
     const { model, asked } = provider([], fields);
@@ -114,7 +114,7 @@ describe('what goes to the provider', () => {
     return asked[0];
   };
 
-  it('is the request in the words of the specification, with the settings', async () => {
+  it('has the form of the specification, with the settings', async () => {
     const asked = await promptFor(
       [
         userSays('a'),
@@ -147,7 +147,7 @@ describe('what goes to the provider', () => {
     ]);
   });
 
-  it('holds images as bytes, by URL where the provider fetches it, and those of a result behind all results of the round', async () => {
+  it('contains images as bytes, or as URLs that the provider fetches; images of a result follow all results of the round', async () => {
     const image = (data: string) => ({ type: 'image' as const, mediaType: 'image/png', data });
     const asked = await promptFor(
       [
@@ -179,7 +179,7 @@ describe('what goes to the provider', () => {
     expect(images).toMatchObject({ role: 'user', content: [{ type: 'text' }, { type: 'file', data: 'CCCC' }] });
   });
 
-  it('holds what the provider attached, in its order and unchanged, over turns of an agent', async () => {
+  it('contains the attachments of the provider, in order and unchanged, over the turns of an agent', async () => {
     const signed = { acme: { signature: 's'.repeat(40) } };
     const { model, asked } = provider([
       [
@@ -216,7 +216,7 @@ describe('what goes to the provider', () => {
     ]);
   });
 
-  it('neighbouring texts with what belongs to each go back apart, and what no longer fits the message does not count', async () => {
+  it('adjacent texts with attachments are sent separately, and attachments that do not match the message are ignored', async () => {
     const item = (id: string) => ({ acme: { itemId: id } });
     const reply = [
       { type: 'text-start', id: '0', providerMetadata: item('i0') },
@@ -268,7 +268,7 @@ describe('a failure of a provider', () => {
     if (statusCode === 429) expect(error?.retryAfterMs).toBe(7000);
   });
 
-  it('is known by its name, and anything else is the network', async () => {
+  it('is recognized by its name, and any other error is a network error', async () => {
     const named = (name: string) => Object.assign(new Error('x'), { name });
     const codeOf = async (error: unknown) => (await play(failing(error))).error?.code;
     expect(await codeOf(apiError({}))).toBe('network');
@@ -279,7 +279,7 @@ describe('a failure of a provider', () => {
     for (const odd of [undefined, null, 7, 'text', {}]) expect(await codeOf(odd)).toBe('network');
   });
 
-  it('in the stream fails the attempt behind what came before it', async () => {
+  it('in the stream fails the attempt after the parts before it', async () => {
     const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'busy' } };
     const { parts, error } = await play(aiSdkModel(provider([[...said('a'), overloaded, end()]]).model));
     expect(parts).toEqual([{ type: 'text-delta', text: 'a' }]);
@@ -291,7 +291,7 @@ describe('a failure of a provider', () => {
     });
   });
 
-  it('tells no key that stands in the headers of the provider, and printing the model shows none', async () => {
+  it('quotes no key from the headers of the provider, and printing the model shows none', async () => {
     const key = 'sk-acme-0123456789';
     const error = apiError({ statusCode: 401, responseBody: `bad key ${key}`, requestBodyValues: { key } });
     const config = { headers: () => ({ authorization: `Bearer ${key}` }) };
@@ -310,7 +310,7 @@ describe('a failure of a provider', () => {
 describe('an abort', () => {
   const REASON = new Error('the user pressed stop');
 
-  it('before the call asks nobody, and while the provider is deaf ends the call at once', async () => {
+  it('before the call sends nothing, and ends a call at once even if the provider ignores it', async () => {
     const { model, asked } = provider([]);
     expect((await play(aiSdkModel(model), request(), AbortSignal.abort(REASON))).error).toBe(REASON);
     expect(asked).toEqual([]);
@@ -350,14 +350,14 @@ describe('an abort', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   });
 
-  it('is not waited for behind the end of the reply', async () => {
+  it('after the finish changes nothing', async () => {
     const stream = streamOf([...said('a'), end()], false);
     const { parts, error } = await play(aiSdkModel(provider([], { doStream: async () => ({ stream }) }).model));
     expect([parts.length, error]).toEqual([2, undefined]);
   });
 });
 
-describe('what is refused', () => {
+describe('invalid arguments', () => {
   it.each([
     ['nothing', undefined],
     ['a name', 'gpt'],

@@ -32,13 +32,13 @@ describe('a setting', () => {
     },
   );
 
-  it('that names limits of images is refused when the model is made, where they cannot work', () => {
+  it('with impossible limits of images is refused when the model is made', () => {
     for (const imageLimits of [{ maxPixels: 0 }, { maxBytes: -1 }, { mediaTypes: ['image/tiff'] }])
       expect(() => aiSdkModel(provider([]).model, { imageLimits })).toThrow('imageLimits of m-1');
     expect(aiSdkModel(provider([]).model, { imageLimits: { maxPixels: 9 } }).imageLimits).toEqual({ maxPixels: 9 });
   });
 
-  it('that holds secrets is copied: the list of the caller does not grow', async () => {
+  it('with secrets is copied: the list of the caller does not grow', async () => {
     const secrets = ['another-secret'];
     const model = aiSdkModel(provider([], { config: { headers: { 'x-api-key': 'key-of-header' } } }).model, {
       secrets,
@@ -76,7 +76,7 @@ describe('an image by its address', () => {
     }
   });
 
-  it('is not sent where the provider does not say what it fetches', async () => {
+  it('is not sent if the provider lists no URLs that it fetches', async () => {
     const { prompt } = await asked({}, { messages: [image] }, { supportedUrls: undefined });
     expect(prompt[0]?.content[0]?.type).toBe('text');
   });
@@ -119,7 +119,7 @@ describe('blocks of a stream', () => {
     expect(finish?.type === 'finish' && finish.extra).toEqual({ provider: 'acme.chat', blocks });
   });
 
-  it('what the provider executes itself is neither a call nor streamed input', async () => {
+  it('a call that the provider executes is neither a call nor streamed input', async () => {
     const parts = await partsOf(
       { type: 'tool-input-start', id: 'p', toolName: 'search', providerExecuted: true },
       { type: 'tool-input-delta', id: 'p', delta: '{"q":1}' },
@@ -186,7 +186,7 @@ describe('an error by its name', () => {
     },
   );
 
-  it('of the SDK without what it gave up on is the network', async () => {
+  it('a retry error of the SDK without a cause is a network error', async () => {
     expect(await failed(Object.assign(new Error('gave up'), { name: 'AI_RetryError' }))).toMatchObject({
       code: 'network',
     });

@@ -64,7 +64,7 @@ async function converse(model: () => Model): Promise<string[]> {
 }
 
 describe('thinking with tools, over turns and a reload', () => {
-  it('goes back to Anthropic signed, in its place, as it came', async () => {
+  it('is sent back to Anthropic with its signature, in order and unchanged', async () => {
     const message = {
       id: 'm',
       type: 'message',
@@ -130,7 +130,7 @@ describe('thinking with tools, over turns and a reload', () => {
     });
   });
 
-  it('goes back to Google with the signature of its call', async () => {
+  it('is sent back to Google with the signature of its call', async () => {
     const chunk = (parts: object[], finishReason?: string) => ({
       candidates: [{ content: { role: 'model', parts }, ...(finishReason && { finishReason }) }],
       usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15 },
@@ -154,7 +154,7 @@ describe('thinking with tools, over turns and a reload', () => {
     }
   });
 
-  it('goes back to a server of the OpenAI kind under its own name', async () => {
+  it('is sent back to an OpenAI-compatible server under its own name', async () => {
     const delta = (fields: object, finish_reason: string | null = null) => ({
       id: 'r',
       choices: [{ index: 0, delta: fields, finish_reason }],

@@ -115,7 +115,7 @@ describe('the items of a reply', () => {
     expect(made.diagnosed).toEqual(read ? [] : [['model_part', { model: 'm' }]]);
   });
 
-  it('come with zeros for what the model did not count, and with what it attached', async () => {
+  it('have zeros for missing counts, and the attachments of the model', async () => {
     const made = await reply(finish({ usage: { inputTokens: 7 }, extra: { id: 1 } }));
     expect(made).toMatchObject({
       ...{ kind: 'reply', finish: 'stop', extra: { id: 1 } },
@@ -136,8 +136,8 @@ describe('the items of a reply', () => {
   });
 });
 
-describe('what streams', () => {
-  it('can be read at any time as far as it came, and what was read stays as it was', async () => {
+describe('the streamed text', () => {
+  it('can be read at any time, and a returned value does not change', async () => {
     const { made, feed, end } = attempt();
     const run = made.run();
     expect(made.inFlight).toBeNull();
@@ -170,7 +170,7 @@ describe('what streams', () => {
     await run;
   });
 
-  it('is told signal by signal', async () => {
+  it('is emitted signal by signal', async () => {
     const { signals } = await reply(text('a'), thought('h'), input(0, '{', 'look'), input(0, '}'), finish());
     expect(signals).toEqual([
       { type: 'text-delta', runId: 'r', text: 'a' },
@@ -236,7 +236,7 @@ describe('the time of an attempt', () => {
     expect(await timed(at, set)).toEqual(ended);
   });
 
-  it('leaves no timer behind, however it ends', async () => {
+  it('leaves no timer after any end', async () => {
     for (const last of [finish(), finish({ reason: 'content-filter' })]) {
       const { clock, made, feed } = attempt({ timeouts });
       const run = made.run();

@@ -36,13 +36,13 @@ describe('counts', () => {
     expect(read({ choices: [{ delta: {}, usage }] }).usage).toEqual(expected);
   });
 
-  it('beside the choices come before those within one', () => {
+  it('beside the choices override those within a choice', () => {
     const usage = (n: number) => ({ prompt_tokens: n });
     expect(read({ usage: usage(1), choices: [{ delta: {}, usage: usage(2) }] }).usage?.inputTokens).toBe(1);
   });
 });
 
-describe('the word of the end', () => {
+describe('the finish reason', () => {
   const WORDS = {
     stop: 'stop end_turn stop_sequence eos eos_token',
     'tool-calls': 'tool_calls tool_use function_call',
@@ -57,12 +57,12 @@ describe('the word of the end', () => {
       for (const written of [word, word.toUpperCase()]) expect(finishReason(written)).toBe(reason);
     },
   );
-  it('of any other kind is none', () => {
+  it('of any other kind is undefined', () => {
     for (const word of ['', 'novel', 'stopped', 'constructor']) expect(finishReason(word)).toBeUndefined();
   });
 });
 
-describe('what a reply says', () => {
+describe('the content of a reply', () => {
   const part = (type: string, fields: object) => ({ type, ...fields });
   const thinking = (...pieces: unknown[]) => part('thinking', { thinking: pieces });
   it.each<[string, object, Partial<ChatChunk>]>([
@@ -102,7 +102,7 @@ describe('what a reply says', () => {
     expect(read({ choices }).text).toBe(text);
   });
 
-  it('a whole completion says it in its message', () => {
+  it('a whole completion has it in its message', () => {
     expect(read({ choices: [{ message: { content: 'a' }, delta: { content: 'b' } }] }, 'message').text).toBe('a');
   });
 
@@ -120,7 +120,7 @@ describe('what a reply says', () => {
   });
 });
 
-describe('fields that go back', () => {
+describe('fields that are sent back', () => {
   const NAMES = [
     'reasoning_content',
     'reasoning_details',
@@ -176,7 +176,7 @@ describe('fields that go back', () => {
     expect(joined(...pieces)).toEqual(items);
   });
 
-  it('texts are joined, objects merged, and none is there where none came', () => {
+  it('texts are joined, objects are merged, and missing fields stay missing', () => {
     const back = new ReasoningFields();
     expect(back.extraFor('m')).toBeUndefined();
     for (const fields of [

@@ -26,7 +26,7 @@ const wireCallOf = (fields: Partial<ToolCall>) => {
   return message.tool_calls[0];
 };
 
-describe('a conversation on the wire', () => {
+describe('a conversation in the request', () => {
   it('keeps its order, the system text first', () => {
     const messages: Message[] = [
       userSays('read x'),
@@ -47,11 +47,11 @@ describe('a conversation on the wire', () => {
     ]);
   });
 
-  it('has no system message where there is no system text', () => {
+  it('has no system message without a system text', () => {
     expect(wireMessages('', [userSays('a')])).toEqual([{ role: 'user', content: 'a' }]);
   });
 
-  it('has null content where an assistant only calls', () => {
+  it('has null content if an assistant only calls tools', () => {
     expect(wireMessages('', [asks(call())])[0]).toMatchObject({ role: 'assistant', content: null });
   });
 
@@ -61,7 +61,7 @@ describe('a conversation on the wire', () => {
     expect(fine).toEqual({ role: 'tool', tool_call_id: 'b', content: 'ok' });
   });
 
-  it('writes what was sent before only once, and the same as if it were written anew, for each model', () => {
+  it('reuses the text of earlier messages, for each model, without a difference', () => {
     let reads = 0;
     const counted = {
       role: 'user' as const,
@@ -91,8 +91,8 @@ describe('a conversation on the wire', () => {
   });
 });
 
-describe('images on the wire', () => {
-  it('are image_url parts: base64 as a data URL, a URL as it is', () => {
+describe('images in the request', () => {
+  it('are image_url parts: base64 as a data URL, a URL unchanged', () => {
     const content = [
       text('look'),
       image('aGVsbG8='),
@@ -107,7 +107,7 @@ describe('images on the wire', () => {
     ]);
   });
 
-  it('that are references nobody resolved are named in text', () => {
+  it('that are unresolved references become text', () => {
     const wire = wireMessages('', [{ role: 'user', content: [image('blob:sha256-abc')] }]);
     expect(wire[0]?.content).toEqual([{ type: 'text', text: '[image image/png: not available]' }]);
   });
@@ -137,8 +137,8 @@ describe('images on the wire', () => {
   });
 });
 
-describe('a tool call that goes back', () => {
-  it('has the fields its provider gave it, below the known ones', () => {
+describe('a tool call that is sent back', () => {
+  it('has the fields of its provider, which known fields override', () => {
     const extra: Json = {
       extra_content: { google: { thought_signature: 'c2ln' } },
       id: 'forged',
@@ -153,7 +153,7 @@ describe('a tool call that goes back', () => {
     });
   });
 
-  it('ignores fields that are no record, and prototype keys', () => {
+  it('ignores fields that are not a record, and prototype keys', () => {
     for (const extra of [null, 7, 'text', [1], JSON.parse('{"__proto__":{"x":1}}') as Json]) {
       const wire = wireCallOf({ extra });
       expect(Object.keys(wire)).toEqual(['id', 'type', 'function']);
@@ -213,7 +213,7 @@ describe('a field of the body', () => {
     expect(body({})).not.toHaveProperty(field);
   });
 
-  it('that says what a request is comes from the library alone', () => {
+  it('that describes the request comes from the library alone', () => {
     const own = { model: 'm', messages: [], stream: true, stream_options: { include_usage: true } };
     const extraBody = { model: 'x', messages: 'x', stream: false, stream_options: {}, max_tokens: 1, tools: 'x' };
     expect(body({ extraBody }, { maxOutputTokens: 9 })).toEqual({ ...own, max_tokens: 9, tools: 'x' });
@@ -238,7 +238,7 @@ it.each([
   ]);
 });
 
-describe('the text of earlier requests is used again', () => {
+describe('the text of earlier requests is reused', () => {
   const options = (sent = {}) => ({
     ...{ modelName: 'm', limitField: 'max_tokens' as const, maxOutputTokens: undefined },
     sent: sentFieldsOf(sent),
@@ -246,7 +246,7 @@ describe('the text of earlier requests is used again', () => {
   const body = (messages: readonly Message[], written = {}, tools: ModelRequest['tools'] = []) =>
     chatRequestBody({ system: 's', messages, tools }, options(), written);
 
-  it('only where it is that of the same messages: after any history any other one reads as if nothing came before', () => {
+  it('only for the same messages: the text of a request does not depend on earlier requests', () => {
     const [a, b] = [userSays('a'), userSays('b')];
     const calls = asks(call(), call({ callId: 'b' }));
     const [first, second] = [result('a', [image('AAAA')]), result('b', [text('two')])];
@@ -274,7 +274,7 @@ describe('the text of earlier requests is used again', () => {
     }
   });
 
-  it('and that of tools only where their list cannot change', () => {
+  it('and the text of tools only if their list is frozen', () => {
     const tool = (name: string) => ({ name, description: '', parameters: {} });
     const tools = [tool('one')];
     const namesIn = (given: ModelRequest['tools']): string[] =>

@@ -39,7 +39,7 @@ describe('an event stream', () => {
       expect(read([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(events);
   });
 
-  it('takes an event up to the limit, however many come, and none above it', () => {
+  it('accepts any number of events up to the limit, and none above it', () => {
     const event = (length: number): string => `data: ${'x'.repeat(length)}\n\n`;
     const most = 100;
     const bytes = most - event(0).length;
@@ -49,7 +49,7 @@ describe('an event stream', () => {
     expect(read([event(bytes), ...Array(most + 1).fill(':')], most).at(-1)).toBe('frame-too-large');
   });
 
-  it('passes over 1,000 lines between two events that are no fields, and fails at one more', () => {
+  it('skips 1,000 invalid lines between two events, and fails at one more', () => {
     const strange = (lines: number): string => 'none: x\n'.repeat(lines);
     const event = 'data: a\n\n';
     expect(read([strange(1_000), event, strange(1_000), event])).toEqual(['a', 'a']);

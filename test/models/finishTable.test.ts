@@ -197,7 +197,7 @@ const COLUMNS: readonly End[] = ['stop', 'tool calls', 'length', 'pause', 'a wor
 const byHand = (content: Content, end: End): Fate =>
   BY_END[end] ?? BY_CONTENT[content][COLUMNS.indexOf(end)] ?? 'the run failed';
 
-describe('a reply by what it holds and how it ends', () => {
+describe('a reply by its content and its finish reason', () => {
   it.each(CONTENTS)('of chat completions with %s', async (content) => {
     const found = [];
     for (const end of ENDS) found.push([end, await (await live(overTheWire(content, WORDS[end]))).fate]);
@@ -213,14 +213,14 @@ describe('a reply by what it holds and how it ends', () => {
     expect(found).toEqual(ENDS.map((end) => [end, byHand(as, end)]));
   });
 
-  it.each(SYNONYMS)('a server that means %s may say it by another word', async (end, synonyms) => {
+  it.each(SYNONYMS)('a server may send %s as another word', async (end, synonyms) => {
     for (const word of synonyms) {
       const found = [(await live(overTheWire('text', word))).fate, (await live(overTheWire('a call', word))).fate];
       expect([word, ...found]).toEqual([word, byHand('text', end), byHand('a call', end)]);
     }
   });
 
-  it('a reply with calls is logged as one, also by servers that say stop', async () => {
+  it('a reply with calls is logged with tool-calls, even if the server sends stop', async () => {
     const finishes = [];
     for (const end of COLUMNS)
       finishes.push([

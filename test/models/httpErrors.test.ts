@@ -12,7 +12,7 @@ const quoted = (body: unknown): string =>
     '',
   );
 
-describe('the words of a server are quoted alone, without the body around them', () => {
+describe('a message quotes the words of the server without the rest of the body', () => {
   it.each([
     ['an object', { error: { message: 'because', type: 'x', param: 7 } }, 'because'],
     ['an object with a detail', { error: { detail: 'because' } }, 'because'],
@@ -29,7 +29,7 @@ describe('the words of a server are quoted alone, without the body around them',
     expect(quoted(body)).toBe(words);
   });
 
-  it('with advice behind them, for the codes that have some', () => {
+  it('and advice follows for codes that have some', () => {
     const adapter = { secrets: [], advice: { 'rate-limit': 'the server asks for fewer requests' } };
     const { message } = statusError({ status: 429, headers: new Headers() }, '{"error":"slow down"}', adapter, 0);
     expect(message).toBe('the model server answered 429 (rate-limit): slow down: the server asks for fewer requests');
@@ -42,8 +42,8 @@ describe('an excerpt', () => {
     ['control and format characters are one too', 'a\u0000\u001b[1mb\u200b\u202ec', 'a [1mb c'],
     ['500 characters stay', 'x'.repeat(500), 'x'.repeat(500)],
     ['501 are 499 and a sign', 'x'.repeat(501), `${'x'.repeat(499)}…`],
-    ['no half of a pair is left', `${'x'.repeat(498)}🎉${'x'.repeat(9)}`, `${'x'.repeat(498)}…`],
-    ['a whole pair is', `${'x'.repeat(497)}🎉${'x'.repeat(9)}`, `${'x'.repeat(497)}🎉…`],
+    ['half of a surrogate pair is dropped', `${'x'.repeat(498)}🎉${'x'.repeat(9)}`, `${'x'.repeat(498)}…`],
+    ['a whole surrogate pair is kept', `${'x'.repeat(497)}🎉${'x'.repeat(9)}`, `${'x'.repeat(497)}🎉…`],
   ])('%s', (_, text, expected) => {
     expect(excerpt(text, [])).toBe(expected);
   });
@@ -59,7 +59,7 @@ describe('an excerpt', () => {
   });
 });
 
-describe('the kind of an error says its code', () => {
+describe('the type of an error determines its code', () => {
   const codes = {
     quota:
       'insufficient_quota insufficient_balance insufficient_credits insufficient_funds billing_not_active quota_exhausted',
@@ -97,13 +97,13 @@ describe('the kind of an error says its code', () => {
     for (const field of ['code', 'status']) expect(providerError({ error: { [field]: status } }, []).code).toBe(code);
   });
 
-  it('a status in the body comes before the words, and is told where it is one', () => {
+  it('a status in the body comes before the type, and becomes the status of the error', () => {
     const error = providerError({ error: { code: 429, type: 'invalid_request_error', message: 'm' } }, []);
     expect([error.code, error.status, error.retryable]).toEqual(['rate-limit', 429, true]);
     expect(providerError({ error: { code: 7 } }, []).status).toBeUndefined();
   });
 
-  it('what it says is quoted: its message, else its kind, else the body', () => {
+  it('the message quotes its message, else its type, else the body', () => {
     const told = (body: unknown) => providerError(body, ['k3y!']).message.split('): ')[1];
     expect(told({ error: { message: 'm k3y!', type: 't' } })).toBe('m [redacted]');
     expect(told({ error: { type: 'Server', code: 'Busy' } })).toBe('server busy');
@@ -138,12 +138,12 @@ describe('what fetch throws', () => {
     expect(networkError(error, 'http://model.test', []).message).toMatch(new RegExp(`failed \\(network\\): ${shown}`));
   });
 
-  it('is the failure itself, where it is one', () => {
+  it('a ModelError is returned unchanged', () => {
     const failure = new ModelError({ code: 'bad-frame' });
     expect(networkError(failure, 'http://model.test', [])).toBe(failure);
   });
 
-  it('is told of an address that is none without quoting it', () => {
+  it('an invalid address is not quoted', () => {
     expect(networkError(new Error('m'), 'model.test?key=abc', []).message).toContain('at an invalid URL failed');
   });
 });

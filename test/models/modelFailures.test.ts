@@ -25,7 +25,7 @@ describe('a ModelError is tried again', () => {
     for (const code of AGAIN.split(' ')) expect(new ModelError({ code, status }).retryable).toBe(true);
   });
 
-  it('and holds no field that it was not given', () => {
+  it('and has no other field', () => {
     expect(Object.keys(new ModelError({ code: 'server' }))).not.toEqual(
       expect.arrayContaining(['status', 'retryAfterMs', 'cause']),
     );
@@ -34,7 +34,7 @@ describe('a ModelError is tried again', () => {
   });
 });
 
-describe('what a model throws is told in one line', () => {
+describe('a value that a model throws becomes one line', () => {
   const caused = (code: unknown, error = new TypeError('fetch failed')) => Object.assign(error, { cause: { code } });
   const network = (message: string) => ({ kind: 'failed', code: 'network', message, retryable: true });
   const defect = (message: string) => ({ kind: 'failed', code: 'defect', message, retryable: false });
@@ -87,7 +87,7 @@ describe('what a model throws is told in one line', () => {
     });
   });
 
-  it('also where reading it throws', () => {
+  it('even if reading it throws', () => {
     const odd = Object.defineProperty(new Error('m'), 'name', {
       get: () => {
         throw new Error('no');

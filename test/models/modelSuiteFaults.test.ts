@@ -56,7 +56,7 @@ const deaf: Change = (parts, signal) => ({
 });
 
 describe('the model suite', () => {
-  it('has no fault to find in a model that only passes on', async () => {
+  it('finds no fault in a model that only forwards', async () => {
     expect(await failedWith((parts) => parts)).toEqual([]);
   });
 

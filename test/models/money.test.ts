@@ -122,7 +122,7 @@ describe('the cost of one reply', () => {
     },
   );
 
-  it('a cost beyond every number is unknown, never a number that no log can hold', async () => {
+  it('a cost that is not finite is unknown', async () => {
     const model = modelOf('m', { input: 1e300, output: 1 }, [reply({ inputTokens: 1e300 })]);
     const { conversation } = await bench({ model });
     expect((await conversation.send('hi').result).costUsd).toBeNull();
@@ -153,7 +153,7 @@ const broken = (): Reply =>
 
 describe('the cost of several models', () => {
   it.each(PAIRS)(
-    'of a model with %s that fails, and a fallback with %s: each reply has the price of who gave it',
+    'of a model with %s that fails, and a fallback with %s: each reply has the price of its model',
     async (_a, _b, main, other) => {
       const fallback = modelOf('b', other, [reply(SECOND), reply(THIRD)]);
       const model = modelOf('a', main, [

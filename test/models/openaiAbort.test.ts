@@ -23,7 +23,7 @@ describe('an abort', () => {
     expect(requests).toBe(0);
   });
 
-  it('while a fetch ignores it ends the call, and the late response is thrown away', async () => {
+  it('ends the call of a fetch that ignores it, and the late response is discarded', async () => {
     const controller = new AbortController();
     let answer: (response: Response) => void = () => {};
     let asked = false;
@@ -87,7 +87,7 @@ describe('an abort', () => {
     expect(seen).toEqual(['text-delta']);
   });
 
-  it('H-045 is an abort also where the body just ends', async () => {
+  it('H-045 is an abort even if the body ends at the same time', async () => {
     const controller = new AbortController();
     const body = new ReadableStream<Uint8Array>({
       start(source) {
@@ -103,7 +103,7 @@ describe('an abort', () => {
     expect(parts).toEqual([{ type: 'text-delta', text: 'a' }]);
   });
 
-  it('beats the failure it causes', async () => {
+  it('comes before the failure that it causes', async () => {
     const controller = new AbortController();
     const model = modelOf(() => {
       controller.abort(REASON);
@@ -157,7 +157,7 @@ describe('an abort', () => {
   });
 });
 
-describe('nothing is left behind', () => {
+describe('nothing remains after a call', () => {
   it.each([
     ['a good reply', frame(textDelta('a'), finished('stop')) + DONE, {}],
     ['a broken reply', frame(textDelta('a'), '{'), {}],

@@ -18,7 +18,7 @@ import {
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;
 
-describe('a stream that is not whole', () => {
+describe('an incomplete stream', () => {
   it.each([
     ['H-001 an end without finish reason', frame(textDelta('par'))],
     ['H-001 an end mark without finish reason', frame(textDelta('par')) + DONE],
@@ -49,14 +49,14 @@ describe('a stream that is not whole', () => {
     },
   );
 
-  it('malformed JSON after the finish reason costs nothing', async () => {
+  it('malformed JSON after the finish reason is only a diagnostic', async () => {
     const { parts, error } = await playPieces([frame(textDelta('a'), finished('stop'), '{"usage":') + DONE]);
     expect(error).toBeUndefined();
     expect(codesIn(parts)).toEqual(['chunk_malformed']);
     expect(parts.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
   });
 
-  it('H-014 a page of a proxy is no reply, and is quoted', async () => {
+  it('H-014 a web page of a proxy is an error that quotes it', async () => {
     const { parts, error } = await playPieces(['<html><title>Gateway\u001b[2J asleep</title></html>'], {
       headers: { 'content-type': 'text/html; charset=utf-8' },
     });
@@ -73,7 +73,7 @@ describe('a stream that is not whole', () => {
     expect(error?.message).toContain('terminated');
   });
 
-  it('a connection that breaks after the finish reason costs nothing', async () => {
+  it('a connection that breaks after the finish reason does not fail the reply', async () => {
     const body = frame(textDelta('hello'), finished('stop'));
     const { parts, error } = await playPieces([body], { end: new TypeError('terminated') });
     expect(error).toBeUndefined();
@@ -81,7 +81,7 @@ describe('a stream that is not whole', () => {
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'stop' });
   });
 
-  it('a server that sends a finish reason and keeps the connection alive without an end mark is left after two seconds', async () => {
+  it('a server that keeps the connection open without an end mark is disconnected two seconds after the finish reason', async () => {
     vi.useFakeTimers();
     try {
       let left = false;
@@ -109,7 +109,7 @@ describe('a stream that is not whole', () => {
     }
   });
 
-  it('a server that does not close after the end mark is left', async () => {
+  it('a server that does not close after the end mark is disconnected', async () => {
     let cancelled = 0;
     const model = modelOf(() => served([good], { end: 'hang', cancelled: () => (cancelled += 1) }));
     const { parts, error } = await play(model);
@@ -160,7 +160,7 @@ describe('limits', () => {
     expect(error).toMatchObject({ code: 'frame-too-large', retryable: true });
   });
 
-  it('an event above the limit is refused also when it came whole', () => {
+  it('an event above the limit is refused even if it comes at once', () => {
     const seen: string[] = [];
     const events = eventStream((data) => seen.push(data), 32);
     events.push(utf8('data: small\n\n'));
@@ -168,12 +168,12 @@ describe('limits', () => {
     expect(seen).toEqual(['small']);
   });
 
-  it('lines that are no event stream are given up', async () => {
+  it('lines that are not an event stream fail the call', async () => {
     const { error } = await playPieces(['x\n'.repeat(5000)]);
     expect(error).toMatchObject({ code: 'bad-frame', retryable: true });
   });
 
-  it('a reply may hold any number of calls, within what it may hold in all', async () => {
+  it('a reply may contain any number of calls within its limit of characters', async () => {
     const made = (from: number) =>
       Array.from({ length: 5_000 }, (_, index) => ({
         index: from + index,

@@ -58,7 +58,7 @@ describe('a response that is not 2xx', () => {
     expect((await answered(500, body)).message).toContain(said);
   });
 
-  it('an empty body and one of wrong types still make a message', async () => {
+  it('an empty body and one with wrong types still produce a message', async () => {
     for (const body of ['', 'null', '7', '{"error":{"message":{"a":1}}}', '{"error":true}']) {
       expect((await answered(500, body)).message).toContain('answered 500');
     }
@@ -74,18 +74,18 @@ describe('a response that is not 2xx', () => {
     },
   );
 
-  it('keeps its status where its body breaks', async () => {
+  it('keeps its status if its body breaks', async () => {
     const { error } = await playPieces(['{"err'], { status: 401, end: new TypeError('terminated') });
     expect(error).toMatchObject({ code: 'auth', status: 401, retryable: false });
   });
 
-  it('a body that is cut in the middle of a character is quoted up to it', async () => {
+  it('a body that is cut within a character is quoted up to it', async () => {
     const cut = new TextEncoder().encode('in a café').slice(0, -1);
     const { error } = await playPieces([cut], { status: 500 });
     expect(error?.message).toBe('the model server answered 500 (server): in a caf\ufffd');
   });
 
-  it('a body that stays open is quoted as far as it came', async () => {
+  it('the received part of a body that stays open is quoted', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const call = playPieces(['half a sent'], { status: 503, end: 'hang' });
@@ -106,7 +106,7 @@ describe('a response that is not 2xx', () => {
   });
 });
 
-describe('the wait a server asks for', () => {
+describe('the wait that a server requests', () => {
   const inTwoMinutes = () => new Date(Date.now() + 120_000).toUTCString();
   it.each([
     [{ 'retry-after-ms': '1500' }, 1500],
@@ -173,13 +173,13 @@ describe('an error inside a stream', () => {
     expect(error).toMatchObject({ code: 'provider', retryable: true });
   });
 
-  it('an error nested 100,000 deep fails the attempt as any other', async () => {
+  it('an error that is nested 100,000 levels deep fails the attempt like any other', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     expect(await inStream(frame(`{"error":{"x":${deep}}}`))).toMatchObject({ code: 'provider', retryable: true });
     expect(await inStream(`event: error\ndata: ${deep}\n\n`)).toMatchObject({ code: 'provider', retryable: true });
   });
 
-  it('an error key that is null or empty is none', async () => {
+  it('an error key with null or an empty value is ignored', async () => {
     const chunk = { ...textDelta('a'), error: null };
     const { error } = await playPieces([frame(chunk, { ...chunk, error: '' }, finished('stop'))]);
     expect(error).toBeUndefined();
@@ -190,13 +190,13 @@ describe('an error inside a stream', () => {
     expect((await playPieces([body], { headers: json })).error).toMatchObject({ code: 'provider', retryable: true });
   });
 
-  it('a JSON body under status 200 that is neither reply nor error fails', async () => {
+  it('a JSON body under status 200 that is neither a reply nor an error fails', async () => {
     expect((await playPieces(['{"ok":true}'], { headers: json })).error?.code).toBe('stream-incomplete');
     expect((await playPieces(['{"ok":'], { headers: json })).error?.code).toBe('bad-frame');
   });
 });
 
-describe('a request that never got an answer', () => {
+describe('a request without a response', () => {
   const thrown = (error: unknown) => play(modelOf(() => Promise.reject(error)));
 
   it.each([
@@ -227,7 +227,7 @@ describe('a request that never got an answer', () => {
     expect(error?.message).toContain('fetch failed (ECONNREFUSED)');
   });
 
-  it('says which server and what failed, and never a user, a password, a query or the key', async () => {
+  it('names the server and the failure, and never a user, a password, a query or the key', async () => {
     const said = `Request to https://joe:pass%2Fword@model.test/v1/chat?api_key=abc123&x=1#tail with ${KEY} failed`;
     const cause = Object.assign(new Error(`connect to http://joe:pass@10.0.0.1:80?t=abc123`), { code: 'ECONNRESET' });
     const { error } = await thrown(new TypeError(said, { cause }));
@@ -241,12 +241,12 @@ describe('a request that never got an answer', () => {
     expect(shown).not.toContain(KEY);
   });
 
-  it('a code that is no code of a system is not quoted', async () => {
+  it('a code that is not a system code is not quoted', async () => {
     const { error } = await thrown(Object.assign(new Error('broke'), { code: 'http://joe:pass@x' }));
     expect(error?.message).toMatch(/failed \(network\): broke$/);
   });
 
-  it('a fetch that refuses the address says so without its password', async () => {
+  it('an address that fetch refuses is reported without its password', async () => {
     const model = openai('m', { apiKey: KEY, baseURL: 'http://joe:pass-word@127.0.0.1:9/v1?token=abc123' });
     const { error } = await play(model);
     expect(error).toMatchObject({ code: 'network' });
@@ -254,13 +254,13 @@ describe('a request that never got an answer', () => {
     expect(inspect(error, { depth: 10 })).not.toMatch(/joe|pass-word|abc123/);
   });
 
-  it('a fetch that answers with no response is a failure, not a crash', async () => {
+  it('a fetch that resolves to nothing is a failure, not a crash', async () => {
     const { error } = await play(modelOf(() => undefined as unknown as Response));
     expect(error).toMatchObject({ name: 'ModelError', code: 'network' });
   });
 });
 
-it('one call is one request, also on a status a client may retry', async () => {
+it('one call is one request, even on a status that a client may retry', async () => {
   let requests = 0;
   const model = modelOf(() => {
     requests += 1;

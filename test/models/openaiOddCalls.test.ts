@@ -12,8 +12,8 @@ const head = (id: string | undefined, name: string, index?: number, text = '') =
 });
 const tail = (text: string, fields: object = {}) => ({ ...fields, function: { arguments: text } });
 
-describe('what no call can be', () => {
-  it('a call without a name is dropped and named', async () => {
+describe('an invalid call', () => {
+  it('a call without a name is dropped with a diagnostic', async () => {
     const { parts, error } = await playCalls(callDelta(tail('{"a":1}', { index: 0, id: 'a' })));
     expect(error).toBeUndefined();
     expect(callsIn(parts)).toEqual([]);
@@ -26,21 +26,21 @@ describe('what no call can be', () => {
     expect(codesIn(parts)).toEqual(['id_too_long']);
   });
 
-  it('a million items that are no calls are one diagnostic', async () => {
+  it('a million invalid items are one diagnostic', async () => {
     const items = `"x",`.repeat(1_000_000);
     const { parts, error } = await playCalls(`{"choices":[{"delta":{"tool_calls":[${items}"x"]}}]}`);
     expect(error).toBeUndefined();
     expect(codesIn(parts)).toEqual(['call_not_object']);
   });
 
-  it('indexes of any kind are only marks', async () => {
+  it('any number is accepted as an index', async () => {
     const { parts } = await playCalls(
       ...[-1, 1e300, 0.5, '0', null].map((index) => callDelta({ index, id: `i${index}`, function: { name: 'f' } })),
     );
     expect(callsIn(parts)).toHaveLength(5);
   });
 
-  it('arguments as an object nested 100,000 deep fail as text and do not throw', async () => {
+  it('arguments as an object that is nested 100,000 levels deep become invalid text', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const fn = `{"name":"f","arguments":{"x":${deep}}}`;
     const chunk = `{"choices":[{"delta":{"tool_calls":[{"id":"a","function":${fn}}]}}]}`;
@@ -50,7 +50,7 @@ describe('what no call can be', () => {
   });
 });
 
-it('pieces with an index that all repeat the name are one call, though an object in its arguments is closed', async () => {
+it('pieces with one index that repeat the name are one call, even after a closed object', async () => {
   const piece = (text: string) => callDelta(head(undefined, 'f', 0, text));
   const { parts } = await playCalls(piece('{"a":{}'), piece(',"b":1}'));
   expect(callsIn(parts).map(({ name, args }) => [name, args])).toEqual([['f', '{"a":{},"b":1}']]);
@@ -59,12 +59,12 @@ it('pieces with an index that all repeat the name are one call, though an object
 describe('pieces with neither index nor id', () => {
   const piece = (text: string, name = 'f') => callDelta(head(undefined, name, undefined, text));
 
-  it('that all repeat the name are one call', async () => {
+  it('that repeat the name are one call', async () => {
     const { parts } = await playCalls(piece('{"a"'), piece(':'), piece('1}'));
     expect(callsIn(parts)).toEqual([{ id: 'call_1', name: 'f', args: '{"a":1}' }]);
   });
 
-  it('begin another call with another name, and with the same name behind a closed object', async () => {
+  it('open a call with another name, and with the same name after a closed object', async () => {
     // Some servers send white space behind the object.
     for (const end of ['1}', '1}\n', '1} ']) {
       const { parts } = await playCalls(piece('{"a":'), piece(end), piece('{"b":'), piece('2}'), piece('{}', 'g'));
@@ -77,8 +77,8 @@ describe('pieces with neither index nor id', () => {
   });
 });
 
-describe('fields this library does not know', () => {
-  it('are kept with the call, from the call and from its function', async () => {
+describe('unknown fields', () => {
+  it('of a call and of its function are kept', async () => {
     const signature = { google: { thought_signature: 'c2ln' } };
     const { parts } = await playCalls(
       callDelta({ index: 0, id: 'a', extra_content: signature, function: { name: 'f', arguments: '', tag: 7 } }),
@@ -105,7 +105,7 @@ describe('fields this library does not know', () => {
     expect([e, e.k[0]].map((record) => Object.getPrototypeOf(record))).toEqual([Object.prototype, Object.prototype]);
   });
 
-  it('are dropped and named where they are nested too deep', async () => {
+  it('that are nested too deep are dropped with a diagnostic', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const { parts, error } = await playCalls(
       `{"choices":[{"delta":{"tool_calls":[{"id":"a","e":${deep},"function":{"name":"f","arguments":"{}"}}]}}]}`,
@@ -115,7 +115,7 @@ describe('fields this library does not know', () => {
     expect(codesIn(parts)).toEqual(['extra_too_deep']);
   });
 
-  it('in 50,000 pieces with a field each cost linear time and are kept', async () => {
+  it('in 50,000 pieces are kept in linear time', async () => {
     const pieces = Array.from({ length: 50_000 }, (_, at) =>
       callDelta({ id: 'a', [`k${at}`]: 1, function: { name: 'f' } }),
     );

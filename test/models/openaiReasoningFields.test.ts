@@ -48,8 +48,8 @@ const saying = (extra: Json): Message => ({
   extra,
 });
 
-describe('fields that a server wants back with its reply', () => {
-  it('reasoning is joined from its pieces and goes back under the name it came by, with the calls', async () => {
+describe('fields that a server needs back with its reply', () => {
+  it('reasoning is joined from its pieces and sent back under its name, with the calls', async () => {
     const { parts } = await playPieces([
       frame(
         delta({ reasoning_content: 'let ' }),
@@ -96,7 +96,7 @@ describe('fields that a server wants back with its reply', () => {
     });
   });
 
-  it('null in a later piece takes nothing away: some servers send every field with each piece', async () => {
+  it('null in a later piece removes nothing: some servers send every field with each piece', async () => {
     const item = (text: string | null, signature: string | null) =>
       delta({ reasoning_details: [{ type: 'reasoning.text', id: null, text, signature, index: 0 }] });
     expect(await fieldsOf(item('a', null), item('b', null), item(null, 's'))).toEqual({
@@ -114,7 +114,7 @@ describe('fields that a server wants back with its reply', () => {
     expect(await extraOf(delta({ content: 'x', later: 1, reasoning: 'not wanted back' }))).toBeUndefined();
   });
 
-  it('go to the model that wrote them only, and never in place of what the message says', async () => {
+  it('are sent only to the model that wrote them, and never override the message', async () => {
     const extra = await extraOf(delta({ reasoning_content: 'r' }));
     expect(await sentTo('test-model', saying(extra ?? null))).toEqual({
       role: 'assistant',
@@ -133,7 +133,7 @@ describe('fields that a server wants back with its reply', () => {
     }
   });
 
-  it('go to no other model that continues the conversation, though its messages were written before', async () => {
+  it('are not sent to another model that continues the conversation, even with cached messages', async () => {
     const bodies: string[] = [];
     const asked = (name: string, context: Parameters<Model['stream']>[1], messages: Message[]) => {
       const fetch = async (_: unknown, init?: { body?: unknown }) => {

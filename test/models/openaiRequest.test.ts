@@ -160,13 +160,13 @@ describe('a request over HTTP', () => {
     await agent.close();
   });
 
-  it('says nothing of tools, limits and temperature that were not asked for', async () => {
+  it('omits tools, limits and temperature unless they are set', async () => {
     const { baseURL, seen } = await serve(answerGood);
     await play(openai('m', { apiKey: KEY, baseURL }));
     expect(Object.keys(JSON.parse(seen[0]?.body ?? ''))).toEqual(['model', 'messages', 'stream', 'stream_options']);
   });
 
-  it('leaves the connection to later calls', async () => {
+  it('keeps the connection for later calls', async () => {
     const { baseURL, seen } = await serve(answerGood);
     const model = openai('m', { apiKey: KEY, baseURL });
     for (let at = 0; at < 8; at += 1) expect(finishIn((await play(model)).parts)).toBeDefined();
@@ -216,7 +216,7 @@ describe('a request over HTTP', () => {
   });
 });
 
-describe('what openai() is given', () => {
+describe('the options of openai()', () => {
   const bodyOf = async (options: object, asked = request()): Promise<Record<string, unknown>> => {
     let body = '';
     const send = async (_url: unknown, init?: RequestInit): Promise<Response> => {
@@ -242,7 +242,7 @@ describe('what openai() is given', () => {
     );
   });
 
-  it('what it is to send is sent under the names of the wire', async () => {
+  it('options are sent under the names of the API', async () => {
     const options = { temperature: 0.5, topP: 0.9, reasoningEffort: 'low', seed: 7, stop: ['a', 'b'] };
     expect(await bodyOf(options)).toMatchObject({
       temperature: 0.5,
@@ -263,11 +263,11 @@ describe('what openai() is given', () => {
     });
   });
 
-  it('a request has the last word on temperature', async () => {
+  it('the temperature of a request overrides the option', async () => {
     expect(await bodyOf({ temperature: 1 }, request({ temperature: 0 }))).toMatchObject({ temperature: 0 });
   });
 
-  it('extraBody adds fields, and none of them takes the place of what the library writes', async () => {
+  it('extraBody adds fields and overrides none of the library’s', async () => {
     const extraBody = { top_k: 3, provider: { order: ['a'] }, stream: false, model: 'other', max_tokens: 1 };
     expect(await bodyOf({ extraBody, maxOutputTokens: 5, baseURL: 'http://localhost:1/v1' })).toMatchObject({
       top_k: 3,
@@ -278,7 +278,7 @@ describe('what openai() is given', () => {
     });
   });
 
-  it('printing or inspecting the model shows what it can, and no secret', () => {
+  it('printing or inspecting the model shows its description, and no secret', () => {
     const headers = { Authorization: 'Bearer proxy-token-1' };
     const model = openai('m', { apiKey: KEY, headers, baseURL: 'http://localhost:1/v1', contextWindow: 1000 });
     expect(model.secrets).toEqual([KEY, 'proxy-token-1']);
@@ -296,7 +296,7 @@ describe('what openai() is given', () => {
     expect(JSON.parse(JSON.stringify(model))).toEqual({ id: 'm', contextWindow: 1000 });
   });
 
-  it('becomes the description of the model, and the key its secret', () => {
+  it('describe the model, and the key is its secret', () => {
     const prices = { input: 1, output: 2 };
     const model = openai('m', { apiKey: KEY, contextWindow: 1000, maxOutputTokens: 10, prices });
     expect(model).toMatchObject({ id: 'm', contextWindow: 1000, maxOutputTokens: 10, prices, secrets: [KEY] });
@@ -349,7 +349,7 @@ describe('what openai() is given', () => {
     expect(seen[0]).toBe(seen[1]);
   });
 
-  it('a request that is no JSON is refused before it is sent', async () => {
+  it('a request that cannot be written as JSON is refused before it is sent', async () => {
     let deep: Json = [];
     for (let at = 0; at < 100_000; at += 1) deep = [deep];
     const tools = [{ name: 'f', description: '', parameters: deep }];
@@ -358,7 +358,7 @@ describe('what openai() is given', () => {
   });
 });
 
-describe('what openai() refuses', () => {
+describe('invalid options of openai()', () => {
   const refusal = (make: () => unknown): Error => {
     try {
       make();
@@ -369,7 +369,7 @@ describe('what openai() refuses', () => {
     throw new Error('it was not refused');
   };
 
-  it.each([[undefined], ['']])('the key %j, naming what to set', (apiKey) => {
+  it.each([[undefined], ['']])('the key %j is refused with the remedy', (apiKey) => {
     vi.stubEnv('OPENAI_API_KEY', '');
     vi.stubEnv('OPENAI_ADMIN_KEY', 'admin');
     const { message } = refusal(() => openai('m', apiKey === undefined ? {} : { apiKey }));
@@ -377,7 +377,7 @@ describe('what openai() refuses', () => {
     expect(message).toContain('apiKey');
   });
 
-  it('an option that nobody knows', () => {
+  it('an unknown option is refused', () => {
     for (const key of ['apikey', 'maxTokens', 'timeout', 'organization']) {
       const { message } = refusal(() => openai('m', { apiKey: KEY, [key]: 'sk-value' }));
       expect(message).toContain(`the option ${key} is unknown; known are apiKey, baseURL, fetch`);
@@ -407,7 +407,7 @@ describe('what openai() refuses', () => {
     expect(message).not.toContain('sk-');
   });
 
-  it('a key that no header can hold, without quoting it', () => {
+  it('a key that is invalid in a header is refused without quoting it', () => {
     const { message } = refusal(() => openai('m', { apiKey: 'sk-line\nend' }));
     expect(message).toContain('line ends');
     expect(message).not.toContain('sk-line');

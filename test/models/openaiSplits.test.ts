@@ -51,7 +51,7 @@ function cut(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
 
 const told = ({ parts, error }: Played) => ({ parts, code: error?.code, message: error?.message });
 
-describe('B21 how the bytes are cut on the way', () => {
+describe('B21 the split of the bytes', () => {
   // What comes behind the end is read for a moment of real time only: here it stands still.
   beforeAll(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
   afterAll(() => void vi.useRealTimers());
@@ -79,7 +79,7 @@ describe('B21 how the bytes are cut on the way', () => {
   });
 });
 
-describe('any bytes at all', () => {
+describe('arbitrary bytes', () => {
   it('give a reply or a ModelError, and intrinsics stay as they are', async () => {
     const noise = fc.array(
       fc.oneof(

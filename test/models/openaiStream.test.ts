@@ -3,8 +3,8 @@ import { codesIn, DONE, delta, finished, finishIn, frame, playPieces, textDelta,
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;
 
-describe('a stream that is whole', () => {
-  it('gives its text piece by piece and then its end', async () => {
+describe('a complete stream', () => {
+  it('yields its text piece by piece and then its finish', async () => {
     const { parts, error } = await playPieces([good]);
     expect(error).toBeUndefined();
     expect(parts).toEqual([
@@ -14,7 +14,7 @@ describe('a stream that is whole', () => {
     ]);
   });
 
-  it('H-004 needs no end mark once a finish reason came', async () => {
+  it('H-004 needs no end mark after a finish reason', async () => {
     const { parts, error } = await playPieces([frame(textDelta('hello'), finished('stop'))]);
     expect(error).toBeUndefined();
     expect(textIn(parts)).toBe('hello');
@@ -72,7 +72,7 @@ describe('a stream that is whole', () => {
     ]);
   });
 
-  it('counts that are no numbers of tokens are left out, or 0 for the details', async () => {
+  it('invalid token counts are omitted, and 0 for the details', async () => {
     const usage = { prompt_tokens: -1, completion_tokens: '5', prompt_tokens_details: { cached_tokens: -2 } };
     const { parts } = await playPieces([frame({ ...finished('stop'), usage }) + DONE]);
     expect(finishIn(parts)).toEqual({
@@ -82,7 +82,7 @@ describe('a stream that is whole', () => {
     });
   });
 
-  it('takes the last usage where a server repeats it', async () => {
+  it('uses the last usage if a server repeats it', async () => {
     const counted = (n: number) => ({ ...textDelta('a'), usage: { prompt_tokens: 1, completion_tokens: n } });
     const { parts } = await playPieces([frame(counted(1), counted(2), { ...finished('stop'), usage: null }) + DONE]);
     expect(finishIn(parts)).toMatchObject({ usage: { inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 } });
@@ -96,7 +96,7 @@ describe('a stream that is whole', () => {
     expect(textIn(parts)).toBe('x'.repeat(200_000));
   });
 
-  it('gives reasoning apart from text, under both names servers use, once', async () => {
+  it('yields reasoning separately from text, once for both names', async () => {
     const { parts } = await playPieces([
       frame(
         delta({ reasoning_content: 'a' }),
@@ -114,7 +114,7 @@ describe('a stream that is whole', () => {
     ]);
   });
 
-  it('H-048 a refusal is text that is marked as one', async () => {
+  it('H-048 a refusal is text with a mark', async () => {
     const { parts } = await playPieces([
       frame(delta({ content: null, refusal: 'I ' }), delta({ refusal: 'cannot' }), finished('stop')) + DONE,
     ]);
@@ -139,7 +139,7 @@ describe('a stream that is whole', () => {
     expect(codesIn(parts)).toEqual([]);
   });
 
-  it('an unknown finish reason ends the reply and is named', async () => {
+  it('an unknown finish reason ends the reply with a diagnostic', async () => {
     const { parts } = await playPieces([frame(textDelta('a'), finished('cosmic_ray')) + DONE]);
     expect(parts.slice(1)).toEqual([
       { type: 'diagnostic', code: 'finish_reason_unknown', detail: { reason: 'cosmic_ray' } },
@@ -152,18 +152,18 @@ describe('a stream that is whole', () => {
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'length' });
   });
 
-  it('H-030 tool_calls without a call is a reply with neither', async () => {
+  it('H-030 the reason tool_calls without a call is a reply without calls', async () => {
     const { parts, error } = await playPieces([frame(finished('tool_calls')) + DONE]);
     expect(error).toBeUndefined();
     expect(parts).toEqual([{ type: 'finish', reason: 'tool-calls' }]);
   });
 
-  it('an empty finish_reason, as some servers send with every chunk, is none', async () => {
+  it('an empty finish_reason, which some servers send with every chunk, is ignored', async () => {
     const { error } = await playPieces([frame(delta({ content: 'a' }, '')) + DONE]);
     expect(error?.code).toBe('stream-incomplete');
   });
 
-  it('a completion that was not streamed is a reply all the same', async () => {
+  it('a completion that was not streamed is a reply too', async () => {
     const message = { role: 'assistant', content: 'hello', refusal: null };
     const body = JSON.stringify({
       choices: [{ index: 0, message, finish_reason: 'stop' }],
@@ -176,7 +176,7 @@ describe('a stream that is whole', () => {
   });
 });
 
-describe('a stream with something odd in it', () => {
+describe('a stream with invalid data', () => {
   it.each([
     ['H-012 a null chunk', 'null', 'chunk_null'],
     ['a number', '42', 'chunk_not_object'],
@@ -196,13 +196,13 @@ describe('a stream with something odd in it', () => {
     expect(textIn(parts)).toBe('ab');
   });
 
-  it('a thousand odd chunks are a few diagnostics', async () => {
+  it('a thousand invalid chunks are a few diagnostics', async () => {
     const { parts } = await playPieces([frame('null').repeat(1000) + good]);
     expect(codesIn(parts)).toEqual(Array(4).fill('chunk_null'));
     expect(textIn(parts)).toBe('hello');
   });
 
-  it('H-040 what follows the end mark is ignored and named', async () => {
+  it('H-040 events after the end mark are ignored with a diagnostic', async () => {
     const { parts, error } = await playPieces([good + frame(textDelta('more'), { error: { message: 'late' } })]);
     expect(error).toBeUndefined();
     expect(textIn(parts)).toBe('hello');
@@ -210,7 +210,7 @@ describe('a stream with something odd in it', () => {
     expect(parts.at(-1)?.type).toBe('finish');
   });
 
-  it('H-046 keys that name the prototype pollute nothing', async () => {
+  it('H-046 keys such as __proto__ change no prototype', async () => {
     const evil =
       '{"__proto__":{"polluted":1,"choices":[{"delta":{"content":"evil"}}]},"constructor":{"a":1},"choices":[]}';
     const { parts, error } = await playPieces([frame(evil) + good]);

@@ -25,7 +25,7 @@ const head = (id: string | undefined, name: string, index?: number, text = '') =
 const tail = (text: string, fields: object = {}) => ({ ...fields, function: { arguments: text } });
 
 describe('a tool call in pieces', () => {
-  it('streams its text and comes whole before the end', async () => {
+  it('streams its text, and is complete before the finish', async () => {
     const { parts } = await playCalls(
       callDelta(head('a', 'read', 0)),
       callDelta(tail('{"path"', { index: 0 })),
@@ -57,12 +57,12 @@ describe('a tool call in pieces', () => {
     }
   });
 
-  it('is the same single call where the name is repeated with the id', async () => {
+  it('is one call if the name is repeated with the id', async () => {
     const { parts } = await playCalls(callDelta(head('a', 'read', 0, '{"a')), callDelta(head('a', 'read', 0, '":1}')));
     expect(callsIn(parts)).toEqual([{ id: 'a', name: 'read', args: '{"a":1}' }]);
   });
 
-  it('takes an id that comes after the name', async () => {
+  it('accepts an id after the name', async () => {
     const { parts } = await playCalls(
       callDelta(head(undefined, 'read', 0)),
       callDelta(tail('{}', { index: 0, id: 'a' })),
@@ -70,7 +70,7 @@ describe('a tool call in pieces', () => {
     expect(callsIn(parts)).toEqual([{ id: 'a', name: 'read', args: '{}' }]);
   });
 
-  it('takes arguments that come as an object, and none as the empty text', async () => {
+  it('accepts arguments as an object, and missing ones as an empty text', async () => {
     const { parts } = await playCalls(
       callDelta({ index: 0, id: 'a', function: { name: 'f', arguments: { x: [1] } } }),
       callDelta({ index: 1, id: 'b', function: { name: 'g', arguments: null } }),
@@ -81,7 +81,7 @@ describe('a tool call in pieces', () => {
     ]);
   });
 
-  it('reads the older function_call form', async () => {
+  it('accepts the older function_call form', async () => {
     const { parts } = await playPieces([
       frame(
         delta({ function_call: { name: 'f', arguments: '{"a"' } }),
@@ -92,7 +92,7 @@ describe('a tool call in pieces', () => {
     expect(callsIn(parts)).toEqual([{ id: 'call_1', name: 'f', args: '{"a":1}' }]);
   });
 
-  it('H-029 two objects under one call stay as the model wrote them', async () => {
+  it('H-029 two objects in one call stay as the model wrote them', async () => {
     const { parts } = await playCalls(
       callDelta(head('a', 'f', 0, '{"a":1}')),
       callDelta(tail('{"b":2}', { index: 0 })),
@@ -109,7 +109,7 @@ describe('a tool call in pieces', () => {
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'length' });
   });
 
-  it('the reason is tool-calls also where the server says stop', async () => {
+  it('the reason is tool-calls even if the server sends stop', async () => {
     const { parts } = await playPieces([frame(callDelta(head('a', 'f', 0, '{}')), finished('stop')) + DONE]);
     expect(finishIn(parts)).toEqual({ type: 'finish', reason: 'tool-calls' });
   });
@@ -135,7 +135,7 @@ describe('several tool calls', () => {
     expect(codesIn(parts)).toEqual([]);
   });
 
-  it.each([[0], [undefined]])('two calls without ids, both with index %s, are told apart by name', async (index) => {
+  it.each([[0], [undefined]])('two calls without ids, both with index %s, differ by name', async (index) => {
     const { parts } = await playCalls(
       callDelta(head(undefined, 'f', index, '{"a":')),
       callDelta(tail('1}', { index })),
@@ -148,7 +148,7 @@ describe('several tool calls', () => {
     ]);
   });
 
-  it('two calls that both have index 0 are told apart by id', async () => {
+  it('two calls with index 0 differ by id', async () => {
     const { parts } = await playCalls(callDelta(head('a', 'f', 0, '{"a":1}')), callDelta(head('b', 'g', 0, '{"b":2}')));
     expect(callsIn(parts)).toEqual(two);
   });
@@ -165,7 +165,7 @@ describe('several tool calls', () => {
     expect(callsIn(parts)).toEqual(two);
   });
 
-  it('H-021 without any index a new id opens a call and tails go to the current one', async () => {
+  it('H-021 without an index a new id opens a call, and pieces without an id continue the current one', async () => {
     const { parts } = await playCalls(
       callDelta(head('a', 'f')),
       callDelta(tail('{"a":')),
@@ -242,7 +242,7 @@ describe('several tool calls', () => {
     ]);
   });
 
-  it('a made id never meets one the server gave', async () => {
+  it('a generated id never equals an id of the server', async () => {
     const { parts } = await playCalls(
       callDelta(head(undefined, 'f', 0, '{}')),
       callDelta(head('call_1', 'g', 1, '{}')),

@@ -10,7 +10,7 @@ import { finish, scripted, t } from '../support/model.ts';
 const usage = { inputTokens: 1000, outputTokens: 100, cachedInputTokens: 400, cacheWriteTokens: 0, reasoningTokens: 0 };
 
 describe('knownModel', () => {
-  it('BED-12: a model of the list comes with its prices and its window', () => {
+  it('BED-12: a listed model has its prices and its window', () => {
     const { prices, contextWindow } = knownModel('gpt-4o');
     expect(contextWindow).toBe(128_000);
     expect(Object.keys(prices ?? {}).sort()).toEqual(['cachedInput', 'input', 'output']);
@@ -18,7 +18,7 @@ describe('knownModel', () => {
     expect(prices?.cachedInput).toBeLessThan(prices?.input ?? 0);
   });
 
-  it('where long prompts cost more, the price of a short one is given; writing to the cache has its own', () => {
+  it('if long prompts cost more, the price is that of a short one; writing to the cache has its own price', () => {
     const { prices } = knownModel('claude-sonnet-4-5');
     expect(Object.keys(prices ?? {}).sort()).toEqual(['cacheWrite', 'cachedInput', 'input', 'output']);
     for (const price of Object.values(prices ?? {})) expect(price).toEqual(expect.any(Number));
@@ -49,12 +49,12 @@ describe('knownModel', () => {
     expect(knownModel(name)).toEqual({});
   });
 
-  it('a server that is no provider of the list has no prices, whatever its models are called', () => {
+  it('a server that is not a listed provider has no prices, whatever the names of its models', () => {
     expect(knownModel('gpt-4o', { baseURL: 'http://127.0.0.1:8080/v1' })).toEqual({});
     expect(knownModel('gpt-4o', { baseURL: 'https://api.openai.com/v1' })).toEqual(knownModel('gpt-4o'));
   });
 
-  it('a provider is asked for by its id; one that nobody knows has no prices', () => {
+  it('a provider is found by its id; an unknown one has no prices', () => {
     expect(knownModel('gpt-4o', { provider: 'openai' })).toEqual(knownModel('gpt-4o'));
     expect(knownModel('gpt-4o', { provider: 'nobody' })).toEqual({});
   });
@@ -98,7 +98,7 @@ describe('what a reply costs', () => {
     expect(result.costUsd).toBeCloseTo(24 / 1e6, 12);
   });
 
-  it('BED-12: a budget is refused where the price of a model or of a fallback is unknown', () => {
+  it('BED-12: a budget is refused if the price of a model or of a fallback is unknown', () => {
     const priced = scripted([], { id: 'priced', prices: { input: 1, output: 1 } });
     const unpriced = scripted([], { id: 'local', ...knownModel('local') });
     const limits = { costUsd: 1 };

@@ -27,8 +27,8 @@ describe('each format gives one call of read_file', () => {
   });
 });
 
-describe('which calls are taken', () => {
-  it('S004-17: the first format with a hit is taken alone, in the order that is given', () => {
+describe('the calls that are found', () => {
+  it('S004-17: only the first format with a match is used, in the configured order', () => {
     const other = '{"name": "other", "arguments": {}}';
     const text = `\`\`\`json\n${other}\n\`\`\`\n<tool_call>${PLAIN}</tool_call>`;
     expect(found(text)).toEqual([READ]);
@@ -36,13 +36,13 @@ describe('which calls are taken', () => {
     expect(found(text, 'function')).toEqual([]);
   });
 
-  it('one format may hold several calls, over several texts', () => {
+  it('one format may match several calls in several texts', () => {
     const tag = (name: string) => `<tool_call>{"name":"${name}","arguments":{}}</tool_call>`;
     const calls = textCalls([`${tag('a')} and ${tag('b')}`, 'nothing', tag('c')], ['tool_call']);
     expect(calls.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
   });
 
-  it('arguments stay as they were written; a string of JSON is what it holds', () => {
+  it('arguments stay as they were written; a string of JSON is unwrapped', () => {
     expect(found('{"name":"a","arguments":{"n":12345678901234567890}}')).toEqual(['a {"n":12345678901234567890}']);
     expect(found('{"name":"a","arguments":"{\\"a\\":1}"}')).toEqual(['a {"a":1}']);
     expect(found('{"name":"a","arguments":"[1]"}')).toEqual(['a [1]']);
@@ -51,7 +51,7 @@ describe('which calls are taken', () => {
     expect(found('{"\\u006eame":"a","arguments":{}, "arguments":{"last":1}}')).toEqual(['a {"last":1}']);
   });
 
-  it('a tag or a function may leave its arguments out; an object in a fence or in text needs them to be a call', () => {
+  it('a tag or a function may omit its arguments; an object in a fence or in text needs them', () => {
     expect(found('<tool_call>{"name": "a"}</tool_call>')).toEqual(['a {}']);
     expect(found('<function=a></function>')).toEqual(['a {}']);
     expect(found('{"name": "Ann", "age": 3}')).toEqual([]);
@@ -86,12 +86,12 @@ describe('which calls are taken', () => {
     expect(found('{"name": 5, "arguments": {}}')).toEqual([]);
   });
 
-  it('only the outermost objects count: the example inside a list of tools is none', () => {
+  it('only the outermost objects count: an example inside a list of tools is not a call', () => {
     expect(found(`{"tools": [${PLAIN}]}`)).toEqual([]);
     expect(found(`[${PLAIN}, ${PLAIN}]`)).toEqual([READ, READ]);
   });
 
-  it('a block of another language is left alone, and an open one too', () => {
+  it('a block of another language and an unclosed block are ignored', () => {
     expect(found(`\`\`\`ts\n${PLAIN}\n\`\`\``, 'fence')).toEqual([]);
     expect(found(`\`\`\`ts\nx\n\`\`\`\n\`\`\`JSON\n${PLAIN}\n\`\`\``, 'fence')).toEqual([READ]);
     expect(found(`\`\`\`json\n${PLAIN}`, 'fence')).toEqual([]);
@@ -102,7 +102,7 @@ describe('which calls are taken', () => {
     expect(found(`\`\`\`json\n{"name":"write","arguments":${args}}\n\`\`\``, 'fence')).toEqual([`write ${args}`]);
   });
 
-  it('braces of prose and of code are passed over', () => {
+  it('braces in prose and in code are skipped', () => {
     expect(found(`if (x) { y } {name: 'a'} {"a" {"b":1,} {"c": {"d"} ${PLAIN}`)).toEqual([READ]);
   });
 });
@@ -156,7 +156,7 @@ describe('a mebibyte of hostile text is read in linear time', () => {
     expect(await timeOf(`${long(piece)}${long(' ')}}`)).toBeLessThan(6_000);
   });
 
-  it('deep nesting is no call and no overflow', () => {
+  it('deep nesting is not a call and does not overflow the stack', () => {
     const deep = `{"name":"a","arguments":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`;
     expect(found(deep)).toEqual([]);
   });

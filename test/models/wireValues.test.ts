@@ -11,7 +11,7 @@ import { parseJson, plainCopy } from '../../src/models/wire/wireJson.ts';
 const nested = (depth: number): Json => (depth === 0 ? 1 : [nested(depth - 1)]);
 const nestedIn = (depth: number): Json => (depth === 0 ? 1 : { a: nestedIn(depth - 1) });
 
-describe('a call goes back to a server', () => {
+describe('a call is sent back to a server', () => {
   it.each([
     ['look_at-1', 'look_at-1'],
     ['look at.this', 'look_at_this'],
@@ -36,7 +36,7 @@ describe('a call goes back to a server', () => {
     expect(wireArguments(call)).toEqual(wire);
   });
 
-  it('with what its provider attached, and with nothing of another one', () => {
+  it('with the attachments of its provider, and none of another one', () => {
     const extra = extraOf('acme', { t: 1 });
     expect(extraFrom('acme', extra)).toEqual({ provider: 'acme', t: 1 });
     for (const other of [undefined, null, 'acme', ['acme'], { t: 1 }, { provider: 7 }, extraOf('other', {})] as Json[])
@@ -72,7 +72,7 @@ describe('a copy of parsed JSON', () => {
     }
   });
 
-  it('shares nothing, and has no key that changes what it is', () => {
+  it('shares nothing, and has no prototype key', () => {
     const given = JSON.parse('{"a":[{"b":null}],"__proto__":{"c":1},"constructor":2}');
     const copy = plainCopy(given, 9);
     expect(JSON.stringify(copy)).toBe('{"a":[{"b":null}],"constructor":2}');
@@ -80,7 +80,7 @@ describe('a copy of parsed JSON', () => {
     expect(JSON.stringify(copy)).toBe('{"a":[{"b":null}],"constructor":2}');
   });
 
-  it('is of what is JSON: null is, and what is not is undefined', () => {
+  it('is undefined for text that is not JSON; null is JSON', () => {
     expect(['null', '{', '', '1 2', '"a"'].map(parseJson)).toEqual([null, undefined, undefined, undefined, 'a']);
   });
 });
@@ -126,7 +126,7 @@ describe('an object in text', () => {
     expect(objectAt(deep(66), 0)).toEqual({ broken: expect.any(Number) });
   });
 
-  it('has the last value of a key that it has twice, and no key of what it holds', () => {
+  it('has the last value of a repeated key, and no keys of nested objects', () => {
     const text = '{"a":1,"b":{"a":2,"c":3},"\\u0061":4}';
     const read = objectAt(text, 0);
     expect('fields' in read && [...read.fields].map(([name, span]) => [name, text.slice(...span)])).toEqual([

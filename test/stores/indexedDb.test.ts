@@ -36,13 +36,13 @@ const log = [conversation('c'), stamped('c', 1, { type: 'run-started', runId: 'r
 describe('indexedDbStore', () => {
   logStoreSuite(async () => indexedDbStore('suite'), { describe, test });
 
-  test.each(STORE_ACTS)('the same three times: it $act', async ({ same, run }) => {
+  test.each(STORE_ACTS)('is the same three times: it $act', async ({ same, run }) => {
     const another = () => indexedDbStore('second');
     const holder = { store: another(), another };
     for (const time of [0, 1, 2]) expect(await run(holder, time)).toEqual(same);
   });
 
-  test('a log is held by one store object of its name, and by none once it is closed', async () => {
+  test('one store object of a name has an open log, and none has it after close', async () => {
     const [here, there] = [indexedDbStore('one'), indexedDbStore('one')];
     const handle = await here.open('c');
     await handle.append(log, 0);
@@ -68,7 +68,7 @@ describe('indexedDbStore', () => {
     expect(await opens(indexedDbStore(name), id)).toBe('session_busy');
   });
 
-  test('what was asked for before the close is stored, and only then is the log free', async () => {
+  test('close releases the log after all requested appends are stored', async () => {
     const store = indexedDbStore('one');
     const handle = await store.open('c');
     const appends = [handle.append([conversation('c')], 0), handle.append([notice('c', 1)], 1)];
@@ -82,7 +82,7 @@ describe('indexedDbStore', () => {
     expect(await again.getBlob?.((await put) ?? '')).toEqual(new Uint8Array([1]));
   });
 
-  test('nothing of a deleted conversation is left, not its blobs either', async () => {
+  test('a delete removes the conversation and its blobs', async () => {
     const store = indexedDbStore('one');
     await write(store, 'c', log);
     await write(store, 'd', [conversation('d')]);
@@ -99,7 +99,7 @@ describe('indexedDbStore', () => {
 });
 
 describe('a browser that fails', () => {
-  test('to open the database: the opening is refused, holds nothing, and the next one is not', async () => {
+  test('to open the database: open rejects without a lock, and the next open succeeds', async () => {
     const store = indexedDbStore('one');
     for (const act of [() => store.open('c'), () => store.list(), () => store.delete('c')]) {
       browser.closeConnections();
@@ -136,7 +136,7 @@ describe('a browser that fails', () => {
     expect(await stored(store, 'c')).toHaveLength(3);
   });
 
-  test('to keep its connection: the next act makes another one, and the handle goes on', async () => {
+  test('to keep its connection: the next call makes another one, and the handle continues', async () => {
     const store = indexedDbStore('one');
     const handle = await store.open('c');
     for (let seq = 0; seq < 3; seq += 1) {
@@ -146,7 +146,7 @@ describe('a browser that fails', () => {
     expect(await all(handle)).toHaveLength(3);
   });
 
-  test('holds up nobody who deletes the database: the store begins anew', async () => {
+  test('does not block the deletion of the database: the store starts with an empty one', async () => {
     const store = indexedDbStore('one');
     await write(store, 'c', log);
     await settled();
@@ -157,7 +157,7 @@ describe('a browser that fails', () => {
     }
   });
 
-  test('is told as a configuration that cannot work where it has no database or no locks', async () => {
+  test('without a database or locks is reported as an invalid configuration', async () => {
     for (const name of ['', undefined, 5] as string[])
       expect(() => indexedDbStore(name)).toThrow(expect.objectContaining({ code: 'configuration' }));
     const store = indexedDbStore('one');

@@ -60,7 +60,7 @@ describe('files', () => {
       expect(await mode(`deep/er/${name}`)).toBe('600');
   });
 
-  test('H-148 a directory, a pipe and a device are not logs, and a link to one neither', async () => {
+  test('H-148 a directory, a pipe, a device and a link to one of them are not logs', async () => {
     const { store, path } = await place();
     await mkdir(path('directory.jsonl'));
     execFileSync('mkfifo', [path('pipe.jsonl')]);
@@ -84,7 +84,7 @@ describe('files', () => {
     expect(await stored(store, 'real')).toEqual(notices('real', 0, 2));
   });
 
-  test('a file that is not a file is reported before a lease, and a lease before damage', async () => {
+  test('a path that is not a file is reported before a busy lease, and a busy lease before damage', async () => {
     const { store, path } = await place();
     const handle = await store.open('c');
     await writeFile(path('c.jsonl'), 'damaged\n');
@@ -93,7 +93,7 @@ describe('files', () => {
     await refused('no_header', () => store.open('c'));
   });
 
-  test('deleting a conversation leaves nothing of it, blobs and lease included', async () => {
+  test('a delete removes the log, the blobs and the lease', async () => {
     const { store, path } = await place();
     await opened(store, 'c', async (handle) => {
       await handle.append([conversation('c')], 0);
@@ -104,7 +104,7 @@ describe('files', () => {
     expect(await readdir(path('.'))).toEqual([]);
   });
 
-  test('a list leaves out files that are no logs, reads damaged ones as far as it can, and creates nothing', async () => {
+  test('a list skips other files, reads damaged logs as far as possible, and creates nothing', async () => {
     const { store, directory, path } = await place();
     await write(store, 'c', [conversation('c'), notice('c', 1)]);
     await truncate(path('c.jsonl'), (await stat(path('c.jsonl'))).size - 5);
@@ -118,7 +118,7 @@ describe('files', () => {
 });
 
 describe('names', () => {
-  test('an id and its file name give each other, and no name leaves or hides in the directory', () => {
+  test('an id and its file name correspond, and no name leaves the directory or is hidden', () => {
     const ids = ['a', 'A-1_2.3', '.hidden', '...', 'a b', '%41', 'ä', '日本', "!'()*~", 'a.jsonl', 'con:1', '-x'];
     for (const id of ids) {
       expect(idOf(fileNameOf(id))).toBe(id);
@@ -128,7 +128,7 @@ describe('names', () => {
     expect(new Set(ids.map((id) => fileNameOf(id))).size).toBe(ids.length);
   });
 
-  test('an id with separators or control characters, without end, or none at all is refused', async () => {
+  test('an id with separators or control characters, a very long one and an empty one are refused', async () => {
     const { store, path } = await place();
     const ids = ['', '.', '..', '../x', 'a/b', 'a\\b', '/etc/passwd', 'a\0b', 'a\nb', '\ud800', 'a'.repeat(201)];
     const none = [7, 5n, Symbol('a'), null, undefined, {}, { toJSON: () => 5n }];
@@ -140,7 +140,7 @@ describe('names', () => {
     await opened(store, 'a'.repeat(200), (handle) => handle.append([notice('c', 0)], 0));
   });
 
-  test('an option the store does not know, and a directory that is none, are refused', () => {
+  test('an unknown option and an invalid directory are refused', () => {
     for (const options of [{ durability: 'disk' }, { durabilty: 'power' }, { durability: null }]) {
       expect(() => jsonlStore('x', options as never)).toThrow(expect.objectContaining({ code: 'configuration' }));
     }
@@ -151,7 +151,7 @@ describe('names', () => {
 });
 
 describe('blobs', () => {
-  test('a reference names the hash and the media type of what it stands for', async () => {
+  test('a reference contains the hash and the media type of its bytes', async () => {
     const { store } = await place();
     await opened(store, 'c', async (handle) => {
       const reference = await handle.putBlob?.(new TextEncoder().encode('abc'), 'text/plain; charset=utf-8');
@@ -165,7 +165,7 @@ describe('blobs', () => {
     });
   });
 
-  test('references and media types that are none are refused', async () => {
+  test('invalid references and media types are refused', async () => {
     const { store } = await place();
     await opened(store, 'c', async (handle) => {
       const hash = 'a'.repeat(64);
@@ -186,7 +186,7 @@ describe('blobs', () => {
     });
   });
 
-  test('bytes that are not those of their hash, and what is no file, are not handed out', async () => {
+  test('bytes that do not match their hash, and paths that are not files, are not returned', async () => {
     const { store, path } = await place();
     await opened(store, 'c', async (handle) => {
       const reference = (await handle.putBlob?.(new Uint8Array(4), 'image/png')) ?? '';

@@ -26,8 +26,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe('what is written', () => {
-  test('CKPT-3 CKPT-5 an append is one write of whole lines, as large as what is new', async () => {
+describe('the written lines', () => {
+  test('CKPT-3 CKPT-5 an append is one write of whole lines, without the earlier ones', async () => {
     const { store } = await place();
     await opened(store, 'c', async (handle) => {
       await handle.append(notices('c', 0, 50), 0);
@@ -40,7 +40,7 @@ describe('what is written', () => {
     });
   });
 
-  test('TRC-4 a message is in the file when what follows from it begins: the model call, the tool, the next model call', async () => {
+  test('TRC-4 a message is in the file before its effects start: the model call, the tool, the next model call', async () => {
     const found = await place();
     const typesSeen: string[][] = [];
     const look = async (): Promise<void> => {
@@ -74,7 +74,7 @@ describe('what is written', () => {
     await agent.close();
   });
 
-  test('a line leaves out what the header above it says: the conversation, the run, and what its time is counted from', async () => {
+  test('a line omits the fields of its header: the conversation, the run and the start time', async () => {
     const found = await place();
     const of = (seq: number, runId: string) => stamped('c', seq, { type: 'run-started', runId });
     const entries = [notice('c', 0, 'x'), of(1, 'r'), of(2, 'r'), notice('c', 3, 'y'), of(4, 'r'), of(5, 's')];
@@ -99,7 +99,7 @@ describe('what is written', () => {
     expect(await stored(found.store, 'c')).toEqual(entries);
   });
 
-  test('a line has token counts, a single text and the key of a call in short, and whatever stands there comes back', async () => {
+  test('a line has short forms of token counts, a single text and the key of a call, and each value is read back unchanged', async () => {
     const found = await place();
     const key = (callId: string, idempotencyKey: string) =>
       stamped('c', 0, { type: 'tool-started', runId: 'r', callId, idempotencyKey });
@@ -160,7 +160,7 @@ describe('what is written', () => {
   });
 });
 
-describe('what no reader would take back', () => {
+describe('entries that could not be read back', () => {
   const without = { ...notice('c', 0), type: undefined } as unknown as LogEntry;
   const odd: [what: string, entry: LogEntry][] = [
     ['the time NaN', { ...notice('c', 0), at: Number.NaN }],
@@ -180,7 +180,7 @@ describe('what no reader would take back', () => {
     });
   }
 
-  test('a clock that does not tell the time opens nothing, and leaves a log that another process opens', async () => {
+  test('a clock without a valid time opens nothing, and another process can open the log afterwards', async () => {
     for (const now of [() => Number.NaN, () => '5' as unknown as number]) {
       const { store } = await place();
       const model = scriptedModel(['yes', 'yes']);
@@ -192,7 +192,7 @@ describe('what no reader would take back', () => {
   });
 });
 
-describe('a file that changed underneath', () => {
+describe('a file that another program changes', () => {
   const changes: [name: string, change: (path: string) => Promise<unknown>][] = [
     ['deleted', (path) => rm(path)],
     ['replaced by another', (path) => writeFile(`${path}.new`, 'x').then(() => rename(`${path}.new`, path))],
@@ -217,7 +217,7 @@ describe('a file that changed underneath', () => {
     });
   }
 
-  test('H-156 a read of a file that was cut or damaged underneath is refused, not shortened in silence', async () => {
+  test('H-156 a read of a file that another program has cut or damaged rejects', async () => {
     const { store, path } = await place();
     const handle = await store.open('c');
     await handle.append(notices('c', 0, 3), 0);

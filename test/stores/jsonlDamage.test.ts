@@ -16,7 +16,7 @@ const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
 const whole = file(header, ...records);
 
 describe('the end of a file', () => {
-  test('H-130 a last line cut at any byte is cut off at the next write, all before it is kept', async () => {
+  test('H-130 a last line that is cut at any byte is removed by the next write, and all lines before it are kept', async () => {
     const bytes = Buffer.from(whole);
     const from = bytes.length - Buffer.byteLength(last) - 1;
     for (let cut = from + 1; cut < bytes.length - 1; cut += volume.byteStep) {
@@ -40,7 +40,7 @@ describe('the end of a file', () => {
     }
   });
 
-  test('H-131 a complete last line without its newline is kept', async () => {
+  test('H-131 a complete last line without a newline is kept', async () => {
     await mends(whole.slice(0, -1), entries, []);
     await mends(header, [], []);
   });
@@ -52,7 +52,7 @@ describe('the end of a file', () => {
     await mends(`${whole}\n\n`, entries, ['blank_tail']);
   });
 
-  test('H-134 zero bytes at the end are passed over, with and without a record behind them', async () => {
+  test('H-134 zero bytes at the end are skipped, with and without a record after them', async () => {
     await mends(`${whole}${'\0'.repeat(5000)}`, entries, ['zero_bytes']);
     await mends(`${whole}${'\0'.repeat(7)}\n`, entries, ['zero_bytes']);
     await mends(`${file(header, first, second, third)}${'\0'.repeat(300)}${last}\n`, entries, ['zero_bytes']);
@@ -60,7 +60,7 @@ describe('the end of a file', () => {
     await mends('\0'.repeat(100), [], ['zero_bytes']);
   });
 
-  test('arguments that look like a record are not taken for one when the record around them is torn', async () => {
+  test('arguments that look like a record do not become one when the record around them is torn', async () => {
     const forged = { seq: 1, at: 1, type: 'run-stop', reason: 'completed' };
     const [, zero = '', one = ''] = await linesFor([
       notice('c', 0),
@@ -73,13 +73,13 @@ describe('the end of a file', () => {
 });
 
 describe('the middle of a file', () => {
-  test('H-132 a torn record with a complete one behind it gives the complete one where its seq fits', async () => {
+  test('H-132 a complete record after a torn one on the same line is read if its seq is the next one', async () => {
     const cut = third.slice(0, third.length / 2);
     await mends(file(header, first, second, cut + third, last), entries, ['spliced_line']);
     await refuses(file(header, first, second, cut + last), 'corrupt', 4);
   });
 
-  test('H-132 a record torn at any byte never makes another one of the record written behind it', async () => {
+  test('H-132 a record that is torn at any byte never changes the record after it', async () => {
     const found = await place();
     const bytes = Buffer.from(second);
     for (let cut = 1; cut < bytes.length; cut += 1) {
@@ -95,7 +95,7 @@ describe('the middle of a file', () => {
     }
   });
 
-  test('H-132 what looks like a record inside a torn one is refused, also where its seq fits and a newline follows', async () => {
+  test('H-132 text that looks like a record inside a torn one is refused, even with the next seq and a newline', async () => {
     const forged = JSON.stringify({ seq: 1, at: 1, type: 'run-stop', reason: 'completed' });
     for (const before of ['"value":', '"value": ', '"value":[', '"value":[0,', '"value":[0, ']) {
       const line = `{"seq":1,"at":1,"type":"extension","name":"x",${before}${forged}`;
@@ -104,7 +104,7 @@ describe('the middle of a file', () => {
     }
   });
 
-  test('whole records on one line are all read, wherever it stands, and the line stays as it is', async () => {
+  test('all whole records on one line are read, and the line stays unchanged', async () => {
     const joined = ['joined_line'];
     await mends(file(header, first, second + third, last), entries, joined);
     await mends(file(header, `${first} \t${second}\r${third}`, last), entries, joined);
@@ -116,14 +116,14 @@ describe('the middle of a file', () => {
     await mends(file(header, first, second + second + third), entries.slice(0, 3), [...joined, 'duplicate']);
   });
 
-  test('whole records on one line count as lines do: a gap, a fork and a second header are refused', async () => {
+  test('whole records on one line count like lines: a gap, a fork and a second header are refused', async () => {
     await refuses(file(header, first + third, last), 'gap', 2);
     await refuses(file(header, first, second + second.replace('entry', 'other')), 'fork', 3);
     await refuses(file(header, first + header, second), 'corrupt', 2);
     await refuses(file(header + header, first), 'corrupt', 1);
   });
 
-  test('a line with anything but whole records is refused where a torn one is not told from its arguments', async () => {
+  test('a line with other text between whole records is refused', async () => {
     const texts = ['say "so {', '}{"seq":2,', '\\"}'].map((text, seq) => notice('c', seq, text));
     const [head = '', ...lines] = await linesFor(texts);
     await mends(file(head, lines.join('')), texts, ['joined_line']);
@@ -145,12 +145,12 @@ describe('the middle of a file', () => {
     await refuses(file(header, first, second.replace('entry', 'en\ntry\n'), third), 'corrupt', 3);
   });
 
-  test('H-136 a repeated record is kept once, next to the first or far from it', async () => {
+  test('H-136 a repeated record counts once, next to the first or far from it', async () => {
     await mends(file(header, first, first, second), entries.slice(0, 2), ['duplicate']);
     await mends(file(header, first, second, third, first, second, third, last), entries, ['duplicate']);
   });
 
-  test('H-137 another record with a seq there is already is a fork', async () => {
+  test('H-137 another record with an existing seq is a fork', async () => {
     await refuses(file(header, first, second, second.replace('entry', 'other'), third), 'fork', 4);
   });
 
@@ -159,7 +159,7 @@ describe('the middle of a file', () => {
     await refuses(file(header, second), 'gap', 2);
   });
 
-  test('H-138 so is the header of a run: what it says of its lines is nowhere else, and no line is given to another run', async () => {
+  test('H-138 a missing header of a run is a gap: no line is read as part of another run', async () => {
     const runs = ['r', 's', 'r'].flatMap((runId, run) =>
       [0, 1].map((index) => stamped('c', 1 + 2 * run + index, { type: 'run-started', runId })),
     );
@@ -206,19 +206,19 @@ describe('the middle of a file', () => {
     await refuses(file(header, '{"__proto__":{"seq":0,"at":1,"type":"x"}}'), 'corrupt', 2);
   });
 
-  test('H-147 a record nested 10,000 levels deep is refused, not walked', async () => {
+  test('H-147 a record that is nested 10,000 levels deep is refused without recursion', async () => {
     const deep = `${'{"in":'.repeat(10_000)}1${'}'.repeat(10_000)}`;
     const line = `{"seq":1,"at":1,"type":"extension","name":"x","value":${deep}}`;
     await refuses(file(header, first, line, third), 'corrupt', 3);
   });
 
-  test('a line that is JSON but no entry is refused', async () => {
+  test('a line with JSON that is not an entry is refused', async () => {
     for (const line of ['12', '[]', 'null', '{}', '{"seq":-1,"at":1,"type":"x"}', '{"seq":1,"at":1,"type":7}']) {
       await refuses(file(header, first, line, third), 'corrupt', 3);
     }
   });
 
-  test('the first of encoding, no_header, version, corrupt, gap, fork is reported, wherever it stands', async () => {
+  test('the first of encoding, no_header, version, corrupt, gap, fork is reported, at any position', async () => {
     const fork = second.replace('entry', 'other');
     await refuses(file(header, first, second, fork, last), 'gap', 5);
     await refuses(file(header, first, second, fork, last, 'no'), 'corrupt', 6);
@@ -233,7 +233,7 @@ describe('the middle of a file', () => {
 describe('a byte order mark', () => {
   const mark = '\ufeff';
 
-  test('at the start of a file belongs to no line: what follows is read, torn ends and all', async () => {
+  test('at the start of a file is skipped: the lines after it are read, with their damage', async () => {
     const marked = ['byte_order_mark'];
     await mends(mark + whole, entries, marked);
     await mends(mark + whole.slice(0, -5), entries.slice(0, 3), [...marked, 'torn_tail']);
@@ -263,7 +263,7 @@ describe('the header', () => {
     await refuses(file('not json', first), 'no_header', 1);
   });
 
-  test('H-140 a header in the middle of a file is refused: of another version by its version, of this one as damage', async () => {
+  test('H-140 a second header is refused: another version as version, this version as damage', async () => {
     await refuses(file(header, first, header.replace(/\d+/, String(VERSION + 1)), second), 'version', 3);
     await refuses(file(header, first, header, second), 'corrupt', 3);
     await refuses(file(header, header, first), 'corrupt', 2);
@@ -280,7 +280,7 @@ describe('the header', () => {
   });
 });
 
-test('reading a damaged log finds a byte order mark and every record of a line, as opening does', async () => {
+test('reading a damaged log skips a byte order mark and finds every record of a line, like opening', async () => {
   const found = await placeWith(`\ufeff${file(header + first, 'no', second + third, last)}`);
   await refused('corrupt', () => found.store.open('c'));
   const read: LogEntry[] = [];
@@ -288,7 +288,7 @@ test('reading a damaged log finds a byte order mark and every record of a line, 
   expect(read).toEqual(entries);
 });
 
-test('reading a damaged log takes what can be read, writes nothing and needs no lease', async () => {
+test('reading a damaged log yields every readable entry, writes nothing and needs no lease', async () => {
   const damaged = file(header, first, 'no', `\0${third}`, second) + last.slice(0, -1);
   const found = await refuses(damaged, 'corrupt', 3);
   const read: LogEntry[] = [];

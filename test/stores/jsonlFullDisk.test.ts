@@ -20,8 +20,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe('a disk that refuses', () => {
-  test('H-152 a disk that is full at any byte of a record leaves no half record, and the same append works later', async () => {
+describe('a disk that fails', () => {
+  test('H-152 a disk that is full at any byte of a record keeps no part of it, and the same append succeeds later', async () => {
     const entry = notice('c', 1, 'short');
     const length = JSON.stringify(entry).length;
     for (let room = 0; room < length; room += volume.byteStep) {
@@ -39,7 +39,7 @@ describe('a disk that refuses', () => {
     }
   });
 
-  test('CKPT-4 where not even cutting back works, the next append or the next opening does it', async () => {
+  test('CKPT-4 if the part cannot be removed at once, the next append or opening removes it', async () => {
     for (const reopen of [false, true]) {
       const { store } = await place();
       let handle = await store.open('c');
@@ -59,7 +59,7 @@ describe('a disk that refuses', () => {
     }
   });
 
-  test('an append the disk did not confirm is taken back', async () => {
+  test('an append that the disk did not confirm is removed', async () => {
     const found = await place();
     await opened(jsonlStore(found.directory, { durability: 'power' }), 'c', async (handle) => {
       await handle.append([notice('c', 0)], 0);
@@ -71,7 +71,7 @@ describe('a disk that refuses', () => {
     expect(await stored(found.store, 'c')).toEqual(notices('c', 0, 2));
   });
 
-  test('a write the system takes in pieces is finished', async () => {
+  test('a write that the system splits is completed', async () => {
     const { store } = await place();
     await opened(store, 'c', async (handle) => {
       const write = fileHandle.write;
@@ -84,7 +84,7 @@ describe('a disk that refuses', () => {
     expect(await stored(store, 'c')).toEqual(notices('c', 0, 3));
   });
 
-  test('H-134 zero bytes before the last record are blanked to the last one where the system takes them in pieces', async () => {
+  test('H-134 all zero bytes before the last record are overwritten, even if the system splits the write', async () => {
     const [header, first, last] = await linesFor(notices('c', 0, 2));
     const found = await placeWith(`${header}\n${first}\n${'\0'.repeat(30)}${last}\n`);
     await opened(found.store, 'c', async (handle) => {
@@ -114,7 +114,7 @@ describe('a disk that refuses', () => {
     expect(await contentOf(found)).toBe(`${header}\n${line}\n`);
   });
 
-  test('H-152 a disk that is full at any byte of a group of entries takes none of them', async () => {
+  test('H-152 a disk that is full at any byte of a group of entries stores none of them', async () => {
     const group = notices('c', 1, 3);
     const found = await place();
     await opened(found.store, 'c', async (handle) => {
@@ -132,7 +132,7 @@ describe('a disk that refuses', () => {
     expect(await stored(found.store, 'c')).toEqual(notices('c', 0, 4));
   });
 
-  test('H-152 a disk that is full at any byte of a blob keeps nothing of it, and the same blob fits later', async () => {
+  test('H-152 a disk that is full at any byte of a blob stores no part of it, and the same blob can be stored later', async () => {
     const found = await place();
     const bytes = new Uint8Array(20).fill(7);
     await opened(found.store, 'c', async (handle) => {
@@ -147,7 +147,7 @@ describe('a disk that refuses', () => {
     });
   });
 
-  test('H-152 a disk that is full at any byte of a lease refuses to open, and holds nothing', async () => {
+  test('H-152 a disk that is full at any byte of a lease makes open reject without a lease', async () => {
     const found = await place();
     for (let room = 0; room < 60; room += volume.byteStep) {
       fillAfter(room);

@@ -37,7 +37,7 @@ async function leases(directory: string): Promise<Map<number, string>> {
 }
 
 describe('two processes', () => {
-  test('H-150 a log open in another process is busy, and is taken over at once when that process is killed', async () => {
+  test('H-150 a log that is open in another process is busy, and free at once when that process is killed', async () => {
     const { directory, store } = await place();
     const other = run(directory, `${HOLD} await handle.append([entry(0)], 0); say('wrote');`);
     expect([await other.line(), await other.line()]).toEqual(['open', 'wrote']);
@@ -54,7 +54,7 @@ describe('two processes', () => {
     expect((await stored(store, 'c')).map((entry) => entry.seq)).toEqual([0, 1]);
   });
 
-  test('CKPT-6 of several processes that follow a dead one at the same time exactly one opens the log', async () => {
+  test('CKPT-6 exactly one of several processes opens the log of a dead process', async () => {
     const { directory } = await place();
     const dead = run(directory, HOLD);
     expect(await dead.line()).toBe('open');
@@ -64,7 +64,7 @@ describe('two processes', () => {
     expect(answers.sort()).toEqual(['open', 'session_busy', 'session_busy', 'session_busy']);
   });
 
-  test('INV-5 a process killed while it writes leaves a log that opens, every acknowledged entry in it', async () => {
+  test('INV-5 a log of a process that was killed while writing opens with every acknowledged entry', async () => {
     const { directory, store } = await place();
     for (let round = 0; round < 4; round += 1) {
       const writer = run(
@@ -84,7 +84,7 @@ describe('two processes', () => {
   });
 
   test.skipIf(!proves)(
-    'CKPT-6 processes that open, append and close all at once never lose a lease they were given, or an entry',
+    'CKPT-6 processes that open, append and close at once never lose their lease or an entry',
     async () => {
       const { directory, store } = await place();
       const turns = 40;
@@ -114,7 +114,7 @@ describe('two processes', () => {
     },
   );
 
-  test('a conversation another process holds is listed as active, and by its entries when that process is gone', async () => {
+  test('a conversation of another process is listed as active, and by its entries after that process has ended', async () => {
     const { directory, store } = await place();
     await write(store, 'c', [conversation('c')]);
     const other = run(directory, HOLD);
@@ -143,14 +143,14 @@ describe('one process', () => {
     });
   });
 
-  test('a lease that was given back leaves its number, and the next one is larger', async () => {
+  test('a released lease keeps its number, and the next one is greater', async () => {
     const { directory, store } = await place();
     await opened(store, 'c', async () => {});
     expect([...(await leases(directory))]).toEqual([[1, '']]);
     await opened(store, 'c', async () => expect([...(await leases(directory)).keys()]).toEqual([2]));
   });
 
-  test('a writer whose lease is gone is refused, and nothing is written', async () => {
+  test('a writer without its lease is refused, and nothing is written', async () => {
     const { store, path } = await place();
     const handle = await store.open('c');
     await handle.append([notice('c', 0)], 0);
@@ -165,7 +165,7 @@ describe('one process', () => {
     expect(await stored(store, 'c')).toEqual(notices('c', 0, 2));
   });
 
-  test('an opening that fails gives the lease back', async () => {
+  test('a failed opening releases the lease', async () => {
     const { store, path } = await place();
     await writeFile(path('c.jsonl'), 'not a log\n');
     await refused('no_header', () => store.open('c'));
@@ -173,7 +173,7 @@ describe('one process', () => {
     expect(await holderOf(path('c.jsonl.lock'))).toBe('nobody');
   });
 
-  test('taking and giving back by many at once never has two holders, and every taker gets a turn', async () => {
+  test('many concurrent openers never have the lease together, and each gets it once', async () => {
     const { path } = await place();
     let holders = 0;
     let turns = 0;
@@ -201,7 +201,7 @@ describe('one process', () => {
   });
 });
 
-describe('who counts as living', () => {
+describe('a living process', () => {
   const own = ownIdentity();
 
   /** A store whose conversation `c` has a lease with this text. */
@@ -212,14 +212,14 @@ describe('who counts as living', () => {
     return found.store;
   }
 
-  test('a process number given away again is another process', async () => {
+  test('a reused process number is another process', async () => {
     expect(isAlive(own)).toBe(true);
     expect(isAlive({ ...own, started: `${own.started}1` })).toBe(false);
     const store = await leasedBy(JSON.stringify({ ...own, started: '1', token: 7 }));
     await write(store, 'c', [notice('c', 0)]);
   });
 
-  test('of this host, an earlier boot and an earlier start of a container have no processes; another host is believed', async () => {
+  test('processes of an earlier boot or container start of this host have ended; those of another host count as alive', async () => {
     const [boot = ''] = own.space.split(' ');
     expect(isAlive({ ...own, space: 'an earlier boot' })).toBe(false);
     expect(isAlive({ ...own, space: 'earlier pid:[4026531836]' })).toBe(false);
@@ -230,13 +230,13 @@ describe('who counts as living', () => {
     await expect(store.open('c')).rejects.toThrow(`process ${process.pid} on another-host`);
   });
 
-  test('a lease that cannot be read holds nothing', async () => {
+  test('an unreadable lease counts as released', async () => {
     for (const text of ['', '\0\0\0', '{"pid":', 'null', '{"pid":-1}', '{"pid":"1"}', `{"pid":${process.pid}}`]) {
       await write(await leasedBy(text), 'c', [notice('c', 0)]);
     }
   });
 
-  test('a process that has ended but was not collected does not count', async () => {
+  test('a zombie process does not count', async () => {
     // The shell starts a child and becomes a program that never collects it; only then the child is ended.
     const shell = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {

@@ -29,7 +29,7 @@ async function get(store: LogStore, id: string, reference: string): Promise<stri
 }
 
 describe('a log behind a symbolic link', () => {
-  test('has one place for its blobs, whichever name it is opened by', async () => {
+  test('has one directory of blobs for every name', async () => {
     const { store, path } = await place();
     await write(store, 'c', [conversation('c')]);
     await symlink('c.jsonl', path('l.jsonl'));
@@ -41,7 +41,7 @@ describe('a log behind a symbolic link', () => {
     expect(await readdir(path('.'))).toEqual([]);
   });
 
-  test('keeps blobs beside the file itself, also where that is no .jsonl', async () => {
+  test('has its blobs beside the target file, even without the ending .jsonl', async () => {
     const { store, directory, path } = await place();
     await mkdir(path('elsewhere'));
     await writeFile(path('elsewhere/log'), '');
@@ -55,7 +55,7 @@ describe('a log behind a symbolic link', () => {
 });
 
 describe('a log with a hard link', () => {
-  test('INV-5 is not opened for writing by either name, busy or not, and is listed and read by both', async () => {
+  test('INV-5 cannot be opened for writing by either name, and is listed and read by both', async () => {
     const { store, directory, path } = await place();
     await write(store, 'c', [conversation('c'), notice('c', 1)]);
     const handle = await store.open('c');
@@ -75,7 +75,7 @@ describe('a log with a hard link', () => {
   });
 });
 
-describe('what lies behind a link belongs to somebody else', () => {
+describe('the target of a link is not touched', () => {
   const NUMBERED = ['1', '2', '77'];
 
   /** A store and a directory beside it that holds files named as leases are. */
@@ -96,7 +96,7 @@ describe('what lies behind a link belongs to somebody else', () => {
     ['c.jsonl.lock', 'leases'],
     ['c.blobs', 'blobs'],
   ] as const) {
-    test(`a folder of ${what} that is a link is refused by every way to it, and nothing behind it is touched`, async () => {
+    test(`a directory of ${what} that is a link is refused by every method, and its target is not touched`, async () => {
       const { store, path, elsewhere, untouched } = await beside();
       await write(store, 'c', [conversation('c')]);
       await rm(path(`store/${folder}`), { recursive: true, force: true });
@@ -111,7 +111,7 @@ describe('what lies behind a link belongs to somebody else', () => {
     });
   }
 
-  test('a folder that becomes a link while a conversation is open is refused where it is used next', async () => {
+  test('a directory that becomes a link while a conversation is open is refused at its next use', async () => {
     const { store, path, elsewhere, untouched } = await beside();
     const handle = await store.open('c');
     const reference = (await handle.putBlob?.(bytes('one'), 'text/plain')) ?? '';
@@ -145,7 +145,7 @@ describe('what lies behind a link belongs to somebody else', () => {
     ['the log is a link out of the store', 'c.jsonl'],
     ['a directory on the way is one', 'way'],
   ] as const) {
-    test(`where ${name}, the log is not opened and not deleted, and is still read`, async () => {
+    test(`if ${name}, the log cannot be opened or deleted, and is still listed`, async () => {
       const { store, path } = await beside();
       const other = jsonlStore(path('other'));
       await write(other, 'c', [conversation('c')]);
@@ -162,7 +162,7 @@ describe('what lies behind a link belongs to somebody else', () => {
     });
   }
 
-  test('a store whose own directory is reached through a link is a store like any other', async () => {
+  test('a store works if its own directory is reached through a link', async () => {
     const { store, path } = await beside();
     await write(store, 'c', [conversation('c')]);
     await symlink(path('store'), path('name'));
@@ -179,7 +179,7 @@ describe('what lies behind a link belongs to somebody else', () => {
 
 describe('a delete that fails half-way', () => {
   for (const end of ['/c.blobs', '/c.jsonl']) {
-    test(`where ${end.slice(1)} cannot be removed, the conversation stays listed, and the next delete finishes it`, async () => {
+    test(`if ${end.slice(1)} cannot be removed, the conversation stays listed, and the next delete completes`, async () => {
       const { store, directory } = await place();
       await write(store, 'c', [conversation('c')]);
       await put(store, 'c', 'secret');
@@ -190,7 +190,7 @@ describe('a delete that fails half-way', () => {
     });
   }
 
-  test('where the lease cannot be removed, nothing but an empty lease is left, and the next delete takes it', async () => {
+  test('if the lease cannot be removed, only an empty lease remains, and the next delete removes it', async () => {
     const { store, directory, path } = await place();
     await write(store, 'c', [conversation('c')]);
     await put(store, 'c', 'secret');
@@ -214,7 +214,7 @@ describe('a delete that fails half-way', () => {
     await opened(store, 'c', (handle) => refused('store', () => handle.getBlob?.(reference)));
   });
 
-  test('a conversation another one is about to begin is busy, and one that never was is nothing', async () => {
+  test('a conversation that another process is opening is busy, and an unknown one is ignored', async () => {
     const { store, directory, path } = await place();
     await store.delete('c');
     await jsonlStore(path('none')).delete('c');

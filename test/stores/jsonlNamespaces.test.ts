@@ -23,7 +23,7 @@ const isFirst = existsSync(OWN) && readlinkSync(OWN) === 'pid:[4026531836]';
 describe.skipIf(!possible)('two process namespaces of one host', () => {
   const run = children();
 
-  test('a holder in a namespace within this one is seen: busy while it lives, followed at once when it is gone', async () => {
+  test('a holder in a nested namespace is visible: busy while it is alive, free at once when it has ended', async () => {
     const { directory, store } = await place();
     const holder = run(directory, `${HOLD} await handle.append([entry(0)], 0); say('wrote');`, WITHIN);
     expect([await holder.line(), await holder.line()]).toEqual(['open', 'wrote']);
@@ -35,7 +35,7 @@ describe.skipIf(!possible)('two process namespaces of one host', () => {
     await expect.poll(tried).toBe(1);
   });
 
-  test.skipIf(!isFirst)('a holder in the first namespace is believed from within another one', async () => {
+  test.skipIf(!isFirst)('a holder in the initial namespace counts as alive in a nested one', async () => {
     const { directory, store } = await place();
     await opened(store, 'c', async (handle) => {
       expect(await run(directory, TAKE, WITHIN).line()).toBe('session_busy');
@@ -43,7 +43,7 @@ describe.skipIf(!possible)('two process namespaces of one host', () => {
     });
   });
 
-  test('a container that starts again follows its predecessor at once', async () => {
+  test('a restarted container takes the lease of its predecessor at once', async () => {
     const { directory } = await place();
     const before = run(directory, HOLD, WITHIN);
     expect(await before.line()).toBe('open');

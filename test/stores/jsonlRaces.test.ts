@@ -38,7 +38,7 @@ function moment(): { come: Promise<void>; arrive(): void } {
   return { come, arrive: () => arrive() };
 }
 
-test('a taker whose file was cleared by a holder that is gone again takes another', async () => {
+test('a process whose lease file was deleted by a former holder takes another one', async () => {
   const { path } = await place();
   const folder = path('lock');
   beforeTheNameIsWritten(async () => {
@@ -53,7 +53,7 @@ test('a taker whose file was cleared by a holder that is gone again takes anothe
   await lease.release();
 });
 
-test('a taker that was overtaken by a holder steps back and leaves that holder its lease', async () => {
+test('a process that finds another holder releases its file and keeps that lease intact', async () => {
   const { path } = await place();
   const folder = path('lock');
   const held: { holds(): boolean; release(): Promise<void> }[] = [];
@@ -65,7 +65,7 @@ test('a taker that was overtaken by a holder steps back and leaves that holder i
   for (const lease of held) await lease.release();
 });
 
-test('of two takers that have both written their names before either looks exactly one gets the lease', async () => {
+test('exactly one of two processes that write their identities at once gets the lease', async () => {
   const { path } = await place();
   const folder = path('lock');
   const [secondThere, firstWritten, secondWritten] = [moment(), moment(), moment()];
@@ -94,7 +94,7 @@ test('of two takers that have both written their names before either looks exact
   expect(refusal).toMatchObject({ reason: { code: 'session_busy' } });
 });
 
-test('a taker whose folder was removed with a deleted log starts anew', async () => {
+test('a process whose lease directory was deleted with the log tries again', async () => {
   const { path } = await place();
   const folder = path('lock');
   beforeTheNameIsWritten(async () => {
@@ -112,7 +112,7 @@ test('a taker whose folder was removed with a deleted log starts anew', async ()
   await next.release();
 });
 
-test('INV-5 a log that gets a hard link while its lease is taken is not opened, and the lease is given back', async () => {
+test('INV-5 a log that gets a hard link during opening is refused, and the lease is released', async () => {
   const { store, path } = await place();
   await write(store, 'c', [notice('c', 0)]);
   const real = (await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises')).mkdir;
@@ -125,7 +125,7 @@ test('INV-5 a log that gets a hard link while its lease is taken is not opened, 
   expect(await stored(store, 'c')).toEqual([notice('c', 0)]);
 });
 
-test('a log another opener creates while it is looked for is a log', async () => {
+test('a log that another process creates during opening is opened', async () => {
   const { store } = await place();
   const real = (await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises')).realpath;
   vi.mocked(realpath).mockImplementationOnce(async (path) => {

@@ -38,7 +38,7 @@ const within = (directory: string, options: string) => {
 const [command = '', ...args] = within(tmpdir(), 'size=64k');
 const possible = spawnSync(command, [...args, 'true']).status === 0;
 
-describe.skipIf(!possible)('a disk that takes no new file', () => {
+describe.skipIf(!possible)('a disk that allows no new file', () => {
   const TRY = `
     const tried = async (within, id) => {
       await jsonlStore(within).open(id).then(() => say('open'), (error) => say(error.code + ' ' + error.message));
@@ -47,7 +47,7 @@ describe.skipIf(!possible)('a disk that takes no new file', () => {
     await tried(directory + '/deep/er', 'c');
   `;
 
-  test('H-152 a new conversation on a disk that is read-only is refused as that, not as busy', async () => {
+  test('H-152 a new conversation on a read-only disk is refused with that reason, not as busy', async () => {
     const { directory } = await place();
     const script = `
       import { execFileSync } from 'node:child_process';
@@ -58,7 +58,7 @@ describe.skipIf(!possible)('a disk that takes no new file', () => {
     expect(await child.line()).toMatch(/^store cannot create the directory .*EROFS/);
   });
 
-  test('H-152 a new conversation on a disk without a free inode is refused as that, not as busy', async () => {
+  test('H-152 a new conversation on a disk without free inodes is refused with that reason, not as busy', async () => {
     const { directory } = await place();
     const script = `
       import { writeFileSync } from 'node:fs';
@@ -71,7 +71,7 @@ describe.skipIf(!possible)('a disk that takes no new file', () => {
 });
 
 describe('a lease that cannot be taken', () => {
-  test('a lease folder that is a link to nowhere is a failure of the store, and nobody is said to have it open', async () => {
+  test('a lease directory that is a dangling link is a failure of the store, not a busy conversation', async () => {
     const { store, path } = await place();
     await symlink(path('nowhere'), path('c.jsonl.lock'));
     await refused('store', () => store.open('c'));
@@ -79,7 +79,7 @@ describe('a lease that cannot be taken', () => {
     await write(store, 'c', [notice('c', 0)]);
   });
 
-  test('a lease with the largest number there is has no successor, so the next opener is refused', async () => {
+  test('the next opener after the lease with the greatest number is refused', async () => {
     const { store, path } = await place();
     await write(store, 'c', [notice('c', 0)]);
     for (const last of ['999999999999998', '999999999999999']) {
@@ -92,7 +92,7 @@ describe('a lease that cannot be taken', () => {
     expect(await stored(store, 'c')).toEqual([notice('c', 0)]);
   });
 
-  test('a lease whose name the system takes in pieces is written whole', async () => {
+  test('a lease is written completely, even if the system splits the write', async () => {
     const { directory, store, path } = await place();
     const real = fileHandle.write;
     vi.spyOn(fileHandle, 'write').mockImplementation(function (this: unknown, given, offset = 0) {
@@ -107,7 +107,7 @@ describe('a lease that cannot be taken', () => {
 });
 
 describe('a list', () => {
-  test('a conversation whose lease cannot be asked for is listed, as one that is held', async () => {
+  test('a conversation with an unreadable lease is listed as active', async () => {
     const { store, path } = await place();
     await write(store, 'c', [conversation('c')]);
     await rm(path('c.jsonl.lock'), { recursive: true });
@@ -115,7 +115,7 @@ describe('a list', () => {
     expect((await store.list()).map(({ id, status }) => [id, status])).toEqual([['c', 'active']]);
   });
 
-  test('a pipe among the leases is none, and the conversation opens and is listed', async () => {
+  test('a pipe among the leases is ignored, and the conversation opens and is listed', async () => {
     const { store, path } = await place();
     await write(store, 'c', [conversation('c')]);
     execFileSync('mkfifo', [path('c.jsonl.lock/2')]);
@@ -124,13 +124,13 @@ describe('a list', () => {
   });
 });
 
-describe('an append that cannot look', () => {
+describe('an append that cannot check its file', () => {
   const changes: [name: string, change: (found: Place) => Promise<unknown>][] = [
     ['a file', ({ directory }) => writeFile(directory, '')],
     ['a link to itself', ({ directory }) => symlink(directory, directory)],
   ];
   for (const [name, change] of changes) {
-    test(`H-156 where ${name} stands in place of the directory, an append is a store conflict`, async () => {
+    test(`H-156 if ${name} has replaced the directory, an append is a store conflict`, async () => {
       const found = await place();
       const handle = await found.store.open('c');
       await handle.append([notice('c', 0)], 0);
@@ -145,7 +145,7 @@ describe('an append that cannot look', () => {
     });
   }
 
-  test('H-156 an append whose lease or log the system does not let it see is refused as store, and works later', async () => {
+  test('H-156 an append that may not check its lease or log is refused with code store, and succeeds later', async () => {
     const { store } = await place();
     await opened(store, 'c', async (handle) => {
       await handle.append([notice('c', 0)], 0);
@@ -159,7 +159,7 @@ describe('an append that cannot look', () => {
 });
 
 describe('a close that fails', () => {
-  test('a lease that cannot be emptied is taken away', async () => {
+  test('a lease file that cannot be emptied is deleted', async () => {
     const { store, path } = await place();
     const handle = await store.open('c');
     vi.spyOn(fileHandle, 'truncate').mockRejectedValueOnce(new Error('EPERM'));
@@ -168,7 +168,7 @@ describe('a close that fails', () => {
     await opened(store, 'c', async () => {});
   });
 
-  test('where the file itself cannot be closed the lease is given back: another agent opens the conversation', async () => {
+  test('the lease is released even if the file cannot be closed: another agent opens the conversation', async () => {
     const { directory, store } = await place();
     const [mine, other] = [store, jsonlStore(directory)].map((of) =>
       createAgent({ model: scriptedModel(['yes']), store: of, cwd: '/' }),
@@ -181,7 +181,7 @@ describe('a close that fails', () => {
   });
 
   for (const again of ['called again', 'not called again']) {
-    test(`a close that cannot give the lease back says so; when it can, the conversation opens, close ${again}`, async () => {
+    test(`a close that cannot release the lease rejects; after the release the conversation opens, close ${again}`, async () => {
       const { store } = await place();
       const handle = await store.open('c');
       vi.spyOn(fileHandle, 'truncate').mockRejectedValue(new Error('EPERM'));
@@ -201,7 +201,7 @@ describe('a close that fails', () => {
 });
 
 describe("durability 'power'", () => {
-  test('bytes beside a log and their name in their folder are durable before there is a reference to them', async () => {
+  test('bytes and their name are durable before putBlob resolves to their reference', async () => {
     const { directory } = await place();
     const synced: number[] = [];
     for (const name of ['datasync', 'sync'] as const) {

@@ -31,8 +31,8 @@ async function parses(use: () => Promise<unknown>): Promise<number> {
   }
 }
 
-describe('a file of rubbish', () => {
-  test('is refused and listed without an attempt to parse every line of it', async () => {
+describe('a file with arbitrary bytes', () => {
+  test('is refused and listed without parsing every line', async () => {
     for (const unit of UNITS) {
       for (const head of ['', file(header, first)]) {
         const { store } = await placeWith(head + rubbish(unit));
@@ -63,14 +63,14 @@ describe('a file of rubbish', () => {
     expect(performance.now() - begun).toBeLessThan(1_000 * seconds);
   });
 
-  test('is not read beyond its first piece by a list, where it does not begin with a header', async () => {
+  test('is read by a list only up to its first piece if it does not begin with a header', async () => {
     const found = await placeWith(rubbish('y\n', 4_000_000));
     const reads = vi.spyOn(fileHandle as unknown as { read(): Promise<unknown> }, 'read');
     expect(await found.store.list()).toEqual([]);
     expect(reads.mock.calls.length).toBe(1);
   });
 
-  test('hides no entry that stands in it, whatever a list or a reader passes over', async () => {
+  test('hides no entry from a list or a reader', async () => {
     const found = await placeWith(file(header, first) + rubbish('y\n') + file(JSON.stringify({ ...notice('c', 1) })));
     const read: LogEntry[] = [];
     for await (const entry of readDamagedLog(found.directory, 'c')) read.push(entry);
@@ -79,7 +79,7 @@ describe('a file of rubbish', () => {
   });
 });
 
-describe('of several reasons the first is reported however far behind it stands', () => {
+describe('the first of several reasons is reported at any distance', () => {
   const lines = rubbish('y\n');
   const number = lines.length / 2;
   const newer = header.replace(/\d+/, String(VERSION + 1));
@@ -91,25 +91,25 @@ describe('of several reasons the first is reported however far behind it stands'
     await refuses(Buffer.concat([Buffer.from(file(newer)), odd]), 'encoding', number + 2);
   });
 
-  test('a newer version behind damage, with its line', async () => {
+  test('a newer version after damage, with its line', async () => {
     await refuses(file(header, first) + lines + file(newer) + lines, 'version', number + 3);
   });
 
-  test('damage behind a gap, with its line', async () => {
+  test('damage after a gap, with its line', async () => {
     const late = (seq: number) => file(JSON.stringify({ seq, at: 1, type: 'notice', code: 'x', text: 'x' }));
     const late100k = Array.from({ length: 10_000 }, (_, seq) => late(seq + 2)).join('');
     await refuses(`${file(header, first)}${late100k}no\n`, 'corrupt', 10_003);
     await refuses(file(header, first) + late100k, 'gap', 3);
   });
 
-  test('a line without end, with its line', { timeout: 120_000 }, async () => {
+  test('an endless line, with its number', { timeout: 120_000 }, async () => {
     const found: Place = await place();
     await writeFile(found.path('c.jsonl'), Buffer.concat([Buffer.from(lines), Buffer.alloc(65 * 1024 * 1024, 'y')]));
     await expect(found.store.open('c')).rejects.toMatchObject({ code: 'line_too_long', line: number + 1 });
   });
 });
 
-describe('what is wrong is said in words that help', () => {
+describe('the message names the remedy', () => {
   const said = async (content: string | Uint8Array): Promise<string> => {
     const { store } = await placeWith(content);
     return store.open('c').then(

@@ -50,7 +50,7 @@ async function growth(use: (measure: () => void) => Promise<unknown>): Promise<n
 }
 
 if (proves)
-  test('a log of 640 MiB, longer than any text may be, is checked and read a line at a time', {
+  test('a log of 640 MiB, longer than any string, is checked and read line by line', {
     timeout: 120_000,
   }, async () => {
     const count = 640;
@@ -75,7 +75,7 @@ if (proves)
     expect(grown).toBeLessThan(256 * MIB);
   });
 
-test('H-142 a line beyond 64 MiB is refused without being held', { timeout: 120_000 }, async () => {
+test('H-142 a line of more than 64 MiB is refused without reading it into memory', { timeout: 120_000 }, async () => {
   const found = await placeWith(file(header, first));
   const log = await open(found.path('c.jsonl'), 'a');
   for (let piece = 0; piece < 100; piece += 1) await log.write(Buffer.alloc(1024 * 1024, 'a'));
@@ -95,7 +95,7 @@ test('H-142 lines before one that is too long can still be read', { timeout: 120
   expect(read).toEqual([notice('c', 0)]);
 });
 
-test('an entry no reader would take back is refused before anything is written', async () => {
+test('an entry that could not be read back is refused before anything is written', async () => {
   const found = await place();
   await opened(found.store, 'c', async (handle) => {
     await handle.append([notice('c', 0)], 0);

@@ -14,7 +14,7 @@ const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
 const whole = file(header, ...records);
 const NEWER = `{"format":"runchart-log","version":${VERSION + 1},"conversationId":"c"}`;
 
-describe('a file that never was a log, without a newline at its end', () => {
+describe('a file of another program without a newline at its end', () => {
   test.for<[string, string | Uint8Array]>([
     ['JSON of another program', '[{"my":"own data"},{"of":"another program"}'],
     ['an object cut off', '{"my":"own data"'],
@@ -30,12 +30,12 @@ describe('a file that never was a log, without a newline at its end', () => {
     await refuses(content, 'no_header', 1);
   });
 
-  test('bytes that are no text are refused for their encoding', async () => {
+  test('bytes that are not text are refused for their encoding', async () => {
     await refuses(Buffer.from([0x1f, 0x8b, 8, 0, 0xff, 0xfe]), 'encoding', 1);
   });
 });
 
-describe('a last line without its newline that no write of ours can have left', () => {
+describe('a last line without a newline that no write of the store can leave', () => {
   test.for<[string, string]>([
     ['prose', 'hello'],
     ['zero bytes and prose', '\0\0\0hello'],
@@ -48,12 +48,12 @@ describe('a last line without its newline that no write of ours can have left', 
     await refuses(file(header, first) + tail, 'corrupt', 3);
   });
 
-  test('bytes that are no text are refused for their encoding', async () => {
+  test('bytes that are not text are refused for their encoding', async () => {
     await refuses(Buffer.concat([Buffer.from(file(header, first)), Buffer.from([0xff, 0xfe, 0xff])]), 'encoding', 3);
   });
 });
 
-describe('half an object at the end of a log', () => {
+describe('an incomplete object at the end of a log', () => {
   test.for<[string, string]>([
     ['of another shape', '{"at":1,"se'],
     ['of another seq', '{"seq":3,"at":17'],
@@ -64,8 +64,8 @@ describe('half an object at the end of a log', () => {
   });
 });
 
-describe('what a write that was cut leaves', () => {
-  test('H-130 of several records in one write, cut at any byte, the complete ones are kept', async () => {
+describe('the remains of an interrupted write', () => {
+  test('H-130 the complete records of a write that is cut at any byte are kept', async () => {
     const bytes = Buffer.from(whole);
     const from = Buffer.byteLength(file(header, first));
     for (let cut = from; cut < bytes.length; cut += volume.byteStep) {
@@ -76,7 +76,7 @@ describe('what a write that was cut leaves', () => {
     }
   });
 
-  test('H-134 where zero bytes stand for what was lost, the complete records before them are kept', async () => {
+  test('H-134 the complete records before zero bytes are kept', async () => {
     const bytes = Buffer.from(whole);
     for (let cut = 1; cut < bytes.length; cut += 7 * volume.byteStep) {
       const lines = bytes.subarray(0, cut).toString().split('\n');
@@ -87,7 +87,7 @@ describe('what a write that was cut leaves', () => {
     }
   });
 
-  test('H-131 H-134 a complete last line is kept with zero bytes and blanks behind it', async () => {
+  test('H-131 H-134 a complete last line is kept if zero bytes and blanks follow it', async () => {
     const three = whole.slice(0, -1);
     for (const rest of ['\0', '\0'.repeat(5000), ' \0\0 ', '\0 \0', '\r\0'])
       await mends(three + rest, entries, ['zero_bytes']);
@@ -99,12 +99,12 @@ describe('what a write that was cut leaves', () => {
     expect(read).toEqual(entries);
   });
 
-  test('H-134 zero bytes that were blanked in part are zero bytes still', async () => {
+  test('H-134 partly overwritten zero bytes still count as zero bytes', async () => {
     await mends(`${file(header, first)}  \0\0${second}\n`, entries.slice(0, 2), ['zero_bytes']);
     await mends(`${file(header, first)}  \0 \n`, entries.slice(0, 1), ['zero_bytes']);
   });
 
-  test('H-134 zero bytes in a torn record and before it are cut off with it', async () => {
+  test('H-134 zero bytes in a torn record and before it are removed with it', async () => {
     const kept = entries.slice(0, 1);
     for (const tail of [
       '{"seq":1,"at\0\0\0',
@@ -117,7 +117,7 @@ describe('what a write that was cut leaves', () => {
     }
   });
 
-  test('H-134 the rest of a record whose beginning was lost up to the end of a block is cut off', async () => {
+  test('H-134 the rest of a record whose beginning was lost up to the end of a block is removed', async () => {
     const start = file(header, first);
     const zeros = '\0'.repeat(512 - start.length);
     await mends(`${start}${zeros}e":"notice","text":"x`, entries.slice(0, 1), ['torn_tail']);
@@ -125,7 +125,7 @@ describe('what a write that was cut leaves', () => {
     await refuses(`${start}${zeros}${second}${third}`, 'corrupt', 3);
   });
 
-  test('H-130 H-140 a header of a newer version cut at any byte is cut off: nothing was stored behind it', async () => {
+  test('H-130 H-140 a header of a newer version that is cut at any byte is removed', async () => {
     for (let cut = 1; cut < NEWER.length; cut += 1) {
       await mends(file(header, first) + NEWER.slice(0, cut), entries.slice(0, 1), ['torn_tail']);
     }
@@ -133,7 +133,7 @@ describe('what a write that was cut leaves', () => {
     await refused('version', () => store.open('c'));
   });
 
-  test('H-130 a run whose header or first line was cut at any byte is cut off, and the runs before it are kept', async () => {
+  test('H-130 a run whose header or first line is cut at any byte is removed, and the runs before it are kept', async () => {
     const runs = ['r', 's'].flatMap((runId, run) =>
       [0, 1].map((index) => stamped('c', 1 + 2 * run + index, { type: 'run-started', runId })),
     );
@@ -151,7 +151,7 @@ describe('what a write that was cut leaves', () => {
     }
   });
 
-  test('H-130 a header with any id cut at any byte is an empty log', async () => {
+  test('H-130 a header with any id that is cut at any byte is an empty log', async () => {
     const id = 'a"}{\\ 🎉';
     const odd = JSON.stringify({ format: 'runchart-log', version: 1, conversationId: id });
     const bytes = Buffer.from(odd);

@@ -7,7 +7,7 @@ import { all, conversation, notice } from '../../src/testing/storeSuite/storeCas
 describe('memoryStore', () => {
   logStoreSuite(async () => memoryStore(), { describe, test });
 
-  test('entries are stored as given, not copied', async () => {
+  test('frozen entries are stored without a copy', async () => {
     const handle = await memoryStore().open('c');
     const entry = Object.freeze(notice('c', 0));
     handle.appendNow?.([entry], 0);
@@ -22,7 +22,7 @@ describe('memoryStore', () => {
     expect(await all(await other.open('c'))).toEqual([]);
   });
 
-  test('appending at once to a closed handle is refused', async () => {
+  test('a synchronous append to a closed handle is refused', async () => {
     const handle = await memoryStore().open('c');
     await handle.close();
     expect(() => handle.appendNow?.([notice('c', 0)], 0)).toThrow(expect.objectContaining({ code: 'closed' }));

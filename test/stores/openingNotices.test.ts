@@ -30,7 +30,7 @@ describe('a notice of a store is a diagnostic of the conversation', () => {
   ];
   for (const [code, tail] of tails) {
     const append = async (found: Place) => appendFile(found.path('c.jsonl'), tail(await due(found)));
-    test(`H-130 H-134 ${code}: once for each time it happened, before anything else is said`, async () => {
+    test(`H-130 H-134 ${code}: logged once for each occurrence, before any other entry`, async () => {
       const found = await place();
       await openedBy(found.store, (c) => c.send('one').result);
       await append(found);
@@ -48,12 +48,12 @@ describe('a notice of a store is a diagnostic of the conversation', () => {
     });
   }
 
-  test('H-141 a lone newline is a new conversation that says so', async () => {
+  test('H-141 a lone newline is a new conversation with a diagnostic', async () => {
     const { store } = await placeWith('\n');
     await openedBy(store, (c) => expect(c.log().map(({ type }) => type)).toEqual(['conversation', 'diagnostic']));
   });
 
-  test('H-136 damage that stays in the file is told once, not at every opening', async () => {
+  test('H-136 damage that stays in the file is logged once, not at every opening', async () => {
     const found = await place();
     await openedBy(found.store, (c) => c.send('one').result);
     const text = await readFile(found.path('c.jsonl'), 'utf8');
@@ -71,7 +71,7 @@ test('a log without damage is opened without a diagnostic', async () => {
   await openedBy(store, (c) => expect(codes(c)).toEqual([]));
 });
 
-test('what is opened to be read is written nothing into, whatever its store tolerated', async () => {
+test('a conversation that is opened for reading is not written to, whatever its store tolerated', async () => {
   const inner = memoryStore();
   const parent = { conversationId: 'p', callId: 'k' };
   await write(inner, 'c', [conversation('c', parent), ...notices('c', 1, 1)]);
