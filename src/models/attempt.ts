@@ -193,7 +193,7 @@ export class Attempt {
     const stream: unknown = await model.stream(request, { ...context, signal: abort.signal, attempt });
     if (!isStream(stream)) throw noStream(stream, model);
     if (!abort.aborted) return stream;
-    // The stream came after the abort, so nobody reads it.
+    // The stream came after the abort, so it is closed.
     stream[Symbol.asyncIterator]?.()
       .return?.()
       ?.catch(() => {});
@@ -359,8 +359,8 @@ function readCall(part: Extract<ModelPart, { type: 'tool-call' }>): ModelPart | 
   return extra === undefined ? call : { ...call, extra };
 }
 
-function readFinish({ type, reason, usage, extra: given }: Extract<ModelPart, { type: 'finish' }>): ModelPart {
-  const extra = json(given);
+function readFinish({ type, reason, usage, extra: attached }: Extract<ModelPart, { type: 'finish' }>): ModelPart {
+  const extra = json(attached);
   const finish = { type, reason, usage: readUsage(usage) };
   return extra === undefined ? finish : { ...finish, extra };
 }
@@ -396,5 +396,5 @@ function readPart(part: ModelPart): ModelPart | undefined {
 }
 
 /** Accepts lists and generators, which `for await` reads too. */
-const isStream = (given: unknown): given is PartStream =>
-  typeof given === 'object' && given !== null && (Symbol.asyncIterator in given || Symbol.iterator in given);
+const isStream = (value: unknown): value is PartStream =>
+  typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);

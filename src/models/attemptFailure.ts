@@ -12,8 +12,8 @@ const CODE_LONGEST = 64;
 export type PartStream = AsyncIterable<ModelPart> & Partial<BatchedParts>;
 
 /** The error for a model whose `stream()` did not return parts. */
-export function noStream(given: unknown, { id }: Model): ModelError {
-  const message = `stream() of the model ${id} must return an async iterable of parts, got ${display(given, true)}`;
+export function noStream(value: unknown, { id }: Model): ModelError {
+  const message = `stream() of the model ${id} must return an async iterable of parts, got ${display(value, true)}`;
   return new ModelError({ code: DEFECT, message });
 }
 

@@ -12,8 +12,8 @@ export interface KnownModel {
 }
 
 /** If long prompts cost more, this is the price of a short one. */
-function priceOf(given: number | { base: number } | undefined): number | undefined {
-  return typeof given === 'object' ? given.base : given;
+function priceOf(listed: number | { base: number } | undefined): number | undefined {
+  return typeof listed === 'object' ? listed.base : listed;
 }
 
 function pricesOf(list: Record<string, number | { base: number } | undefined>): Prices | undefined {

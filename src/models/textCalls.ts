@@ -1,6 +1,6 @@
 /**
  * Finds tool calls that a model wrote into its text (policy `textToolCalls`). Invariant: formats are tried in the
- * given order, and only the first one with a match is used. Incomplete calls remain text. Arguments stay as they were
+ * configured order, and only the first one with a match is used. Incomplete calls remain text. Arguments stay as they were
  * written.
  */
 
@@ -55,7 +55,7 @@ function callOf(text: string, object: FoundObject, none?: string): RawCall | und
   return isName(written) ? { name: written, args: isString(args) ? (JSON.parse(args) as string) : args } : undefined;
 }
 
-/** Returns calls among the outermost objects after `from`, up to `stop` if that is given. */
+/** Returns calls among the outermost objects after `from`, and before `stop` if that is set. */
 function objectsIn(text: string, ahead: Ahead, from: number, stop?: string): { calls: RawCall[]; end: number } {
   const calls: RawCall[] = [];
   for (let at = from; ; ) {

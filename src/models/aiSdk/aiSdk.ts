@@ -44,11 +44,12 @@ interface SdkModel {
   doStream(options: LanguageModelV3CallOptions): PromiseLike<{ stream: ReadableStream<StreamPart> }>;
 }
 
-function sdkModel(given: object): SdkModel {
-  const model = given as SdkModel & LanguageModelV3;
-  if (!isObject(given) || !hasMethods(given, 'doStream')) {
+function sdkModel(languageModel: object): SdkModel {
+  const model = languageModel as SdkModel & LanguageModelV3;
+  if (!isObject(languageModel) || !hasMethods(languageModel, 'doStream')) {
+    const got = isObject(languageModel) ? 'an object without doStream' : typeof languageModel;
     throw new ConfigurationError(
-      `aiSdkModel() needs a language model of an AI SDK provider, such as anthropic('…'), got ${isObject(given) ? 'an object without doStream' : typeof given}`,
+      `aiSdkModel() needs a language model of an AI SDK provider, such as anthropic('…'), got ${got}`,
     );
   }
   const { specificationVersion: version } = model as SdkModel;

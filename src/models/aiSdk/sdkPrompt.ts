@@ -24,7 +24,7 @@ function fetches(supported: SupportedUrls, mediaType: string, url: string): bool
   const type = mediaType.toLowerCase();
   return Object.entries(supported).some(([pattern, urls]) => {
     const covered = ['*', '*/*', type, `${type.split('/')[0]}/*`].includes(pattern.toLowerCase());
-    return covered && urls.some((known) => known.test(url.toLowerCase()));
+    return covered && urls.some((urlPattern) => urlPattern.test(url.toLowerCase()));
   });
 }
 

@@ -61,10 +61,10 @@ function extraOf(item: WireRecord, fn: WireRecord | undefined): { [key: string]:
   return copy === undefined ? null : (copy as { [key: string]: Json });
 }
 
-function unknownFields(record: WireRecord, known: ReadonlySet<string>): WireRecord | undefined {
+function unknownFields(record: WireRecord, knownKeys: ReadonlySet<string>): WireRecord | undefined {
   let unknown: { [key: string]: unknown } | undefined;
   for (const key of Object.keys(record)) {
-    if (known.has(key) || record[key] === null) continue;
+    if (knownKeys.has(key) || record[key] === null) continue;
     unknown ??= {};
     unknown[key] = record[key];
   }

@@ -1,5 +1,5 @@
 /**
- * Models behind a chat completions API: OpenAI's, and every server with the same API. Invariant: a call is one
+ * Models with a chat completions API: OpenAI's, and every server with the same API. Invariant: a call is one
  * request without its own retry, and every failure is a ModelError.
  */
 import { ConfigurationError } from '../../errors.ts';
@@ -45,7 +45,7 @@ const optionsValidator = object({
 });
 
 /**
- * A model behind a chat completions API. Key and base URL come from the options, else from OPENAI_API_KEY and
+ * A model with a chat completions API. Key and base URL come from the options, else from OPENAI_API_KEY and
  * OPENAI_BASE_URL as the vendor's client reads them. `headers` are sent with every request, and `fetch` sends it.
  * Printing the model shows no secret. Throws ConfigurationError for a missing key and for an unknown or invalid
  * option.
