@@ -1,4 +1,4 @@
-/** Scaling on a browser's canvas: a recorded one stands in its place. The browser's own is for `test/browser/`. */
+/** Tests scaling on a canvas with a recorded one. `test/browser/` uses the canvas of a browser. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { scaleByCanvas, scaleByPlatform } from '../../src/content/scaleImage.ts';
 import { dot } from '../support/pictures.ts';

@@ -1,4 +1,4 @@
-/** What a message may hold is judged where it comes in. */
+/** Tests the validation of content where it comes in. */
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { Images, readContent, readMessage, storedContent, textOf } from '../../src/content/content.ts';
@@ -148,7 +148,7 @@ describe('an image is refused, with the expected and the received value,', () =>
     expect(refusal(() => read(large))).toContain(`may be ${most}`);
     expect(read(large.subarray(0, most))).toMatchObject({ mediaType: 'image/png' });
     expect(refusal(() => read('A'.repeat(most * 2)))).toContain(`may be ${most}`);
-    // The longest form: 32 MiB behind the head of a data: URL.
+    // The longest form: a data: URL with 32 MiB.
     const encoded = `data:image/png;base64,${base64(large.subarray(0, most))}`;
     expect(read(encoded)).toMatchObject({ mediaType: 'image/png' });
   });

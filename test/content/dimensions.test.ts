@@ -1,4 +1,4 @@
-/** Width and height are read from headers alone. */
+/** Tests that width and height come from headers alone. */
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** An app that was bundled and has no sharp beside it: the image is told, the run goes on. */
+/** Tests a bundled app without sharp: a diagnostic reports the image, and the run continues. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

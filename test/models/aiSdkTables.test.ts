@@ -1,4 +1,7 @@
-/** The adapter of AI SDK providers, case by case: settings and requests, addresses that a provider fetches, odd streams, errors by name. */
+/**
+ * Tests the adapter of AI SDK providers in tables: settings, requests, image URLs, invalid streams and errors by
+ * name.
+ */
 import { describe, expect, it } from 'vitest';
 import type { Message } from '../../machines/vocabulary.ts';
 import { type AiSdkSettings, aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';

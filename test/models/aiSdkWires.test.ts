@@ -1,4 +1,4 @@
-/** The AI SDK's own providers against servers of the loopback interface that speak their wires. */
+/** Tests the providers of the AI SDK against local servers with their protocols. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAnthropic } from '@ai-sdk/anthropic';

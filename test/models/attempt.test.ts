@@ -1,4 +1,4 @@
-/** One attempt alone, on a model that the test feeds part by part: what streams, what the reply holds, and when it is too late. */
+/** Tests one attempt with a model that the test feeds part by part: the streamed text, the reply and the timeouts. */
 import { describe, expect, it } from 'vitest';
 import type { Live } from '../../src/live.ts';
 import { Attempt, type AttemptOptions } from '../../src/models/attempt.ts';

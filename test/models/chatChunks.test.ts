@@ -1,4 +1,4 @@
-/** One chunk of a chat completion, in tables: counts under all their names, words of the end, content in parts, fields that go back. */
+/** Tests chunks of a chat completion in tables: token counts, finish reasons, content parts and fields to send back. */
 import { describe, expect, it } from 'vitest';
 import { type ChatChunk, chunkOf, finishReason, readChunk } from '../../src/models/openai/chatChunk.ts';
 import { ReasoningFields, reasoningFieldsIn } from '../../src/models/openai/reasoningFields.ts';

@@ -1,4 +1,4 @@
-/** The bytes of an event stream: what bounds an event and rubbish between events, exactly. */
+/** Tests the limits of an event stream: the size of an event, and invalid lines between events. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { vendorClient } from '../../src/models/openai/vendorClient.ts';
 import { eventStream } from '../../src/models/wire/eventStream.ts';

@@ -1,6 +1,6 @@
 /**
- * What a provider sends by the word with which it ends, and what becomes of the reply in an agent. Rule: one table by hand for all
- * adapters: an agent does the same with the same reply, whoever brings it.
+ * Tests each finish reason of a provider in an agent. Invariant: one table, written by hand, is valid for all
+ * adapters.
  */
 import { describe, expect, it } from 'vitest';
 import { createAgent, type LogEntry, type Model, type RunResult } from '../../src/index.ts';
@@ -182,7 +182,7 @@ const BY_END: { [end in End]?: Fate } = {
   error: 'the attempt failed, and is made again',
   'no word': 'the attempt failed, and is made again',
 };
-/** By hand: stop, tool calls, length, pause, and a word nobody knows. */
+/** Written by hand: stop, tool calls, length, pause, and an unknown word. */
 const BY_CONTENT: { [content in Content]: readonly [Fate, Fate, Fate, Fate, Fate] } = {
   nothing: [AGAIN, AGAIN, AGAIN, GOES_ON, AGAIN],
   spaces: [AGAIN, AGAIN, AGAIN, GOES_ON, AGAIN],

@@ -1,11 +1,11 @@
-/** What becomes of a failed exchange: code, wait and the words that are quoted, each form of body and error in a table. */
+/** Tests errors of failed exchanges in tables: the code, the wait and the quoted text for each form of body. */
 import { describe, expect, it } from 'vitest';
 import { ModelError } from '../../src/models/model.ts';
 import { excerpt, networkError, providerError, statusError } from '../../src/models/wire/httpErrors.ts';
 
 const of = (status: number, body: string, secrets: readonly string[] = []): ModelError =>
   statusError({ status, headers: new Headers() }, body, { secrets, advice: {} }, 0);
-/** What stands behind the status. */
+/** Returns the message after the status. */
 const quoted = (body: unknown): string =>
   of(500, typeof body === 'string' ? body : JSON.stringify(body)).message.replace(
     /^the model server answered 500 \(server\)(: )?/,

@@ -1,4 +1,4 @@
-/** Whether a failed attempt is worth another one: of a ModelError by its code and status, of anything thrown by what it is. */
+/** Tests whether a failed attempt is retried: a ModelError by code and status, other values by their kind. */
 import { describe, expect, it } from 'vitest';
 import { failureOf } from '../../src/models/attemptFailure.ts';
 import { ModelError } from '../../src/models/model.ts';

@@ -1,4 +1,4 @@
-/** The suite is of use only where it notices: models with one fault each, planted over one that passes. */
+/** Tests that the model suite finds faults: each model has one fault and is valid otherwise. */
 import { describe, expect, it } from 'vitest';
 import { type Model, ModelError, type ModelPart } from '../../src/models/model.ts';
 import { openai } from '../../src/models/openai/openai.ts';
@@ -40,7 +40,7 @@ const only = (keep: (part: ModelPart) => ModelPart | undefined): Change =>
     }
   };
 
-/** What the model says, with an abort that nobody passes on. */
+/** The parts of the model, with a signal that is never aborted. */
 const deaf: Change = (parts, signal) => ({
   [Symbol.asyncIterator]() {
     const stream = parts[Symbol.asyncIterator]();

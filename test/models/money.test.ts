@@ -1,6 +1,6 @@
 /**
- * What a reply costs, for every combination of prices and counts that may be missing. Rule: the expected sums are made here by
- * hand, from what the models were told to report; nothing of the library helps.
+ * Tests the cost of replies for every combination of missing prices and counts. Invariant: the expected sums are
+ * computed in this file, without code of the library.
  */
 import { describe, expect, it } from 'vitest';
 import {
@@ -144,7 +144,7 @@ const SECOND: Reported = { inputTokens: 2_000, outputTokens: 10, cacheWriteToken
 const THIRD: Reported = { inputTokens: 30, outputTokens: 7, cachedInputTokens: 30 };
 const failed = (): Error => new ModelError({ code: 'server' });
 
-/** A reply whose stream breaks after its text: nobody knows what it used. */
+/** A reply whose stream breaks after its text, so its usage is unknown. */
 const broken = (): Reply =>
   async function* () {
     yield t('half');

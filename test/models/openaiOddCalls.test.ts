@@ -65,7 +65,7 @@ describe('pieces with neither index nor id', () => {
   });
 
   it('open a call with another name, and with the same name after a closed object', async () => {
-    // Some servers send white space behind the object.
+    // Some servers send white space after the object.
     for (const end of ['1}', '1}\n', '1} ']) {
       const { parts } = await playCalls(piece('{"a":'), piece(end), piece('{"b":'), piece('2}'), piece('{}', 'g'));
       expect(callsIn(parts).map(({ name, args }) => [name, args])).toEqual([

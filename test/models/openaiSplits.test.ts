@@ -52,7 +52,7 @@ function cut(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
 const told = ({ parts, error }: Played) => ({ parts, code: error?.code, message: error?.message });
 
 describe('B21 the split of the bytes', () => {
-  // What comes behind the end is read for a moment of real time only: here it stands still.
+  // Bytes after the end are read for a short real time, which is stopped here.
   beforeAll(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
   afterAll(() => void vi.useRealTimers());
 

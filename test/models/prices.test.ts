@@ -1,4 +1,4 @@
-/** Prices and windows by name: what the list knows, what it does not, and what a reply then costs. */
+/** Tests prices and context windows by the name of a model, and the cost of a reply with them. */
 import { calcPrice } from '@pydantic/genai-prices';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** A provider of the AI SDK as tests need one: its parts are plain objects, and it remembers what it was asked. */
+/** A provider of the AI SDK for tests. Its parts are plain objects, and it records its requests. */
 
 export type Part = { type: string; [field: string]: unknown };
 const V3_USAGE = {

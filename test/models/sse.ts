@@ -1,6 +1,6 @@
 /**
- * A chat completions server without a network: an injected `fetch` that answers with the bytes a test names, cut as it
- * says. Rule: what is served is built from plain text here, never by the code under test.
+ * A chat completions server without a network: a `fetch` that answers with the bytes of a test, split as the test
+ * requires. Invariant: these bytes are plain text of this file, not made by the tested code.
  */
 import type { Message } from '../../machines/vocabulary.ts';
 import type { Model, ModelError, ModelPart, ModelRequest } from '../../src/models/model.ts';

@@ -1,4 +1,4 @@
-/** Calls that stand in text: which forms are read, what is left as text, and that hostile text is read in linear time. */
+/** Tests calls in the text of a reply: the formats, the remaining text, and linear time for hostile text. */
 import { describe, expect, it } from 'vitest';
 import { objectAt } from '../../src/models/jsonScan.ts';
 import { type TextCallFormat, textCallFormats } from '../../src/models/model.ts';

@@ -1,4 +1,6 @@
-/** Values between a log and a server, in tables: names and arguments of calls, credentials in headers, copies of JSON, objects in text. */
+/**
+ * Tests values that are sent to a server: names and arguments of calls, credentials, copies of JSON, objects in text.
+ */
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../machines/vocabulary.ts';
 import { objectAt } from '../../src/models/jsonScan.ts';

@@ -1,4 +1,4 @@
-/** The blobs of broken stores. Rule: without a fault they are kept as the contract says, by number and media type. */
+/** Blobs of broken stores. Invariant: without a fault they keep the contract. */
 import { RunchartError } from '../../src/errors.ts';
 
 export const BLOB_FAULTS = [

@@ -1,6 +1,6 @@
 /**
- * What broken stores make of entries, ids and lists. Rule: a fault is a small function of what a sound store would give;
- * null stands for nothing at all.
+ * Faults in entries, ids and lists of broken stores. Each fault is a function of the correct value; null means
+ * nothing.
  */
 import { posix } from 'node:path';
 import type { LogEntry } from '../../machines/vocabulary.ts';

@@ -1,4 +1,4 @@
-/** A handle of the broken store. Rule: as brokenStore.ts. */
+/** A handle of a broken store. Invariant: without a fault it keeps the contract. */
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../../src/errors.ts';
 import { deepFreeze } from '../../src/json.ts';

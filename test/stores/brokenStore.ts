@@ -1,6 +1,6 @@
 /**
- * A store that is wrong in as many ways as it has switches. Rule: without a switch it keeps the contract, each switch
- * breaks one promise of it, and all of them may be on at once.
+ * A store with switchable faults. Invariant: without a fault it keeps the contract. Each fault breaks one rule of it,
+ * and faults can be combined.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { SessionBusyError } from '../../src/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Other processes that use the JSONL store. Rule: they run the store's real source, which esbuild makes into one plain
- * module once a test file, since Node itself does not read TypeScript; each is killed when its test has finished.
+ * Other processes that use the JSONL store. Invariant: they run the real source, bundled once for each test file,
+ * because Node reads no TypeScript. Each process is killed after its test.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

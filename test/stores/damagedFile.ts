@@ -1,6 +1,6 @@
 /**
- * What the JSONL store makes of a file's content. Rule: what is refused is left as it is, and so is what is mended until
- * an append comes; the next opening finds nothing more to mend.
+ * Checks how the JSONL store opens a damaged file. Invariant: a refused file stays unchanged. A repairable file stays
+ * unchanged until an append, and has no damage at the next opening.
  */
 import { readFile } from 'node:fs/promises';
 import { expect } from 'vitest';
@@ -8,7 +8,7 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { all, notice, opened } from '../../src/testing/storeSuite/storeCase.ts';
 import { noticeCodes, type Place, placeWith } from './storeDirectory.ts';
 
-/** Opening must be refused with this code and line, and must leave the file as it was. */
+/** Expects that opening is refused with this code and line, and that the file stays unchanged. */
 export async function refuses(content: string | Uint8Array, code: string, line?: number): Promise<Place> {
   const found = await placeWith(content);
   await expect(found.store.open('c')).rejects.toMatchObject({ name: 'CorruptLogError', code, line });
@@ -16,7 +16,7 @@ export async function refuses(content: string | Uint8Array, code: string, line?:
   return found;
 }
 
-/** Opens with these entries and notices; one more append makes the file whole again. */
+/** Expects these entries and notices, and that one append repairs the file. */
 export async function mends(content: string | Uint8Array, kept: LogEntry[], codes: string[]): Promise<void> {
   const found = await placeWith(content);
   const next = notice('c', kept.length, 'next');
@@ -27,7 +27,7 @@ export async function mends(content: string | Uint8Array, kept: LogEntry[], code
     expect((await readFile(found.path('c.jsonl'))).equals(Buffer.from(content))).toBe(true);
     await handle.append([next], kept.length);
     expect(await all(handle)).toEqual([...kept, next]);
-    // What was mended once is not mended again.
+    // A repaired file is not repaired again.
     await handle.append([last], kept.length + 1);
     expect(await all(handle)).toEqual([...kept, next, last]);
   });

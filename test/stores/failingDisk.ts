@@ -1,6 +1,6 @@
 /**
- * A disk that refuses, for the tests of the JSONL store. Rule: what every FileHandle inherits is replaced, so the store
- * under test is the real one; a test that uses this restores all mocks when it has finished.
+ * A disk that fails, for tests of the JSONL store. Invariant: only the methods of FileHandle are replaced. A test
+ * that uses this restores all mocks.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { vi } from 'vitest';
@@ -13,7 +13,7 @@ type Write = (
 ) => Promise<{ bytesWritten: number }>;
 
 const probe = await open(process.execPath);
-/** What every FileHandle inherits its methods from. */
+/** The prototype of every FileHandle. */
 export const fileHandle = Object.getPrototypeOf(probe) as {
   write: Write;
   truncate(): Promise<void>;
@@ -22,7 +22,7 @@ export const fileHandle = Object.getPrototypeOf(probe) as {
 };
 await probe.close();
 
-/** The next write takes this many bytes, then the disk is full; `past` writes are let through before. */
+/** After `past` complete writes, the next write stores `room` bytes, then the disk is full. */
 export function fillAfter(room: number, past = 0): void {
   const write = fileHandle.write;
   const spy = vi.spyOn(fileHandle, 'write');

@@ -1,4 +1,7 @@
-/** The store of a browser, on a browser in memory: the whole store suite, which a page runs a share of (`test/browser/`). */
+/**
+ * Tests the browser store with an in-memory browser and the whole store suite. `test/browser/` runs a part in a
+ * browser.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { indexedDbStore } from '../../src/browser.ts';
 import type { LogStore } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** The JSONL store: the contract of stores, its directory, names, blobs and options. */
+/** Tests the JSONL store: the contract of stores, directory, file names, blobs and options. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** What an append of the JSONL store does to its file, and what it refuses to do. */
+/** Tests how an append of the JSONL store changes its file, and which appends are refused. */
 import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** What the JSONL store makes of files that a crash, a disk or a person damaged. */
+/** Tests how the JSONL store reads files that were damaged by a crash, a disk or a person. */
 import { rename, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
@@ -87,7 +87,7 @@ describe('the middle of a file', () => {
       // Whole characters only: half a one is refused for its encoding before anything else is looked at.
       if (torn.toString().includes('\ufffd')) continue;
       await writeFile(found.path('c.jsonl'), file(header, first, `${torn}${second}`, third));
-      // Where a value may follow, the record behind could be one: nobody can tell, so it is not guessed.
+      // If a value may follow, the next record could be that value, so nothing is guessed.
       if (/[:,]$/.test(torn.toString())) await refused('corrupt', () => found.store.open('c'));
       else expect(await stored(found.store, 'c')).toEqual(entries.slice(0, 3));
       await writeFile(found.path('c.jsonl'), file(header, first, `${torn}${third}`, last));

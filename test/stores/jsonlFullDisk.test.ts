@@ -1,4 +1,4 @@
-/** What the JSONL store does when its disk is full or fails: an append is stored whole or not at all, whatever refuses. */
+/** Tests the JSONL store on a full or failing disk. Invariant: an append is stored completely or not at all. */
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createAgent, type Model } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** Who may write a log of the JSONL store: one living process, and the next one as soon as that is gone. */
+/** Tests the lease of a log: one living process can write, and the next one as soon as it has ended. */
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

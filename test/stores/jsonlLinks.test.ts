@@ -1,4 +1,4 @@
-/** Logs of the JSONL store that have a second name, folders that lead elsewhere, and deletes in several goes. */
+/** Tests logs with several names, directories that are links, and deletes in several attempts. */
 import { link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
@@ -78,7 +78,7 @@ describe('a log with a hard link', () => {
 describe('the target of a link is not touched', () => {
   const NUMBERED = ['1', '2', '77'];
 
-  /** A store and a directory beside it that holds files named as leases are. */
+  /** A store, and a directory beside it with files that are named like leases. */
   async function beside() {
     const { directory, path } = await place();
     const store = jsonlStore(path('store'));

@@ -1,4 +1,4 @@
-/** Who may write a log that processes of several process namespaces share, as containers with one volume do. */
+/** Tests the lease across process namespaces, as containers with a shared volume have them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readlinkSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

@@ -1,7 +1,4 @@
-/**
- * Meetings of several openers of the JSONL store, each brought about at its exact moment. Rule: what the other opener
- * does in between is done by the real store.
- */
+/** Tests races of several openers at their exact moment. Invariant: the real store acts as the other opener. */
 import { type FileHandle, link, mkdir, open, readdir, realpath, rm } from 'node:fs/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { takeLease } from '../../src/stores/jsonl/lease.ts';

@@ -1,4 +1,4 @@
-/** What the JSONL store says where the system refuses a lease, a look or a folder: a typed error with the system's reason. */
+/** Tests refusals of the system: a typed error contains the reason of the system. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Large files that are no logs, or no longer: what they cost to refuse, and what is reported of them. */
+/** Tests large files that are not logs: the time to refuse them, and the reported reason. */
 import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';

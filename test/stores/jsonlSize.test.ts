@@ -1,4 +1,4 @@
-/** Logs and lines of any size in the JSONL store: what is read a piece at a time, and what is refused. */
+/** Tests logs and lines of any size: logs are read in pieces, and long lines are refused. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
@@ -37,7 +37,7 @@ function madeUp(lineBytes: number, count: number, lineAt: (number: number) => st
   return { handle: { read } as unknown as FileHandle, size: lineBytes * count, most: () => most };
 }
 
-/** What the process needs more at most, while this goes on. */
+/** Returns the greatest additional memory of the process meanwhile. */
 async function growth(use: (measure: () => void) => Promise<unknown>): Promise<number> {
   const before = process.memoryUsage().rss;
   let most = before;

@@ -1,4 +1,4 @@
-/** What stands at the end of a file without a newline: what a write of ours left is mended, anything else is somebody's. */
+/** Tests the end of a file without a newline: remains of a write are removed, anything else is refused. */
 import { describe, expect, test } from 'vitest';
 import { VERSION } from '../../src/stores/jsonl/lineFormat.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';

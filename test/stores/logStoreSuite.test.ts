@@ -1,4 +1,4 @@
-/** The store suite passes sound stores and finds broken ones. */
+/** Tests that the store suite passes correct stores and fails broken ones. */
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { LogStore } from '../../src/stores/store.ts';
@@ -15,7 +15,7 @@ interface Case {
 /** A case of a broken store that does not end has failed. */
 const PATIENCE_MS = 1500;
 
-/** The cases of the suite as a runner is given them. */
+/** The cases of the suite as a runner receives them. */
 function casesFor(makeStore: () => LogStore): Case[] {
   const cases: Case[] = [];
   let group = '';

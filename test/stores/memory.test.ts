@@ -1,4 +1,4 @@
-/** The memory store keeps the contract of stores. */
+/** Tests that the memory store keeps the contract of stores. */
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';

@@ -1,4 +1,4 @@
-/** What an opening tolerated stands in the log of the conversation. */
+/** Tests that the log of a conversation contains the faults that its opening tolerated. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { type Conversation, createAgent, type LogStore, memoryStore } from '../../src/index.ts';

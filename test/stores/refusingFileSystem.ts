@@ -1,13 +1,13 @@
 /**
- * A system that refuses one call of one path, for the tests of the JSONL store. Rule: every other call is the real one,
- * and what refuses is over when the test's own function has settled.
+ * A file system that refuses one call of one path. Invariant: every other call is the real one, and the refusal ends
+ * with the function of the test.
  */
 import type * as Promises from 'node:fs/promises';
 
 type Call = 'statSync' | 'unlink' | 'rm' | 'close';
 let refused: { call: Call; end: string; code: string } | null = null;
 
-/** While `meanwhile` runs, `call` fails with this code for each path that ends so. */
+/** While `meanwhile` runs, `call` fails with this code for each path that ends with `end`. */
 export async function refuseWhile(call: Call, end: string, code: string, meanwhile: () => Promise<unknown>) {
   refused = { call, end, code };
   try {

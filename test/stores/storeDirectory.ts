@@ -1,6 +1,6 @@
 /**
- * Directories and files for the tests of the JSONL store. Rule: every test gets a directory of its own, gone when it
- * has finished; damage is done to bytes a real store wrote.
+ * Directories and files for tests of the JSONL store. Invariant: every test has its own directory, which is removed
+ * afterwards. Damaged bytes come from a real store.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ export async function place(): Promise<Place> {
   return { directory, store: jsonlStore(directory), path: (name) => join(directory, name) };
 }
 
-/** The lines, header first, a store writes for these entries of conversation `c`. */
+/** Returns the lines, header first, that a store writes for these entries of conversation `c`. */
 export async function linesFor(entries: readonly LogEntry[]): Promise<string[]> {
   const directory = await mkdtemp(join(tmpdir(), 'runchart-lines-'));
   try {
@@ -34,7 +34,7 @@ export async function linesFor(entries: readonly LogEntry[]): Promise<string[]> 
   }
 }
 
-/** A place whose conversation `c` has exactly this content. */
+/** Makes a directory whose conversation `c` has exactly this content. */
 export async function placeWith(content: string | Uint8Array): Promise<Place> {
   const found = await place();
   await writeFile(found.path('c.jsonl'), content);

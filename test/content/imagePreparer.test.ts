@@ -1,4 +1,4 @@
-/** What a model is shown of many images: each is read once while there is room, one after the other. */
+/** Tests the images of a conversation for a model: each is read once while the cache has room, one after the other. */
 import { describe, expect, it } from 'vitest';
 import type { Json, Message } from '../../machines/vocabulary.ts';
 import { Images } from '../../src/content/content.ts';

@@ -1,4 +1,4 @@
-/** One image as one model takes it: sharp does the drawing here. */
+/** Tests how one image is fitted to one model, with sharp as the scaler. */
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { fitted } from '../../src/content/fitImage.ts';
