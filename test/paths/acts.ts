@@ -1,6 +1,6 @@
 /**
- * What the functions that a chart is given (guards, parameters of its acts, context, output) say of many drawn moments of
- * it. Rule: a function is asked of every event that its chart takes: what is not meant for it changes nothing.
+ * The results of a chart's functions (guards, parameters of its acts, context, output) for many drawn moments. Rule: each function
+ * is called with every event of its chart, and an event of another kind changes nothing.
  */
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, createMachine, spawnChild } from 'xstate';
 import type { Replay, RoundCall, ToolCallOutput } from '../../machines/calls.ts';
@@ -81,7 +81,7 @@ const FAILED: Events = [(draw) => ({ type: 'effect.done', id: 'r/', value: faile
 const RUNG: Events = [
   (draw) => ({ type: 'timer.elapsed', id: draw.one(['r/t2/wait/2', 'r/t2/compaction/wait/2', 'r/t2/a/wait/2', 'x']) }),
 ];
-/** A result is known while plugins hear of it. */
+/** The call has a result, and plugins still handle it. */
 const CONCLUDED: Events = [
   (draw) => {
     const { result, ...output } = outputOfCall(draw, draw.one(['a', 'b', 'c']));
@@ -143,7 +143,7 @@ function slotsOf(draw: Chance): object[] {
   });
 }
 
-/** The charts with the events that they take, and a context of each. */
+/** The charts with their events, and a context of each. */
 const CHARTS: readonly (readonly [chart: Chart, takes: Events, of: (draw: Chance) => object])[] = [
   [
     modelCallChart,
@@ -216,7 +216,7 @@ const FOLDS: Record<string, Fold<Moments>> = Object.fromEntries(
 
 type Count = { context: { n: number } };
 const next = assign(({ context }: Count) => ({ n: context.n + 1 }));
-/** A chart of somebody else: its asks are plain or read the event, it stays where it is, and its child has no name. */
+/** A foreign chart: its requests are plain values or read the event, it stays in its state, and its child has no name. */
 const foreign = createMachine({
   id: 'FOREIGN',
   context: { n: 0 },
@@ -248,7 +248,7 @@ function foreignSteps(): unknown {
   return [effects, awaited(state), steps];
 }
 
-/** A chart that is asked alone: an answer that it does not wait for, and children that are given to it. */
+/** A chart alone: an answer without a request, and children that the test provides. */
 function aloneOf(input: object, event: object): unknown {
   const { state } = nextState(compactionMachine, undefined, { input });
   const stray = nextState(compactionMachine, state, { ...event, id: 'nobody' });
@@ -265,13 +265,13 @@ const ALONE: Record<string, Fold<Moments>> = {
   alone: ([, moment], draw) => draw.odds(0.1) && moment && aloneOf(moment.context, moment.event),
 };
 
-/** Hands on what it hears. */
+/** Forwards its events to its parent. */
 const forwarding = createMachine(
   { on: { '*': { actions: tell(({ event }: { event: Event }) => ({ to: 'parent', event })) } } } as never,
   { actions: verbs<object, Event, never, Message>() } as never,
 );
 type Event = Moment['event'];
-/** What a chart hands on of an event, below a parent. */
+/** The event that a chart forwards to its parent. */
 function handedOn(event: Event): Event[] {
   const heard: Event[] = [];
   const parent = createMachine({
@@ -286,7 +286,7 @@ function handedOn(event: Event): Event[] {
 
 const clauses: readonly Clause<Moments>[] = [
   {
-    says: 'run-lifecycle, RESUME_TOOL_CALL: what a call has come to reaches the parent as it came, under the same name',
+    says: 'run-lifecycle, RESUME_TOOL_CALL: the parent receives the outcome of a call unchanged, as an event of the same name',
     holds: (moments) => {
       for (const { event } of moments) {
         if (event.type !== 'call.concluded') continue;
@@ -295,10 +295,10 @@ const clauses: readonly Clause<Moments>[] = [
     },
   },
   {
-    says: 'B24: no function of a chart breaks at an event that the chart takes, also where it is not meant for it',
+    says: 'B24: no function of a chart throws on any event of the chart',
     holds: (moments) => {
       for (const [index, moment] of moments.entries()) {
-        // With nothing left to do, no call is asked for.
+        // Without remaining calls nothing is requested.
         if ('rest' in moment.context && json(moment.context.rest) === '[]') continue;
         const broken = (given[index] ?? []).filter((one) => answered(one, moment) === BREAKS);
         hold(broken.length === 0, `${broken.map(({ name }) => name)} of ${CHARTS[index]?.[0].id} at ${json(moment)}`);

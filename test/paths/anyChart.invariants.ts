@@ -99,13 +99,13 @@ export const enters = (trace: Trace, state: string): boolean => legsOf(trace).so
 
 const twice = <T>(items: readonly T[]): T[] => items.filter((item, index) => items.indexOf(item) !== index);
 
-/** Whether an id lies under what an effect failed for. */
+/** Whether an id is under the id of a failed effect. */
 export const commitsOf = (asked: readonly EffectRequest[]): Extract<EffectRequest, { kind: 'commit' }>[] =>
   asked.filter((request): request is Extract<EffectRequest, { kind: 'commit' }> => request.kind === 'commit');
 
 export const anyChart: readonly ChartInvariant[] = [
   {
-    says: 'run-lifecycle, State Machine: each step goes along arrows of the document and jumps over none of its states',
+    says: 'run-lifecycle, State Machine: each step follows transitions of the document and skips none of its states',
     holds: (trace) => {
       if (!isDocumented(trace.chart.id)) return;
       const { arrows } = mapOf(trace.chart.id);
@@ -114,7 +114,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, Checkpoint Triggers: a checkpoint is the last entry of its append, and its commit is waited for',
+    says: 'run-lifecycle, Checkpoint Triggers: a checkpoint is the last entry of its append, and the chart waits for its commit',
     holds: ({ log, asked }) => {
       const at = log.findIndex(({ type }) => type === 'checkpoint');
       hold(at < 0 || at === log.length - 1, `the checkpoint is entry ${at + 1} of ${log.length}`);
@@ -127,7 +127,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 1.4: no work is asked for beside a commit: it starts when what allows it is durable',
+    says: 'semantics 1.4: no work is requested beside a commit, because it starts when the entry that permits it is durable',
     holds: ({ asked }) => {
       const work = asked.filter(({ kind }) => kind === 'model' || kind === 'tool' || kind === 'gate');
       hold(commitsOf(asked).length === 0 || work.length === 0, `${work.map(({ id }) => id)} starts before the commit`);
@@ -142,7 +142,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 1.4: an effect is asked for once',
+    says: 'semantics 1.4: each effect is requested once',
     holds: (trace) => {
       const asked = trace.asked.filter(({ kind }) => kind !== 'commit').map(({ id }) => id);
       const earlier = trace.before?.steps.flatMap((step) => step.asked) ?? [];
@@ -151,7 +151,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 6: a tool runs behind its tool-started, which is written once a suspension',
+    says: 'semantics 6: a tool runs after its tool-started, which is written once for each suspension',
     holds: (trace) => {
       const keys = trace.all('tool-started').map(({ idempotencyKey }) => idempotencyKey);
       hold(twice(keys).length === 0, `started twice: ${twice(keys)}`);
@@ -161,7 +161,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 6: suspensions count by one, and behind its result a call is not suspended',
+    says: 'semantics 6: suspensions count up by one, and a call with a result is never suspended',
     holds: (trace) => {
       for (const { callId, suspension } of trace.now('tool-suspended')) {
         const before = trace
@@ -174,7 +174,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'REQ-BED-001: an answer counts where its request is waited for; one to anything else changes nothing',
+    says: 'REQ-BED-001: an answer counts while the chart waits for it; any other answer changes nothing',
     holds: (trace) => {
       const { state } = trace;
       if (state.status !== 'active') return;
@@ -189,7 +189,7 @@ export const anyChart: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'B24: who does not rest has asked for something or has a child; at the end nothing is open',
+    says: 'B24: a chart that is not at rest has an open request or a child; at the end nothing is open',
     holds: (trace) => {
       const { state, requests } = trace.situation;
       hold(state.status !== 'error', `the chart broke: ${told(trace)}`);
@@ -201,6 +201,6 @@ export const anyChart: readonly ChartInvariant[] = [
   },
 ];
 
-/** How many children run: those that have ended are not stopped yet in every chart. */
+/** The number of running children. Some charts stop finished children later. */
 const childrenOf = ({ situation }: Trace): number =>
   Object.values(situation.state.children).filter((child) => !situation.ended.includes(child)).length;

@@ -43,6 +43,6 @@ export const charts: readonly Judged[] = [
   judged(toolRoundMachine, chartCases.toolRound, toolRoundInvariants),
   judged(conversationMachine, chartCases.conversation, conversationInvariants),
   judged(runMachine, chartCases.run, runInvariants),
-  // It asks for nothing and logs nothing: what holds for charts that act is not said of it.
+  // It requests and logs nothing, so the rules of acting charts do not apply.
   { machine: responseStateMachine, cases: chartCases.responseState, invariants: responseStateInvariants },
 ];

@@ -37,7 +37,7 @@ function endOf(trace: Trace): CompactionOutput['kind'] | undefined {
 
 export const compactionInvariants: readonly ChartInvariant[] = [
   {
-    says: 'TRC-6: it ends compacted by a summary, dropped where no model gives one, blocked where a hook says so, and else goes on',
+    says: 'TRC-6: it ends as compacted after a summary, as dropped without one, as blocked by a hook, and otherwise continues',
     holds: (trace) => {
       const { status, output } = trace.state;
       const due = endOf(trace);
@@ -46,7 +46,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 8: one entry replaces the range that was agreed, when it ends and never before; none where it was blocked',
+    says: 'semantics 8: one entry replaces the given range at the end, and never before; a blocked compaction writes none',
     holds: (trace) => {
       const { upToSeq, runId } = inputOf(trace);
       const entries = trace.all('compaction');
@@ -84,7 +84,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'TRC-6, hooks: they are heard once and first, where there are any; who blocks is named, and no model is asked then',
+    says: 'TRC-6, hooks: they run once and first; a block names its plugin, and then no model is called',
     holds: (trace) => {
       const { heard } = inputOf(trace);
       const phases = trace.asked.filter(({ kind }) => kind === 'phase');
@@ -98,7 +98,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, modelRetry: each attempt sums up the same range with the same instructions, and counts as in a model call',
+    says: 'semantics 2, modelRetry: each attempt summarizes the same range with the same instructions, and counts as in a model call',
     holds: (trace) => {
       const { runId, upToSeq, turn } = inputOf(trace);
       const failures = failuresOf(trace);
@@ -121,7 +121,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
       const again = trace.answer?.kind === 'failed' && !isSpent(trace);
       const { models } = inputOf(trace);
       const stand = new Proxy(trace, {
-        // Attempts of a summary stand for those of a model call.
+        // Attempts of a summary count like those of a model call.
         get: (of, key) =>
           key === 'asked' ? [...of.asked, ...(asked ? [{ kind: 'model' }] : [])] : Reflect.get(of, key),
       });
@@ -130,7 +130,7 @@ export const compactionInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 8: one phase, one attempt or one wait is under way',
+    says: 'semantics 8: one phase, one attempt or one wait is active at a time',
     holds: ({ situation, state, event, asked }) => {
       if (state.status === 'done') return;
       hold(situation.requests.length === 1, `${situation.requests.map(({ id }) => id)}`);

@@ -6,7 +6,7 @@ import { type Move, Play } from './play.ts';
 import { type RunScript, runScripts } from './runScripts.ts';
 import { toolScripts } from './toolScripts.ts';
 
-/** What became of each call: the outcome of its result, or that it is left waiting. */
+/** The end of each call: the outcome of its result, or `suspended`. */
 function callsOf(entries: readonly LogEntry[], { suspended, kept, reruns }: RunChartOutput): Record<string, string> {
   const results = entriesOf(entries, 'tool-result').map(({ callId, outcome }) => [callId, outcome] as const);
   const left = [...suspended, ...kept, ...reruns].map(({ call }) => [call.callId, 'suspended'] as const);
@@ -23,7 +23,7 @@ function callIdsOf({ input }: RunScript, entries: readonly LogEntry[]): string[]
   return [...open, ...made].sort();
 }
 
-/** Plays the moves, with the invariants behind each of them, and then to the end. */
+/** Plays the moves to the end, and checks the invariants after each. */
 function play(script: RunScript, moves: readonly Move[], cut: (play: Play) => void, toTheEnd = true): Play {
   const played = new Play(runMachine, script.input);
   const check = (): void => {
@@ -66,33 +66,33 @@ describe('a run with its real round, calls and gate', () => {
   });
 });
 
-/** Each script, ended after each of its moves, as long as the run is not over but for its tail. */
+/** Each script, interrupted after each of its moves, until the run is in its last states. */
 const cuts = sampled(scripts, volume.cutOf).flatMap((script) =>
   [...script.moves.keys()]
     .filter((count) => typeof play(script, script.moves.slice(0, count), nothing, false).ride.state.value === 'object')
     .map((count) => [script.name, count, script] as const),
 );
 
-describe('a run that is ended early leaves every call with one result or waiting', () => {
-  it.each(cuts)('%s: cancelled behind move %i', (_, count, script) => {
+describe('after an early end each call has one result or waits', () => {
+  it.each(cuts)('%s: cancelled after move %i', (_, count, script) => {
     const output = over(script, play(script, script.moves.slice(0, count), send({ type: 'run.cancelled' })));
     expect(output.end).toMatchObject({ termination: 'Cancelled', cause: 'cancelled' });
     expect(output).toMatchObject({ suspended: [], kept: [], reruns: [] });
   });
 
-  it.each(cuts)('%s: its time is up behind move %i', (_, count, script) => {
+  it.each(cuts)('%s: its deadline passes after move %i', (_, count, script) => {
     const ring = send({ type: 'timer.elapsed', id: 'r/deadline' });
     const output = over(script, play(script, script.moves.slice(0, count), ring));
     expect(output.end).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
   });
 
-  it.each(cuts)('%s: an executor fails behind move %i', (_, count, script) => {
+  it.each(cuts)('%s: an executor fails after move %i', (_, count, script) => {
     const fail = send({ type: 'effect.failed', id: 'r/', cause: 'executor', error });
     const output = over(script, play(script, script.moves.slice(0, count), fail));
     expect(output.end).toMatchObject({ termination: 'Error', cause: 'executor', error });
   });
 
-  it.each(cuts)('%s: the store fails in the next step behind move %i', (_, count, script) => {
+  it.each(cuts)('%s: the store fails in the step after move %i', (_, count, script) => {
     const refuse = (played: Play): void => {
       played.ride.journal.refuse = new Error('no space left');
       const next = script.moves[count];

@@ -1,6 +1,6 @@
 /**
- * What counts, prices, fingerprints and earlier messages are worth: functions over plain values, asked of drawn ones. Rule: values
- * lie at the bounds that are in force, and are also such as nobody would write.
+ * The functions for counts, prices, fingerprints and earlier messages, called with drawn values. Rule: values are at the bounds of
+ * the limits, and also values that no program writes.
  */
 import * as counters from '../../machines/counters.ts';
 import * as fingerprint from '../../machines/fingerprint.ts';
@@ -42,7 +42,7 @@ function countedOf(draw: Chance): counters.Counters {
   };
 }
 
-/** At, above and below what is counted. */
+/** Values at, above and below a count. */
 function limitsOf(draw: Chance, { turns, emptyReplies, tokens, costUsd, streaks }: counters.Counters): Limits {
   const about = (count: number): number => count + draw.below(3) - 1;
   const [first] = streaks;
@@ -108,7 +108,7 @@ function entriesOf(draw: Chance): NewEntry[] {
 /** Characters of results that are never removed. */
 const KEPT = 160_000;
 
-/** A log that is summed up somewhere, and goes on about calls before and behind that. */
+/** A log with a summary, and with entries about calls before and after it. */
 function summedUp(draw: Chance): LogEntry[] {
   const replied = { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', ...spentOf(draw) };
   const call = (callId: string): object => ({
@@ -143,7 +143,7 @@ function summedUp(draw: Chance): LogEntry[] {
   return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
 }
 
-/** A call that runs again behind its cycle, and in one that is resumed. */
+/** A call that runs again after its cycle, and in a resumed cycle. */
 function retried(draw: Chance): LogEntry[] {
   const callId = 'a';
   const stop = { type: 'run-stop', reason: draw.one(['completed', 'completed', 'interrupted']) };
@@ -166,7 +166,7 @@ function retried(draw: Chance): LogEntry[] {
   return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
 }
 
-/** As a host has kept them: results may be missing, stand apart or be said twice, and ids come again. */
+/** Messages as a host stored them: results may be missing, apart or doubled, and ids may repeat. */
 function messagesOf(draw: Chance): Message[] {
   const callId = (): string => draw.one(['a', 'b', 'c']);
   const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' };
@@ -198,7 +198,7 @@ function earlier(messages: readonly Message[]): LogEntry[] {
   return entries;
 }
 
-/** A call before them, and its result behind them. */
+/** A call before them, and its result after them. */
 const answeredLate = (messages: readonly Message[]): Message[] => [
   { role: 'assistant', content: [], toolCalls: [{ callId: 'z', name: 'read', args: {} }] },
   ...messages,
@@ -281,7 +281,7 @@ function sorted(value: Json): Json {
 
 const clauses: readonly Clause<Worth>[] = [
   {
-    says: 'semantics 4: what is lost is not counted: counting it again makes the counts what they were',
+    says: 'semantics 4: lost entries are not counted; counting them again restores the counts',
     holds: ({ counted, entries }) => {
       const spent = entries.flatMap((entry) => counters.usageOf(entry) ?? []);
       const all = spent.reduce((sum, each) => counters.countUsage(sum, each), counted);
@@ -289,7 +289,7 @@ const clauses: readonly Clause<Worth>[] = [
     },
   },
   {
-    says: 'no_progress: values are compared by JSON with sorted keys, and nothing else of them',
+    says: 'no_progress: values are compared only by their JSON with sorted keys',
     holds: ({ value }) => {
       const read = fingerprint.canonical(value);
       hold(read === JSON.stringify(sorted(value)), read);
@@ -306,7 +306,7 @@ const clauses: readonly Clause<Worth>[] = [
     },
   },
   {
-    says: 'history: the model is shown what it said in words again, message by message, but blank text and images',
+    says: 'history: the model receives its earlier text again, message by message, without blank text and images',
     holds: ({ messages }) => {
       const words = [
         ...messages,
@@ -321,7 +321,7 @@ const clauses: readonly Clause<Worth>[] = [
         return content.length > 0 ? [{ ...message, content }] : [];
       });
       const read = modelMessages([historyOf(told)]);
-      // What the provider sent beside a message is kept with its last item, which may be a blank one.
+      // The extra of the provider is kept with the last item of a message, which may be blank.
       const plain = (list: readonly Message[]): unknown => list.map(({ role, content }) => [role, content]);
       hold(same(plain(read), plain(shown)), JSON.stringify(read));
     },

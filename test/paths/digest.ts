@@ -14,7 +14,7 @@ export const hashOf = (records: readonly string[]): string =>
     .digest('hex')
     .slice(0, 12);
 
-/** What a step brings about. */
+/** The visible results of a step. */
 export function recordOf({ before, event, situation, spawned }: Trace): string {
   const { state, through } = situation;
   const effects = [...situation.effects.filter(({ type }) => type !== 'spawn'), ...spawned];
@@ -35,8 +35,8 @@ export function recordOf({ before, event, situation, spawned }: Trace): string {
 const AHEAD = 3;
 
 /**
- * The steps from one start, each with what can come behind it: so a step that forgets what it had to keep is another
- * one, however the chart keeps it.
+ * The steps from one start, each with the steps that can follow. A step that loses part of the context differs by its
+ * followers.
  */
 export function stepsOf(traces: readonly Trace[], records: readonly string[] = traces.map(recordOf)): string[] {
   const own = records.map((record) => hashOf([record]));
@@ -70,7 +70,7 @@ const lineOf = (records: readonly string[]): string =>
 export const startLine = (index: number, steps: readonly string[], width = 0): string =>
   `start ${String(index + 1).padEnd(width - 5)} ${lineOf(steps)}`;
 
-/** By start, the steps from it. */
+/** The steps of each start. */
 export function digestOf(chart: string, starts: readonly (readonly Trace[])[]): string {
   const byState = new Map<string, string[]>();
   const steps = starts.map((traces) => stepsOf(traces));

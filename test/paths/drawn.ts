@@ -1,13 +1,13 @@
 /**
- * What pure functions say of many drawn subjects (logs, moments of a run): a hash for each, a digest of all, and the
- * clauses that hold of each. Rule: subjects are drawn from seeds alone; nothing in them depends on the code that is asked.
+ * The results of pure functions for many drawn subjects (logs, moments of a run): a hash of each, a digest of all, and clauses that
+ * hold for each. Rule: subjects are drawn from seeds alone and do not depend on the code under test.
  */
 import { applyEntry, countersOf, emptyLogState, type LogEntry, type LogState } from '../../machines/internal.ts';
 import type { Chart } from '../../machines/verbs.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { hashOf } from './digest.ts';
 
-/** A key that is undefined is another than one that is missing: a change of a context with it takes something away. */
+/** An undefined key differs from a missing one, because it removes a field of the context. */
 export const json = (value: unknown): string =>
   JSON.stringify(value, (_, inner) =>
     inner === undefined
@@ -17,7 +17,7 @@ export const json = (value: unknown): string =>
         : inner,
   );
 
-/** What a log says, with everything counted. */
+/** The state of a log, with all counts. */
 export function knowledgeOf(log: readonly LogEntry[]): LogState {
   const logState = emptyLogState();
   for (const entry of log) applyEntry(logState, entry);
@@ -29,7 +29,7 @@ export interface Moment {
   context: object;
   event: { type: string };
 }
-/** All functions that a chart is given, each once: its guards, and what stands anywhere in its states. */
+/** All functions of a chart, each once: its guards, and those in its states. */
 export function functionsOf({ config, implementations }: Chart): ((args: unknown) => unknown)[] {
   const found = new Set<unknown>();
   const look = (part: unknown): void => {
@@ -41,7 +41,7 @@ export function functionsOf({ config, implementations }: Chart): ((args: unknown
   return [...found] as ((args: unknown) => unknown)[];
 }
 
-/** In place of an answer. */
+/** The answer of a function that throws. */
 export const BREAKS = 'breaks';
 export function answered(one: (args: unknown) => unknown, { context, event }: Moment): unknown {
   try {
@@ -53,8 +53,8 @@ export function answered(one: (args: unknown) => unknown, { context, event }: Mo
 
 const BOUNDARY = 'UserMessage';
 /**
- * All that a module says of a moment, by the names of its functions. Some take context and event, some one of them, and
- * some make the function for a boundary: each is given everything and reads what it knows.
+ * The results of all functions of a module for a moment, by name. Some take context and event, some one of them, and some
+ * return the function for a boundary, so each receives everything.
  */
 export function answersOf(
   module: object,
@@ -73,7 +73,7 @@ export function answersOf(
   });
 }
 
-/** The same whatever the functions are called. */
+/** The results without the names of the functions. */
 export const unnamed = (answers: readonly [name: string, answer: unknown][]): string[] =>
   answers.map(([, answer]) => json(answer)).sort();
 
@@ -95,13 +95,13 @@ export interface Drawn {
   readonly folds: readonly string[];
   seedsOf(batch: number): number[];
   subjectOf(seed: number): unknown;
-  /** What one fold says of the subject of this seed, as a hash. */
+  /** The hash of one fold of the subject of this seed. */
   ask(fold: string, subject: unknown, seed: number): string;
   subjects(batches: readonly number[]): unknown[];
   answers(batch: number): Generator<Answer>;
-  /** A line for each fold and, behind them, for each batch. */
+  /** A line for each fold, then one for each batch. */
   digest(): string;
-  /** The line of a batch: one that is asked alone finds it in the whole digest. */
+  /** The line of one batch in the digest. */
   batchLine(batch: number): string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the functions of a run say where it ends early, or a reply, a measure, a round or a replayed call comes to it, of
- * many drawn moments. Rule: what a store took is of the run's own calls, so that each rule of what is lost is met.
+ * The results of a run's functions at an early end, a reply, a measured context, a round or a replayed call, for many drawn
+ * moments. Rule: lost entries belong to the run's own calls, so that each rule about losses applies.
  */
 import type { NewEntry } from '../../machines/index.ts';
 import * as assigns from '../../machines/run/assigns.ts';
@@ -14,7 +14,7 @@ import { hold } from './invariants.ts';
 import { asStored } from './lostEntries.ts';
 import { callOf, decisionsOf, endClauses, idsOf, momentOf, outputOfCall, slotOf, some, text } from './runs.ts';
 
-/** What is stored of a call, in order, as far as it may not have been stored yet. */
+/** The entries of a call in order, some of which may not be stored yet. */
 function lifeOf(draw: Chance, callId: string, suspension: number): NewEntry[] {
   const call: NewEntry = {
     runId: 'r',
@@ -54,7 +54,7 @@ function lostOf(draw: Chance, { suspended, kept, reruns, calls, slots }: RunCont
 const idsOfCalls = (calls: RunContext['calls']): string[] => calls.map(({ callId }) => callId);
 const suspensionOf = ({ call, suspension }: RunContext['suspended'][number]) => [call.callId, suspension] as const;
 
-/** A round under way, a gate, or what both have left. */
+/** A moment during a round, at a gate, or after both. */
 function endAt(seed: number): RunArgs {
   const draw = chance(seed * 86_028_121);
   const context = momentOf(draw);
@@ -72,12 +72,12 @@ function endAt(seed: number): RunArgs {
   const failed: object = { type: 'append.failed', error, lost };
   const isRound = context.calls.length > 0 && draw.odds(0.7);
   const end = isRound && draw.odds(0.7) ? { ...context.end, termination: 'Error' as const, lost } : context.end;
-  // Some come early: their call runs, and may have come to its suspension while plugins hear that it waits.
+  // Some decisions are early: their call runs, or plugins handle its suspension.
   const decisions = [...context.decisions, ...decisionsOf(draw, idsOfCalls(context.calls))];
   return asStored({ context: { ...context, end, decisions }, event: (isRound ? round : failed) as RunEvent });
 }
 
-/** All that is said of one event at the moment. */
+/** All results for one event at the moment. */
 function saidOf(context: RunContext, event: object): unknown[] {
   const moment = { context, event: event as RunEvent };
   const changes = unnamed(answersOf(assigns, moment));
@@ -133,7 +133,7 @@ const FOLDS: Record<string, Fold<RunArgs>> = {
 const clauses = [
   ...endClauses,
   {
-    says: 'semantics 6: what was lost of a call that goes on waiting is no part of what waits',
+    says: 'semantics 6: a call whose suspension was lost does not wait',
     holds: ({ context, event }: RunArgs) => {
       const lost = event.type === 'append.failed' ? event.lost : (context.end.lost ?? []);
       const suspensions = lost.flatMap((entry) => (entry.type === 'tool-suspended' ? [entry.callId] : []));
@@ -144,10 +144,10 @@ const clauses = [
     },
   },
   {
-    says: 'semantics 6: a decision of a call that came to its suspension and does not wait behind the end is held no more',
+    says: 'semantics 6: after the end no decision is held for a suspension that no longer waits',
     holds: (moment: RunArgs) => {
       const { suspended, slots, end } = moment.context;
-      // To a suspension that was lost no call has come.
+      // A lost suspension does not count.
       const gone = (end.lost ?? []).flatMap((entry) => (entry.type === 'tool-suspended' ? [entry.callId] : []));
       const heard = [...slots, ...roundOf(moment.event).slots].flatMap(({ status, call, output }) =>
         status === 'running' && output?.outcome === 'suspended' ? [{ call, suspension: output.suspension }] : [],

@@ -1,6 +1,6 @@
 /**
- * What holds for every chart, at every step of every path. Rule: an invariant looks at what was logged, asked and left
- * running, and at the events that came; it knows nothing of how a chart decides.
+ * The rules of every chart, at every step of every path. Rule: an invariant reads the entries, requests, running children and
+ * events, and never the decisions of a chart.
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { LogEntry, RunChartOutput, RunInput } from '../../machines/index.ts';
@@ -34,7 +34,7 @@ const nothingAskedTwice: Invariant = (_, { journal }) => {
   for (const id of journal.open.keys()) hold(!journal.dropped.has(id), `${id} was dropped and is asked for again`);
 };
 
-/** A call runs after its start is in the log, and is started at most once a suspension. */
+/** A call runs after its start is in the log, and starts at most once for each suspension. */
 const startedBeforeRun: Invariant = (_, { journal }) => {
   const keys = entriesOf(journal.entries, 'tool-started').map(({ idempotencyKey }) => idempotencyKey);
   hold(twice(keys).length === 0, `a call starts once a suspension: ${twice(keys)}`);
@@ -60,8 +60,8 @@ const suspensionsCount: Invariant = (_, { journal }) => {
 const runIdsOf = (entries: readonly LogEntry[]): (string | null)[] => [...new Set(entries.map(({ runId }) => runId))];
 
 /**
- * A run opens with its first entry, ends once, and says nothing behind its last checkpoint. One that is suspended may
- * be closed later: then its calls get their results and the cycle its stop.
+ * A run begins with its first entry, ends once, and logs nothing after its last checkpoint. A suspended run may be closed
+ * later: then its calls get their results, and the cycle its stop.
  */
 const oneEndARun: Invariant = (_, { journal }) => {
   for (const runId of runIdsOf(journal.entries)) {
@@ -82,7 +82,7 @@ const oneEndARun: Invariant = (_, { journal }) => {
   }
 };
 const ENDS: ReadonlySet<string> = new Set(['', 'run-stop', 'run-suspended', 'run-suspended,run-stop']);
-/** What belongs to a run and may come when it is over: acts of the host, and its checkpoint. */
+/** Entries of a run that may follow its end: acts of the host, and its checkpoint. */
 const AFTER_THE_END: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
   'checkpoint',
   'decision',
@@ -101,7 +101,7 @@ const nothingLeftBehind: Invariant = (state, { journal, actors }) => {
   hold(alive.length === 0, `no actor is left at the end: ${alive.map(({ id }) => id)}`);
 };
 
-/** B24: who does not rest has asked for something, or has a child that has; rest is what a person ends. */
+/** B24: a chart that is not at rest has an open request, or a child with one. Only a person ends a rest. */
 const somethingWakesIt: Invariant = (state, { journal, actors }) => {
   if (state.status !== 'active') return;
   const children = actors.slice(1).filter((actor) => actor.getSnapshot().status === 'active').length;
@@ -120,7 +120,7 @@ export const everywhere: readonly Invariant[] = [
   somethingWakesIt,
 ];
 
-/** How the run ended is in the log once, and last; what only retries calls begins and ends nothing. */
+/** The end of the run is in the log once, and last. A run that only retries calls has no beginning and no end. */
 const endIsLogged: Invariant = (state, { journal }) => {
   if (state.status !== 'done') return;
   const { end, durable, suspended } = state.output as RunChartOutput;
@@ -142,7 +142,7 @@ const endIsLogged: Invariant = (state, { journal }) => {
   } else hold(stop?.type === 'run-stop', `the run's end is in the log, not ${stop?.type}`);
 };
 
-/** Calls that a child of the run has answered. */
+/** Calls that a child of the run completed. */
 function answeredByChildren({ events }: Seen): string[] {
   return events.flatMap((event) => {
     const { type, output } = event as { type: string; output?: unknown };
@@ -156,7 +156,7 @@ function answeredByChildren({ events }: Seen): string[] {
   });
 }
 
-/** Every call of the run has one result, or still waits: nothing is lost and nothing answered twice. */
+/** Every call of the run has one result, or still waits. */
 export const everyCallAccounted =
   (input: RunInput): Invariant =>
   (state, seen) => {

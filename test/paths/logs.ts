@@ -1,6 +1,6 @@
 /**
- * What the folds of a log say of many short logs: knowledge, messages, repairs, receipts, what may follow. Rule: the
- * logs are drawn from one seed, likely and unlikely orders alike; nothing in them depends on the code that reads them.
+ * The folds of a log for many short logs: state, messages, repairs, receipts, and accepted entries. Rule: the logs are drawn from
+ * one seed, in likely and unlikely orders, and do not depend on the code that reads them.
  */
 import {
   addUsage,
@@ -37,7 +37,7 @@ import { hold } from './invariants.ts';
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 const image: StoredPart = { type: 'image', mediaType: 'image/png', data: 'aGk=' };
-/** Enough that three of them are worth removing. */
+/** Large enough that three of them can be pruned. */
 const LARGE = 'x'.repeat(90_000);
 
 function drawnUsage(draw: Chance) {
@@ -127,7 +127,7 @@ function ofCall(draw: Chance): object {
   ])();
 }
 
-/** An entry about a message that waits, or about the end of what it stands in. */
+/** An entry about a queued message, or about the end of its run. */
 function ofQueue(draw: Chance): object {
   const messageId = draw.one(['m', 'n']);
   return draw.one<object>([
@@ -200,7 +200,7 @@ function spentValue(draw: Chance): Json {
 const LARGE_EVERY = 8;
 
 const isLarge = (seed: number): boolean => seed % LARGE_EVERY === 0;
-/** Calls that have been seen with their results, which are then removed, some of them twice. */
+/** Calls with results that the model has received and that are pruned, some of them twice. */
 const roundWithResults = (draw: Chance): object[] => [
   { type: 'user-message', messageId: 'n', kind: 'direct', content: text('and') },
   ...['a', 'b', 'c', 'd'].map((callId) => ({
@@ -222,7 +222,7 @@ const roundWithResults = (draw: Chance): object[] => [
   { type: 'extension', name: 'runchart.pruned', value: { callIds: draw.one([['a'], ['b', 'a', 'd'], ['c', 'z']]) } },
 ];
 
-/** What comes to one call, in order; some of it is missing, as where a process ended. */
+/** The entries of one call, in order. Some are missing, as after a crash. */
 function lifeOf(draw: Chance, callId: string): object[] {
   const call = {
     type: 'agent-output',
@@ -287,7 +287,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
   return [call, ...life.slice(0, 1 + draw.below(life.length)).filter(() => draw.odds(0.9))];
 }
 
-/** A run, or several, whose calls live side by side. */
+/** A run, or several, with calls at the same time. */
 function livesOf(draw: Chance): object[] {
   const lives = ['a', 'b', 'c'].slice(0, 1 + draw.below(3)).map((callId) => lifeOf(draw, callId));
   const waiting = { type: 'message-queued', kind: 'followUp', content: text('later') };
@@ -324,7 +324,7 @@ function livesOf(draw: Chance): object[] {
   return [...made, ...end];
 }
 
-/** What a seed draws: a third are the lives of calls, a third goes on from calls as it likes, a third is in any order. */
+/** The log of a seed: the entries of calls in order, calls with random entries after them, or random entries; a third each. */
 function logOf(seed: number): LogEntry[] {
   const draw = chance(seed);
   if (seed % 3 === 0) return stampedAs(seed, draw, livesOf(draw));
@@ -351,7 +351,7 @@ function stampedAs(seed: number, draw: Chance, made: readonly object[]): LogEntr
   return made.map((entry, seq) => {
     const { type } = entry as { type: string };
     if (type === 'run-started' && draw.odds(0.7)) runId = draw.one(['r1', 'r2', 'run_m', 'run_n']);
-    // Results that are worth removing, in few logs: they take long to look at.
+    // Prunable results in few logs only, because large results take time.
     const content = type === 'tool-result' && isLarge(seed) && { content: text(LARGE) };
     return {
       seq,
@@ -444,11 +444,11 @@ function holdPairs(messages: readonly Message[]): void {
 
 const logClauses: readonly Clause<readonly LogEntry[]>[] = [
   {
-    says: 'semantics 11: each call of an assistant message has exactly one result, directly behind it, in call order',
+    says: 'semantics 11: each call of an assistant message has exactly one result, directly after it, in call order',
     holds: (log) => holdPairs(modelMessages(log)),
   },
   {
-    says: 'semantics 16: a look at the messages at any moment changes nothing that comes later',
+    says: 'semantics 16: reading the messages at any moment changes no later messages',
     holds: (log) => {
       const looked = createTranscript();
       for (const [index, entry] of log.entries()) {
@@ -458,7 +458,7 @@ const logClauses: readonly Clause<readonly LogEntry[]>[] = [
     },
   },
   {
-    says: 'semantics 16: messages that somebody was shown are never changed by what comes later',
+    says: 'semantics 16: messages that were read never change later',
     holds: (log) => {
       const transcript = createTranscript();
       const sizes = (shown: readonly Message[]): string => shown.map(({ content }) => content.length).join();

@@ -16,7 +16,7 @@ const asksOf = <K extends EffectRequest['kind']>(trace: Trace, kind: K): Request
   trace.asked.filter((request): request is Request<K> => request.kind === kind);
 const at = ({ state, chart }: Trace): string => documented(chart.id, state.value);
 
-/** What ends a run from wherever it stands, and the state that it leads to. */
+/** The events that end a run in any state, and the state after them. */
 function exitOf(trace: Trace, facts: Facts): 'Cancelled' | 'Error' | undefined {
   const { event, before } = trace;
   if (!before || typeof before.state.value === 'string') return undefined;
@@ -52,7 +52,7 @@ function turnOf(trace: Trace): Turn & { models: number } {
   return { runId, turn, models: settings.models.length, retry: settings.policies.modelRetry, failures, asked };
 }
 
-/** Plugins hear that the reply would end the run. */
+/** Plugins handle the natural end. */
 const endsNaturally = ({ state }: Trace): boolean =>
   !state.matches('active') && state.context.end.termination === 'NaturalEnd';
 const hearsEnd = ({ state }: Trace): boolean => state.matches({ active: { CommitAssistant: 'hearing' } } as never);
@@ -63,7 +63,7 @@ const roundsBegun = ({ spawned }: Trace): ToolRoundInput[] =>
 export const runInvariants: readonly ChartInvariant[] = [
   ...arrowInvariants,
   {
-    says: 'CancellationToken Impact: a cancel, a deadline and a runtime error end the run wherever it stands, and nothing else does',
+    says: 'CancellationToken Impact: a cancel, a deadline and a runtime error end the run in any state, and nothing else does',
     holds: (trace) => {
       const facts = factsOf(trace);
       const due = exitOf(trace, facts);
@@ -87,7 +87,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, RunStart: the log begins with what the run answers, and the run has its deadline',
+    says: 'run-lifecycle, RunStart: the log begins with the request of the run, and the run has its deadline',
     holds: (trace) => {
       if (trace.before)
         return hold(
@@ -116,7 +116,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, Checkpoint Triggers: each commit state waits for its own boundary, which is in the log unless nothing is new',
+    says: 'run-lifecycle, Checkpoint Triggers: each commit state waits for its own boundary, and its checkpoint is in the log unless nothing is new',
     holds: (trace) => {
       for (const [state, boundary] of Object.entries(CHECKPOINTS)) {
         if (!enters(trace, state) || at(trace) !== state) continue;
@@ -135,7 +135,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 16: a retry of a call of an ended cycle is done without a model, and opens no cycle and ends none',
+    says: 'semantics 16: a retry of a call of an ended cycle calls no model, and begins and ends no cycle',
     holds: (trace) => {
       if (inputOf(trace).trigger.kind !== 'retry') return;
       hold(asksOf(trace, 'model').length === 0, 'a model is called');
@@ -144,7 +144,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: the phases run in their states, in order, and only where somebody takes part',
+    says: 'semantics 5: the phases run in their states, in order, and only if a plugin takes part',
     holds: (trace) => {
       const { phases } = inputOf(trace).settings;
       const due = Object.entries(PHASES).flatMap(([state, all]) => {
@@ -158,7 +158,7 @@ export const runInvariants: readonly ChartInvariant[] = [
       if (afterError.length > 0) due.unshift(afterError);
       if (hearsEnd(trace) && !(trace.before && hearsEnd(trace.before))) due.push(['naturalEnd']);
       const asked = asksOf(trace, 'phase');
-      // A phase whose state is left at once is not asked; it is the last that is.
+      // If a step passes several states, only the phases of the last one are requested.
       same(
         'asked',
         asked.map((request) => request.phases),
@@ -179,7 +179,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: what a phase at the start writes is in the log',
+    says: 'semantics 5: the state writes of runStart are in the log',
     holds: (trace) => {
       if (!trace.before || documented('RUN', trace.before.state.value) !== 'RunStart') return;
       const { writes } = (trace.answer ?? {}) as { writes?: object };
@@ -193,7 +193,7 @@ export const runInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 5: before each model call stand the steers, in arrival order, as many as the policy takes, and the conversation hears of them',
     holds: (trace) => {
-      // What was said and lost is said again.
+      // Lost entries are written again.
       if (cameAs(trace, 'append.failed')) return;
       const logged = trace
         .now('user-message')
@@ -218,7 +218,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 8: the window is measured before each model call where one is known, and warned of, eased and pruned in the log',
+    says: 'semantics 8: the context is measured before each model call if the window is known; the log contains warnings, their ends and pruned results',
     holds: (trace) => {
       const { context } = inputOf(trace).settings;
       const asked = asksOf(trace, 'context');
@@ -245,9 +245,9 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 16: the final answer, as its schema takes it, is in the log of the run that ends with it, and no other is',
+    says: 'semantics 16: the log contains the parsed final answer of the run that ends with it, and no other',
     holds: (trace) => {
-      // What could not be stored is written again.
+      // Entries that could not be stored are written again.
       if (cameAs(trace, 'append.failed')) return;
       const { answer, before } = trace;
       const isLast = answer?.kind === 'answer' && before !== undefined && hearsEnd(before) && endsNaturally(trace);
@@ -260,7 +260,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'TRC-6: what can be summed up is, once before a call and where no limit ends the run; then the window is measured anew',
+    says: 'TRC-6: earlier messages are summarized at most once before a call, and only below the limits; then the context is measured again',
     holds: (trace) => {
       const facts = factsOf(trace);
       const { before, answer, spawned } = trace;
@@ -277,7 +277,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, LlmCall: one model request a turn, the first attempt of the agent’s own model, and nothing beside it but gates',
+    says: 'run-lifecycle, LlmCall: each turn requests the model once, first the agent’s own model, with nothing beside it but gates',
     holds: (trace) => {
       const asked = asksOf(trace, 'model');
       if (enters(trace, 'LlmCall') && at(trace) === 'LlmCall') {
@@ -294,7 +294,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, modelRetry: attempts count through the turn, for each model as many as the policy says',
+    says: 'semantics 2, modelRetry: attempts count through the turn, and each model has as many as the policy allows',
     holds: (trace) =>
       holdAttempts({ ...turnOf(trace), asked: turnOf(trace).asked.filter(({ kind }) => kind === 'model') }),
   },
@@ -306,7 +306,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, AfterInference: a reply is in the log once, each of its items, then one model-reply',
+    says: 'run-lifecycle, AfterInference: a reply is in the log once: each of its items, then one model-reply',
     holds: (trace) => {
       const { answer } = trace;
       const replies = trace.now('model-reply');
@@ -329,7 +329,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 6: a continuation stands before the call where a request would end with the model’s own words, and says why',
+    says: 'semantics 6: a continuation precedes a call whose request would end with the model’s own text, and contains the reason',
     holds: (trace) => {
       const facts = factsOf(trace);
       const entries = trace.now('continuation').filter(({ why }) => why !== 'resume');
@@ -361,7 +361,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ToolRound: one round a reply, of its calls, under the policies of tools',
+    says: 'run-lifecycle, ToolRound: each reply with calls has one round, under the tool policies',
     holds: (trace) => {
       const begun = roundsBegun(trace);
       const due = enters(trace, 'ToolRound');
@@ -386,7 +386,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'CommitTool: what the round wrote is in the log, and of calls that a steer left unstarted that they were skipped',
+    says: 'CommitTool: the state writes of the round are in the log, and calls that a steer kept from starting are skipped',
     holds: (trace) => {
       if (!cameAs(trace, 'xstate.done.actor.round') || wasStopped(trace) || factsOf(trace).conflict) return;
       const { slots, steered } = (
@@ -433,7 +433,7 @@ export const runInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 6: calls that kept their turn get a result that says they did not run, when the run goes on without them',
+    says: 'semantics 6: calls that kept their turn get a result that they did not run if the run continues without them',
     holds: (trace) => {
       if (!legsOf(trace).some(([from, to]) => from === 'ResumeAfterTool' && to === 'LoopTop')) return;
       const before = trace.before ? factsOf(trace.before) : undefined;

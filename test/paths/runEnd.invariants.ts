@@ -16,7 +16,7 @@ type Tail = (typeof TAIL)[number];
 const isTail = (name: string): name is Tail => (TAIL as readonly string[]).includes(name);
 const at = ({ state, chart }: Trace): string => documented(chart.id, state.value);
 
-/** The way out that the run took, and the step in which it did. */
+/** The end state of the run, and the step that entered it. */
 function exitOf(trace: Trace): { tail: Tail; step: Trace } | undefined {
   for (let step: Trace | undefined = trace; step; step = step.before) {
     const tail = legsOf(step)
@@ -59,7 +59,7 @@ function endOf(trace: Trace): [termination: string, cause: string | undefined] |
   }
 }
 
-/** What ended the run early: the last that came before it, since a round is waited for. */
+/** The cause of an early end: the last one before it, because the run waits for its round. */
 function causeOf(trace: Trace): string | undefined {
   const { step, tail } = exitOf(trace) ?? {};
   for (let each = step; each; each = each.before) {
@@ -85,7 +85,7 @@ const REASONS: Record<string, string> = {
 };
 const outputOf = ({ state }: Trace): RunChartOutput => state.output as RunChartOutput;
 
-/** Calls that a child of the run has answered, or that were when it was cut. */
+/** Calls that a child of the run completed, also in an interrupted round. */
 function answeredByChildren(trace: Trace): string[] {
   return trace.steps.flatMap(({ event }) => {
     const { type, output } = (event ?? { type: '' }) as { type: string; output?: unknown };
@@ -103,7 +103,7 @@ const madeBy = (trace: Trace): string[] =>
 const isDecided = ({ decisions }: Facts, each: { callId: string; suspension: number }): HeldDecision | undefined =>
   decisions.find((held) => held.callId === each.callId && held.suspension === each.suspension);
 
-/** What a gate has to do now: decided calls and reruns in call-id order, each with those that kept their turn behind it. */
+/** The calls that are due at a gate: decided calls and reruns in call-id order, each followed by the calls that wait for it. */
 function gateDue(facts: Facts): string[] {
   const decided = facts.suspended.filter((each) => isDecided(facts, each)).map(({ callId }) => callId);
   const first = [...decided, ...idsOf(facts.reruns)].sort();
@@ -121,7 +121,7 @@ const GATES = ['ResumeReplay0', 'ResumeToolCall', 'ResumeAfterTool'];
 
 export const closingInvariants: readonly ChartInvariant[] = [
   {
-    says: 'run-lifecycle, RESUME_TOOL_CALL: a gate is given what is decided, in call-id order, and the calls behind it; a decision is of its suspension',
+    says: 'run-lifecycle, RESUME_TOOL_CALL: a gate receives the decided calls in call-id order, with the calls that follow them; a decision belongs to its suspension',
     holds: (trace) => {
       const gates = trace.spawned
         .filter(({ src }) => src === 'resumeToolCall')
@@ -163,7 +163,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, decisionsDuringRound: at once while the model or tools work, or at the gates only',
+    says: 'semantics 2, decisionsDuringRound: decisions apply immediately during model calls and tools, or at the gates only',
     holds: (trace) => {
       if (trace.state.status !== 'active' || typeof trace.state.value === 'string') return;
       const opens = trace.spawned.some(({ src }) => src === 'resumeToolCall');
@@ -188,7 +188,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, RESUME_TOOL_CALL: the run waits at a gate that is open, and opens one wherever there is something to decide',
+    says: 'run-lifecycle, RESUME_TOOL_CALL: the run waits at an open gate, and opens one whenever a call is due',
     holds: (trace) => {
       if (GATES.includes(at(trace))) hold(factsOf(trace).gate, `it rests in ${at(trace)} without a gate`);
       const facts = factsOf(trace);
@@ -201,7 +201,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 7: behind the end of a run nothing is begun but its last phases and its last commit, and nothing of it goes on',
+    says: 'semantics 7: after the end of a run only its last phases and its last commit start, and nothing else continues',
     holds: (trace) => {
       const exit = exitOf(trace);
       if (!exit) return;
@@ -219,7 +219,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, RunEnd: every way out goes through RunEnd once, whose plugins hear how the run ends',
+    says: 'run-lifecycle, RunEnd: every end passes through RunEnd once, and its plugins receive the termination',
     holds: (trace) => {
       const times = trace.steps.flatMap((step) => legsOf(step).filter(([, to]) => to === 'RunEnd')).length;
       hold(times <= 1, `${times} times`);
@@ -231,7 +231,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 4: one end a run: run-stop by termination and cause, or run-suspended with what it waits for and no run-stop; its checkpoint stands last',
+    says: 'semantics 4: a run has one end: a run-stop with its cause, or a run-suspended with its waiting calls; its checkpoint is last',
     holds: (trace) => {
       const stops = trace.now('run-stop');
       const waits = trace.now('run-suspended');
@@ -257,7 +257,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 14 and 16: an early decision expires with the run, and is said so of a call that never suspended',
+    says: 'semantics 14 and 16: an early decision expires with the run, with a diagnostic if its call never suspended',
     holds: (trace) => {
       if (!enters(trace, 'CommitFinished')) return;
       const over = trace.now('diagnostic').filter(({ code }) => code === 'decision_expired');
@@ -279,13 +279,13 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 4: the run answers how it ended, what it counted, and what outlives it',
+    says: 'semantics 4: the output of the run is its end, its counts, and its open calls',
     holds: (trace) => {
       if (trace.state.status !== 'done') return;
       const { end, durable, counters } = outputOf(trace);
       const lost = trace.event?.type === 'append.failed';
       same('durable', durable, !lost);
-      // Whoever gave up a store that says nothing ends the cycle of a run that was being suspended.
+      // If the store does not answer, the command that abandoned the append ends the cycle of a suspended run.
       const isGivenUp = lost && (trace.event as unknown as { lost: NewEntry[] }).lost.length === 0;
       const due = isGivenUp && exitOf(trace)?.tail === 'Suspended' ? 'Suspended' : 'Error';
       if (lost) same('the end', [end.termination, end.cause], [due, 'store']);
@@ -301,7 +301,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 4 and 8: an error of the model says which, and behind how many attempts',
+    says: 'semantics 4 and 8: an error of the model contains its code and the number of attempts',
     holds: (trace) => {
       if (trace.state.status !== 'done' || outputOf(trace).end.cause !== 'model') return;
       const failures = trace.steps.flatMap(({ answer }) => (answer?.kind === 'failed' ? [answer] : []));
@@ -314,7 +314,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 1.2 and 14: when a run is over each of its calls has one result, or still waits and is listed',
+    says: 'semantics 1.2 and 14: after a run each of its calls has one result, or waits and is listed',
     holds: (trace) => {
       if (trace.state.status !== 'done' || !outputOf(trace).durable) return;
       const { suspended, kept, reruns } = outputOf(trace);
@@ -325,7 +325,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 7 and 14: behind a cancel nothing waits: its calls are cancelled, or skipped where they never started, in call order',
+    says: 'semantics 7 and 14: after a cancel no call waits: calls are cancelled, or skipped if they never started, in call order',
     holds: (trace) => {
       if (!enters(trace, 'Cancelled')) return;
       const results = trace.now('tool-result');
@@ -356,7 +356,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: terminated behind inference, the calls of the reply are cancelled as terminated, and what waited goes on waiting',
+    says: 'semantics 5: after a termination by a plugin the calls of the reply are cancelled as terminated, and waiting calls continue to wait',
     holds: (trace) => {
       if (!enters(trace, 'Terminate')) return;
       const { made, suspended, kept } = factsOf(trace);
@@ -377,7 +377,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, partialReply: what was streamed is kept as an interrupted reply where the policy says so, and else dropped',
+    says: 'semantics 2, partialReply: streamed text is kept as an interrupted reply if the policy says so, and otherwise dropped',
     holds: (trace) => {
       const { partial } = (trace.event ?? {}) as { partial?: string };
       const keeps =
@@ -394,7 +394,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5 and 14: behind an error what waits goes on waiting, and what ran is not known',
+    says: 'semantics 5 and 14: after an error waiting calls continue to wait, and running calls end as cancelled',
     holds: (trace) => {
       if (trace.state.status !== 'done' || !outputOf(trace).durable || exitOf(trace)?.tail !== 'Error') return;
       const { suspended } = outputOf(trace);
@@ -406,7 +406,7 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: what a store lost while the run ended is written again with what follows, but for messages that were refused',
+    says: 'semantics 5: entries that were lost during the end are written again with the next ones, except refused messages',
     holds: (trace) => {
       const { type, lost = [] } = (trace.event ?? { type: '' }) as { type: string; lost?: NewEntry[] };
       const from = trace.before ? at(trace.before) : '';
@@ -416,11 +416,11 @@ export const closingInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: a commit that fails on the way ends the run with Error; where the last one fails, the end is not durable',
+    says: 'semantics 5: a failed commit ends the run as Error; if the last commit fails, the end is not durable',
     holds: (trace) => {
       if (trace.event?.type !== 'append.failed' || !trace.before || at(trace.before) !== 'CommitFinished') return;
       const { lost } = trace.event as unknown as { lost: NewEntry[] };
-      // A retry writes no end: what it loses last is its result.
+      // A retry writes no end, so the last entry that it can lose is its result.
       const isEnd =
         lost.length === 0 ||
         inputOf(trace).trigger.kind === 'retry' ||

@@ -1,6 +1,6 @@
 /**
- * What has come to a RUN so far, as its surroundings know it: replies, calls, steers and decisions, by the events alone.
- * Rule: nothing is read from the chart's own context.
+ * The history of a RUN, read from its events alone: replies, calls, steers and decisions. Rule: nothing is read from the context of
+ * the chart.
  */
 
 import type { Slot, ToolCallOutput } from '../../machines/calls.ts';
@@ -36,16 +36,16 @@ export interface Facts {
   reply: Extract<ModelValue, { kind: 'reply' }> | undefined;
   /** Since the model call began. */
   failures: readonly Extract<ModelValue, { kind: 'failed' }>[];
-  /** Calls of the last reply whose round is not through. */
+  /** Calls of the last reply whose round is not finished. */
   made: readonly RoundCall[];
-  /** Calls of the last round that were started or answered. */
+  /** Calls of the last round that were started or have a result. */
   round: readonly string[];
   suspended: readonly { callId: string; suspension: number }[];
   kept: RunInput['kept'];
   reruns: RunInput['reruns'];
   steers: readonly QueuedMessage[];
   decisions: readonly HeldDecision[];
-  /** A gate was open before this step, and is not done. */
+  /** A gate was open before this step and is still open. */
   stillOpen: boolean;
   gate: boolean;
   /** Calls replayed and settled since the last model call began, and how many were settled when its reply came. */
@@ -54,11 +54,11 @@ export interface Facts {
   settledDuringReply: number;
   terminated: boolean;
   context: ContextValue | undefined;
-  /** What a round that is running was cut by. */
+  /** The steer that cut the running round. */
   cut: 'Cancelled' | 'Error' | undefined;
   /** The round that ends in this step wrote one key twice. */
   conflict: boolean;
-  /** A tool has failed where that ends the run. */
+  /** A tool failed, and the policy ends the run. */
   failure: boolean;
 }
 
@@ -94,7 +94,7 @@ function begun(trace: Trace): Facts {
 }
 
 const known = new WeakMap<Trace, Facts>();
-/** The facts when this step's event has come, before what the chart does with it. */
+/** The facts after the event of this step, before the chart handles it. */
 export function factsOf(trace: Trace): Facts {
   const found = known.get(trace);
   if (found) return found;
@@ -106,7 +106,7 @@ export function factsOf(trace: Trace): Facts {
   return facts;
 }
 
-/** The facts when the step is done. */
+/** The facts after the step. */
 export function carriedOf(trace: Trace): Facts {
   const facts = { ...factsOf(trace), stillOpen: factsOf(trace).gate };
   if (enters(trace, 'LlmCall')) Object.assign(facts, { replayed: 0, settled: 0, settledDuringReply: 0 });
@@ -242,7 +242,7 @@ function collected(trace: Trace, facts: Facts, { kind, slots, steered }: ToolRou
   };
 }
 
-/** The cause with which a limit stops the run now. */
+/** The cause of the limit that stops the run now. */
 export function limitOf(trace: Trace, { replies, emptyReplies, tokens, costUsd, unpriced }: Facts): string | undefined {
   const { settings, trigger } = inputOf(trace);
   const { limits } = settings.policies;

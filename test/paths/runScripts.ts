@@ -51,7 +51,7 @@ export interface RunScript {
   name: string;
   input: RunInput;
   moves: readonly Move[];
-  /** How the run ends, and what became of its calls: the outcome of the result, or `suspended`. */
+  /** The end of the run, and of each call: the outcome of the result, or `suspended`. */
   ends: string;
   calls: Record<string, string>;
 }

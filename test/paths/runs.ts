@@ -1,6 +1,6 @@
 /**
- * What the functions of a run say of many drawn moments of one: what it logs, asks, keeps and answers there. Rule: moments
- * are drawn from one seed, likely and unlikely ones alike; every exported function is asked, none by its name.
+ * The results of a run's functions for many drawn moments: entries, requests, context and output. Rule: moments are drawn from one
+ * seed, likely and unlikely ones; every exported function is called, none by its name.
  */
 
 import type {
@@ -92,7 +92,7 @@ export function decisionsOf(draw: Chance, ids: readonly string[]): HeldDecision[
 }
 
 export function slotOf(draw: Chance, call: RoundCall): Slot {
-  // What is refused is never started.
+  // A refused call never starts.
   if (call.refused) return { call, status: 'queued' };
   const status = draw.one(['queued', 'running', 'done', 'suspended', 'running', 'done'] as const);
   if (status === 'queued') return { call, status };
@@ -196,7 +196,7 @@ const terminationOf = (draw: Chance) => ({
   ...(draw.odds(0.4) && { stopped: true as const }),
 });
 
-/** A round that has not begun, one that runs, or one that is over: what waits in it is open, what is queued kept. */
+/** A moment before, during or after a round. After it suspended calls wait and queued calls are kept. */
 export function momentOf(draw: Chance): RunContext {
   const input = inputOf(draw);
   const start = contextOf(input);
@@ -402,7 +402,7 @@ export const resultsIn = (all: readonly NewEntry[]): string[] =>
   all.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : []));
 export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
-/** What a run that ends here writes, by how it ends, and what stays open behind it. */
+/** The results that a run writes if it ends here, and the calls that stay open, for each kind of end. */
 function endsOf({ context, event }: RunArgs) {
   const moment = { context: { ...context, ...assigns.endEarly({ context, event }) }, event };
   const left = { cancelled: assigns.closeOpenCalls(moment), failed: assigns.keepOpenCalls(moment) };
@@ -412,17 +412,17 @@ function endsOf({ context, event }: RunArgs) {
   ];
 }
 
-/** Of whatever moment. */
+/** Clauses for every moment. */
 export const endClauses: readonly Clause<RunArgs>[] = [
   {
-    says: 'run-lifecycle, CancellationToken Impact: whenever a run ends early, no call gets two results',
+    says: 'run-lifecycle, CancellationToken Impact: if a run ends early, no call gets two results',
     holds: (moment) => {
       for (const { written } of endsOf(moment))
         hold(new Set(written).size === written.length, `two results: ${written}`);
     },
   },
   {
-    says: 'semantics 6: a call that goes on waiting behind an end has no result, and behind a cancel none waits',
+    says: 'semantics 6: a call that waits after the end has no result, and after a cancel no call waits',
     holds: (moment) => {
       const [cancelled, failed] = endsOf(moment);
       hold(cancelled?.open.length === 0, `${cancelled?.open} waits`);
@@ -438,7 +438,7 @@ export const endClauses: readonly Clause<RunArgs>[] = [
 const clauses: readonly Clause<RunArgs>[] = [
   ...endClauses,
   {
-    says: 'run-lifecycle, RESUME_TOOL_CALL: a gate does each call once, and each of its suspension’s decision',
+    says: 'run-lifecycle, RESUME_TOOL_CALL: a gate handles each call once, with the decision for its suspension',
     holds: ({ context }) => {
       const work = dueReplays(context);
       const ids = idsOf(work);

@@ -1,6 +1,6 @@
 /**
- * The generated tests of what a chart's states must and must not do, and of its committed digest. Rule: every edge is
- * looked at, behind the shortest way to it; each clause is a test of its own.
+ * The generated tests of a chart's invariants on every edge, and of its committed digest. Rule: every edge is checked after the
+ * shortest path to it, and each clause is a test of its own.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,10 +10,10 @@ import type { Judged } from './charts.ts';
 import { digestOf, startLine, stepsOf } from './digest.ts';
 import { type ChartInvariant, type Trace, told, tracesOf } from './trace.ts';
 
-/** How many steps of a clause that does not hold are shown. */
+/** The number of failing steps that a clause reports. */
 const SHOWN = 5;
 
-/** The steps on which an invariant does not hold. */
+/** The steps that break an invariant. */
 function broken({ holds }: ChartInvariant, traces: readonly Trace[]): string[] {
   const found: string[] = [];
   for (const trace of traces) {
@@ -27,7 +27,7 @@ function broken({ holds }: ChartInvariant, traces: readonly Trace[]): string[] {
   return found;
 }
 
-/** Of the starts, one in so many is taken; which ones the commit decides. */
+/** Takes one of `startOf` starts. The sources decide which. */
 export function stateSuite({ machine, cases, invariants }: Judged, startOf = 1): void {
   const taken = sampled([...cases.inputs.entries()], startOf);
   let starts: readonly (readonly Trace[])[] | undefined;
@@ -36,7 +36,7 @@ export function stateSuite({ machine, cases, invariants }: Judged, startOf = 1):
     return starts;
   };
 
-  describe(`${machine.id} on every edge, behind the shortest way to it`, () => {
+  describe(`${machine.id} on every edge, after the shortest path to it`, () => {
     it.each(invariants.map((invariant) => [invariant.says, invariant] as const))('%s', (_, invariant) => {
       const traces = explored().flat();
       expect(traces.length).toBeGreaterThan(taken.length);

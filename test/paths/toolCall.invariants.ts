@@ -15,7 +15,7 @@ const asksOf = <K extends EffectRequest['kind']>({ steps }: Trace, kind: K): Req
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 const words = (text: string) => [{ type: 'text', text }];
 
-/** What the gate said, and what the tool's executions came to. */
+/** The answer of the gate, and the outcomes of the executions. */
 const verdictOf = (trace: Trace): GateValue | undefined => trace.last('allow', 'block', 'refuse', 'suspend');
 const outcomeOf = (trace: Trace): ToolValue | undefined => trace.last('succeeded', 'erred', 'pending');
 
@@ -32,7 +32,7 @@ type Due =
   | { outcome: 'succeeded' | 'failed'; code?: string; content: unknown }
   | { outcome: 'suspended'; reason: string }
   | undefined;
-/** What has to become of the call, by what was said of it; nothing while it is not decided. */
+/** The required outcome of the call; undefined while it is open. */
 function dueOf(trace: Trace): Due {
   const { call, suspension, suspensionsMax } = inputOf(trace);
   if (call.refused) return { outcome: 'failed', code: call.refused.code, content: words(call.refused.text) };
@@ -60,13 +60,13 @@ function dueOf(trace: Trace): Due {
 }
 const outputOf = ({ state }: Trace): ToolCallOutput | undefined => state.output as ToolCallOutput | undefined;
 
-/** It is decided what becomes of the call. */
+/** The outcome of the call is decided. */
 const isDecided = (trace: Trace): boolean => dueOf(trace) !== undefined && !mayRepeat(trace);
 const startedOf = (trace: Trace) => trace.all('tool-started');
 
 export const toolCallInvariants: readonly ChartInvariant[] = [
   {
-    says: 'run-lifecycle, BeforeToolExecute → Failed: a call that is refused starts no tool, and neither does one that its gate refuses or blocks',
+    says: 'run-lifecycle, BeforeToolExecute → Failed: a refused call starts no tool, nor does a call that its gate refuses or blocks',
     holds: (trace) => {
       const stopped =
         inputOf(trace).call.refused ?? ['block', 'refuse', 'suspend'].includes(verdictOf(trace)?.kind ?? '');
@@ -76,7 +76,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: an unknown or invalid call is not brought before its gate, a gated one is before its tool',
+    says: 'semantics 5: an unknown or invalid call passes no gate, and a gated call passes it before its tool',
     holds: (trace) => {
       const { call, id } = inputOf(trace);
       const gates = asksOf(trace, 'gate');
@@ -87,7 +87,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 14: a replay brings its decision and its suspension before gate and tool',
+    says: 'semantics 14: a replay gives its decision and its suspension to gate and tool',
     holds: (trace) => {
       const { decision, suspension } = inputOf(trace);
       for (const request of trace.asked) {
@@ -100,7 +100,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ExecuteTool: what may run does run, behind one tool-started that says who allowed it',
+    says: 'run-lifecycle, ExecuteTool: an allowed call runs, after one tool-started and the entry of what allowed it',
     holds: (trace) => {
       const { call, decision, suspension, id } = inputOf(trace);
       const verdict = verdictOf(trace);
@@ -141,7 +141,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, toolRetry: only what may be repeated is, as often as the policy says, each time announced before its wait',
+    says: 'semantics 2, toolRetry: only repeatable failures are repeated, as often as the policy allows, each with a notice before its wait',
     holds: (trace) => {
       const { retry, id } = inputOf(trace);
       const timers = asksOf(trace, 'timer');
@@ -172,7 +172,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, TOOL_CALL: one outcome, by what gate and tool said of the call: blocked and refused are failed, pending is suspended',
+    says: 'run-lifecycle, TOOL_CALL: gate and tool decide one outcome: blocked and refused calls failed, pending calls are suspended',
     holds: (trace) => {
       const output = outputOf(trace);
       hold(!output || isDecided(trace), 'the call ends before it is decided');
@@ -197,7 +197,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 16: a call is identical when its result is: another result is another fingerprint',
+    says: 'semantics 16: calls are identical only with identical results: another result has another fingerprint',
     holds: (trace) => {
       const output = outputOf(trace);
       const [result] = trace.all('tool-result');
@@ -226,7 +226,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 5: AfterToolExecute runs for every outcome where somebody takes part, and is asked of nothing else',
+    says: 'semantics 5: AfterToolExecute runs for every outcome if a plugin takes part, and for nothing else',
     holds: (trace) => {
       const { after, call, id } = inputOf(trace);
       const due = isDecided(trace) ? dueOf(trace) : undefined;
@@ -252,7 +252,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 1.2: a call that has ended has one result in the log, as the plugins show it',
+    says: 'semantics 1.2: a finished call has one result in the log, as the plugins changed it',
     holds: (trace) => {
       const results = trace.all('tool-result');
       const output = outputOf(trace);
@@ -270,7 +270,7 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, [*]: a call is over as soon as it is decided and nobody has anything to say',
+    says: 'run-lifecycle, [*]: a call ends when it is decided and no plugin handles it',
     holds: (trace) => {
       const waits = trace.situation.requests.length > 0;
       const heard = !inputOf(trace).after || trace.last('shown') !== undefined;

@@ -11,7 +11,7 @@ const json = (value: unknown): string => JSON.stringify(value);
 
 const startsOf = ({ steps }: Trace): ToolCallInput[] =>
   steps.flatMap(({ spawned }) => spawned.map(({ input }) => input as ToolCallInput));
-/** What calls came to, in the order in which they did. */
+/** The outcomes of calls, in the order in which they ended. */
 const endsOf = ({ steps }: Trace): ToolCallOutput[] =>
   steps.flatMap(({ event }) =>
     event?.type.startsWith('xstate.done.actor.') ? [(event as unknown as { output: ToolCallOutput }).output] : [],
@@ -23,7 +23,7 @@ const steersOf = ({ steps }: Trace): string[] =>
 const isStopped = ({ steps }: Trace): boolean => steps.some(({ event }) => event?.type === 'round.stopped');
 const outputOf = ({ state }: Trace): ToolRoundOutput => state.output as ToolRoundOutput;
 
-/** Nothing more may be started: a steer goes first, or a suspended call of a sequential round. */
+/** No further call may start: after a steer, or after a suspended call of a sequential round. */
 function isClosed(trace: Trace): boolean {
   const waits = endsOf(trace).some(({ outcome }) => outcome === 'suspended');
   return steersOf(trace).length > 0 || isStopped(trace) || (inputOf(trace).sequential && waits);
@@ -31,7 +31,7 @@ function isClosed(trace: Trace): boolean {
 
 export const toolRoundInvariants: readonly ChartInvariant[] = [
   {
-    says: 'semantics 2, toolExecution: calls start in call order, each once, as many at a time as may run',
+    says: 'semantics 2, toolExecution: calls start in call order, each once, within the launch window',
     holds: (trace) => {
       const { calls, window, sequential } = inputOf(trace);
       const started = startsOf(trace).map(({ call }) => call.callId);
@@ -48,7 +48,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 2, maxParallelTools: where a call may start, it does',
+    says: 'semantics 2, maxParallelTools: a call starts as soon as it may',
     holds: (trace) => {
       const { calls, window, sequential } = inputOf(trace);
       if (isClosed(trace)) return;
@@ -58,7 +58,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 6: in sequential execution nothing starts behind a suspended call; steerAt afterTool: nor behind a steer',
+    says: 'semantics 6: in sequential execution nothing starts after a suspended call; with steerAt afterTool nothing starts after a steer',
     holds: (trace) =>
       hold(!isClosed(trace) || trace.spawned.length === 0, `${json(trace.spawned.map(({ id }) => id))} starts`),
   },
@@ -78,7 +78,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 14: the run hears of a suspension at once, and of nothing else',
+    says: 'semantics 14: the run receives a suspension immediately, and nothing else',
     holds: ({ event, told }) => {
       const output = event?.type.startsWith('xstate.done.actor.')
         ? (event as unknown as { output: ToolCallOutput }).output
@@ -93,7 +93,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'run-lifecycle, ToolRound: it is over when it is stopped, or when nothing runs and nothing may start',
+    says: 'run-lifecycle, ToolRound: it ends when it is stopped, or when no call runs and none may start',
     holds: (trace) => {
       const { calls } = inputOf(trace);
       const [started, ended] = [startsOf(trace).length, endsOf(trace).length];
@@ -104,7 +104,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'CommitTool granularity: the batch has every call in call order, with what became of it; of a sequential round a prefix was started',
+    says: 'CommitTool granularity: the batch contains every call in call order with its outcome; a sequential round starts a prefix',
     holds: (trace) => {
       if (trace.state.status !== 'done') return;
       const { slots, steered } = outputOf(trace);
@@ -125,7 +125,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 7: of a running call whose result only a plugin has not heard, the round has the result',
+    says: 'semantics 7: the round has the result of a call that only plugins still handle',
     holds: (trace) => {
       if (trace.state.status !== 'done' || !isStopped(trace)) return;
       const concluded = trace.steps.filter(({ event }) => event?.type === 'call.concluded');
@@ -137,7 +137,7 @@ export const toolRoundInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 1.4: a finished call is let go, so that a round of many keeps no actors',
+    says: 'semantics 1.4: a finished call is stopped, so that a long round keeps no actors',
     holds: ({ event, situation, state }) => {
       if (state.status !== 'active' || !event?.type.startsWith('xstate.done.actor.')) return;
       const { actorId } = event as unknown as { actorId: string };

@@ -1,6 +1,6 @@
 /**
- * Every edge of a chart once, each behind the shortest way to it, as pure transitions. Rule: a trace holds what came,
- * and what the chart logged, asked, started and told; what it knows itself is not in it.
+ * Every edge of a chart once, each after the shortest path to it, as pure transitions. Rule: a trace contains the events, entries,
+ * requests, children and messages of the chart, and not its context.
  */
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Cases, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
