@@ -305,6 +305,23 @@ function gitRunsMore(args: readonly ShellWord[]): boolean {
   });
 }
 
+const CONFIG_READS = /^(--(get|list|show|name-only)[\w-]*|-l|-z|get|list)$/;
+const CONFIG_WRITES = /^(--(add|unset|replace-all|rename-section|remove-section|edit)[\w-]*|-e|set|unset|edit)$/;
+
+/** The protected file that a command of git changes without naming it. */
+export function settingsChangedBy(given: readonly ShellWord[]): string | undefined {
+  const words = unwrapped(given);
+  const [name, subcommand, ...rest] = withoutGlobalOptions(words) ?? words;
+  if (baseName(name?.value ?? '') !== 'git') return undefined;
+  const values = rest.map(({ value }) => value);
+  if (subcommand?.value === 'submodule')
+    return values.some((value) => /^(add|set-url|set-branch)$/.test(value)) ? '.gitmodules' : undefined;
+  if (subcommand?.value !== 'config' || values.some((value) => CONFIG_READS.test(value))) return undefined;
+  const sets = values.filter((value) => !value.startsWith('-')).length > 1;
+  if (!sets && !values.some((value) => CONFIG_WRITES.test(value))) return undefined;
+  return values.includes('--global') ? '.gitconfig' : '.git/config';
+}
+
 /** Texts inside a command that a shell will read: denied ones in it are denied here. */
 export function innerScripts({ words, input }: SimpleCommand): string[] {
   const texts: string[] = [];
@@ -323,10 +340,10 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
     if (name === 'git' && gitRunsMore(words.slice(at + 1))) {
       texts.push(...words.slice(at + 1).map((word) => word.value.replace(/^(--?[\w-]+=|[\w.]+=)?!?/, '')));
     }
-    if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel'].includes(name)) {
-      texts.push(...words.slice(at + 1).map((word) => word.value));
+    if (['trap', 'ssh', 'su', 'watch', 'env', 'parallel', 'alias'].includes(name)) {
+      texts.push(...words.slice(at + 1).map(({ value }) => (name === 'alias' ? value.replace(/^[^=]*=/, '') : value)));
     }
     if (at > 8) break;
   }
-  return texts.filter((text) => /\s/.test(text)).flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
+  return texts.filter((text) => /[\s<>;&|]/.test(text)).flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
 }

@@ -4,9 +4,10 @@
  */
 import { stat } from 'node:fs/promises';
 import { baseName, unwrapped, withoutGlobalOptions } from './commandForms.ts';
-import { gitDoubt, ownsRepository } from './gitRepository.ts';
 import { isInsideRoot, type PathSubject, pathSubject, type Surroundings } from './pathRules.ts';
 import { mayShow } from './patternReach.ts';
+import { gitDoubt, ownsRepository } from './readings/gitRepository.ts';
+import { redirectsOf } from './readings/innerCommands.ts';
 import type { Reading } from './readings/reading.ts';
 import { readingOf } from './readings/readOnlyCommands.ts';
 import type { Rule } from './rules.ts';
@@ -31,13 +32,26 @@ export interface Places {
   ownsRepository: boolean;
   /** Of commands that read below directories: the rules that hide files which they would show. */
   hidden: ReadonlyMap<SimpleCommand, Rule>;
+  /** The same of commands that copy what is below directories. */
+  copied: ReadonlyMap<SimpleCommand, Rule>;
+  /** Doubts about the lines in texts that commands run. */
+  innerDoubts: readonly string[];
 }
 
-/** `hiding`: the rules that deny or ask about reading some path. */
-export async function placesOf(line: ShellLine, around: Surroundings, hiding: readonly Rule[]): Promise<Places> {
-  const { directories, doubts } = await directoriesOf(line, around);
-  const redirects = [...line.redirects, ...line.commands.flatMap((command) => command.redirects)];
-  const words = [...line.words, ...redirects.flatMap(({ target }) => (target ? [target] : []))];
+interface Around {
+  /** Lines in texts that commands of the line run. */
+  inner: readonly ShellLine[];
+  around: Surroundings;
+  /** The rules that deny or ask about reading some path. */
+  hiding: readonly Rule[];
+}
+
+export async function placesOf(line: ShellLine, { inner, around, hiding }: Around): Promise<Places> {
+  const { directories, doubts, innerDoubts } = await directoriesOf(line, inner, around);
+  const words = [line, ...inner].flatMap((each) => [
+    ...each.words,
+    ...redirectsOf(each).flatMap(({ target }) => (target ? [target] : [])),
+  ]);
   const found = [...new Set(words.flatMap((word) => candidatesOf(word, around.home)))];
   if (found.length > PATHS_MAX) doubts.push('the line names too many files');
   const subjects = new Map<string, readonly PathSubject[]>();
@@ -63,6 +77,8 @@ export async function placesOf(line: ShellLine, around: Surroundings, hiding: re
     git: usesGit ? await gitDoubt(around.root) : undefined,
     ownsRepository: !usesGit || (await ownsRepository(around.root)),
     hidden: await hiddenFrom(line, { ...places, directories, around, hiding }),
+    copied: await copiedFrom([line, ...inner], { ...places, directories, around, hiding }),
+    innerDoubts,
   };
 }
 
@@ -105,6 +121,35 @@ async function hiddenFrom({ commands }: ShellLine, searched: Searched): Promise<
   return found;
 }
 
+const COPIES_ALL = /^(tar|gtar|bsdtar|zip|7z|7za|rsync|scp)$/;
+
+/** The first rule of those that hide something below a directory that a command is given to copy. */
+async function copiedFrom(lines: readonly ShellLine[], searched: Searched): Promise<Map<SimpleCommand, Rule>> {
+  const { around, hiding, subjects, globs } = searched;
+  const found = new Map<SimpleCommand, Rule>();
+  for (const command of lines.flatMap(({ commands }) => commands)) {
+    const [name, ...words] = unwrapped(command.words);
+    const program = baseName(name?.value ?? '');
+    const copies = COPIES_ALL.test(program) || (program === 'cp' && words.some(isRecursive));
+    if (!copies || hiding.length === 0) continue;
+    const given = words.flatMap((word) =>
+      word.isGlob
+        ? (globs.get(word.value)?.paths ?? [])
+        : candidatesOf(word, around.home).flatMap((path) => subjects.get(path) ?? []),
+    );
+    const roots = new Set(given.flatMap(({ real }) => (real === undefined ? [] : [real])));
+    for (const directory of roots)
+      for (const rule of hiding) {
+        if (found.has(command) || rule.subject.kind !== 'path') continue;
+        const search = { directory, dotted: true, isNow: true };
+        if (await mayShow(rule.subject.pattern, search, around)) found.set(command, rule);
+      }
+  }
+  return found;
+}
+
+const isRecursive = ({ value }: ShellWord): boolean => /^-[a-zA-Z]*[aRr]|^--(archive|rec)/.test(value);
+
 /** The directories below which a command reads; undefined where they are not known. */
 async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<string[] | undefined> {
   const { subjects, globs, directories, around } = searched;
@@ -122,6 +167,11 @@ async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<s
 }
 
 const SEARCHES = /^(grep|egrep|fgrep|rg|ag|ack)$/;
+const GIT_SHOWS =
+  /^(grep|diff|show|log|archive|cat-file|blame|annotate|format-patch|fast-export|range-diff|whatchanged|diff-\w+)$/;
+/** With such a word they show what is in files too. */
+const GIT_SHOWS_BY = /^(status|commit|stash|reflog)$/;
+const SHOWS = /^(-v+|--verbose|-p|-u|--patch|show)$/;
 
 /** Which files below a directory a command shows, whether or not it is one of the reading commands. */
 function searchOf(words: readonly ShellWord[], reading: Reading | undefined): Reading['descends'] {
@@ -129,10 +179,14 @@ function searchOf(words: readonly ShellWord[], reading: Reading | undefined): Re
   const [name, ...args] = words;
   const program = baseName(name?.value ?? '');
   if (program === 'git') {
-    const [subcommand] = withoutGlobalOptions(words)?.slice(1) ?? args;
-    return /^(grep|diff|show|log|archive)$/.test(subcommand?.value ?? '') ? 'all' : false;
+    const [subcommand, ...rest] = withoutGlobalOptions(words)?.slice(1) ?? args;
+    const name = subcommand?.value ?? '';
+    return GIT_SHOWS.test(name) || (GIT_SHOWS_BY.test(name) && rest.some(({ value }) => SHOWS.test(value)))
+      ? 'all'
+      : false;
   }
   // What they hand on is known when the line runs.
+  if (args.some(({ value }) => /^--files0?(-|=|$)/.test(value))) return 'all';
   if (program === 'xargs' || (program === 'find' && args.some(({ value }) => /^-(exec|ok)/.test(value)))) return 'all';
   if (!SEARCHES.test(program)) return false;
   return !program.endsWith('grep') || args.some(({ value }) => /^-[a-zA-Z]*[rRd]|^--(rec|deref|dir)/.test(value))
@@ -157,24 +211,12 @@ const readsFiles = ({ words, redirects }: SimpleCommand): boolean =>
   (readingOf(unwrapped(words))?.paths.length ?? 0) > 0 || redirects.some(({ operator }) => operator === '<');
 
 /** A change of directory may happen or not, so each path is judged in every directory the line may be in. */
-async function directoriesOf({ commands }: ShellLine, around: Surroundings) {
-  const doubts: string[] = [];
+async function directoriesOf({ commands }: ShellLine, inner: readonly ShellLine[], around: Surroundings) {
+  const [doubts, innerDoubts]: [string[], string[]] = [[], []];
   const found = new Set([around.cwd]);
-  for (const { words } of commands) {
-    const [name, to, ...more] = unwrapped(words);
-    if (!name || !['cd', 'pushd', 'popd', 'chdir'].includes(name.value)) continue;
-    if (name.value !== 'cd' || !to?.isLiteral || more.length > 0 || /^[-~]/.test(to.value)) {
-      doubts.push('the directory is changed to one that is not known');
-      continue;
-    }
-    for (const directory of [...found]) {
-      const next = await pathSubject(to.value, directory, around);
-      // `cd` goes back by spelling where the kernel follows a link first.
-      const asSpelled = await pathSubject(next.spelled, directory, around);
-      if (!isInsideRoot(next, around) || asSpelled.real !== next.real) doubts.push('the working directory is left');
-      if (found.size < DIRECTORIES_MAX) found.add(next.spelled);
-      else doubts.push('the directory is changed too often');
-    }
+  const innerCommands = new Set(inner.flatMap((line) => line.commands));
+  for (const command of [...commands, ...innerCommands]) {
+    await changeDirectory(command, { found, doubts: innerCommands.has(command) ? innerDoubts : doubts, around });
   }
   const maker = commands.find(makesLinks);
   if (maker && commands.some((command) => command !== maker && readsFiles(command)))
@@ -182,5 +224,28 @@ async function directoriesOf({ commands }: ShellLine, around: Surroundings) {
   // What is configured in the other directory can make git run anything.
   const usesGit = commands.some(({ words }) => words.some(({ value }) => baseName(value) === 'git'));
   if (found.size > 1 && usesGit) doubts.push('git is used in another directory');
-  return { directories: [...found], doubts };
+  return { directories: [...found], doubts, innerDoubts };
+}
+
+interface Moves {
+  found: Set<string>;
+  doubts: string[];
+  around: Surroundings;
+}
+
+async function changeDirectory({ words }: SimpleCommand, { found, doubts, around }: Moves): Promise<void> {
+  const [name, to, ...more] = unwrapped(words);
+  if (!name || !['cd', 'pushd', 'popd', 'chdir'].includes(name.value)) return;
+  if (name.value !== 'cd' || !to?.isLiteral || more.length > 0 || /^[-~]/.test(to.value)) {
+    doubts.push('the directory is changed to one that is not known');
+    return;
+  }
+  for (const directory of [...found]) {
+    const next = await pathSubject(to.value, directory, around);
+    // `cd` goes back by spelling where the kernel follows a link first.
+    const asSpelled = await pathSubject(next.spelled, directory, around);
+    if (!isInsideRoot(next, around) || asSpelled.real !== next.real) doubts.push('the working directory is left');
+    if (found.size < DIRECTORIES_MAX) found.add(next.spelled);
+    else doubts.push('the directory is changed too often');
+  }
 }

@@ -48,6 +48,9 @@ const LONGEST = 4_096;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 
+/** It is about every call of the tool. */
+export const isWhole = (rule: Rule, tool: string): boolean => rule.subject.kind === 'tool' && rule.covers(tool);
+
 /** Reads one rule. Throws ConfigurationError that quotes it. */
 export function parseRule(given: unknown): Rule {
   if (typeof given !== 'string')

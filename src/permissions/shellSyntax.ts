@@ -26,6 +26,10 @@ export interface ShellLine {
   commands: SimpleCommand[];
   /** Every word, also those of loops, assignments and tests. */
   words: ShellWord[];
+  /** Words of loops and lists, which bash matches against file names. */
+  lists: ShellWord[];
+  /** Words of `[[ … ]]` that name files whose properties are asked for. */
+  tested: ShellWord[];
   /** Redirections of whole groups. */
   redirects: ShellRedirect[];
   /** Why the line cannot be trusted to do what it seems to; empty where it can. */
@@ -42,6 +46,8 @@ const DEPTH_MAX = 100;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 const DIGITS = /^\d+$/;
+/** Operators of `test` and `[[` that look a file up. */
+export const FILE_TEST = /^-[abcdefghkprstuwxGLNOS]$/;
 
 /** Never throws: what the parser cannot read is a doubt. */
 export function readShellLine(text: string, around?: { cwd: string; home: string }): ShellLine {
@@ -58,7 +64,10 @@ export function readShellLine(text: string, around?: { cwd: string; home: string
 }
 
 class LineReader {
-  readonly line: ShellLine = { commands: [], words: [], redirects: [], doubts: [], isUnread: false };
+  readonly line: ShellLine = {
+    ...{ commands: [], words: [], lists: [], tested: [] },
+    ...{ redirects: [], doubts: [], isUnread: false },
+  };
   readonly #known: KnownValues;
   readonly #words = new Map<Word, readonly ShellWord[]>();
   #source = '';
@@ -125,6 +134,10 @@ class LineReader {
       case 'For':
       case 'Select':
         if (!isHarmlessVariable(node.name.value)) this.doubt(`the variable ${node.name.value} is set`);
+        for (const word of node.wordlist ?? []) this.line.lists.push(...this.#expanded(word));
+        break;
+      case 'ArrayValue':
+        for (const word of node.elements) this.line.lists.push(...this.#expanded(word));
         break;
       case 'CommandExpansion':
       case 'ProcessSubstitution':
@@ -147,9 +160,12 @@ class LineReader {
         break;
       case 'TestUnary':
         if (['-v', '-R'].includes(node.operator)) this.doubt('a test looks a variable up by its name');
+        if (FILE_TEST.test(node.operator)) this.line.tested.push(...this.#expanded(node.operand));
         break;
       case 'TestBinary':
         if (/^-(eq|ne|lt|le|gt|ge)$/.test(node.operator)) this.doubt('arithmetic in a test');
+        if (/^-(nt|ot|ef)$/.test(node.operator))
+          this.line.tested.push(...this.#expanded(node.left), ...this.#expanded(node.right));
         break;
       case 'ParameterExpansion': {
         const { index, operation, prefix } = node;

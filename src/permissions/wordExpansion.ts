@@ -17,6 +17,8 @@ export interface ShellWord {
   isQuoted: boolean;
   /** It is a process substitution as a whole: it names a pipe, and what stands in it is judged as commands of its own. */
   isProcess?: boolean;
+  /** Computed, and bash matches file names against what becomes of it, whatever that is. */
+  mayBecomeGlob?: boolean;
 }
 
 /** The values that bash is known to have for these names. A name whose value may have changed is absent. */
@@ -49,9 +51,11 @@ export function expandedWords(word: Word, known: KnownValues): ShellWord[] {
   const source = word.text;
   const parts = word.parts ?? [];
   const isQuoted = parts.length === 1 && ['DoubleQuoted', 'SingleQuoted'].includes(parts[0]?.type ?? '');
-  const computed: ShellWord = { value: word.value, source, isLiteral: false, isGlob: false, isQuoted };
+  const isTilde = source.startsWith('~') && !/^~(\/|$)/.test(source);
+  const mayBecomeGlob = parts.some(isMatched) || (isTilde && GLOB.test(source));
+  const computed: ShellWord = { value: word.value, source, isLiteral: false, isGlob: false, isQuoted, mayBecomeGlob };
   if (parts.length === 1 && parts[0]?.type === 'ProcessSubstitution') return [{ ...computed, isProcess: true }];
-  if (source.startsWith('~') && !/^~(\/|$)/.test(source)) return [computed];
+  if (isTilde) return [computed];
   if (parts.length === 0) return [{ ...computed, isLiteral: true }];
   let texts: Piece[] = [{ value: '', isGlob: false }];
   for (const part of parts) {
@@ -64,9 +68,19 @@ export function expandedWords(word: Word, known: KnownValues): ShellWord[] {
   const hasBraces = parts.some(({ type }) => type === 'BraceExpansion');
   return texts.map(({ value, isGlob }) => {
     const spelled = hasBraces ? value : source;
-    if (spelled.startsWith('~') && !/^~(\/|$)/.test(spelled)) return computed;
+    if (spelled.startsWith('~') && !/^~(\/|$)/.test(spelled)) return { ...computed, mayBecomeGlob: GLOB.test(spelled) };
     return { value, source: spelled, isLiteral: !isGlob, isGlob, isQuoted };
   });
+}
+
+/** These give numbers, or letters of options. */
+const NUMBERS = /^\$([?#$!-]|\{#\w+\})$|^\$\(\s*(seq( -?\d+)+|wc -[lcmw]( <? ?[\w./-]+)?|nproc|date \+%[\w%-]+)\s*\)$/;
+
+/** Outside of quotes, bash splits what becomes of a part and matches it against file names. */
+function isMatched({ type, text }: WordPart): boolean {
+  if (/^(Literal|SingleQuoted|AnsiCQuoted|DoubleQuoted|LocaleString|ProcessSubstitution|Arithmetic\w+)$/.test(type))
+    return false;
+  return type !== 'BraceExpansion' || /[*?[$`]/.test(text) ? !NUMBERS.test(text) : false;
 }
 
 /** What a part may become; undefined where that is not known. */

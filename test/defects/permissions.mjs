@@ -218,8 +218,8 @@ export const permissions = [
     witness: 'test/permissions/operators.test.ts',
     edits: [
       [
-        'const subjects = target?.isLiteral ? this.#subjects(target) : [];',
-        'const subjects = target ? this.#subjects(target) : [];',
+        'const subjects = target?.isLiteral ? this.#files.subjects(target) : [];',
+        'const subjects = target ? this.#files.subjects(target) : [];',
       ],
       ["finding.outcome !== 'allow' || !target || target.isLiteral || target.isProcess", "finding.outcome !== ''"],
     ],
@@ -230,8 +230,8 @@ export const permissions = [
     witness: 'test/permissions/operators.test.ts',
     edits: [
       [
-        'const subjects = target?.isLiteral ? this.#subjects(target) : [];',
-        'const subjects = target ? this.#subjects(target) : [];',
+        'const subjects = target?.isLiteral ? this.#files.subjects(target) : [];',
+        'const subjects = target ? this.#files.subjects(target) : [];',
       ],
     ],
   },
@@ -296,7 +296,7 @@ export const permissions = [
     id: 'outside-inside-sandbox',
     about: 'a line that names a place outside for certain runs unasked in the sandbox',
     witness: 'test/permissions/sandboxed.test.ts',
-    edits: [['return !this.#isCertainlyOutside(paths);', 'return paths.length >= 0;']],
+    edits: [['return !this.#files.isCertainlyOutside(paths);', 'return paths.length >= 0;']],
   },
   {
     id: 'missing-place-made',

@@ -59,6 +59,8 @@ const VERDICTS = {
   'reads and writes /dev/null': 'aaaaaaaaa',
   // A command that no rule names, and a line that nobody can be sure of.
   'runs something': '??aaa?dda',
+  // Outside of quotes, what a substitution prints is matched against file names.
+  'lists files': '??aaa?dda',
   doubt: '???????d?',
 } as const;
 type Act = keyof typeof VERDICTS;
@@ -113,8 +115,8 @@ describe('operators that join or wrap commands', () => {
     (a, b) => `until ${a}; do ${b}; done`,
     (a, b) => `case x in x) ${a};; *) ${b};; esac`,
     (a, b) => `wc <(${a}) <(${b})`,
-    (a, b) => `echo $(${a}) "$(${b})"`,
-    (a, b) => `echo \`${a}\` $(${b})`,
+    (a, b) => `echo "$(${a})" "$(${b})"`,
+    (a, b) => `echo "\`${a}\`" "$(${b})"`,
   ];
   const PAIRS = COMMANDS.flatMap((a) => COMMANDS.map((b) => [a, b] as const));
   const LINES = JOINED.flatMap((join) =>
@@ -140,7 +142,11 @@ describe('operators that join or wrap commands', () => {
     [(a) => `( ( ${a} ) )`],
     [(a) => `for x in 1 2; do ${a}; done`],
     [(a) => `x=$(${a})`],
-    [(a) => `echo \${x:-$(${a})}`],
+    [(a) => `echo "\${x:-$(${a})}"`],
+    [(a) => `echo $(${a})`, 'lists files'],
+    [(a) => `echo \`${a}\``, 'lists files'],
+    [(a) => `echo \${x:-$(${a})}`, 'lists files'],
+    [(a) => `printf '%s' "$(${a})"`],
     [(a) => `[[ -n $(${a}) ]]`],
     [(a) => `nohup ${a}`],
     [(a) => `timeout 5 ${a}`],

@@ -14,7 +14,8 @@ export async function workspace(): Promise<string> {
   await mkdir(join(ws, 'src'), { recursive: true });
   await mkdir(join(ws, 'docs'));
   await mkdir(join(ws, 'sub'));
-  await mkdir(join(ws, '.git/hooks'), { recursive: true });
+  for (const name of ['hooks', 'objects', 'refs']) await mkdir(join(ws, '.git', name), { recursive: true });
+  await writeFile(join(ws, '.git/HEAD'), 'ref: refs/heads/main\n');
   await mkdir(join(place, 'ws-evil'));
   await writeFile(join(place, 'ws-evil/s'), 'secret');
   await writeFile(join(ws, 'src/a.ts'), 'a');

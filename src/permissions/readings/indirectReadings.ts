@@ -2,7 +2,7 @@
  * Commands that hand the names of files to another one which only reads: `xargs cat`, `find -exec grep x {} +`. Rule: which
  * files these are is known to nobody before, so they run unasked only where a sandbox hides what may not be read.
  */
-import { unwrapped } from '../commandForms.ts';
+import { baseName, unwrapped } from '../commandForms.ts';
 import type { ShellWord } from '../wordExpansion.ts';
 import type { Reading } from './reading.ts';
 import { readingOf } from './readOnlyCommands.ts';
@@ -24,6 +24,12 @@ export function indirectReadingOf(words: readonly ShellWord[]): Reading | undefi
   if (program.value === 'xargs') return ofXargs(args);
   return program.value === 'find' ? ofFind(program, args) : undefined;
 }
+
+/** It hands names to another command that are known only when it runs. */
+export const handsOn = ([program, ...args]: readonly ShellWord[]): boolean => {
+  const base = baseName(program?.value ?? '');
+  return /^(xargs|parallel)$/.test(base) || (base === 'find' && args.some(({ value }) => /^-(exec|ok)/.test(value)));
+};
 
 function ofXargs(args: readonly ShellWord[]): Reading | undefined {
   let at = 0;

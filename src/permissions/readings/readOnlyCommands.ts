@@ -3,6 +3,7 @@
  * it, or has an option that is not, is no reading command. What their words may name is told, so that paths can be judged.
  */
 import { asksVersion, isHarmlessSet, readsIntoVariables } from '../commandForms.ts';
+import { FILE_TEST } from '../shellSyntax.ts';
 import type { ShellWord } from '../wordExpansion.ts';
 import { READS_NOTHING, type Reading } from './reading.ts';
 import { gitReading } from './readOnlyGit.ts';
@@ -65,7 +66,7 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   wc: { options: /^-[clmwL]+$|^--(bytes|chars|lines|words|max-line-length)$/ },
   nl: { options: LETTERS },
   stat: { options: LETTERS, namesOnly: true },
-  file: { options: /^-[bikhpr]+$|^--(brief|mime|mime-type|mime-encoding)$/ },
+  file: { options: /^-[bikhr]+$|^--(brief|mime|mime-type|mime-encoding)$/ },
   du: {
     options:
       /^-[abchkmsx0-9d]+$|^--(human-readable|summarize|all|total|apparent-size|((max-depth|exclude|threshold)=\S*))$/,
@@ -81,9 +82,9 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   uname: { options: LETTERS, words: 'none' },
   hostname: { options: NONE, wordsMax: 0 },
   nproc: { options: LETTERS, wordsMax: 0 },
-  which: { options: LETTERS, words: 'none' },
-  type: { options: LETTERS, words: 'none' },
-  command: { options: /^-[vV]$/, words: 'none' },
+  which: { options: LETTERS, namesOnly: true },
+  type: { options: LETTERS, namesOnly: true },
+  command: { options: /^-[vV]$/, namesOnly: true },
   cut: { options: /^-[bcdfnsz]\S*$|^--[a-z-]+(=\S*)?$/s },
   tr: { options: /^-[cCdst]+$/, words: 'anything' },
   sort: { options: /^-[bdfgiMhnRrVcCmsuz]+$|^-[kt]\S*$/ },
@@ -151,10 +152,14 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   const takesAll = words === 'anything' || words === 'tested';
   const plain: ShellWord[] = [];
   let ended = false;
-  for (const word of args.filter((each) => !each.isProcess)) {
+  const given = args.filter((each) => !each.isProcess);
+  for (const [at, word] of given.entries()) {
     const isOption = !ended && word.value.startsWith('-') && word.value !== '-';
-    if (isOption && word.value === '--') ended = true;
-    else if (isOption && !((word.isLiteral || word.isGlob) && options.test(word.value)) && !takesAll) return undefined;
+    if (isOption && word.value === '--') {
+      if (!takesAll && mayBeValue(given, at, words === 'afterPattern')) return undefined;
+      ended = true;
+    } else if (isOption && !((word.isLiteral || word.isGlob) && options.test(word.value)) && !takesAll)
+      return undefined;
     else if (!isOption || takesAll) plain.push(word);
     // Unquoted, it may become an option.
     if (!word.isLiteral && !word.isGlob && !word.isQuoted && !takesAll && !mayBecomeOption) return undefined;
@@ -180,12 +185,18 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   return { ...reading, paths: isFirst ? plain.slice(1) : plain, ...(roots && roots.length > 0 && { roots }) };
 }
 
+/** A `--` that may be the value of the option before it ends no options, and a word after it may be one. */
+function mayBeValue(words: readonly ShellWord[], at: number, isSearch: boolean): boolean {
+  const previous = words[at - 1];
+  if (!previous?.value.startsWith('-') || (isSearch && isFlag(previous))) return false;
+  return words.slice(at + 1).some(({ value, isLiteral }) => !isLiteral || value.startsWith('-'));
+}
+
 /** An option of a search that takes no word behind it for its value. */
 const FLAG = new RegExp(`^-[rnHhilLcowxvqsFEGPIaz]+$|^-[ABCm]\\d+$|^--[a-z-]+=|^--(${GREP_FLAGS})$`);
 const isFlag = ({ value }: ShellWord): boolean =>
   !value.startsWith('-') || (FLAG.test(value) && !/^--(regexp|file)/.test(value));
 
-const FILE_TEST = /^-[a-hkprstuwxGLNOS]$/;
 const mayBePath = ({ isLiteral, isGlob, value }: ShellWord): boolean =>
   isGlob || (isLiteral && value !== ']' && !/^(-[a-zA-Z]{1,2}|[!=<>()]{1,2})$/.test(value));
 

@@ -54,6 +54,9 @@ const VERBS: { readonly [subcommand: string]: RegExp } = {
   worktree: /^list$/,
 };
 
+/** A format may ask for what a program says of a signature, and for a file as it is. A merge made anew is written down. */
+const DOES_MORE = /%G|signature|%\(\*?raw|^--(help|rem|diff-m)/;
+
 const isOption = ({ value }: ShellWord): boolean => value.startsWith('-');
 
 /** Without options that write, run or leave the repository; those are refused before, for every command of git. */
@@ -62,8 +65,7 @@ export function gitReading(args: readonly ShellWord[]): Reading | undefined {
   if (!subcommand?.isLiteral || !given.every(({ isLiteral, isGlob, isQuoted }) => isLiteral || isGlob || isQuoted))
     return undefined;
   const name = subcommand.value;
-  // A format may ask for what a program says of a signature.
-  if (given.some((word) => isOption(word) && /%G|signature/.test(word.value))) return undefined;
+  if (given.some((word) => isOption(word) && DOES_MORE.test(word.value))) return undefined;
   if (name === 'remote' || name === 'worktree') return listed(name, given);
   const [verb, ...behind] = given;
   const hasVerb = verb !== undefined && Object.hasOwn(VERBS, name) && VERBS[name]?.test(verb.value) === true;
@@ -114,16 +116,27 @@ function showing(subcommand: string, options: RegExp, rest: readonly ShellWord[]
   const isObject = subcommand === 'show' || subcommand === 'cat-file';
   const isOne = isObject && names.length > 0 && names.every(({ value }) => IN_COMMIT.test(value));
   const reading = { paths, namesOnly: false, filesOnly: false, usesGit: true } as const;
-  if (isOne || !showsFiles(subcommand, given)) return { ...reading, descends: false };
+  // Of a file that its hash or a tag names, git shows all there is.
+  const mayNameFile = subcommand === 'show' && !names.every(isCommit);
+  if (isOne || !(mayNameFile || showsFiles(subcommand, given))) return { ...reading, descends: false };
   // Git takes a name for a revision there, though a file has it too.
   const isAll =
-    ['grep', 'cat-file', 'stash'].includes(subcommand) || given.some(({ value }) => /^--(full|follow)/.test(value));
-  return {
-    ...reading,
-    descends: 'all',
-    ...(!isAll && { unless: { words: marked ?? names, areAll: marked !== undefined } }),
-  };
+    ['grep', 'cat-file', 'stash'].includes(subcommand) || given.some(({ value }) => /^--(full|fo)/.test(value));
+  if (isAll) return { ...reading, descends: 'all' };
+  if (!COMPARES_FILES.test(subcommand))
+    return { ...reading, descends: 'all', unless: { words: marked ?? names, areAll: marked !== undefined } };
+  const files = [...names.filter((word) => !isCommit(word)), ...(marked ?? [])];
+  return { ...reading, descends: 'all', unless: { words: files, areAll: true } };
 }
+
+/** They take the hash of a file where others take commits alone. */
+const COMPARES_FILES = /^(diff|show)$/;
+const COMMIT = /^(HEAD|@|[^{}:^~]+(?=[~^]))([~^]\d*)*$/;
+
+/** It can name nothing but a commit: a parent, two commits with three dots between them, or HEAD. */
+const isCommit = ({ value, isLiteral }: ShellWord): boolean =>
+  isLiteral &&
+  (/^[^:{}]*\.{3}[^:{}]*$/.test(value) || value.split('..').every((name) => name === '' || COMMIT.test(name)));
 
 const SUMMARY =
   /^(-s|--(stat|numstat|shortstat|dirstat|summary|compact-summary|name-only|name-status|raw|no-patch|quiet)(=.*)?)$/;
@@ -141,7 +154,7 @@ const LISTING = new RegExp(
 
 /** `log` shows commits, and what is in files where an option asks for it; others do so unless an option sums up. */
 function showsFiles(subcommand: string, options: readonly ShellWord[]): boolean {
-  if (subcommand === 'cat-file') return options.some(({ value }) => value === '-p');
+  if (subcommand === 'cat-file') return !options.some(({ value }) => /^-[tse]$/.test(value));
   if (subcommand === 'blame' || subcommand === 'grep') return true;
   const sums = options.some(({ value }) => SUMMARY.test(value));
   const lists = options.every(({ value }) => SUMMARY.test(value) || LISTING.test(value));

@@ -72,7 +72,8 @@ function hasOddBracket(script: string): boolean {
   return false;
 }
 
-const AWK_REFUSED = /\b(system|getline|ARGV|ARGC|ENVIRON|PROCINFO|fflush|close)\b|@|\\\r?\n/;
+// A name may follow a number without a space (`1system(x)`), so these are refused inside of other words too.
+const AWK_REFUSED = /system|getline|ARGV|ARGC|ENVIRON|PROCINFO|fflush|close|@|\\\r?\n/;
 const AWK_OPTION = /^-F.*$|^-v[a-zA-Z_]\w*=.*$/s;
 
 /** `awk '{ print $1 }' file`: a program that opens no file, pipe or library of its own. */

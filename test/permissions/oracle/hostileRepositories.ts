@@ -1,5 +1,5 @@
 /** Repositories that came from somebody else: settings, hooks and files that make git run programs, or read elsewhere. */
-import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chance } from '../../support/random.ts';
 import type { OraclePlace } from './place.ts';
@@ -32,6 +32,52 @@ export function hostileRepositories({ ws, out, ran }: OraclePlace): HostileRepos
       change: () => {
         program('h/post-index-change');
         config('[core]\n\thooksPath = h')();
+      },
+    },
+    ...['h # x', 'h ; x', '"h"""', '~/../ws/h', '%(prefix)/../ws/h'].map((value) => ({
+      name: `hooks at ${value}`,
+      change: () => {
+        program('h/post-index-change');
+        config(`[core]\n\thooksPath = ${value}`)();
+      },
+    })),
+    ...['packed-refs', 'info/exclude', 'refs/heads/x', 'logs/HEAD'].map((path) => ({
+      name: `the link ${path} in it`,
+      change: () => {
+        rmSync(join(ws, '.git', path), { force: true });
+        mkdirSync(join(ws, '.git', path, '..'), { recursive: true });
+        symlinkSync(join(out, 'secret'), join(ws, '.git', path));
+      },
+    })),
+    {
+      name: 'a part missing, and a bare one around it',
+      change: () => {
+        for (const name of ['HEAD', 'objects', 'refs'])
+          cpSync(join(ws, '.git', name), join(ws, name), { recursive: true });
+        file('config', '[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = ./run\n');
+        rmSync(join(ws, '.git/HEAD'));
+      },
+    },
+    {
+      name: 'the history of another one',
+      change: () => {
+        rmSync(join(out, 'git'), { recursive: true, force: true });
+        cpSync(join(ws, '.git'), join(out, 'git'), { recursive: true });
+        renameSync(join(ws, '.git'), join(ws, 'g'));
+        file('.git', 'gitdir: ./g\n');
+        file('g/commondir', `${out}/git\n`);
+      },
+    },
+    {
+      name: 'settings of a working tree that is none',
+      change: () => {
+        renameSync(join(ws, '.git'), join(ws, 'c'));
+        file('.git', 'gitdir: ./c/worktrees/w\n');
+        file('c/worktrees/w/HEAD', 'ref: refs/heads/master\n');
+        file('c/worktrees/w/commondir', '../..\n');
+        file('c/worktrees/w/gitdir', `${ws}/.git\n`);
+        file('c/worktrees/w/config.worktree', '[core]\n\tfsmonitor = ./run\n');
+        appendFileSync(join(ws, 'c/config'), '[extensions]\n\tworktreeConfig = true\n');
       },
     },
     { name: 'settings from outside', change: config(`[include]\n\tpath = ${out}/gitconfig`) },
@@ -135,6 +181,7 @@ const LINES = [
     'git log --all -- secrets/key',
     'git diff --name-only',
   ],
+  ...['git describe --dirty --always', 'git check-ignore -v KEY=canary-from-outside', 'git reflog', 'git show -s HEAD'],
 ] as const;
 
 /** A share of the lines, another one for each volume. */

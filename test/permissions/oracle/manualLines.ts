@@ -242,7 +242,7 @@ const cut = (option: string, by: Chance): string =>
   option.startsWith('--') && option.length > 4 ? option.slice(0, 3 + by.below(option.length - 3)) : option;
 
 function withValue(option: string, path: string, by: Chance): string {
-  switch (by.below(8)) {
+  switch (by.below(9)) {
     case 0:
       return `${option}${path}`;
     case 1:
@@ -257,6 +257,9 @@ function withValue(option: string, path: string, by: Chance): string {
       return option.startsWith('--') ? option : `-n${option.slice(1)}${path}`;
     case 6:
       return cut(option, by);
+    case 7:
+      // Whether `--` ends the options depends on the one before it.
+      return `${option} --`;
     default:
       return option;
   }
@@ -326,6 +329,26 @@ const CHANGES = [
   ],
 ] as const;
 const READ = [
+  ...[
+    "f='../out/*'; echo $f",
+    "echo $(echo '../out/*')",
+    'for f in $(cat list0); do echo "$f"; done',
+    'x=..; echo "$x"/*',
+    'echo ~+/../out/*',
+    '[[ -f ../out/secret ]]',
+    '[[ link/secret -nt README.md ]]',
+    'type ../out/secret',
+  ],
+  ...[
+    'awk \'BEGIN { x = 1system("cat ../out/secret") }\'',
+    'awk \'BEGIN { x = 0getline < "../out/secret"; print }\'',
+    "awk '1' secrets/key",
+    "sed -n 'w made/y' README.md",
+    "bash -c 'cat secrets/key'",
+    "eval 'cat secrets/key'",
+    "env -S 'cat secrets/key'",
+    'git cat-file blob $(git rev-parse HEAD:secrets/key)',
+  ],
   ...[
     'cat *',
     'cat @(secrets|docs)/*',

@@ -67,17 +67,14 @@ const PARTS: Readonly<Record<string, RegExp>> = {
   tar: /^(gzip|bzip2|xz|zstd)$/,
 };
 
-function faultOf(
-  { program, kind, path }: Act,
-  line: string,
-  set: RuleSetCase,
-  { ws, root }: OraclePlace,
-): string | undefined {
+function faultOf({ program, kind, path }: Act, line: string, set: RuleSetCase, place: OraclePlace): string | undefined {
+  const { ws, root } = place;
   const name = relative(ws, path);
   const isInside = name === '' || !name.startsWith('..');
   const isGit = /\/git(-[\w-]+)?$/.test(program);
   const opens = set.opens?.test(program) === true;
   if (kind === 'connect') return /nscd|AF_UNIX.*\/dev\/log/.test(path) ? undefined : `connects to ${path.slice(0, 80)}`;
+  if (kind === 'look') return isElsewhere(path, set, place) ? `asks for ${path}` : undefined;
   if (kind === 'run') return runFault(path, line, set, isInside);
   if (kind === 'write') {
     if (/^\/dev\/|^\/proc\/|^(pipe|socket):/.test(path) || (isGit && /^\.git\/index(\.lock)?$/.test(name)))
@@ -97,6 +94,10 @@ function faultOf(
   return `opens ${path} outside`;
 }
 
+/** Whether files outside are there is nobody's business either. */
+const isElsewhere = (path: string, set: RuleSetCase, { out, home }: OraclePlace): boolean =>
+  set.opens === undefined && [out, `${home}/.ssh`].some((outside) => path.startsWith(`${outside}/`));
+
 const isFile = (path: string): boolean => !existsSync(`${path}/.`);
 
 function runFault(path: string, line: string, set: RuleSetCase, isInside: boolean): string | undefined {
@@ -109,7 +110,8 @@ function runFault(path: string, line: string, set: RuleSetCase, isInside: boolea
   if (isInside) return set.opens && isNamed(name) ? undefined : `runs ${name} of the workspace`;
   if (!PROGRAMS.test(path)) return `runs ${path}`;
   const isPart = Object.entries(PARTS).some(([whole, parts]) => isNamed(whole) && parts.test(name));
-  if (isNamed(name) || isPart || (set.opens !== undefined && /\b(make|xargs|tar|ba?sh)\b/.test(line))) return undefined;
+  if (isNamed(name) || isPart || (set.opens !== undefined && /\b(make|xargs|tar|awk|ba?sh)\b/.test(line)))
+    return undefined;
   return `runs ${name}, which it does not name`;
 }
 

@@ -9,7 +9,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 export interface Act {
   /** The file of the program that did it. */
   program: string;
-  kind: 'read' | 'write' | 'run' | 'connect';
+  kind: 'read' | 'write' | 'run' | 'connect' | 'look';
   path: string;
 }
 export interface Traced {
@@ -36,6 +36,7 @@ const CALLS = [
   ...['rename', 'renameat', 'renameat2', 'unlink', 'unlinkat', 'rmdir', 'mkdir', 'mkdirat', 'mknod', 'mknodat'],
   ...['link', 'linkat', 'symlink', 'symlinkat', 'truncate', 'chmod', 'fchmodat', 'chown', 'lchown', 'fchownat'],
   ...['utimensat', 'setxattr', 'clone', 'clone3', 'fork', 'vfork'],
+  ...['stat', 'lstat', 'newfstatat', 'statx', 'access', 'faccessat', 'faccessat2'],
 ].join(',');
 const STRACE = ['-ff', '--seccomp-bpf', '-qqq', '-y', '-s', '4096', '-e', 'signal=none', '-e', `trace=${CALLS}`];
 
@@ -157,6 +158,8 @@ function realPlace(path: string): string {
 }
 
 const OPENED = /^(?:openat2?|open|creat)\(.*?"(.*)", ?(.*?)\)\s+= \d+<(.*?)>(?:\(deleted\))?$/;
+/** Whether the file was there or not. */
+const LOOKED = /^(l?stat|newfstatat|statx|access|faccessat2?)\(/;
 const AT = /(?:AT_FDCWD|\d+)(?:<((?:[^>\\]|\\.)*)>)?, "((?:[^"\\]|\\.)*)"/g;
 
 function actsIn(call: string, program: string, cwd: string): Act[] {
@@ -171,6 +174,13 @@ function actsIn(call: string, program: string, cwd: string): Act[] {
       ...(writes ? [{ program, kind: 'write' as const, path }] : []),
       ...(reads ? [{ program, kind: 'read' as const, path }] : []),
     ];
+  }
+  if (LOOKED.test(call)) {
+    const path = [...call.matchAll(AT)][0]?.[2] ?? /"((?:[^"\\]|\\.)*)"/.exec(call)?.[1] ?? '';
+    // Programs look at much; the shell does so where a line asks whether a file is there.
+    return /\/(ba)?sh$|^bash$/.test(program) && path !== ''
+      ? [{ program, kind: 'look', path: realPlace(resolve(cwd, plain(path))) }]
+      : [];
   }
   if (!/= 0(\s|$)/.test(call) || /^(open|creat|chdir|fchdir)/.test(call)) {
     const target = /^connect\(.*?\{(.*)\}/.exec(call)?.[1];

@@ -2,6 +2,7 @@
  * The judge without one of its rules. Rule: without a sandbox a line escapes, so the rule is worth something and these tests see what
  * it holds; in the sandbox nothing escapes, whatever the judge gets wrong.
  */
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -20,6 +21,8 @@ interface Weakening {
   lines: readonly string[];
   /** The name of a hostile repository. */
   repository?: string;
+  /** The name of a tag for the hidden file of the history. */
+  reference?: string;
   /** A file that the workspace has besides. */
   file?: string;
 }
@@ -48,11 +51,12 @@ it('each weakening of the judge changes words that the sources have exactly once
 
 describe.runIf(hasStrace && sandboxStatus().kind === 'bubblewrap')('without the rule about', () => {
   it.each(sampled(weakenings, proves ? 1 : 10))('$id, lines escape, but not from the sandbox', async (weakening) => {
-    const { edits, lines, repository, file } = weakening;
+    const { edits, lines, repository, reference, file } = weakening;
     place.anew();
     hostileRepositories(place)
       .find(({ name }) => name === repository)
       ?.change();
+    if (reference) execFileSync('git', ['tag', reference, 'HEAD:secrets/key'], { cwd: place.ws });
     if (file) writeFileSync(join(place.ws, file), 'x\n');
     const source = "export { permissions } from '../../../src/permissions/permissions.ts';";
     const { permissions: make } = await bundled(source, here, [bundlerPlugin(planted(edits))]);

@@ -17,7 +17,7 @@ export const weakenings = [
     id: 'places outside',
     edits: [
       [
-        "if (outside && !this.#rules.allow.some((rule) => this.#allowsPaths(rule, 'read', subjects)))",
+        "if (outside && !this.#rules.allow.some((rule) => this.#files.allowsPaths(rule, 'read', subjects)))",
         'if (outside && subjects.length === 0)',
       ],
     ],
@@ -49,6 +49,49 @@ export const weakenings = [
       ],
     ],
     lines: ['wc --files0-from=list0', 'sort -o made/y README.md', 'file -f secrets/key'],
+  },
+  {
+    id: 'a -- that is a value',
+    edits: [["if (!takesAll && mayBeValue(given, at, words === 'afterPattern')) return undefined;", '']],
+    lines: ['grep -e -- -R -e KEY .', 'ls -I -- -LR .', 'find . -name -- -o -follow'],
+  },
+  {
+    id: 'names in programs of awk',
+    edits: [['const AWK_REFUSED = /system|getline|', 'const AWK_REFUSED = /\\bsystem\\b|\\bgetline\\b|']],
+    lines: ['awk \'BEGIN { x = 1system("cat ../out/secret") }\''],
+  },
+  {
+    id: 'expansions that become globs',
+    edits: [['if (listed) return `\x24{listed.source} may match files outside`;', '']],
+    lines: ["x='../out/*'; echo $x", "echo $(echo '../out/*')"],
+  },
+  {
+    id: 'tests of the shell',
+    edits: [['reads: isKnown && outside === undefined', 'reads: true']],
+    lines: ['[[ -f ../out/secret ]]'],
+  },
+  {
+    id: 'parts of a repository elsewhere',
+    edits: [['if (link !== undefined) return `the repository has the link \x24{link}`;', '']],
+    lines: ['git check-ignore -v KEY=canary-from-outside', 'git status'],
+    repository: 'the link info/exclude in it',
+  },
+  {
+    id: 'places of hooks',
+    edits: [
+      [
+        "if (!places.every((place) => PLAIN_PATH.test(place))) return 'the repository has hooks at an unclear place';",
+        '',
+      ],
+    ],
+    lines: ['git status'],
+    repository: 'hooks at h # x',
+  },
+  {
+    id: 'files that are named by a hash',
+    edits: [["const mayNameFile = subcommand === 'show' && !names.every(isCommit);", 'const mayNameFile = false;']],
+    lines: ['git show --stat HEAD:./secrets/key', 'git show -s blob'],
+    reference: 'blob',
   },
   {
     id: 'settings of git',
@@ -84,7 +127,10 @@ export const weakenings = [
   {
     id: 'globs outside',
     edits: [
-      ['if (word.isGlob && !this.#globOf(word)?.staysInside) return `\x24{word.source} may match files outside`;', ''],
+      [
+        'if (word.isGlob && !this.#files.globOf(word)?.staysInside) return `\x24{word.source} may match files outside`;',
+        '',
+      ],
     ],
     lines: ['cat lin*/secret', 'cat outs*.txt', 'cat ../o*/secret'],
   },
@@ -106,14 +152,14 @@ export const weakenings = [
   },
   {
     id: 'programs that work outside',
-    edits: [['return this.#worksOutside(words);', 'return undefined;']],
+    edits: [['return this.#files.worksOutside(words);', 'return undefined;']],
     lines: ['make -C ../out'],
   },
   {
     id: 'hidden directories as a whole',
     edits: [
       [
-        'const whole = reading ? undefined : this.#hiddenWhole(words.slice(1));',
+        'const whole = reading ? undefined : (this.#files.hiddenWhole(words.slice(1)) ?? this.#places.copied.get(command));',
         'const whole = undefined as Rule | undefined;',
       ],
     ],

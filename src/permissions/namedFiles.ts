@@ -1,0 +1,132 @@
+/**
+ * The files that words of a line name, held to the rules with paths: which rules fit one, what it would change, whether it lies
+ * outside. Rule: nothing is looked up here; where words lead was found out before.
+ */
+import { PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
+import { isInside } from '../tools/coding/workspace.ts';
+import { baseName, settingsChangedBy, unwrapped } from './commandForms.ts';
+import type { Places } from './linePlaces.ts';
+import { isInsideRoot, type PathPattern, type PathSubject, protectedPlace, type Surroundings } from './pathRules.ts';
+import { mayMeetGlob } from './patternReach.ts';
+import type { Reading } from './readings/reading.ts';
+import { isWhole, type Rule } from './rules.ts';
+import type { RuleSet } from './verdict.ts';
+import type { ShellWord } from './wordExpansion.ts';
+import { candidatesOf, type GlobMatches, mayMatch, mayMatchName } from './wordPaths.ts';
+import { workPlacesOf } from './workPlaces.ts';
+
+/** They change all that is below a directory. */
+const CHANGES_BELOW = /^(rm|mv|chmod|chown|chgrp)$/;
+
+export class NamedFiles {
+  readonly #rules: RuleSet;
+  readonly #around: Surroundings;
+  readonly #places: Places;
+
+  constructor(rules: RuleSet, around: Surroundings, places: Places) {
+    this.#rules = rules;
+    this.#around = around;
+    this.#places = places;
+  }
+
+  globOf = ({ value }: ShellWord): GlobMatches | undefined => this.#places.globs.get(value);
+
+  subjects = (word: ShellWord): readonly PathSubject[] =>
+    candidatesOf(word, this.#around.home).flatMap((path) => this.#places.subjects.get(path) ?? []);
+
+  /** The rules with a path that one of these words may spell. */
+  naming(rules: readonly Rule[], words: readonly ShellWord[], tools: readonly string[] = ['read', 'edit']): Rule[] {
+    const subjects = words.flatMap(this.subjects);
+    return rules.filter(({ subject, covers }) => {
+      if (subject.kind !== 'path' || !tools.some(covers)) return false;
+      return subjects.some((path) => subject.pattern.matches(path, this.#around, false));
+    });
+  }
+
+  /** The rules that file names may fit which a glob stands for. */
+  guessed(
+    rules: readonly Rule[],
+    words: readonly ShellWord[],
+    namesOnly: boolean,
+    shown: readonly ShellWord[] = [],
+  ): Rule[] {
+    const globs = words.filter(({ isGlob }) => isGlob);
+    const matches = namesOnly ? [] : globs.flatMap((word) => this.globOf(word)?.paths ?? []);
+    return rules.filter(({ subject, covers }) => {
+      if (subject.kind !== 'path') return false;
+      const { last, matches: fits } = subject.pattern;
+      if (globs.some((word) => mayMatch(word.value, last, false) && this.#mayMeet(subject.pattern, word))) return true;
+      if (matches.some((path) => fits(path, this.#around, false))) return true;
+      return covers('read') && shown.some(({ value }) => mayMatch(value, last, true));
+    });
+  }
+
+  #mayMeet(pattern: PathPattern, glob: ShellWord): boolean {
+    const directories = this.subjects(glob);
+    return directories.length === 0 || directories.some((from) => mayMeetGlob(pattern, glob.value, from, this.#around));
+  }
+
+  guarded(words: readonly ShellWord[]): string | undefined {
+    const settings = settingsChangedBy(words);
+    if (settings !== undefined) return settings;
+    const { root } = this.#around;
+    const program = baseName(unwrapped(words)[0]?.value ?? '');
+    const isAbove = ({ real }: PathSubject): boolean => real !== undefined && isInside(real, root);
+    const above = CHANGES_BELOW.test(program) && words.slice(1).find((word) => this.subjects(word).some(isAbove));
+    if (above) return above.source;
+    const matches = words.flatMap((word) => (word.isGlob ? (this.globOf(word)?.paths ?? []) : []));
+    for (const path of [...words.flatMap(this.subjects), ...matches]) {
+      const place = protectedPlace(path, this.#around, this.#rules.protect);
+      if (place !== undefined) return place;
+    }
+    const glob = words.find(
+      ({ value, isGlob }) => isGlob && mayMatchName(value, [...PROTECTED_PARTS, ...PROTECTED_NAMES]),
+    );
+    return glob?.source;
+  }
+
+  allowsPaths(rule: Rule, tool: string, subjects: readonly PathSubject[]): boolean {
+    const { subject, covers } = rule;
+    if (isWhole(rule, tool)) return true;
+    if (subject.kind !== 'path' || !covers(tool)) return false;
+    return subjects.every((path) => subject.pattern.matches(path, this.#around, true));
+  }
+
+  areFiles({ words, areAll }: NonNullable<Reading['unless']>): boolean {
+    const found = words.flatMap(({ value, isLiteral }) => {
+      const is = isLiteral ? this.#places.areFiles.get(value) : false;
+      return is === undefined && !areAll ? [] : [is === true];
+    });
+    return found.length > 0 && found.every(Boolean);
+  }
+
+  isCertainlyOutside(words: readonly ShellWord[]): boolean {
+    return words.some(
+      (word) => word.isLiteral && this.subjects(word).some((path) => !isInsideRoot(path, this.#around)),
+    );
+  }
+
+  /** A rule that hides all below a directory among these: what a program that is given it reads there, nobody knows. */
+  hiddenWhole(words: readonly ShellWord[]): Rule | undefined {
+    const below = words.flatMap(this.subjects).map(({ given, spelled, real }) => ({
+      ...{ given, spelled: `${spelled}/anything` },
+      real: real === undefined ? undefined : `${real}/anything`,
+    }));
+    return [...this.#rules.deny, ...this.#rules.ask].find(
+      ({ subject, covers }) =>
+        subject.kind === 'path' &&
+        covers('read') &&
+        below.some((path) => subject.pattern.matches(path, this.#around, false)),
+    );
+  }
+
+  /** A pattern means the programs of this project: one that works elsewhere, or runs a file from there, is another. */
+  worksOutside(words: readonly ShellWord[]): string | undefined {
+    const outside = workPlacesOf(words).find(
+      (word) =>
+        this.subjects(word).some((path) => !isInsideRoot(path, this.#around)) ||
+        (word.isGlob && !this.globOf(word)?.staysInside),
+    );
+    return outside && `${outside.source} leads outside`;
+  }
+}

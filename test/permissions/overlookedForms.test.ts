@@ -1,0 +1,208 @@
+/**
+ * Lines that looked as if they only read, and did more when they were run: options behind a `--` that was a value, names of awk glued to
+ * numbers, unquoted expansions, files of a commit under other names, and texts that a command hands to a shell.
+ */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
+import { explain, workspace } from './workspace.ts';
+
+const ws = await workspace();
+mkdirSync(join(ws, 'secrets'));
+writeFileSync(join(ws, 'secrets/key'), 'KEY');
+symlinkSync('../ws-evil', join(ws, 'away'));
+const outcome = async (command: string, options: PermissionOptions = {}): Promise<string> =>
+  (await explain(options, 'Bash', { command }, ws)).outcome;
+const hiding: PermissionOptions = { deny: ['read(./secrets/**)'] };
+
+describe('a -- that may be the value of an option', () => {
+  it.each([
+    'grep -e -- -R KEY .',
+    'grep -f -- -R KEY .',
+    'ls -I -- -LR .',
+    'find . -name -- -o -follow',
+    'tree -P -- -o made',
+    'sort -k -- -o made README.md',
+  ])('does not hide the option after it: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each(['grep -rn -- -x src', 'grep -- -x README.md', 'head -- README.md', 'grep -e KEY -- README.md'])(
+    'ends the options of %s',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
+});
+
+describe('programs of awk', () => {
+  it.each([
+    'awk \'BEGIN { x = 1system("id") }\'',
+    'awk \'BEGIN { x = 1e5system("id") }\'',
+    'awk \'BEGIN { x = 0getline < "../ws-evil/s"; print }\'',
+  ])('run programs and open files by a name glued to a number: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+});
+
+describe('an unquoted expansion', () => {
+  it.each([
+    "x='../ws-evil/*'; echo $x",
+    "echo $(echo '../ws-evil/*')",
+    "echo `echo '../ws-evil/*'`",
+    "read -r x <<< '../ws-evil/*'; echo $x",
+    "for x in '../ws-evil/*'; do printf '%s' $x; done",
+    'for x in $(cat README.md); do echo "$x"; done',
+    'x=..; echo "$x"/*',
+    'echo ~+/../ws-evil/*',
+    'echo ~root/*',
+  ])('may list files outside: %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+
+  it.each([
+    'echo $?',
+    'echo "$(cat README.md)"',
+    'x=$(cat README.md); echo "$x"',
+    'for i in $(seq 1 3); do echo "$i"; done',
+    'echo $(wc -l < README.md)',
+    'cat <<< $x',
+    '[[ $x == a ]]',
+  ])('of a number, in quotes, or where no file names are matched lists nothing: %s', async (command) => {
+    expect(await outcome(command)).toBe('allow');
+  });
+
+  it.runIf(sandboxStatus().kind !== 'none')('is harmless in a sandbox', async () => {
+    const { sandboxed } = await explain({}, 'Bash', { command: 'echo $x' }, ws);
+    expect(sandboxed?.outcome).toBe('allow');
+  });
+});
+
+describe('[[ … ]], type and which', () => {
+  it.each(['[[ -f ../ws-evil/s ]]', '[[ -e away/s ]]', '[[ ../ws-evil/s -nt README.md ]]', '[[ -d "$x" ]]'])(
+    '%s asks whether a file outside is there',
+    async (command) => {
+      expect(await outcome(command)).toBe('ask');
+    },
+  );
+  it.each(['type ../ws-evil/s', 'which ../ws-evil/s', 'command -v ../ws-evil/s'])('so does %s', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+  it.each(['[[ -f README.md && ! -d src ]]', '[[ -n $x ]]', 'type ls', 'which node npm', 'command -v make'])(
+    '%s does not',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
+
+  it('say which place they lead to, and count deny rules', async () => {
+    const { parts } = await explain({}, 'Bash', { command: '[[ -f away/s ]]' }, ws);
+    expect(parts.map(({ why }) => why)).toEqual([`away/s leads to ${join(ws, '..', 'ws-evil/s')}`]);
+    expect(await outcome('[[ -f secrets/key ]]', hiding)).toBe('deny');
+  });
+});
+
+describe('a file of a commit', () => {
+  it.each([
+    'git cat-file blob 1234abcd',
+    'git show -s 1234abcd',
+    'git show --stat v1',
+    'git show --name-only x-g1234abcd',
+    'git diff 1234abcd README.md',
+    'git diff 1234abcd -- README.md',
+    "git for-each-ref --format='%(raw)'",
+    'git log -p --fol -- README.md',
+  ])('may be one that a rule hides: %s', async (command) => {
+    expect(await outcome(command, hiding)).toBe('ask');
+  });
+  it.each([
+    'git show --stat HEAD~2',
+    'git show -s @',
+    'git diff HEAD^ README.md',
+    'git diff main...HEAD README.md',
+    'git cat-file -t 1234abcd',
+    'git log -p main -- README.md',
+  ])('is known from %s', async (command) => {
+    expect(await outcome(command, hiding)).toBe('allow');
+  });
+  it.each(['git log --remerge-diff', 'git log --help', 'git diff --diff-merges=remerge'])(
+    '%s does more than show',
+    async (command) => {
+      expect(await outcome(command)).toBe('ask');
+    },
+  );
+});
+
+describe('a text that a command hands to a shell', () => {
+  const bypass: PermissionOptions = { mode: 'bypass', ...hiding };
+  it.each([
+    "bash -c 'cat secrets/key'",
+    "sh -c 'cat<secrets/key'",
+    'eval "cat secrets/key"',
+    "env -S 'cat secrets/key'",
+    "trap 'cat secrets/key' EXIT",
+    "alias x='cat secrets/key'",
+    "bash -c 'cd secrets; cat key'",
+  ])('is held to deny rules: %s', async (command) => {
+    expect(await outcome(command, bypass)).toBe('deny');
+  });
+  it.each([
+    "bash -c 'echo x > .git/config'",
+    'sh -c "cd .git; tee config"',
+    "eval 'tee .envrc'",
+    "bash -c 'cat $F'",
+    "bash -c 'cd $D; tee config'",
+    "bash -c 'ls; ('",
+  ])('is asked about where it may change protected places: %s', async (command) => {
+    expect(await outcome(command, { mode: 'bypass' })).toBe('ask');
+  });
+  it('may be anything else, and under a rule for exactly it too', async () => {
+    expect(await outcome("bash -c 'make test > out.log'", { mode: 'bypass' })).toBe('allow');
+    expect(await outcome("bash -c 'cat $F'", { allow: ["bash(bash -c 'cat $F')"] })).toBe('allow');
+    expect(await outcome("bash -c 'tee .envrc'", { allow: ["bash(bash -c 'tee .envrc')"] })).toBe('ask');
+  });
+});
+
+describe('in mode bypass', () => {
+  it.each([
+    'git config core.fsmonitor ./run',
+    'git -C . config --unset a.b',
+    'git config --global a.b c',
+    'git submodule add x',
+    'rm -rf "$PWD"',
+    'chmod -R 777 .',
+    'echo .git/config | xargs tee',
+    'find . -name config -exec tee {} +',
+    'echo x | sh',
+  ])('%s is asked about', async (command) => {
+    expect(await outcome(command, { mode: 'bypass' })).toBe('ask');
+  });
+  it.each([
+    'git config --get user.name',
+    'git config -l',
+    'git remote add x y',
+    'rm -rf src',
+    'ls | xargs cat',
+    'find . -exec grep x {} +',
+    'bash run.sh',
+    'bash <<< "make"',
+  ])('%s is not', async (command) => {
+    expect(await outcome(command, { mode: 'bypass' })).toBe('allow');
+  });
+});
+
+describe('programs that copy directories', () => {
+  const allow = ['bash(tar *)', 'bash(cp *)', 'bash(rsync *)', 'bash(zip *)'];
+  it.each(['tar -cf made.tar .', 'tar c -- *', 'cp -r . ../copy', 'cp -a "$PWD" x', 'rsync -a ./ x', 'zip -r x .'])(
+    'are asked about where a rule hides a file below one: %s',
+    async (command) => {
+      expect(await outcome(command, { allow, ...hiding })).toBe('ask');
+      expect(await outcome(command, { mode: 'bypass', ...hiding })).toBe('ask');
+    },
+  );
+  it.each(['tar -cf made.tar src', 'cp -r src made', 'cp README.md made'])('are not elsewhere: %s', async (command) => {
+    expect(await outcome(command, { allow, ...hiding })).toBe('allow');
+    expect(await permissions({ allow }).explain('Bash', { command }, ws)).toMatchObject({ outcome: 'allow' });
+  });
+});
