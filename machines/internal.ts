@@ -5,6 +5,17 @@ export { compactionChart } from './compaction/compaction.machine.ts';
 export { type Continued, runOf } from './conversation/context.ts';
 export { conversationChart } from './conversation/conversation.machine.ts';
 export {
+  type Act,
+  acceptMessage,
+  judgeAct,
+  type Outcome,
+  type Refusal,
+  type Standing,
+  standingAfter,
+  standingOf,
+  startsRun,
+} from './conversation/judgeAct.ts';
+export {
   addUsage,
   fieldsOf,
   freshCounters,

@@ -36,6 +36,9 @@ export type Decision = { callId: string; suspension?: number; by?: string } & (
 export type DecisionReceipt = 'applied' | 'held' | 'duplicate' | 'conflict' | 'stale' | 'unknown';
 
 export type Termination = 'NaturalEnd' | 'PluginRequested' | 'Stopped' | 'Suspended' | 'Cancelled' | 'Error';
+/** `waiting`: the last cycle is suspended and nothing runs. `error` is a kind of idle: it takes the next message. */
+export type ConversationStatus = 'idle' | 'active' | 'waiting' | 'cancelling' | 'error';
+
 export type StopReason = 'completed' | 'interrupted' | 'error';
 export type MessageKind = 'direct' | 'steer' | 'followUp';
 /** `pause`: the provider ended the reply but not the turn. */

@@ -3,10 +3,9 @@
  * them all still gets the same views. Who comes in the middle of a reply is first shown what there is of it, whole. A
  * `reset` tells it to drop what the run's current attempt streamed.
  */
-import type { Json } from '../machines/vocabulary.ts';
+import type { ConversationStatus, Json } from '../machines/vocabulary.ts';
 
-/** `waiting`: the last cycle is suspended and nothing runs. `error` is a kind of idle: it takes the next message. */
-export type ConversationStatus = 'idle' | 'active' | 'waiting' | 'cancelling' | 'error';
+export type { ConversationStatus };
 
 /** `path`: ids of the calls down to the sub-agent that it comes from; none where it is the conversation's own. */
 export type Live = { path?: readonly string[] } & (

@@ -406,6 +406,14 @@ describe('words', () => {
     expect(strays).toEqual([]);
   });
 
+  it('only charts decide: the loop and the conversation read no state value, no stop reason and no policy about messages', () => {
+    const readers = src.filter((file) => /^src\/(runtime|conversation)\/[^/]+$/.test(file));
+    const decisions =
+      /\.matches\(|getSnapshot\(\)\??\.value|\bstop\??\.reason|\b(whileActive|promoteFollowUpOn|queueDrain|steerAt)\b|policies\??\.whileSuspended/;
+    expect(readers.length).toBeGreaterThan(20);
+    expect(readers.filter((file) => decisions.test(read(file)))).toEqual([]);
+  });
+
   it('charts and folds read no clock, no randomness and no surroundings', () => {
     const pure = [...machines, ...src.filter((file) => file.startsWith('src/projector/'))];
     const strays = pure.filter((file) =>

@@ -5,13 +5,12 @@
  */
 
 import { setup } from 'xstate';
-import type { OpenCalls } from '../calls.ts';
 import type { AppendFailed } from '../ports.ts';
 import type { RunEvent } from '../run/context.ts';
 import { stopReason } from '../run/entries.ts';
 import { effectsOfRun } from '../run/requests.ts';
 import { runChart, runMachine } from '../run/run.machine.ts';
-import { dueReplays, matches } from '../tools/openCalls.ts';
+import { dueReplays } from '../tools/openCalls.ts';
 import { ask, type Chart, type ConfigOf, drop, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import { verbs } from '../xstateVerbs.ts';
 import * as assigns from './context.ts';
@@ -25,6 +24,7 @@ import {
   queued,
 } from './context.ts';
 import * as entries from './entries.ts';
+import { judgeAct, type Outcome, standingOf } from './judgeAct.ts';
 
 /**
  * The stop reason that promotion depends on. False where the store lost an entry of a call: only the log knows what remains,
@@ -37,8 +37,11 @@ function reasonOf(event: ConversationEvent) {
   return durable && !end.lost?.some((entry) => 'callId' in entry) && (stopReason(end) ?? 'completed');
 }
 
-const undecided = ({ suspended, decisions }: OpenCalls): boolean =>
-  suspended.some((waiting) => !decisions.some((held) => matches(held, waiting)));
+/** What a message comes to in the states with this status. */
+const judged =
+  (status: 'active' | 'waiting', outcome: Outcome) =>
+  ({ context, event }: ConversationArgs): boolean =>
+    event.type === 'message.sent' && judgeAct(standingOf({ tags: new Set([status]), context }), event) === outcome;
 
 /** An append of an earlier run that fails is not a failure of the current run. A decision belongs to whichever run is active. */
 const losesOfRun = ({ runId }: ConversationContext, { lost }: AppendFailed): boolean =>
@@ -87,12 +90,9 @@ const dropNext = update(assigns.dropNext);
 
 const guards = {
   wasWaiting: ({ context }) => context.waiting,
-  steers: ({ event }) => event.type === 'message.sent' && event.kind === 'steer',
-  supersedes: ({ context, event }) =>
-    event.type === 'message.sent' &&
-    event.kind === 'direct' &&
-    (event.whileSuspended ?? context.settings.policies.whileSuspended) === 'denyAndRun',
-  nothingUndecided: ({ context }) => !undecided(context.open),
+  steers: judged('active', 'steered'),
+  supersedes: judged('waiting', 'superseding'),
+  resumes: judged('waiting', 'resumed'),
   /** A decision arrived after the last gate of an active run, so it is applied without a resume. */
   decidedInTail: ({ event }) =>
     event.type === 'xstate.done.actor.run' &&
@@ -138,10 +138,10 @@ const config = {
     'sub-agent.changed': { actions: [update(assigns.countSubAgent), log(entries.lateSubAgentEntries)] },
   },
   states: {
-    opening: { always: [{ guard: 'wasWaiting', target: 'waiting' }, { target: 'idle' }] },
+    opening: { tags: 'idle', always: [{ guard: 'wasWaiting', target: 'waiting' }, { target: 'idle' }] },
     idle: {
       initial: 'ready',
-      states: { ready: {}, error: {} },
+      states: { ready: { tags: 'idle' }, error: { tags: 'error' } },
       on: {
         'message.sent': { target: 'busy', actions: [...leaveBehind, update(assigns.startRun)] },
         'resume.requested': { target: 'busy', actions: resume },
@@ -158,9 +158,10 @@ const config = {
       invoke: { src: 'run', id: 'run', input: entries.runInput },
       initial: 'active',
       states: {
-        active: { on: { 'cancel.requested': { target: 'cancelling', actions: forward } } },
+        active: { tags: 'active', on: { 'cancel.requested': { target: 'cancelling', actions: forward } } },
         // A run that was suspended before it received the cancel leaves calls that nobody waits for.
         cancelling: {
+          tags: 'cancelling',
           on: {
             'xstate.done.actor.run': {
               guard: 'suspended',
@@ -193,10 +194,11 @@ const config = {
       },
     },
     waiting: {
+      tags: 'waiting',
       on: {
         'message.sent': [
           { guard: 'supersedes', target: 'superseding', actions: update(assigns.takeNext) },
-          { guard: 'nothingUndecided', target: 'busy', actions: [...queue, resume] },
+          { guard: 'resumes', target: 'busy', actions: [...queue, resume] },
           { actions: queue },
         ],
         'resume.requested': { target: 'busy', actions: resume },
@@ -213,9 +215,10 @@ const config = {
       meta: { awaits: [entries.askStop('closing'), entries.askStop('superseding')] },
       initial: 'storing',
       states: {
-        storing: {},
+        storing: { tags: 'cancelling' },
         // The stop was given up and may be stored or refused. Later entries share its fate.
         late: {
+          tags: 'error',
           on: {
             'message.sent': { target: '#CONVERSATION.busy', actions: [...leaveLate, update(assigns.startRun)] },
             'resume.requested': { target: '#CONVERSATION.busy', actions: [...leaveLate, resume] },
@@ -246,6 +249,7 @@ const config = {
     },
     // The run of the message begins after the stop before it is durable. A cancel before that returns the message.
     superseding: {
+      tags: 'active',
       entry: [log(entries.supersedingEntries), ask(entries.askStop('superseding'))],
       on: {
         'cancel.requested': { target: 'closing' },

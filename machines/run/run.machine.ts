@@ -89,6 +89,7 @@ const config = {
   },
   states: {
     active: {
+      tags: 'active',
       initial: 'RunStart',
       exit: [drop(requests.effectsOfRun), stop('gate')],
       on: {

@@ -37,7 +37,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
 
 async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   const { commands } = runtime;
-  const isBusy = (): boolean => runtime.status === 'active' || commands.hasStartingCommand;
+  const isBusy = (): boolean => runtime.status === 'active' || commands.starting.length > 0;
   const given = new Set<string>();
   const queued = (): string[] => runtime.queue.map(({ messageId }) => messageId).filter((id) => !given.has(id));
   do {

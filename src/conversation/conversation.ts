@@ -5,15 +5,18 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Observable } from 'rxjs';
-import type {
-  Decision,
-  DecisionReceipt,
-  Json,
-  LogEntry,
-  Message,
-  PendingCall,
-  QueuedMessage,
-  Settlement,
+import {
+  acceptMessage,
+  type Decision,
+  type DecisionReceipt,
+  type Json,
+  type LogEntry,
+  type Message,
+  type PendingCall,
+  type QueuedMessage,
+  type Refusal,
+  type Settlement,
+  type Standing,
 } from '../../machines/internal.ts';
 import { type Content, type ReadPart, readMessage } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
@@ -213,35 +216,33 @@ export class Conversation<Output = unknown> {
     throw new ConfigurationError(`${this.id} is a sub-agent of ${parentId}: act there; here it can only be read`);
   }
 
-  /** Messages in the queue of the chart or of the log. The log may not contain the delivery or return of a message yet. */
-  #queued(): number {
-    const { queue, logState } = this.#runtime;
-    return new Set([...queue, ...logState.queue].map(({ messageId }) => messageId)).size;
+  /** What a message is judged by. The log may not contain the delivery or return of a queued message yet. */
+  get #standing(): Standing {
+    const { commands, queue, logState } = this.#runtime;
+    const { standing } = commands;
+    const isQueued = (messageId: string): boolean => queue.some((message) => message.messageId === messageId);
+    const logged = logState.queue.filter(({ messageId }) => !isQueued(messageId)).length;
+    return { ...standing, queued: standing.queued + logged };
   }
 
   #send(content: Content, options: SendOptions) {
     this.#mustBeOpen();
     const read = readMessage(content);
     const kind = kindAsked(options);
-    const { messageId, whileSuspended } = options;
+    const { messageId } = options;
     const repeated = messageId === undefined ? undefined : this.#runs.repeated(messageId);
     if (repeated) return repeated;
-    const sent = this.#put(read, kind ?? kindNow(this.status, this.#options.policies, whileSuspended), options);
+    const sent = this.#put(read, kind, options);
     return messageId === undefined ? sent : this.#runs.keep(sent);
   }
 
-  #put(read: readonly ReadPart[], kind: 'direct' | 'steer' | 'followUp', options: SendOptions = {}) {
+  #put(read: readonly ReadPart[], asked: 'steer' | 'followUp' | undefined, options: SendOptions = {}) {
     const { signal, output, whileSuspended } = options;
-    const { policies, newId, schemas } = this.#options;
-    const { status } = this;
-    const { queue } = policies.limits;
-    const { queueing } = this.#runtime.commands;
-    // A message that was sent before this one may start a run.
-    const supersedes = status === 'waiting' && kind === 'direct' && !queueing;
-    const starts = status === 'idle' || status === 'error' || supersedes;
-    if (!starts && this.#queued() + queueing >= queue) {
-      throw new LimitError(`the queue holds ${queue} messages (policies.limits.queue)`);
-    }
+    const { newId, schemas } = this.#options;
+    const standing = this.#standing;
+    const accepted = acceptMessage(standing, { kind: asked, whileSuspended });
+    if ('refused' in accepted) throw refusalOf(accepted.refused, standing);
+    const { kind } = accepted;
     const { messageId = newId() } = options;
     const receipt = this.#runs.receipt(messageId);
     if (output) schemas.set(messageId, output);
@@ -306,29 +307,15 @@ export function kindAsked(options: SendOptions): 'steer' | 'followUp' | undefine
   return options.kind;
 }
 
-/** Throws AgentBusyError where the policy is to reject. */
-export function kindNow(
-  status: ConversationStatus,
-  { whileActive, whileSuspended }: Pick<Policies, 'whileActive' | 'whileSuspended'>,
-  asked: Policies['whileSuspended'] = whileSuspended,
-): 'direct' | 'steer' | 'followUp' {
-  switch (status) {
-    case 'active':
-      if (whileActive !== 'reject') return whileActive;
-      throw new AgentBusyError('agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()');
-    case 'cancelling':
-      if (whileActive !== 'reject') return whileActive;
-      throw new AgentBusyError('cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve');
-    case 'waiting':
-      if (asked === 'denyAndRun') return 'direct';
-      if (asked === 'followUp') return 'followUp';
-      throw new AgentBusyError(
-        'agent_busy',
-        'agent is busy: a call waits for a decision; decide() it and resume(), or cancel()',
-      );
-    default:
-      return 'direct';
-  }
+const BUSY: { readonly [refusal in Exclude<Refusal, 'full'>]: readonly [code: AgentBusyError['code'], why: string] } = {
+  busy: ['agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()'],
+  cancelling: ['cancellation_in_progress', 'cancellation in progress: wait for cancel() to resolve'],
+  suspended: ['agent_busy', 'agent is busy: a call waits for a decision; decide() it and resume(), or cancel()'],
+};
+
+function refusalOf(refusal: Refusal, { policies }: Standing): AgentBusyError | LimitError {
+  if (refusal !== 'full') return new AgentBusyError(...BUSY[refusal]);
+  return new LimitError(`the queue holds ${policies.limits.queue} messages (policies.limits.queue)`);
 }
 
 export class Streams {

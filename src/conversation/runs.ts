@@ -49,7 +49,9 @@ export class Runs {
   get current(): RunHandle | undefined {
     const { runId, commands } = this.#runtime;
     if (runId !== undefined) return this.open(runId);
-    for (const [handle, command] of this.#asked) if (commands.starts(command)) return handle;
+    const { starting } = commands;
+    if (starting.length === 0) return undefined;
+    for (const [handle, command] of this.#asked) if (starting.includes(command)) return handle;
     return undefined;
   }
 

@@ -3,6 +3,7 @@
  * its delivery, against what is durable then. Commands keep their order, wait for their images, and are answered exactly once, when what they logged is durable.
  */
 import {
+  type Act,
   type ChartPolicies,
   type Completion,
   type Continued,
@@ -14,14 +15,18 @@ import {
   goesOn,
   type Json,
   type Judgement,
+  judgeAct,
   judgeDecision,
   type LogState,
   type NewEntry,
   openCalls,
   rerunOf,
   type Settlement,
+  type Standing,
   type StoredPart,
   type SubAgentChange,
+  standingAfter,
+  startsRun,
 } from '../../machines/internal.ts';
 import { InvalidDecisionError, RunchartError, thrownText } from '../errors.ts';
 
@@ -65,8 +70,7 @@ export interface Admission {
 
 /** The state of the chart that commands are judged by. */
 export interface ChartState {
-  /** This message starts a run. */
-  isStartedBy(message: Pick<MessageCommand, 'kind' | 'whileSuspended'>): boolean;
+  readonly standing: Standing;
   /** A message would start a run. */
   readonly isIdle: boolean;
   /** A run is under way that can still end otherwise. */
@@ -101,11 +105,13 @@ function admitSettlement(logState: LogState, callId: string, how: Settlement): A
   return { events: [{ type: 'outcome.settled', callId, how, ...retry }], answer: 'applied' };
 }
 
-/** Whether a command that is not delivered yet starts a run when it is. */
-export function startsRun(command: Command, chart: ChartState): boolean {
-  if (command.type === 'message.sent') return chart.isStartedBy(command);
-  return command.type === 'resume.requested' || command.type === 'promotion.requested';
-}
+const ACTS: ReadonlySet<string> = new Set<Act['type']>([
+  'message.sent',
+  'resume.requested',
+  'promotion.requested',
+  'cancel.requested',
+]);
+const isAct = (command: Command): command is Extract<Command, Act> => ACTS.has(command.type);
 
 /** What a run follows. `isLogged`: the log has all that the chart has done. `leavesAll`: also calls whose retry lost its end. */
 function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Continued {
@@ -238,11 +244,11 @@ export class CommandQueue {
     return answered;
   }
 
-  /** Resolves when everything that is on its way now is answered. */
   get isIdle(): boolean {
-    return this.#waiting.size + this.#delivered.size === 0 && !this.hasStartingCommand;
+    return this.#waiting.size + this.#delivered.size === 0;
   }
 
+  /** Resolves when every command sent so far is answered. */
   async allAnswered(): Promise<void> {
     const pending = [...this.#waiting.values(), ...this.#delivered.values()];
     await Promise.allSettled(pending.map(({ answered }) => answered));
@@ -256,11 +262,16 @@ export class CommandQueue {
     this.#waiting.delete(command);
   }
 
-  /** A cancel, or what was given up, has still to be delivered. */
-  get cancelling(): boolean {
-    for (const command of this.waiting)
-      if (command.type === 'cancel.requested' || (command as StartingCommand).aborted) return true;
+  /** A cancel has not been delivered. */
+  get hasCancel(): boolean {
+    for (const { type } of this.waiting) if (type === 'cancel.requested') return true;
     return false;
+  }
+
+  /** A cancel, or a command that was taken back, has not been delivered. */
+  get cancelling(): boolean {
+    for (const command of this.waiting) if ((command as StartingCommand).aborted) return true;
+    return this.hasCancel;
   }
 
   /** Gives up every message that waits for its images, but those of a kind. */
@@ -278,26 +289,26 @@ export class CommandQueue {
     return this.#waiting.keys() as Iterable<Command>;
   }
 
-  /** Whether a command has not been delivered yet, and starts a run when it is. */
-  starts(command: Command): boolean {
-    return this.#waiting.has(command) && startsRun(command, this.#chart);
+  /** What the next act is judged by: the chart, and after it the acts that the chart has not taken. */
+  get standing(): Standing {
+    return this.#judge().standing;
   }
 
-  /** A command that has not been delivered yet starts a run. */
-  get hasStartingCommand(): boolean {
-    for (const command of this.waiting) if (this.starts(command)) return true;
-    return false;
+  /** The commands that have not been delivered and that each start a run when they are. */
+  get starting(): readonly Command[] {
+    return this.#judge().starting;
   }
 
-  /** How many messages are on their way to the queue of the conversation: all but the one that starts a run, which none may do behind another. */
-  get queueing(): number {
-    let count = 0;
-    let started = false;
+  #judge(): { standing: Standing; starting: readonly Command[] } {
+    let { standing } = this.#chart;
+    const starting: Command[] = [];
     for (const command of this.waiting) {
-      if (!started && !count && this.starts(command)) started = true;
-      else if (command.type === 'message.sent') count += 1;
+      if (!isAct(command)) continue;
+      const outcome = judgeAct(standing, command);
+      if (startsRun(outcome)) starting.push(command);
+      standing = standingAfter(standing, outcome);
     }
-    return count;
+    return { standing, starting };
   }
 
   /** How many commands of this type have no answer yet. */

@@ -193,7 +193,7 @@ export class Runtime {
    * starts nothing: its message stays in the queue.
    */
   withdraw(command: StartingCommand, unseen: boolean): void {
-    const begins = !unseen && command.type !== 'promotion.requested' && this.commands.starts(command);
+    const begins = !unseen && command.type !== 'promotion.requested' && this.commands.starting.includes(command);
     this.commands.withdraw(command, begins);
     if (this.commands.cancelling) this.#driver?.beginCancel();
   }

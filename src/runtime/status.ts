@@ -4,44 +4,41 @@
  */
 import { Observable, Subject } from 'rxjs';
 import type { SnapshotFrom } from 'xstate';
-import { type conversationMachine, type QueuedMessage, runOf } from '../../machines/internal.ts';
+import {
+  type conversationMachine,
+  defaultPolicies,
+  type QueuedMessage,
+  runOf,
+  type Standing,
+  standingOf,
+} from '../../machines/internal.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
-import type { ChartState, CommandQueue, MessageCommand } from './commands.ts';
+import type { ChartState, CommandQueue } from './commands.ts';
 import type { ChartRef } from './interpreter/interpreter.ts';
 
-/** States without states inside. */
-const SIMPLE: Readonly<Record<string, ConversationStatus>> = {
-  waiting: 'waiting',
-  superseding: 'active',
-};
+const noRun: Standing = { status: 'idle', undecided: false, queued: 0, policies: defaultPolicies };
 
-/** What the chart of a conversation says; before it is started, nothing runs and nothing begins. */
+/** What the chart of a conversation contains. Before its start nothing runs. */
 export class ChartStatus implements ChartState {
   /** The chart of the conversation, above all others. */
   root: ChartRef | undefined;
 
+  get standing(): Standing {
+    const snapshot = this.#snapshot;
+    return snapshot ? standingOf(snapshot) : noRun;
+  }
+
   get status(): ConversationStatus {
-    const value = this.#snapshot?.value as string | { [key: string]: string } | undefined;
-    if (value === undefined) return 'idle';
-    if (typeof value === 'string') return SIMPLE[value] ?? 'idle';
-    if (value.closing) return value.closing === 'late' ? 'error' : 'cancelling';
-    if (value.busy) return value.busy === 'cancelling' ? 'cancelling' : 'active';
-    return value.idle === 'error' ? 'error' : 'idle';
+    return this.standing.status;
   }
 
   get isIdle(): boolean {
     const { status } = this;
-    return this.root !== undefined && (status === 'idle' || status === 'error');
-  }
-
-  isStartedBy({ kind, whileSuspended }: Pick<MessageCommand, 'kind' | 'whileSuspended'>): boolean {
-    if (this.isIdle) return true;
-    const asked = whileSuspended ?? this.#snapshot?.context.settings.policies.whileSuspended;
-    return this.status === 'waiting' && kind === 'direct' && asked === 'denyAndRun';
+    return status === 'idle' || status === 'error';
   }
 
   get isOpenEnded(): boolean {
-    return this.status === 'active' && this.#snapshot?.children.run?.getSnapshot().matches('active') === true;
+    return this.status === 'active' && this.#snapshot?.children.run?.getSnapshot().tags.has('active') === true;
   }
 
   /** Also where the run only waits for the stop before it. */
@@ -61,7 +58,7 @@ export class ChartStatus implements ChartState {
   }
 }
 
-/** What a host is told. */
+/** The status as a host sees it: a command counts from its call. */
 export class HostStatus {
   readonly #chart: ChartStatus;
   readonly #commands: CommandQueue;
@@ -73,22 +70,16 @@ export class HostStatus {
   }
 
   get status(): ConversationStatus {
-    const status = this.#chartOrCancel;
-    return status !== 'cancelling' && this.#commands.hasStartingCommand ? 'active' : status;
+    return this.#commands.standing.status;
   }
 
-  /** What live signals tell, where it differs from the last call: it follows the chart. */
+  /** The status for live signals, where it differs from the last call. It follows the chart, and a cancel from its call on. */
   changed(): ConversationStatus | undefined {
-    const status = this.#chartOrCancel;
+    const { status: now } = this.#chart;
+    const isCancelled = (now === 'active' || now === 'waiting') && this.#commands.hasCancel;
+    const status = isCancelled ? 'cancelling' : now;
     if (status === this.#signalled) return undefined;
     this.#signalled = status;
-    return status;
-  }
-
-  get #chartOrCancel(): ConversationStatus {
-    const { status } = this.#chart;
-    if (status !== 'active' && status !== 'waiting') return status;
-    for (const { type } of this.#commands.waiting) if (type === 'cancel.requested') return 'cancelling';
     return status;
   }
 }

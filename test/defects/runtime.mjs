@@ -131,7 +131,7 @@ export const runtime = [
     id: 'queue-limit',
     about: 'the queue takes one message more than it may',
     witness: 'test/scenarios/receipts.test.ts',
-    edits: [['this.#queued() + queueing >= queue', 'this.#queued() + queueing > queue']],
+    edits: [['standing.queued >= standing.policies.limits.queue', 'standing.queued > standing.policies.limits.queue']],
   },
   {
     id: 'iterator-return',
@@ -244,7 +244,7 @@ export const runtime = [
     id: 'queue-limit-of-the-chart',
     about: 'messages that the log has not given back do not count against the limit of the queue',
     witness: 'test/scenarios/whatWaits.test.ts',
-    edits: [['new Set([...queue, ...logState.queue].map', 'new Set([...queue].map']],
+    edits: [['queued: standing.queued + logged', 'queued: standing.queued']],
   },
   {
     id: 'deadline-behind-a-stop',
@@ -374,13 +374,15 @@ export const runtime = [
     id: 'queue-overfull-behind-a-resumption',
     about: 'a message is held to begin a run, and so not counted, though one before it resumes the cycle',
     witness: 'test/scenarios/receipts.test.ts',
-    edits: [["kind === 'direct' && !queueing;", "kind === 'direct';"]],
+    edits: [
+      ['return { ...standing, resuming: true, queued: queued + 1 };', 'return { ...standing, queued: queued + 1 };'],
+    ],
   },
   {
     id: 'queue-overfull-behind-a-starter',
     about: 'of two messages on their way to a cycle that waits, the second is held to begin a run and not counted',
     witness: 'test/scenarios/receipts.test.ts',
-    edits: [['if (!started && !count && this.starts(command))', 'if (!started && this.starts(command))']],
+    edits: [["return { ...standing, status: 'active', undecided: false };", 'return standing;']],
   },
   {
     id: 'told-conflict-though-applied',
@@ -462,8 +464,8 @@ export const runtime = [
     witness: 'test/scenarios/messageTable.test.ts',
     edits: [
       [
-        "if (asked === 'followUp') return 'followUp';",
-        "if (asked === 'followUp') return whileActive === 'steer' ? 'steer' : 'followUp';",
+        "return whileSuspended === 'followUp' ? 'followUp' : 'direct';",
+        "return whileSuspended !== 'followUp' ? 'direct' : whileActive === 'steer' ? 'steer' : 'followUp';",
       ],
     ],
   },

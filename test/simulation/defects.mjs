@@ -22,8 +22,8 @@ export const defects = [
     fault: 'cancel, cancel',
     edits: [
       [
-        'cancelling: { on: {',
-        "cancelling: { on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },",
+        "tags: 'cancelling', on: {",
+        "tags: 'cancelling', on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },",
       ],
     ],
   },

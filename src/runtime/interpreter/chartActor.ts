@@ -49,6 +49,7 @@ function* livingUnder(actor: ChartActor): Generator<ChartActor> {
 export interface ChartSnapshot {
   readonly status: 'active' | 'done' | 'error' | 'stopped';
   readonly value: StateValue;
+  readonly tags: ReadonlySet<string>;
   readonly context: unknown;
   readonly children: Readonly<Record<string, ChartActor>>;
   readonly output: unknown;
@@ -139,6 +140,7 @@ export class ChartActor {
     this.#snapshot ??= {
       status: this.status,
       value: this.value,
+      tags: this.#leaf.tags,
       context: this.context,
       children: Object.fromEntries(this.children),
       output: this.output,

@@ -38,6 +38,8 @@ export interface PlanState {
   readonly on: ReadonlyMap<string, readonly Transition[]>;
   /** In XState's notation: `'idle'`, `{ busy: 'active' }`. */
   readonly value: StateValue;
+  /** The tags of the state and of its ancestors. */
+  readonly tags: ReadonlySet<string>;
   /** For a state without child states: the transitions to try for an event, innermost first. */
   transitionsFor(type: string): readonly Transition[];
   /** The eventless transitions of the state and of its ancestors, innermost first. */
@@ -215,6 +217,7 @@ class CompiledState implements PlanState {
   readonly states = new Map<string, PlanState>();
   readonly isFinal: boolean;
   readonly output: unknown;
+  readonly tags: ReadonlySet<string>;
   readonly entry: readonly Act[];
   readonly exit: readonly Act[];
   readonly always: readonly Transition[];
@@ -236,6 +239,7 @@ class CompiledState implements PlanState {
     this.isFinal = type === 'final';
     if (this.isFinal && parent?.parent) refuse(place, 'a final state stands at the top of its chart');
     this.output = config.output;
+    this.tags = new Set([...(parent?.tags ?? []), ...(listOf(config.tags) as string[])]);
     chart.add(this);
     const invoked = listOf(config.invoke).map((each) => this.#invoked(each as Part));
     this.entry = [...actsOf(place, config.entry), ...invoked.map(({ start }) => start)];
