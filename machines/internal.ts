@@ -43,6 +43,19 @@ export {
 } from './log/logState.ts';
 export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
+export {
+  type Check,
+  chartRows,
+  choice as choiceRow,
+  defaultsOf,
+  type Group,
+  modelRows,
+  number as numberRow,
+  off as offRow,
+  type Row,
+  toolRetryRows,
+  type ValuesOf,
+} from './policyRows.ts';
 export { stopReason } from './run/entries.ts';
 export { runChart } from './run/run.machine.ts';
 export { dueReplays } from './tools/openCalls.ts';

@@ -1,8 +1,24 @@
 /**
- * The policies of an agent: what each takes, its default, and named bundles of them. Rule: nested policies are merged key by key
- * over the defaults; an unknown key or an impossible value is refused with a message that names it.
+ * The policies of an agent: the rows of `machines/policyRows.ts`, those that only the host reads, and named bundles. Rule:
+ * nested policies are merged key by key over the defaults; an unknown key or an impossible value is refused with a message that
+ * names it. The comment of a row is its sentence in docs/policies.md.
  */
-import { type ChartPolicies, defaultPolicies, type Settings, type ToolRetry } from '../machines/internal.ts';
+import {
+  type ChartPolicies,
+  type Check,
+  chartRows,
+  choiceRow,
+  defaultsOf,
+  type Group,
+  modelRows,
+  numberRow,
+  offRow,
+  type Row,
+  type Settings,
+  type ToolRetry,
+  toolRetryRows,
+  type ValuesOf,
+} from '../machines/internal.ts';
 import { checkModel, type Model, type TextCallFormat, textCallFormats } from './models/model.ts';
 import { type Plugin, phasesOf } from './plugins/plugin.ts';
 import {
@@ -51,91 +67,121 @@ export function thresholdsOf(policy: ContextPolicy, window: number | undefined):
 }
 
 /** Each of the choices at most once. */
-const some = (...choices: string[]): Validator => ({
+const someOf = (...choices: readonly string[]): Validator => ({
   expected: `a list of ${choices.join(', ')}, each at most once`,
   test: (value) =>
     isList(value) && new Set(value).size === value.length && value.every((each) => choices.includes(each as string)),
 });
 
-/** What both kinds of retry have. */
-const retry = {
-  attempts: whole(1),
-  baseMs: number(0),
-  factor: number(1),
-  capMs: number(0),
-  jitter: number(0),
-};
-/** What `toolRetry` is where it is no longer false; `retryable` has no default of its own. */
-const toolRetry = { attempts: 3, baseMs: 500, factor: 2, capMs: 5000, jitter: 0.1 };
-const modelRetry = { ...defaultPolicies.modelRetry, fallbackModels: [] };
-const modelTimeout = { firstPartMs: 60_000, idleMs: 60_000, totalMs: false as const };
-const { limits } = defaultPolicies;
+/** A policy that only the host reads: what is no JSON, or no chart decides by. */
+interface HostRow<T> {
+  readonly default: T;
+  readonly check: Validator;
+  readonly unit?: string;
+}
+const hostRow = <T>(value: T, check: Validator): HostRow<T> => ({ default: value, check });
+/** A policy without a default. */
+interface OptionalRow {
+  readonly check: Validator;
+}
 
-export const defaults = {
-  ...defaultPolicies,
-  modelRetry,
-  modelTimeout,
-  toolRetry: false as const,
-  textToolCalls: false as const,
-  observerErrors: 'isolate' as const,
-  context: contextDefaults,
-};
-
-export const policiesValidator = object(
-  {
-    whileActive: choice('reject', 'steer', 'followUp'),
-    steerAt: choice('afterRound', 'afterTool'),
-    queueDrain: choice('one', 'all'),
-    promoteFollowUpOn: some('completed', 'interrupted', 'error'),
-    whileSuspended: choice('followUp', 'reject', 'denyAndRun'),
-    toolExecution: choice('parallel', 'sequential', 'parallelIfReadOnly'),
-    maxParallelTools: whole(1),
-    onPartialSuspend: choice('continue', 'wait'),
-    decisionsDuringRound: choice('immediate', 'atGate'),
-    onToolFailure: choice('tellModel', 'failRun'),
-    toolRetry: orFalse(object({ ...retry, retryable: callback }, { defaults: toolRetry })),
-    modelRetry: object(
-      {
-        ...retry,
-        respectRetryAfter: flag,
-        maxRetryAfterMs: number(0),
-        fallbackModels: list('models', (each) => hasMethods(each, 'stream')),
-      },
-      { defaults: modelRetry },
-    ),
-    modelTimeout: object(
-      { firstPartMs: number(0), idleMs: number(0), totalMs: orFalse(number(0)) },
-      { defaults: modelTimeout },
-    ),
-    partialReply: choice('discard', 'keep'),
-    onRestart: choice('idle', 'replayDecided', 'resume'),
-    onEmptyReply: choice('notice', 'retry', 'accept'),
-    maxStopContinues: whole(0),
-    limits: object(
-      {
-        turns: whole(1),
-        costUsd: orFalse(number(0)),
-        tokens: orFalse(whole(0)),
-        runMs: orFalse(number(0)),
-        toolCallsPerTurn: whole(0),
-        identicalCalls: whole(1),
-        emptyReplies: whole(1),
-        queue: whole(0),
-        decisions: whole(0),
-        suspensionsPerCall: whole(0),
-        subAgents: whole(0),
-        toolMs: number(0),
-        resultBytes: whole(0),
-        outputRepairs: whole(0),
-      },
-      { defaults: limits },
-    ),
-    textToolCalls: orFalse(some(...textCallFormats)),
-    observerErrors: choice('isolate', 'propagate'),
-    context: contextValidator,
+const hostModelRows = {
+  modelRetry: {
+    rows: {
+      ...modelRows.modelRetry.rows,
+      /** Models that are tried in this order after the attempts of the one before are spent. */
+      fallbackModels: hostRow<readonly Model[]>(
+        [],
+        list('models', (each) => hasMethods(each, 'stream')),
+      ),
+    },
   },
-  { defaults },
-);
+  modelTimeout: {
+    rows: {
+      /** How long the first part of a reply may take. */
+      firstPartMs: numberRow(60_000, { unit: 'ms' }),
+      /** How long a stream may be silent. It is checked once in that time, so silence is noticed after one to two times as long. */
+      idleMs: numberRow(60_000, { unit: 'ms' }),
+      /** How long one attempt may take in all. */
+      totalMs: offRow(numberRow(0, { unit: 'ms' })),
+    },
+  },
+  /**
+   * Whether calls that a model writes into its text are calls. Applies to replies without structured calls. The forms are tried
+   * in their order, and only the first that finds any is used. The text is not changed. See [calls in text](#calls-in-text).
+   */
+  textToolCalls: hostRow<false | readonly TextCallFormat[]>(false, orFalse(someOf(...textCallFormats))),
+  /**
+   * What happens before a model call as the context window fills up: each kind once, `at` a share of the window. Applies only
+   * if the model states its `contextWindow`. See [context window](#context-window).
+   */
+  context: hostRow<ContextPolicy>(contextDefaults, contextValidator),
+};
+
+const hostLifeRows = {
+  /**
+   * What happens if a subscriber of `log$`, `live$` or `view$` throws. `isolate` logs a diagnostic. `propagate` ends the current
+   * run as Error, cause `internal`, with the code `observer`; without a run that can end it logs a diagnostic. In both cases
+   * the others receive the value, and the subscriber is detached after three throws.
+   */
+  observerErrors: choiceRow('isolate', 'propagate'),
+};
+
+const hostToolRows = {
+  toolRetry: {
+    rows: {
+      ...toolRetryRows,
+      /** Whether an error is retried, in place of the library's own judgement. Only `true` is a yes. */
+      retryable: { check: callback },
+    },
+    isOff: true,
+  },
+} as const;
+
+export const policyRows = { ...chartRows, ...hostToolRows, ...hostModelRows, ...hostLifeRows };
+
+type AnyRow = (Row<unknown> | HostRow<unknown> | OptionalRow) & { readonly isOff?: true };
+type AnyGroup = Group<AnyRows>;
+interface AnyRows {
+  readonly [name: string]: AnyRow | AnyGroup;
+}
+
+function checkOf({ check, isOff }: AnyRow): Validator {
+  if ('test' in check) return check;
+  const validator = validatorOf(check);
+  return isOff ? orFalse(validator) : validator;
+}
+
+function validatorOf(check: Check): Validator {
+  switch (check.kind) {
+    case 'choice':
+      return choice(...check.choices);
+    case 'some':
+      return someOf(...check.choices);
+    case 'whole':
+      return whole(check.least);
+    case 'number':
+      return number(check.least);
+    case 'flag':
+      return flag;
+  }
+}
+
+/** The defaults of rows that have one. */
+const defaultsIn = (rows: AnyRows): object =>
+  defaultsOf(Object.fromEntries(Object.entries(rows).filter(([, cell]) => 'rows' in cell || 'default' in cell)));
+
+function groupValidator({ rows, isOff }: AnyGroup): Validator {
+  const fields = Object.entries(rows).map(([name, cell]) => [
+    name,
+    'rows' in cell ? groupValidator(cell) : checkOf(cell),
+  ]);
+  const validator = object(Object.fromEntries(fields), { defaults: defaultsIn(rows) });
+  return isOff ? orFalse(validator) : validator;
+}
+
+export const policiesValidator = groupValidator({ rows: policyRows });
+export const defaults = defaultsIn(policyRows) as Policies;
 
 export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => unknown)
   ? T
@@ -143,14 +189,10 @@ export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => 
     ? { [K in keyof T]?: DeepPartial<T[K]> }
     : T;
 
+type HostPolicies = ValuesOf<typeof hostModelRows & typeof hostLifeRows>;
 /** Every policy; meaning and defaults in docs/policies.md. */
-export interface Policies extends Omit<ChartPolicies, 'modelRetry'> {
-  modelRetry: ChartPolicies['modelRetry'] & { fallbackModels: readonly Model[] };
-  modelTimeout: { firstPartMs: number; idleMs: number; totalMs: number | false };
+export interface Policies extends Omit<ChartPolicies, keyof HostPolicies>, HostPolicies {
   toolRetry: false | (ToolRetry & { retryable?(error: unknown): boolean });
-  textToolCalls: false | readonly TextCallFormat[];
-  observerErrors: 'isolate' | 'propagate';
-  context: ContextPolicy;
 }
 
 /** Policies over the defaults. Throws ConfigurationError. */

@@ -1,7 +1,7 @@
 /** Every policy: what it takes, and that everything else is refused at start with words that help. */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
-import { defaults, mergedPolicies, policiesValidator } from '../src/policies.ts';
+import { defaults, mergedPolicies, policiesValidator, policyRows } from '../src/policies.ts';
 import type { Validator } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 
@@ -37,63 +37,50 @@ const values: Record<string, unknown> = {
 const all = Object.keys(values);
 const except = (...taken: string[]): string[] => all.filter((name) => !taken.includes(name));
 
-/** The values of the table that a policy takes, by the kind of the policy. */
-const choices = except();
-const whole = (least: 0 | 1): string[] => except('one', ...(least === 0 ? ['zero'] : []));
-const number = (least: 0 | 1): string[] => except('one', ...(least === 0 ? ['zero', 'half'] : []));
-const without = (list: string[], ...taken: string[]): string[] => list.filter((name) => !taken.includes(name));
-
-const refused: Record<string, string[]> = {
-  whileActive: choices,
-  steerAt: choices,
-  queueDrain: choices,
-  promoteFollowUpOn: except('none'),
-  whileSuspended: choices,
-  toolExecution: choices,
-  maxParallelTools: whole(1),
-  onPartialSuspend: choices,
-  decisionsDuringRound: choices,
-  onToolFailure: choices,
-  'toolRetry.attempts': whole(1),
-  'toolRetry.baseMs': number(0),
-  'toolRetry.factor': number(1),
-  'toolRetry.capMs': number(0),
-  'toolRetry.jitter': number(0),
-  'toolRetry.retryable': except('function'),
-  'modelRetry.attempts': whole(1),
-  'modelRetry.baseMs': number(0),
-  'modelRetry.factor': number(1),
-  'modelRetry.capMs': number(0),
-  'modelRetry.jitter': number(0),
-  'modelRetry.respectRetryAfter': except('true', 'false'),
-  'modelRetry.maxRetryAfterMs': number(0),
-  'modelRetry.fallbackModels': except('none'),
-  'modelTimeout.firstPartMs': number(0),
-  'modelTimeout.idleMs': number(0),
-  'modelTimeout.totalMs': without(number(0), 'false'),
-  partialReply: choices,
-  onRestart: choices,
-  onEmptyReply: choices,
-  maxStopContinues: whole(0),
-  'limits.turns': whole(1),
-  'limits.tokens': without(whole(0), 'false'),
-  'limits.runMs': without(number(0), 'false'),
-  'limits.toolCallsPerTurn': whole(0),
-  'limits.identicalCalls': whole(1),
-  'limits.emptyReplies': whole(1),
-  'limits.queue': whole(0),
-  'limits.decisions': whole(0),
-  'limits.suspensionsPerCall': whole(0),
-  'limits.subAgents': whole(0),
-  'limits.toolMs': number(0),
-  'limits.resultBytes': whole(0),
-  'limits.outputRepairs': whole(0),
-  textToolCalls: except('false', 'none'),
-  observerErrors: choices,
-  context: except('none'),
+/** The values of the table that a policy refuses, by the check that its row declares. */
+function refusedBy({ check, isOff }: CheckedRow): string[] {
+  const taken = (): string[] => {
+    switch (check.kind) {
+      case 'choice':
+        return [];
+      case 'some':
+        return ['none'];
+      case 'flag':
+        return ['true', 'false'];
+      case 'whole':
+        return check.least === 0 ? ['one', 'zero'] : ['one'];
+      case 'number':
+        return check.least === 0 ? ['one', 'zero', 'half'] : ['one'];
+      default:
+        return HOST_TAKEN[String(check.expected)] ?? [];
+    }
+  };
+  return except(...taken(), ...(isOff ? ['false'] : []));
+}
+interface CheckedRow {
+  readonly check: { readonly kind?: string; readonly least?: number; readonly expected?: string };
+  readonly isOff?: true;
+}
+/** The values that checks of the host take, by their words. */
+const HOST_TAKEN: Record<string, string[]> = {
+  'a function': ['function'],
+  'a list of models': ['none'],
+  [policyRows.context.check.expected]: ['none'],
+  [policyRows.textToolCalls.check.expected]: ['false', 'none'],
 };
+type CheckedRows = { readonly [name: string]: CheckedRow | { readonly rows: CheckedRows } };
+const rowsOf = (rows: CheckedRows, path = ''): [string, CheckedRow][] =>
+  Object.entries(rows).flatMap(([key, cell]) =>
+    'rows' in cell ? rowsOf(cell.rows, `${path}${key}.`) : [[`${path}${key}`, cell] as [string, CheckedRow]],
+  );
+
 // Only models with prices take a budget, so it is refused for another reason too.
 const budget = 'limits.costUsd';
+const refused: Record<string, string[]> = Object.fromEntries(
+  rowsOf(policyRows as unknown as CheckedRows)
+    .filter(([path]) => path !== budget)
+    .map(([path, row]) => [path, refusedBy(row)]),
+);
 
 /** Every policy by its path; groups of policies are not one. */
 function pathsOf(value: object, path = ''): string[] {
@@ -134,7 +121,7 @@ describe('the table of policies', () => {
 
   it('limits.costUsd takes a number or false', () => {
     const validator = policyValidators.get(budget);
-    expect(all.filter((name) => !validator?.test(values[name]))).toEqual(without(number(0), 'false'));
+    expect(all.filter((name) => !validator?.test(values[name]))).toEqual(except('one', 'zero', 'half', 'false'));
   });
 });
 

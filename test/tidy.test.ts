@@ -53,16 +53,25 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
 ];
 
 /** What a view is made of is a leaf with a door of its own: views bring no chart and no xstate. */
-const DOORS = /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages|log\/entryKinds)\.ts$/;
+const DOORS =
+  /^machines\/(index|internal|verbs|vocabulary|log\/earlierMessages|log\/entryKinds)\.ts$/;
 
 /** The leaves of `src/`: every room above may import them. */
 const LEAVES = ['errors', 'validation', 'json', 'timeLimit', 'live', 'onDemand', 'printable'].map(
   (leaf) => `src/${leaf}.ts`,
 );
 /** What stands below charts and folds. */
-const NOUNS = ['vocabulary', 'policies', 'calls', 'ports', 'verbs', 'xstateVerbs', 'counters', 'fingerprint'].map(
-  (noun) => `machines/${noun}.ts`,
-);
+const NOUNS = [
+  'vocabulary',
+  'policyRows',
+  'policies',
+  'calls',
+  'ports',
+  'verbs',
+  'xstateVerbs',
+  'counters',
+  'fingerprint',
+].map((noun) => `machines/${noun}.ts`);
 const DOOR = 'machines/internal.ts';
 /** What most of the library may name of the charts. */
 const FACE = [DOOR, 'machines/verbs.ts', 'machines/vocabulary.ts'];

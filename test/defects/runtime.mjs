@@ -184,8 +184,8 @@ export const runtime = [
   {
     id: 'no-attempt-allowed',
     about: 'a policy of no attempt at all passes',
-    witness: 'test/policies.test.ts',
-    edits: [['attempts: whole(1),', 'attempts: whole(0),']],
+    witness: 'test/docs/policies.test.ts',
+    edits: [['attempts: whole(4, { least: 1 }),', 'attempts: whole(4),']],
   },
   {
     id: 'choice-given-twice',

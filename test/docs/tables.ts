@@ -3,6 +3,7 @@
  * sentence about a declaration is the comment of that declaration.
  */
 import { join } from 'node:path';
+import { parseSync } from 'vite';
 import { expect } from 'vitest';
 import { read, root } from './documents.ts';
 
@@ -41,3 +42,41 @@ export const sentenceOf = (comment: string): string =>
     .replace(/^\s*\*( |$)/gm, '')
     .replace(/\s+/g, ' ')
     .trim();
+
+export interface Comment {
+  /** The names of the declaration, from the constant or the type down to the property. */
+  readonly path: readonly string[];
+  readonly sentence: string;
+}
+
+/** Syntax of a file, as far as it matters here. */
+interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly key?: { readonly name?: string; readonly value?: string };
+  readonly id?: { readonly name?: string } | null;
+}
+
+/** The comments of the properties of a file, in their order. */
+export function commentsIn(file: string): Comment[] {
+  const code = read(file);
+  const { program, comments } = parseSync(file, code);
+  /** By the place of what follows the comment. */
+  const sentences = new Map(
+    comments
+      .filter(({ type, value }) => type === 'Block' && value.startsWith('*'))
+      .map(({ value, end }) => [code.length - code.slice(end).trimStart().length, sentenceOf(` ${value}`)] as const),
+  );
+  const found: Comment[] = [];
+  const visit = (value: unknown, path: readonly string[]): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { type, start, key, id } = value as Node;
+    const name = key?.name ?? key?.value ?? (typeof type === 'string' ? id?.name : undefined);
+    const own = name === undefined ? path : [...path, name];
+    const sentence = name === undefined ? undefined : sentences.get(start);
+    if (sentence !== undefined) found.push({ path: own, sentence });
+    for (const child of Object.values(value)) visit(child, own);
+  };
+  visit(program.body, []);
+  return found;
+}
