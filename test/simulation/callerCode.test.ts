@@ -54,19 +54,34 @@ describe('a tool of the caller', () => {
     expect(await firstViolation({ agent }, 20)).toMatchObject({ invariant: 'HANG' });
   });
 
-  it('that waits a moment in real time has its result, the same with each seed', async () => {
-    const agent = agentWith(async () => {
-      await later(2);
-      return 'rates';
-    });
+  async function* rates(): AsyncGenerator<string> {
+    yield 'looking';
+    await later(2);
+    yield 'rates';
+  }
+  it.each<[string, () => unknown]>([
+    ['a promise', () => later(2, 'rates')],
+    ['a generator', rates],
+    ['a promise of a generator', async () => rates()],
+  ])('that waits a moment in real time in %s has its result, the same with each seed', async (_, execute) => {
+    const agent = agentWith(execute);
     let results = 0;
     for (const seed of [1, 2, 3, 4]) {
       const [first, second] = [await simulate({ seed, agent }), await simulate({ seed, agent })];
       expect(first.violations).toEqual([]);
       expect(second.log).toEqual(first.log);
       results += first.log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'succeeded').length;
+      expect(first.log.filter((entry) => entry.type === 'tool-result' && entry.code === 'timeout')).toEqual([]);
     }
     expect(results).toBeGreaterThan(0);
+  });
+
+  it('that hangs in a generator is named', async () => {
+    const agent = agentWith(async function* () {
+      yield 'looking';
+      await new Promise(() => undefined);
+    });
+    expect(await firstViolation({ agent }, 20)).toMatchObject({ invariant: 'HANG' });
   });
 
   describe('that is declared idempotent and waits', () => {

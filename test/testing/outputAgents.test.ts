@@ -69,3 +69,15 @@ it.each([1, 3, 8])(
     expect(await failuresOf(await agentPaths(agent, { bounds }))).toEqual([]);
   },
 );
+
+it.each([0, 1, 2, 8])(
+  'a plugin that continues whatever comes is kept to %i times in a run',
+  async (maxStopContinues) => {
+    const plugin: Plugin = { name: 'checks', naturalEnd: () => ({ continue: 'check it again' }) };
+    const policies = { maxStopContinues };
+    const agent = (world: AgentWorld) => createAgent({ plugins: [plugin], policies, ...world });
+    const paths = await agentPaths(agent);
+    expect(await failuresOf(paths)).toEqual([]);
+    expect(paths.report().missed).toEqual([]);
+  },
+);

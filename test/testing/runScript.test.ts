@@ -120,6 +120,20 @@ describe('a story told in moves', () => {
     expect(told.result.termination).toBe('NaturalEnd');
   });
 
+  it('loses the result of a tool that has run to its end, with its process', async () => {
+    const bank = new Bank();
+    const story = async (crash: Move) => {
+      const paid = await runScript(bank.agent(), [send, calls(['transfer', { to: 'a', euros: 1 }]), crash], {
+        outside: bank.outside,
+      });
+      return [bank.transfers.length, paid.path.name];
+    };
+    expect(await story({ do: 'crash' })).toEqual([0, expect.stringMatching(/, the process dies: crashed$/)]);
+    const lost = /, the process dies with the result of transfer: crashed$/;
+    expect(await story({ do: 'crash', lost: 1 })).toEqual([1, expect.stringMatching(lost)]);
+    await expect(story({ do: 'crash', lost: 2 })).rejects.toThrow(/call 2 does not run/);
+  });
+
   it('decides a call that waits inside a sub-agent', async () => {
     const bank = new Bank();
     const spawn = subAgents({ tools: [bank.transfer] });

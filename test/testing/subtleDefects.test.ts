@@ -71,6 +71,24 @@ const PAIRS: readonly Pair[] = [
     found: /^idempotent: act ran twice under one key/m,
   },
   {
+    name: 'an idempotent tool that acts between two waits, and whose process dies before its result is stored',
+    agent: (world, ledger, mistake) =>
+      createAgent({
+        tools: [
+          act({
+            idempotent: true,
+            execute: async (_: unknown, context: { sleep(ms: number): Promise<void> }) => {
+              await context.sleep(10);
+              if (mistake || ledger.entries.length === 0) ledger.add('act');
+              await context.sleep(10);
+            },
+          }),
+        ],
+        ...world,
+      }),
+    found: /^idempotent: act ran twice under one key/m,
+  },
+  {
     name: 'a write after a cancel in a tool that needs approval',
     agent: (world, ledger, mistake) =>
       createAgent({
@@ -78,6 +96,43 @@ const PAIRS: readonly Pair[] = [
           act({
             needsApproval: true,
             execute: async (_: unknown, { signal }: { signal: AbortSignal }) => {
+              await wait(100);
+              if (mistake || !signal.aborted) ledger.add('late');
+            },
+          }),
+        ],
+        ...world,
+      }),
+    found: /^abort: act went on and changed the world/m,
+  },
+  ...(['an async generator', 'a promise of a generator', 'an iterable'] as const).map(
+    (form): Pair => ({
+      name: `a readOnly tool that gives its values by ${form} and writes`,
+      agent: (world, ledger, mistake) => {
+        async function* values(): AsyncGenerator<string> {
+          yield 'looking';
+          await wait(1);
+          if (mistake) ledger.add('read');
+          yield 'seen';
+        }
+        const forms = {
+          'an async generator': values,
+          'a promise of a generator': async () => values(),
+          'an iterable': () => ({ [Symbol.asyncIterator]: values }),
+        };
+        return createAgent({ tools: [act({ readOnly: true, execute: forms[form] })], ...world });
+      },
+      found: /^readOnly: act is declared readOnly and changed the world/m,
+    }),
+  ),
+  {
+    name: 'a write after a cancel in a generator',
+    agent: (world, ledger, mistake) =>
+      createAgent({
+        tools: [
+          act({
+            async *execute(_: unknown, { signal }: { signal: AbortSignal }) {
+              yield 'on the way';
               await wait(100);
               if (mistake || !signal.aborted) ledger.add('late');
             },
@@ -144,6 +199,30 @@ const PAIRS: readonly Pair[] = [
       }),
     found: /timer: 1 timers are left on the agent's clock after its close\(\)/,
   },
+  ...(['setInterval', 'setTimeout'] as const).map(
+    (name): Pair => ({
+      name: `a ${name} that nobody clears`,
+      agent: (world, _, mistake) =>
+        createAgent({
+          tools: [
+            act({
+              execute: async () => {
+                await wait(1);
+                const timer =
+                  name === 'setInterval' ? setInterval(() => undefined, 5) : setTimeout(() => undefined, 30_000);
+                // These end by themselves, and keep no process alive.
+                setTimeout(() => undefined, 20);
+                setTimeout(() => undefined, 30_000).unref();
+                await wait(1);
+                if (!mistake) clearTimeout(timer);
+              },
+            }),
+          ],
+          ...world,
+        }),
+      found: /^timer: act left a timer that still runs after the close\(\) of the agent/m,
+    }),
+  ),
   {
     name: 'an afterToolExecute that always throws',
     agent: (world, _, mistake) =>
@@ -235,6 +314,15 @@ describe('a mistake that shows late', () => {
   it.each(PAIRS.map((pair) => [pair.name, pair] as const))('without %s nothing is found', async (_, pair) => {
     expect(await failuresIn(pair, false)).toEqual([]);
   });
+});
+
+it('the first line of a failure is its cause, also in a story whose answers miss their schema', async () => {
+  const plugins = only({ runEnd: () => Promise.reject(new Error('out of paper')) }, true);
+  const agent = (world: AgentWorld) => createAgent({ plugins, output: z.object({ n: z.number() }), ...world });
+  const failures = await failuresOf(await agentPaths(agent));
+  expect(failures.length).toBeGreaterThan(3);
+  const cause = 'the plugin "audit" in runEnd failed: Error: out of paper';
+  expect(failures.filter((failure) => failure.split('\n')[0] !== cause)).toEqual([]);
 });
 
 it('a policy that changes shows in the report', async () => {

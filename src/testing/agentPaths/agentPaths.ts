@@ -94,9 +94,12 @@ class Generation {
     const { running, waiting } = this.#played(story, [behaviour]).standing;
     if (running.length + waiting.length === 0) return [];
     const moves = this.#options.moves ?? ['cancel', 'crash'];
-    return (['cancel', 'crash'] as const)
-      .filter((move) => moves.includes(move))
-      .map((move) => [...story, { do: move }]);
+    const troubles: Move[] = [];
+    if (moves.includes('cancel')) troubles.push({ do: 'cancel' });
+    if (moves.includes('crash')) troubles.push({ do: 'crash' });
+    // Whether a repetition has a second effect shows only where the first execution has had its own.
+    if (moves.includes('crash') && behaviour.idempotent && running.includes(1)) troubles.push({ do: 'crash', lost: 1 });
+    return troubles.map((trouble) => [...story, trouble]);
   }
 
   /** What a probe has found is the failure of a case of its own. */

@@ -58,7 +58,9 @@ export class ChangedAnswers {
 
   /** `made`: the script makes up how the call ends. */
   compare(request: EffectRequest, completion: Completion, made: boolean): void {
-    if (completion.type === 'effect.failed') this.texts.add(completion.error.message);
+    // An answer that misses its schema is part of the story.
+    if (completion.type === 'effect.failed' && completion.error.code !== 'output_invalid')
+      this.texts.add(completion.error.message);
     if (completion.type !== 'effect.done') return;
     if (request.kind === 'phase') this.#comparePhase(request, completion.value);
     if (request.kind === 'gate' || (request.kind === 'tool' && !made)) this.#compareCall(request, completion.value);

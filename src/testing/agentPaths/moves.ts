@@ -26,8 +26,8 @@ export type Move =
     }
   | { readonly do: 'cancel'; readonly during?: During }
   | { readonly do: 'resume' }
-  /** The process dies, and another one opens the conversation. */
-  | { readonly do: 'crash'; readonly during?: During }
+  /** The process dies, and another one opens the conversation. The tool of call `lost` has run to its end: only its result is lost. */
+  | { readonly do: 'crash'; readonly lost?: number; readonly during?: During }
   /** The model has summed up earlier messages, since its context window filled up. */
   | { readonly do: 'sumUp' }
   /** The last message that waits in the queue is taken back. */
@@ -149,6 +149,8 @@ function actInWords(move: Move, toolOf: (call: number) => string): string {
     case 'tool':
       if (move.made === 'fail') return `${toolOf(move.call)} fails`;
       return move.made === 'timeOut' ? `${toolOf(move.call)} times out` : `${toolOf(move.call)} ends`;
+    case 'crash':
+      return move.lost === undefined ? PLAIN.crash : `${PLAIN.crash} with the result of ${toolOf(move.lost)}`;
     case 'decide':
       return `${toolOf(move.call)} ${DECISIONS[move.action]}`;
     case 'settle':

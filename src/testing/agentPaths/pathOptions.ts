@@ -102,7 +102,7 @@ const MOVES: Readonly<Record<Move['do'], Fields>> = {
   followUp: message,
   cancel: { during },
   resume: {},
-  crash: { during },
+  crash: { during, lost: callNumber },
   sumUp: {},
   takeBack: {},
   deadline: {},

@@ -64,7 +64,7 @@ export async function play(make: MakeAgent, script: readonly Move[], options: Pl
   }
   const { log, pending } = run;
   const left = run.standing;
-  await run.end();
+  await run.end(abortMs);
   const result = run.result ?? cutOff(log, left.status === 'waiting' ? [...pending] : []);
   return { run, result, pending, log };
 }

@@ -10,6 +10,7 @@ import { ConfigurationError } from '../../errors.ts';
 import { hasMethods } from '../../validation.ts';
 import type { AgentWorld } from '../simulation/simulate.ts';
 import { duringOf, filling, inWords, type Move, type MoveOf, toolNames } from './moves.ts';
+import { watchTimers } from './world/platformTimers.ts';
 import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 
 export type MakeAgent = (world: AgentWorld) => Agent;
@@ -73,6 +74,7 @@ export class ScriptRun {
   #conversation: Conversation | undefined;
   #lastResult: RunResult | undefined;
   #queued: AbortController[] = [];
+  readonly #unwatch = watchTimers();
   /** What acts answered that was not awaited. */
   #refusal: unknown;
 
@@ -176,13 +178,26 @@ export class ScriptRun {
     return this.#lastResult;
   }
 
-  /** Lets go of the agent; what still runs is ended. Rejects where that takes too long. */
-  async end(): Promise<void> {
-    this.world.stopIn(undefined);
-    await limited(this.#agent?.close(), 'close() of the agent');
-    await this.world.settled();
-    const { waiting } = this.world.clock;
-    if (waiting > 0) throw new Error(`timer: ${waiting} timers are left on the agent's clock after its close()`);
+  /** Lets go of the agent; what still runs is ended. Rejects where that takes too long, or where timers stay for so long. */
+  async end(timersMs = 0): Promise<void> {
+    const { world } = this;
+    const { tools, clock } = world;
+    try {
+      world.stopIn(undefined);
+      await limited(this.#agent?.close(), 'close() of the agent');
+      await world.settled();
+      if (clock.waiting > 0)
+        throw new Error(`timer: ${clock.waiting} timers are left on the agent's clock after its close()`);
+      if (timersMs > 0) await world.until(() => tools.leaving.length === 0, timersMs);
+      const [leaving] = timersMs > 0 ? tools.leaving : [];
+      if (leaving)
+        throw new Error(
+          `timer: ${leaving.definition.name} left a timer that still runs after the close() of the agent`,
+        );
+    } finally {
+      this.#unwatch();
+      tools.clearTimers();
+    }
   }
 
   async #do(move: Move): Promise<void> {
@@ -197,7 +212,7 @@ export class ScriptRun {
       case 'resume':
         return this.#follow(conversation.resume());
       case 'crash':
-        return this.#crash();
+        return this.#crash(move);
       case 'takeBack':
         return this.#takeBack();
       case 'deadline':
@@ -251,7 +266,11 @@ export class ScriptRun {
     this.#queued.pop()?.abort();
   }
 
-  async #crash(): Promise<void> {
+  async #crash({ lost }: MoveOf<'crash'>): Promise<void> {
+    if (lost !== undefined) {
+      if (!this.standing.running.includes(lost)) throw this.#impossible(`call ${lost} does not run`);
+      await this.world.toolsEnd();
+    }
     this.world.crash();
     this.#queued = [];
     this.#lastResult = undefined;

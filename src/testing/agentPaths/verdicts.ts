@@ -67,6 +67,12 @@ export class Prober {
     if (!this.#settings) throw new Error('the agent has no charts to look at');
     if (first.recorder.isJudged) await this.#findAnswers();
     // What phases say may depend on the turn.
+    const most = this.#settings.policies.maxStopContinues;
+    if (this.#settings.phases.naturalEnd)
+      await this.#ask(this.#plain, 'all', async (run) => {
+        // Beyond the policy it would not be the plugin that says no.
+        for (let turn = 2; turn <= Math.min(TURNS, most) && run.standing.model; turn++) await run.goOn(this.#plain);
+      });
     await this.#ask({ do: 'steer' }, 'all', (run) => this.#endIn(TURNS - 1, run));
     if (this.#settings.phases.naturalEnd)
       for (let turn = 2; turn < TURNS - 1; turn++)
@@ -146,7 +152,7 @@ export class Prober {
     const expected = this.#expected(name, args, seen);
     const { outOfSchema: _, ...sight } = seen;
     if (expected !== undefined && expected !== sight.verdict) {
-      const message = `${sight.verdict} where ${expected} is expected`;
+      const message = `${name}: ${sight.verdict} where ${expected} is expected`;
       this.#faults.push({ name: `${name}(${JSON.stringify(args)}): ${expected}`, message });
     }
     return { tool: name, args, ...sight, edge, ...(expected && { expected }) };
@@ -231,10 +237,14 @@ export class Prober {
     // Behind a failure that is tried again, the next execution is cut short by the end of the probe.
     const execution = run.world.tools.of('call1').find(({ threw, aborted }) => threw !== undefined && !aborted);
     if (execution?.threw !== undefined && !allowed)
-      fault('is admitted by its schema', `its schema admits these arguments, and it threw: ${execution.threw}`);
-    else if (end?.kind === 'erred' && end.code === 'not_json' && !allowed) fault('gives JSON', 'its result is no JSON');
+      fault(
+        'is admitted by its schema',
+        `${tool}: its schema admits these arguments, and it threw: ${execution.threw}`,
+      );
+    else if (end?.kind === 'erred' && end.code === 'not_json' && !allowed)
+      fault('gives JSON', `${tool}: its result is no JSON`);
     if (end?.kind === 'succeeded' && end.content.some((part) => part.type === 'text' && CUT_MARK.test(part.text)))
-      fault('gives a result that fits', 'its result was cut (limits.resultBytes)');
+      fault('gives a result that fits', `${tool}: its result was cut (limits.resultBytes)`);
     for (const message of declarationFaults(run.world.tools, this.#clean)) fault('does what it declares', message);
   }
 
@@ -268,7 +278,7 @@ export class Prober {
         edited.push(edit.args);
       }
       if (!ends) {
-        const message = 'it waits again behind every decision: no decision ends it';
+        const message = `${tool}: it waits again behind every decision: no decision ends it`;
         this.#faults.push({ name: `${tool}(${JSON.stringify(args)}) can be decided`, message });
       }
     }

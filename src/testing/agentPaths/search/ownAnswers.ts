@@ -75,7 +75,7 @@ export function ownAnswer(request: EffectRequest, behaviour: Behaviour | undefin
     case 'afterTool':
       return done(behaviour ? answerFor(behaviour, request) : { kind: 'allow' });
     case 'phase':
-      return endAnswer(request, scope) ?? done(phaseAnswer(surroundings, request));
+      return endAnswer(request, scope) ?? done(pluginsAnswer(request, scope));
     case 'context': {
       const { frame } = surroundings;
       const wanted = surroundings.wanted.has(turnOf(request));
@@ -94,22 +94,31 @@ export function ownAnswer(request: EffectRequest, behaviour: Behaviour | undefin
   }
 }
 
-/** What becomes of a final answer that is held to a schema; undefined where nothing is, or where a plugin goes on. */
-function endAnswer(
+/** What plugins and hooks answer: they may continue one run so often, and no more. */
+function pluginsAnswer(
   request: Extract<EffectRequest, { kind: 'phase' }>,
-  { settings, surroundings, log, replied }: Scope,
-): OwnAnswer | undefined {
+  { settings, surroundings, log }: Scope,
+): EffectValue {
+  const answer = phaseAnswer(surroundings, request);
+  if (answer.kind !== 'continue') return answer;
+  const times = continuationsIn(log.entries, request.runId, 'stop_hook');
+  return times < settings.policies.maxStopContinues ? answer : { kind: 'done' };
+}
+
+/** What becomes of a final answer that is held to a schema; undefined where nothing is, or where a plugin goes on. */
+function endAnswer(request: Extract<EffectRequest, { kind: 'phase' }>, scope: Scope): OwnAnswer | undefined {
+  const { settings, surroundings, log, replied } = scope;
   const { answers } = surroundings;
   if (!answers || !request.phases.includes('naturalEnd')) return undefined;
-  if (phaseAnswer(surroundings, request).kind === 'continue') return undefined;
+  if (pluginsAnswer(request, scope).kind === 'continue') return undefined;
   const value = answers.get(replied);
   if (value !== undefined) return { type: 'effect.done', value: { kind: 'answer', value } };
-  if (repairsIn(log.entries, request.runId) < settings.policies.limits.outputRepairs)
+  if (continuationsIn(log.entries, request.runId, 'output') < settings.policies.limits.outputRepairs)
     return { type: 'effect.done', value: { kind: 'continue', why: 'output', text: 'again' } };
   const error = { code: 'output_invalid', message: 'the answer does not fit its schema' };
   return { type: 'effect.failed', cause: 'executor', error };
 }
 
-/** How often the model was asked to mend its final answer in this run. */
-export const repairsIn = (entries: readonly LogEntry[], runId: string): number =>
-  entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === 'output').length;
+/** How often this run was continued: to mend its final answer, or by a plugin or hook. */
+export const continuationsIn = (entries: readonly LogEntry[], runId: string, why: 'output' | 'stop_hook'): number =>
+  entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === why).length;

@@ -29,13 +29,13 @@ import { type AgentModel, answerFor, type Behaviour, isDuring } from './behaviou
 import { coveredBy, forkedBy } from './coverage.ts';
 import { decisionOf, failureValue, madeUpEnd, replyValue, SUMMARY, settlementOf, textOf } from './madeAnswers.ts';
 import {
+  continuationsIn,
   duringsOf,
   nextByItself,
   type OwnAnswer,
   ownAnswer,
   type Passage,
   passageOf,
-  repairsIn,
 } from './ownAnswers.ts';
 import { PredictedLog } from './predictedLog.ts';
 
@@ -129,8 +129,10 @@ export class Prediction {
   /** What becomes of the next final answer, and of the last one where a move comes into the middle of its check. */
   get answered(): readonly unknown[] {
     const { answers } = this.#model.surroundings;
-    if (!answers) return [];
-    return [repairsIn(this.entries, this.logState.runId), answers.has(this.#replied)];
+    const { runId } = this.logState;
+    const continued = continuationsIn(this.entries, runId, 'stop_hook');
+    if (!answers) return [continued];
+    return [continued, continuationsIn(this.entries, runId, 'output'), answers.has(this.#replied)];
   }
 
   get hasDeadline(): boolean {

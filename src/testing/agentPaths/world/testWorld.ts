@@ -130,6 +130,18 @@ export class TestWorld {
     for (let turns = 0; !isOver() && Date.now() < end; turns++) await (turns < TURNS ? turn() : realTime(1));
   }
 
+  /** Until no tool is at work any more, though nothing is told of their ends. Rejects where that takes too long. */
+  async toolsEnd(): Promise<void> {
+    const { tools } = this;
+    const until = Date.now() + PATIENCE_MS;
+    for (let still = 0, turns = 0; still < 2; turns++) {
+      await (turns < TURNS ? turn() : realTime(1));
+      if (this.#sleepers()) [still, turns] = [0, 0];
+      else if (tools.underWay.some(({ cutOff }) => !cutOff)) still = this.#wait(until);
+      else still += 1;
+    }
+  }
+
   #wait(until: number): 0 {
     if (Date.now() <= until) return 0;
     throw this.#restless(PATIENCE_MS);

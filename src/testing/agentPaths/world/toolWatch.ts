@@ -6,6 +6,8 @@
 import { canonical, type Json } from '../../../../machines/internal.ts';
 import { thrownText } from '../../../errors.ts';
 import type { ToolContext, ToolDefinition } from '../../../tools/tool.ts';
+import { reportingEnd } from '../../executionEnd.ts';
+import { isForeign, type OwnTimers, runningIn, timersSetIn } from './platformTimers.ts';
 import type { TestClock } from './testClock.ts';
 
 /** The world that tools act on. */
@@ -49,6 +51,8 @@ export interface Execution {
   cutOff: boolean;
   /** Listeners on its signal that it has added and not removed. */
   listeners: number;
+  /** Timers of the platform that it has set and not ended. */
+  readonly timers: OwnTimers;
   /** What it threw. */
   threw?: string;
   /** Lets the time of a made-up time-out pass. */
@@ -88,7 +92,9 @@ export class ToolWatch {
       return slept;
     };
     countListeners(context.signal, execution);
-    return this.#watch(execution, () => definition.execute(args as never, context));
+    return this.#watch(execution, () =>
+      timersSetIn(execution.timers, () => definition.execute(args as never, context)),
+    );
   };
 
   /** Of this call, the newest first. */
@@ -104,6 +110,16 @@ export class ToolWatch {
   /** Executions that go on; a dead process's may do so for a while. */
   get underWay(): readonly Execution[] {
     return this.executions.filter(({ settled, isMadeUp }) => !settled && !isMadeUp);
+  }
+
+  /** Executions of which timers run still; those of a dead process died with it. */
+  get leaving(): readonly Execution[] {
+    return this.executions.filter(({ timers, cutOff }) => !cutOff && runningIn(timers).length > 0);
+  }
+
+  /** Nothing that executions have set rings any more. */
+  clearTimers(): void {
+    for (const { timers } of this.executions) for (const timer of timers) clearInterval(timer);
   }
 
   /** The process died. */
@@ -128,6 +144,7 @@ export class ToolWatch {
       aborted: false,
       cutOff: false,
       listeners: 0,
+      timers: new Set(),
     };
     this.executions.push(execution);
     const abort = (): void => {
@@ -150,26 +167,10 @@ export class ToolWatch {
   }
 
   #settle(execution: Execution, value: unknown): unknown {
-    // A generator ends when its signal is aborted.
-    if (!(value instanceof Promise)) {
-      this.#over(execution);
-      return isStream(value) ? this.#listened(execution, value) : value;
-    }
-    value.then(
-      () => this.#over(execution),
-      (error: unknown) => this.#threw(execution, error),
-    );
-    return value;
-  }
-
-  #listened(execution: Execution, stream: AsyncGenerator): AsyncGenerator {
-    const { next } = stream;
-    stream.next = (...given) =>
-      next.apply(stream, given).catch((error: unknown) => {
-        execution.threw = thrownText(error);
-        throw error;
-      });
-    return stream;
+    return reportingEnd(value, (failure) => {
+      if (failure) this.#threw(execution, failure.error);
+      else this.#over(execution);
+    });
   }
 
   #threw(execution: Execution, error: unknown): void {
@@ -189,12 +190,8 @@ export class ToolWatch {
   }
 }
 
-const isStream = (value: unknown): value is AsyncGenerator =>
-  typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value;
-
-/** Called by code of Node or of a package: what it leaves on a signal is not the tool's. */
-const isForeign = (stack: string | undefined): boolean =>
-  /node:|[\\/]node_modules[\\/]/.test(stack?.split('\n')[3] ?? '');
+/** `count`, `value` and the error itself come before who called. */
+const LISTENS = 3;
 
 /** Counts what the tool's own code listens for. */
 function countListeners(signal: AbortSignal, execution: Execution): void {
@@ -214,7 +211,7 @@ function countListeners(signal: AbortSignal, execution: Execution): void {
     execution.listeners = own.size;
   };
   count('addEventListener', (_, listener, options) => {
-    if (isForeign(new Error('who adds it').stack)) return;
+    if (isForeign(new Error('who adds it').stack, LISTENS)) return;
     const until = typeof options === 'object' ? options.signal : undefined;
     if (until?.aborted) return;
     own.add(listener);

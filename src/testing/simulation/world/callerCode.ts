@@ -6,6 +6,7 @@
 import type { Completion, EffectRequest, Journal } from '../../../../machines/internal.ts';
 import { spawns } from '../../../runtime/subAgentPort.ts';
 import type { ExecuteTool } from '../../../tools/execute.ts';
+import { reportingEnd } from '../../executionEnd.ts';
 
 /** Milliseconds of real time that one execution or check may take. */
 const PATIENCE_MS = 250;
@@ -56,8 +57,17 @@ export class CallerCode {
       return sleeping;
     };
     const value = definition.execute(args as never, Object.assign(context, { sleep: counted }));
-    if (value instanceof Promise) this.#follow(state, value);
-    return value;
+    let isOver = false;
+    let over = (): void => {};
+    const ended = new Promise<void>((resolve) => {
+      over = resolve;
+    });
+    const followed = reportingEnd(value, () => {
+      isOver = true;
+      over();
+    });
+    if (!isOver) this.#follow(state, ended);
+    return followed;
   };
 
   /** The journal of a conversation, whose checks are waited for until they are answered or dropped. */

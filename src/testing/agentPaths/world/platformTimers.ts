@@ -1,0 +1,89 @@
+/**
+ * Timers of the platform that the code of a tool sets. Rule: one that is cleared, has rung or is unref'd is over, and so is one that
+ * Node or a package sets; the global functions are replaced while somebody watches, and answer as before.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** Those that one execution has set and not ended. */
+export type OwnTimers = Set<NodeJS.Timeout>;
+
+const owners = new AsyncLocalStorage<OwnTimers>();
+const ownerOf = new WeakMap<NodeJS.Timeout, OwnTimers>();
+
+const forget = (timer: unknown): void => {
+  if (typeof timer === 'object' && timer !== null)
+    ownerOf.get(timer as NodeJS.Timeout)?.delete(timer as NodeJS.Timeout);
+};
+
+/** Whatever sets a timer within `act`, or in what follows of it, is of this owner. */
+export const timersSetIn = <T>(timers: OwnTimers, act: () => T): T => owners.run(timers, act);
+
+/** Code of Node or of a package called the function that made this stack. */
+export const isForeign = (stack: string | undefined, frame: number): boolean =>
+  /node:|[\\/]node_modules[\\/]/.test(stack?.split('\n')[frame] ?? '');
+
+const CALLER = 2;
+type SetTimer = (act: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => NodeJS.Timeout;
+
+function settingFor(inner: SetTimer, repeats: boolean): SetTimer {
+  return function set(act, ms, ...given) {
+    const timers = owners.getStore();
+    if (!timers || typeof act !== 'function' || isForeign(new Error('who sets it').stack, CALLER))
+      return inner(act, ms, ...given);
+    const ring = (...told: unknown[]): void => {
+      if (!repeats) timers.delete(timer);
+      act(...told);
+    };
+    const timer = inner(ring, ms, ...given);
+    timers.add(timer);
+    ownerOf.set(timer, timers);
+    return timer;
+  };
+}
+
+const NAMES = ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval'] as const;
+type Functions = Record<(typeof NAMES)[number], (...given: never[]) => unknown>;
+const globals = globalThis as unknown as Functions;
+/** What is in place of the global functions, and what they were. */
+let watched: { readonly put: Functions; readonly before: Functions } | undefined;
+let watchers = 0;
+
+function replaced(): NonNullable<typeof watched> {
+  const before = Object.fromEntries(NAMES.map((name) => [name, globals[name]])) as Functions;
+  const clearing = (inner: Functions['clearTimeout']) => (timer: never) => {
+    forget(timer);
+    inner(timer);
+  };
+  const put: Functions = {
+    setTimeout: settingFor(before.setTimeout as SetTimer, false),
+    setInterval: settingFor(before.setInterval as SetTimer, true),
+    clearTimeout: clearing(before.clearTimeout),
+    clearInterval: clearing(before.clearInterval),
+  };
+  for (const name of NAMES) {
+    // `promisify` finds its own form of setTimeout among these.
+    Object.defineProperties(put[name], Object.getOwnPropertyDescriptors(before[name]));
+    globals[name] = put[name];
+  }
+  return { put, before };
+}
+
+/** Watches until the returned function is called. */
+export function watchTimers(): () => void {
+  watchers += 1;
+  watched ??= replaced();
+  let isOver = false;
+  return () => {
+    if (isOver) return;
+    isOver = true;
+    watchers -= 1;
+    if (watchers > 0 || !watched) return;
+    const { put, before } = watched;
+    for (const name of NAMES) if (globals[name] === put[name]) globals[name] = before[name];
+    watched = undefined;
+  };
+}
+
+/** Those that keep the process from ending. */
+export const runningIn = (timers: OwnTimers): readonly NodeJS.Timeout[] =>
+  [...timers].filter((timer) => timer.hasRef());
