@@ -59,6 +59,7 @@ export {
 export { stopReason } from './run/entries.ts';
 export { runChart } from './run/run.machine.ts';
 export { dueReplays } from './tools/openCalls.ts';
+export { groupNames } from './tools/toolGroups.ts';
 export { GO_ON_STOPPED, PRUNED_RESULT } from './transcript/texts.ts';
 export {
   CHARACTERS_A_TOKEN,

@@ -3,12 +3,136 @@
  * expected, what came and what to do. `isRunchartError` works across duplicate installs.
  */
 
+/**
+ * The codes of the errors that the library throws, each with its class. Each comment is the row of the code in docs/errors.md:
+ * the cause, and after `@remedy` what to do. Invariant: each code that is thrown has a row.
+ */
+interface ThrownErrors {
+  /**
+   * `send()` was called under the policy `reject` while a run is active or calls wait. @remedy `cancel()`, `steer()`,
+   * `followUp()` or `decide()`; or another `whileActive` or `whileSuspended`.
+   */
+  agent_busy: 'AgentBusyError';
+  /** `send()` was called during a cancel. @remedy Wait until `cancel()` resolves. */
+  cancellation_in_progress: 'AgentBusyError';
+  /** An option, policy, tool, content part or id cannot work. @remedy The message names it and says what it takes. */
+  configuration: 'ConfigurationError';
+  /**
+   * A decision or settlement is malformed, is not JSON, exceeds 1 MiB, answers a call that waits for approval, or has a
+   * field of another action. @remedy Send one of the forms in [approvals](approvals.md).
+   */
+  invalid_decision: 'InvalidDecisionError';
+  /** `authorize` did not return true, or threw. @remedy Let an authorized person decide. */
+  decision_refused: 'DecisionRefusedError';
+  /**
+   * `limits.queue` or `limits.decisions` is reached, or every place of `sessions` is in use. @remedy Wait, or raise the
+   * limit.
+   */
+  limit: 'LimitError';
+  /** `await run.text` of a run that did not complete. @remedy Look at `error.result`. */
+  run: 'RunError';
+  /** The conversation, agent or log is closed. @remedy Open it again. */
+  closed: 'RunchartError';
+  /**
+   * The conversation is open already, here or in another living process. @remedy Close it there; the lease of a dead
+   * process is taken over automatically.
+   */
+  session_busy: 'SessionBusyError';
+  /**
+   * The store contains other entries than the writer expected: there are two writers. @remedy Open the conversation again;
+   * only one writer may append.
+   */
+  store_conflict: 'StoreConflictError';
+  /**
+   * The store could not read, write or hold an entry, or did not answer a close within 5 s. @remedy See the `cause`: disk,
+   * rights, an entry that is not JSON.
+   */
+  store: 'RunchartError';
+  /**
+   * In place of the log is a link that leaves the store, something that is not a regular file, or a file with hard links.
+   * @remedy Move it away; keep one name of a file with hard links, or replace it by a copy.
+   */
+  not_a_file: 'CorruptLogError';
+  /** A line is not valid UTF-8. @remedy Restore the file; it was not changed. */
+  encoding: 'CorruptLogError';
+  /** A line is longer than any that the library writes. @remedy Move the file away. */
+  line_too_long: 'CorruptLogError';
+  /** The first line is not a runchart header. @remedy Open a file that has one. */
+  no_header: 'CorruptLogError';
+  /** The log has a newer version, or one that never existed. @remedy Use a newer runchart, or restore the file. */
+  version: 'CorruptLogError';
+  /**
+   * A line or an entry cannot be read, or the file changed while it was open; the message says where. @remedy Restore the
+   * file.
+   */
+  corrupt: 'CorruptLogError';
+  /** An entry is missing. @remedy Restore the file. */
+  gap: 'CorruptLogError';
+  /**
+   * Two different entries have one number, or an entry occurs twice or late: two histories were mixed. @remedy Restore the
+   * file.
+   */
+  fork: 'CorruptLogError';
+  /** A recording does not fit the agent that replays it. @remedy Replay it with the options of its agent. */
+  replay: 'RunchartError';
+  /** The model server of `runchart demo` did not start. @remedy The message quotes the reason. */
+  demo: 'RunchartError';
+  /**
+   * A server of [MCP tools](mcp.md) cannot be reached, or the connection broke. @remedy Check that the server runs; the
+   * message quotes the reason.
+   */
+  mcp: 'RunchartError';
+  /**
+   * A request to a transport does not have the form of its path: not JSON, an unknown field, a wrong type. @remedy Send
+   * the form that [transports](transports.md) describes.
+   */
+  malformed: 'RunchartError';
+  /** `authorize` of a transport did not return true. @remedy Send the token. */
+  unauthorized: 'RunchartError';
+  /** No conversation or path has that name. @remedy `GET /conversations` lists the conversations. */
+  not_found: 'RunchartError';
+  /** The path takes another HTTP method. @remedy See [transports](transports.md). */
+  method: 'RunchartError';
+  /** The body of a request is not declared as JSON. @remedy Send `content-type: application/json`. */
+  content_type: 'RunchartError';
+  /** A request is larger than `bodyBytesMax`. @remedy Send less, or raise it. */
+  too_large: 'RunchartError';
+  /**
+   * In `runchart/request-loop`: `signal` was aborted, or a tool or a callback threw it. @remedy The next request works as
+   * usual.
+   */
+  user_abort: 'UserAbortError';
+  /** A request took longer than `settings.globalRequestTimeoutSeconds`. @remedy Raise it, or set it to 0. */
+  request_timeout: 'GlobalRequestTimeoutError';
+  /**
+   * A tool return, or a change of the registry, for a call that was not registered. @remedy `register()` the call with its
+   * arguments first.
+   */
+  unregistered_call: 'UnregisteredCallError';
+  /** The arguments of a call are not a JSON object. @remedy The message shows their beginning. */
+  invalid_arguments: 'ValidationError';
+  /**
+   * Thrown by a tool: the model should make its call in another way. The call is not executed again. @remedy None is
+   * needed: the model receives the message.
+   */
+  model_retry: 'ModelRetry';
+  /** Thrown by a tool that failed finally. The call is not executed again. @remedy See the `cause`. */
+  tool_execution: 'ToolExecutionError';
+  /** Thrown by a tool that could not read or write a file. The call is not executed again. @remedy See the `cause`. */
+  file_operation: 'FileOperationError';
+}
+
 const MARK = Symbol.for('runchart.error');
 
 export class RunchartError extends Error {
   readonly code: string;
 
-  constructor(code: string, message: string, options?: { cause?: unknown }) {
+  /** `code`: one of the library's, or of your own. */
+  constructor(
+    code: keyof ThrownErrors | (string & Record<never, never>),
+    message: string,
+    options?: { cause?: unknown },
+  ) {
     super(message, options);
     this.name = new.target.name;
     this.code = code;

@@ -4,7 +4,8 @@
  * the runtime writes it. The projector is tolerant and does not use them.
  */
 import { z } from 'zod';
-import { type EntryKind, entryKinds, type Fields, groupNames, type Shape } from '../machines/log/entryKinds.ts';
+import { type EntryKind, entryKinds, type Fields, type Shape } from '../machines/log/entryKinds.ts';
+import { groupNames } from '../machines/tools/toolGroups.ts';
 import type { AgentItem, Json, LogEntry, MessageKind, WireEvent } from '../machines/vocabulary.ts';
 import { isJson } from './projector/collections.ts';
 

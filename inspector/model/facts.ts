@@ -3,7 +3,8 @@
  * has the indexes of its entries, so the page at any entry compares numbers and folds nothing again.
  */
 
-import type { Decision, Json, LogEntry, Settlement, ToolOutcome } from '../../machines/vocabulary.ts';
+import { groupOfName } from '../../machines/tools/toolGroups.ts';
+import type { Decision, GroupName, Json, LogEntry, Settlement, ToolOutcome } from '../../machines/vocabulary.ts';
 import { shownText } from '../../src/words/formats.ts';
 
 export type RunState = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
@@ -49,7 +50,7 @@ export interface CallFacts {
   readonly name: string;
   readonly args: Json;
   readonly argsText?: string;
-  readonly group: string;
+  readonly group: GroupName;
   /** The number of the run. */
   readonly run: number;
   readonly requestedAt: number;
@@ -92,16 +93,6 @@ export interface LogFacts {
   /** By entry: the index of the last entry that became durable together with it, and its place among them. */
   readonly steps: readonly { readonly end: number; readonly place: number; readonly of: number }[];
 }
-
-const GROUPS: Readonly<Record<string, string>> = {
-  Read: 'read-group',
-  Ls: 'read-group',
-  Glob: 'read-group',
-  Grep: 'read-group',
-  Write: 'write-group',
-  Edit: 'write-group',
-  Bash: 'bash-group',
-};
 
 export function foldLog(entries: readonly LogEntry[]): LogFacts {
   const fold = new Fold();
@@ -199,10 +190,13 @@ class Fold {
     }
   }
 
-  #addCall(item: { callId: string; name: string; args: Json; argsText?: string; group?: string }, index: number): void {
+  #addCall(
+    item: { callId: string; name: string; args: Json; argsText?: string; group?: GroupName },
+    index: number,
+  ): void {
     if (this.#round < 0) this.#round = index;
     const { callId, name, args, argsText } = item;
-    const group = item.group ?? GROUPS[name] ?? 'other-group';
+    const group = item.group ?? groupOfName(name);
     const run = this.runs.at(-1)?.number ?? 0;
     const requestedAt = index;
     this.calls.set(callId, {

@@ -1,5 +1,6 @@
 /** Marks show a state, icons a kind. Invariant: every state has its own shape, so it is recognizable without colour. */
 import type { JSX } from 'preact';
+import type { GroupName } from '../../machines/vocabulary.ts';
 import type { MarkName } from '../model/tree.ts';
 import { lettersAreOn } from '../state/preferences.ts';
 
@@ -131,8 +132,14 @@ export function Icon({ name, size = 14 }: { name: IconName; size?: number }) {
   );
 }
 
-export const groupIcon = (group: string): IconName =>
-  group === 'read-group' ? 'file' : group === 'write-group' ? 'pencil' : group === 'bash-group' ? 'prompt' : 'box';
+const GROUP_ICONS: { readonly [Group in GroupName]: IconName } = {
+  'read-group': 'file',
+  'write-group': 'pencil',
+  'bash-group': 'prompt',
+  'other-group': 'box',
+};
+/** A group of a later version has the icon of other tools. */
+export const groupIcon = (group: GroupName): IconName => GROUP_ICONS[group] ?? 'box';
 
 /** Keys that are switched off are not shown. */
 export const Key = ({ children }: { children: string }) =>

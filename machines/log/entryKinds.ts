@@ -2,6 +2,7 @@
  * Every kind of entry: its fields, and a sample. The types and what each kind means stand in `vocabulary.ts`, the words that
  * people read in `src/words/entryWords.ts`. Invariant: the compiler refuses a kind without a row, and a row that is not its type.
  */
+import { groupNames } from '../tools/toolGroups.ts';
 import type {
   AgentItem,
   Decision,
@@ -47,7 +48,6 @@ const part = tagged<StoredPart, 'type'>(
 );
 const content = required(list(part));
 
-export const groupNames = ['read-group', 'write-group', 'bash-group', 'other-group'] as const;
 const call: FieldsOf<ToolCall> = {
   callId: required(text),
   name: required(text),

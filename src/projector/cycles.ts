@@ -6,9 +6,9 @@
  * its first output. Its input is everything since the round before; each result belongs to the first round after it.
  */
 
+import { groupOfName, isGroupName } from '../../machines/tools/toolGroups.ts';
 import type { GroupName, Usage } from '../../machines/vocabulary.ts';
 import { freezeList, type Lookup } from './collections.ts';
-import { isGroupName } from './readEntry.ts';
 import { type CycleRecord, keep, kept, outdateLastCycle, type Records, type StepRecord } from './records.ts';
 import type {
   BlockText,
@@ -271,20 +271,10 @@ function resultsInOrder({ results, calls }: Records, from: number, to: number): 
   return arrived.map((call) => calls.at(call));
 }
 
-const TABLE: ReadonlyMap<string, GroupName> = new Map<string, GroupName>([
-  ['ls', 'read-group'],
-  ['read', 'read-group'],
-  ['grep', 'read-group'],
-  ['find', 'read-group'],
-  ['write', 'write-group'],
-  ['edit', 'write-group'],
-  ['bash', 'bash-group'],
-]);
-
 export type GroupOf = (toolName: string) => GroupName | undefined;
 
 export function groupName(name: string, own: GroupName | undefined, groupOf: GroupOf | undefined): GroupName {
-  return groupFromHost(groupOf, name) ?? own ?? TABLE.get(name.toLowerCase()) ?? 'other-group';
+  return groupFromHost(groupOf, name) ?? own ?? groupOfName(name);
 }
 
 function groupFromHost(groupOf: GroupOf | undefined, name: string): GroupName | undefined {

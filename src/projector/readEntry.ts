@@ -6,6 +6,7 @@
  */
 
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
+import { isGroupName } from '../../machines/tools/toolGroups.ts';
 import type {
   Diagnostic,
   GroupName,
@@ -26,9 +27,7 @@ type Fields = Record<string, unknown>;
 
 const STOP_REASONS: ReadonlySet<unknown> = new Set<StopReason>(['completed', 'interrupted', 'error']);
 const OUTCOMES: ReadonlySet<unknown> = new Set<ToolOutcome>(['succeeded', 'failed', 'cancelled', 'unknown']);
-const GROUPS: ReadonlySet<unknown> = new Set<GroupName>(['read-group', 'write-group', 'bash-group', 'other-group']);
 
-export const isGroupName = (value: unknown): value is GroupName => GROUPS.has(value);
 const isStopReason = (value: unknown): value is StopReason => STOP_REASONS.has(value);
 const isOutcome = (value: unknown): value is ToolOutcome => OUTCOMES.has(value);
 const isKind = (value: unknown): value is MessageKind =>

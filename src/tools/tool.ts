@@ -3,6 +3,7 @@
  * answers with a value, a `toolResult`, or a throw, and each of them becomes exactly one outcome.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { groupNames } from '../../machines/internal.ts';
 import type { Decision, GroupName, Json, LogEntry, StoredPart } from '../../machines/vocabulary.ts';
 import { type ContentPart, storedContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -241,7 +242,7 @@ export const toolValidator = object(
     readOnly: flag,
     idempotent: flag,
     timeoutMs: numberOrInfinity(0),
-    group: choice('read-group', 'write-group', 'bash-group', 'other-group'),
+    group: choice(...groupNames),
     needsApproval: approval,
   },
   { refuses: (_, tool) => isLiteral(tool) },

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { proseOf, read, root } from './documents.ts';
+import { commentsIn, expectTables } from './tables.ts';
 
 const sources = ['machines', 'src']
   .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))))
@@ -29,24 +30,44 @@ function missing(section: string, codes: readonly string[]): string[] {
 }
 
 describe('docs/errors.md', () => {
-  it('tells of every code of an error that is thrown', () => {
+  const thrown = commentsIn('src/errors.ts')
+    .filter(({ path: [type, code] }) => type === 'ThrownErrors' && code !== undefined)
+    .map(({ path, sentence }) => [path.at(-1) ?? '', ...sentence.split(/\s*@remedy\s*/)] as const);
+  const classes = new Map(
+    [...read('src/errors.ts').matchAll(/^ {2}(\w+): '(\w+)';$/gm)].map(([, code = '', name = '']) => [code, name]),
+  );
+
+  it('has a row for each code of an error that is thrown, with its class, its cause and what to do', async () => {
+    const rows = thrown.map(([code, cause = '', remedy = '']) => [
+      `\`${code}\``,
+      `\`${classes.get(code)}\``,
+      cause,
+      remedy,
+    ]);
+    expect(thrown.map(([code]) => code)).toEqual([...classes.keys()]);
+    await expectTables('docs/errors.md', { thrown: [['code', 'class', 'cause', 'remedy'], ...rows] });
+  });
+
+  it('the declared codes are those that the sources throw', () => {
     const codes = [
       ...found(/super\(\s*'([a-z_]+)'/g),
       ...found(/new (?:Runchart|AgentBusy|CorruptLog)Error\(\s*'([a-z_]+)'/g),
       ...found(/(?:refuse|code: )\(?'(corrupt|gap|fork)'/g),
       ...found(/kind: '(encoding|no_header|version)'/g),
     ];
-    expect(missing('Errors that are thrown', codes)).toEqual([]);
+    expect(codes.length).toBeGreaterThan(20);
+    expect([...new Set(codes)].filter((code) => !classes.has(code))).toEqual([]);
+    const written = sources.map(read).join('\n');
+    expect([...classes.keys()].filter((code) => written.split(`'${code}'`).length < 2)).toEqual([]);
   });
 
-  it('tells of every class of error', () => {
-    const classes = found(/export class (\w+Error) extends/g).filter((name) => name !== 'RequiredPluginError');
-    expect(
-      missing(
-        'Errors that are thrown',
-        classes.filter((name) => name !== 'ModelError'),
-      ),
-    ).toEqual([]);
+  it('the declared classes are those of the sources', () => {
+    const names = found(/export class (\w+(?:Error|Retry)) extends/g).filter(
+      (name) => name !== 'ModelError' && name !== 'RequiredPluginError',
+    );
+    expect(names.filter((name) => ![...classes.values()].includes(name))).toEqual([]);
+    const known = [...names, 'RunchartError'];
+    expect([...classes.values()].filter((name) => !known.includes(name))).toEqual([]);
   });
 
   it('tells of every code of a model error', () => {
