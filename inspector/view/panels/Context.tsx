@@ -7,7 +7,7 @@ import { type Difference, differences } from '../../model/context.ts';
 import { compared, isOfSamples, keepMoment, kept, place, sampleCount, showSample } from '../../state/contexts.ts';
 import { copy } from '../../state/files.ts';
 import { open } from '../../state/store.ts';
-import { valueText } from './Steps.tsx';
+import { valueText } from './CallDetail.tsx';
 
 export function Context() {
   const [isWhole, showWhole] = useState(false);

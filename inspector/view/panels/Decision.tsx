@@ -20,7 +20,7 @@ import {
 import { connection, cursor, isPast, open } from '../../state/store.ts';
 import { groupIcon, Icon, Key, Mark } from '../marks.tsx';
 import { ArgumentsEditor } from './ArgumentsEditor.tsx';
-import { Arguments } from './Steps.tsx';
+import { Arguments } from './CallDetail.tsx';
 
 const argsOf = ({ call, suspension }: Card): Json => suspension.args ?? call.args;
 

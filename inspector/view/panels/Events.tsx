@@ -22,7 +22,7 @@ import {
 } from '../../state/store.ts';
 import { actorName } from '../../state/subject.ts';
 import { Icon } from '../marks.tsx';
-import { valueText } from './Steps.tsx';
+import { valueText } from './CallDetail.tsx';
 
 const ROW = 22;
 const HEAD = 30;

@@ -1,14 +1,14 @@
 /** The conversation as a document: requests, replies, calls with their results, and decisions in their place. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { cost, count, duration, oneLine, plural, telling } from '../../../src/words/formats.ts';
-import { argsAt, argsStateAt, callNotes, editedAt, waitingAt } from '../../model/calls.ts';
-import type { CallFacts } from '../../model/facts.ts';
+import { argsAt, callNotes, waitingAt } from '../../model/calls.ts';
 import type { PlacedNote } from '../../model/notes.ts';
 import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
 import { markOfCall } from '../../model/tree.ts';
 import { cardOf, cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
 import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
 import { groupIcon, Icon, Mark } from '../marks.tsx';
+import { CallDetail } from './CallDetail.tsx';
 import { Decision, Settlement } from './Decision.tsx';
 
 /** For all cycles together, at first and with each `load more`: all of them render again on each change. */
@@ -248,76 +248,8 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
   );
 }
 
-const RESULT_LINES = 12;
 /** Characters of an error's first line. */
 const FIRST_LINE = 160;
-
-/** Returns a value as lines of text without markup. */
-export const valueText = (value: unknown): string =>
-  typeof value === 'string' ? value : JSON.stringify(value, null, 2);
-
-export function Arguments({ value }: { value: unknown }) {
-  const fields =
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.entries(value)
-      : [['', value] as const];
-  return (
-    <dl class="fields">
-      {fields.map(([name, field]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{valueText(field)}</dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-const ARGUMENTS = { ran: 'What ran', toRun: 'What is to run', notRun: 'What did not run' } as const;
-
-function CallDetail({ call }: { call: CallFacts }) {
-  const [all, showAll] = useState(false);
-  const { result } = call;
-  const lines = (result && result.at <= cursor.value ? result.text : '').split('\n');
-  const shown = all ? lines : lines.slice(0, RESULT_LINES);
-  const start = call.starts.filter(({ at }) => at <= cursor.value).at(-1);
-  const edited = editedAt(call, cursor.value);
-  return (
-    <div class="call-detail">
-      {edited !== undefined && (
-        <p class="quiet">
-          {ARGUMENTS[argsStateAt(call, cursor.value)]}, {edited}:
-        </p>
-      )}
-      <Arguments value={call.argsText ?? argsAt(call, cursor.value)} />
-      {edited !== undefined && (
-        <>
-          <p class="quiet">What the model asked for:</p>
-          <Arguments value={call.args} />
-        </>
-      )}
-      {result && result.at <= cursor.value && (
-        <>
-          <p class="quiet">
-            {result.outcome}
-            {result.code === undefined ? '' : ` · ${result.code}`}
-          </p>
-          <pre>{shown.join('\n')}</pre>
-          {lines.length > RESULT_LINES && (
-            <button type="button" class="link" onClick={() => showAll(!all)}>
-              {all ? 'less' : `${count(lines.length - RESULT_LINES)} more lines`}
-            </button>
-          )}
-        </>
-      )}
-      {start && (
-        <p class="quiet mono">
-          {call.callId} · {call.starts.length === 1 ? '1 attempt' : `${call.starts.length} attempts`} · {start.key}
-        </p>
-      )}
-    </div>
-  );
-}
 
 function StopRow({ row }: { row: StepRow | undefined }) {
   if (row?.kind !== 'stop') return null;
