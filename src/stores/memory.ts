@@ -59,7 +59,10 @@ function frozenEntry(entry: LogEntry): LogEntry {
   }
 }
 
-/** Yields the entries that are stored at the first step. */
+/**
+ * Yields the entries that are stored at the first step. A generator inside the handle would keep the whole log alive
+ * until the next full garbage collection (`test/scenarios/garbage.test.ts`).
+ */
 async function* entriesOf(
   stored: readonly LogEntry[],
   from: number,

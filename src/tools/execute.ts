@@ -151,7 +151,8 @@ export class ToolRunner {
 const SOURCE: unique symbol = Symbol('signal source');
 type Sourced = { readonly [SOURCE]: SignalSource & { made?: AbortSignal } };
 
-// One getter for all calls: V8 keeps each getter, with all that it can see, until the next full collection.
+// One getter for all calls: a getter of each call would keep its conversation alive until the next full garbage
+// collection (`test/scenarios/garbage.test.ts`).
 const lazySignal: PropertyDescriptor & ThisType<Sourced> = {
   enumerable: true,
   get() {

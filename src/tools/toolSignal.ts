@@ -30,7 +30,7 @@ export function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: Sig
     // Configurable, so that a test may count what a tool listens for.
     Object.defineProperty(signal, name, { value, configurable: true });
   }
-  // No accessor of its own: V8 keeps each getter, with all that it can see, until the next full collection.
+  // A plain property: a getter would keep the conversation alive until the next full garbage collection.
   Object.defineProperty(signal, 'onabort', { value: null, writable: true });
   signal.addEventListener('abort', (event) => typeof signal.onabort === 'function' && signal.onabort(event));
   return signal;
