@@ -68,19 +68,19 @@ export const runtime = [
   {
     id: 'lru',
     about: 'of the images at hand the first shown goes, not the one least lately shown',
-    witness: 'test/content/gallery.test.ts',
+    witness: 'test/content/imagePreparer.test.ts',
     edits: [['this.#cache.delete(part.data);\n      this.#cache.set(part.data, cached);', '']],
   },
   {
     id: 'weight',
     about: 'the room for images at hand is never given back: once full each image is scaled for every request',
-    witness: 'test/content/gallery.test.ts',
+    witness: 'test/content/imagePreparer.test.ts',
     edits: [['this.#weight -= weightOf(kept);', '']],
   },
   {
     id: 'failed-gallery',
     about: 'a gallery that could not be loaded is never tried again',
-    witness: 'test/content/gallery.test.ts',
+    witness: 'test/content/imagePreparer.test.ts',
     edits: [
       [
         'preparer = new ImagePreparer({ limits:',
