@@ -1,6 +1,7 @@
 /** The schemas refuse what the tolerant reader refuses, and take what the runtime writes. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { sampleEntries } from '../machines/log/entryKinds.ts';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../machines/vocabulary.ts';
 import { readEntry } from '../src/projector/readEntry.ts';
 import { logEntrySchema, wireEventSchema } from '../src/schema.ts';
@@ -87,8 +88,8 @@ describe('wire events', () => {
 
 const callId = 'c1';
 const content = [{ type: 'text' as const, text: 'x' }];
-/** One of each type: the compiler asks for a new one where the vocabulary grows. */
-const ENTRIES: { [K in (WireEvent | RuntimeEntry)['type']]: Extract<WireEvent | RuntimeEntry, { type: K }> } = {
+/** Further samples, beside the one that each kind declares. */
+const ENTRIES = {
   'user-message': { type: 'user-message', messageId: 'm', kind: 'direct', content },
   'agent-output': R('x'),
   'tool-result': { ...T(callId), code: 'denied' },
@@ -123,7 +124,7 @@ const ENTRIES: { [K in (WireEvent | RuntimeEntry)['type']]: Extract<WireEvent | 
   notice: { type: 'notice', code: 'n', text: 't' },
   diagnostic: { type: 'diagnostic', code: 'late_result', detail: { callId } },
   extension: { type: 'extension', name: 'e', value: null },
-};
+} satisfies { [K in (WireEvent | RuntimeEntry)['type']]?: Extract<WireEvent | RuntimeEntry, { type: K }> };
 const entry = (event: WireEvent | RuntimeEntry): LogEntry => ({
   seq: 0,
   at: 0,
@@ -133,12 +134,14 @@ const entry = (event: WireEvent | RuntimeEntry): LogEntry => ({
 });
 
 describe('log entries', () => {
-  it.each(Object.values(ENTRIES).map((event) => [event.type, event] as const))('%s is taken as it is', (_, event) => {
-    expect(logEntrySchema.parse(entry(event))).toEqual(entry(event));
+  const samples = [...sampleEntries('c'), ...Object.values(ENTRIES).map(entry)].map((one) => [one.type, one] as const);
+
+  it.each(samples)('%s is taken as it is', (_, sample) => {
+    expect(logEntrySchema.parse(sample)).toEqual(sample);
   });
 
-  it.each(Object.keys(ENTRIES))('%s is known to the projector', (type) => {
-    expect(readEntry(entry(ENTRIES[type as LogEntry['type']])).reading.type).not.toBe('odd');
+  it.each(samples)('%s is known to the projector', (_, sample) => {
+    expect(readEntry(sample).reading.type).not.toBe('odd');
   });
 
   it.each([
