@@ -116,7 +116,7 @@ interface OpenCall {
   callId: string;
   place: Place;
   progress: Progress;
-  outcome: ToolCallOutput | undefined;
+  outcome?: ToolCallOutput | undefined;
 }
 
 /** Replayed calls with an outcome that plugins have not handled yet. */
@@ -124,7 +124,7 @@ export const unhandledOutcomes = ({ concluded, replaying }: RunContext): readonl
   concluded.filter(({ callId }) => replaying.includes(callId));
 
 function openCall({ callId }: RoundCall, place: Place, active: boolean, outcome: ToolCallOutput | undefined): OpenCall {
-  if (!active) return { callId, place, progress: 'waiting', outcome };
+  if (!active) return { callId, place, progress: 'waiting' };
   const progress = outcome?.result ? 'concluded' : outcome?.outcome === 'suspended' ? 'suspending' : 'executing';
   return { callId, place, progress, outcome };
 }
