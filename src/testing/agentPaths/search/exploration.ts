@@ -115,17 +115,20 @@ export class Exploration {
 
   #within(bounds: Bounds, limit: number): PathGraph | undefined {
     const living = new LivingPredictions(this.#model, this.kinds);
-    let edges = 0;
     const first = this.#situation([], living.replayed([]), bounds);
+    /** Each situation has as many edges as moves that may come next. */
+    const counted = new Set([first.key]);
+    let edges = first.next.length;
     const logic = {
       getInitialSnapshot: () => first,
       transition: (from: Situation, step: Step) => {
-        edges += 1;
-        // The traversal would come to the same later, and explore what nobody needs before.
-        if (edges > limit) throw new Error('limit exceeded');
         const word = [...from.word, step];
         const prediction = living.after(from, step);
         const situation = this.#situation(word, prediction, bounds);
+        if (!counted.has(situation.key)) edges += situation.next.length;
+        counted.add(situation.key);
+        // The traversal would come to the same later, and explore what nobody needs before.
+        if (edges > limit) throw new Error('limit exceeded');
         living.keep(from, situation, prediction);
         return situation;
       },
