@@ -45,6 +45,8 @@ const LOOKED_AT_MAX = 20_000;
 const DEPTH_MAX = 100;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
+/** Bash removes a backslash at the end of a line before it reads what stands around it. */
+const CONTINUED = /\$[\w{(]*\\\r?\n|[<>&|;(]\\\r?\n[<>&|;(]/;
 const DIGITS = /^\d+$/;
 /** Operators of `test` and `[[` that look a file up. */
 export const FILE_TEST = /^-[abcdefghkprstuwxGLNOS]$/;
@@ -54,6 +56,7 @@ export function readShellLine(text: string, around?: { cwd: string; home: string
   const reader = new LineReader(around ? knownValuesIn(text, around) : {});
   if (text.length > CHARACTERS_MAX) reader.doubt(`the command is longer than ${CHARACTERS_MAX} characters`);
   if (CONTROLS.test(text)) reader.doubt('the command holds control characters');
+  if (CONTINUED.test(text)) reader.doubt('a line continues inside an expansion or an operator');
   try {
     reader.script(text);
   } catch {
@@ -137,7 +140,7 @@ class LineReader {
         for (const word of node.wordlist ?? []) this.line.lists.push(...this.#expanded(word));
         break;
       case 'ArrayValue':
-        for (const word of node.elements) this.line.lists.push(...this.#expanded(word));
+        for (const word of node.elements) this.#element(word);
         break;
       case 'CommandExpansion':
       case 'ProcessSubstitution':
@@ -182,6 +185,12 @@ class LineReader {
         if (node.closing === undefined) this.doubt('a heredoc has no end');
         break;
     }
+  }
+
+  /** Bash computes the place of an element (`a=([x]=1)`), and that runs the commands in a variable's value. */
+  #element(word: Word): void {
+    if (/^\[(?!\d+\]\+?=).*=/s.test(word.text)) this.doubt('a list is written at a computed place');
+    this.line.lists.push(...this.#expanded(word));
   }
 
   #command(node: Command): SimpleCommand {

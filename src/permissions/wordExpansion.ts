@@ -51,7 +51,8 @@ export function expandedWords(word: Word, known: KnownValues): ShellWord[] {
   const source = word.text;
   const parts = word.parts ?? [];
   const isQuoted = parts.length === 1 && ['DoubleQuoted', 'SingleQuoted'].includes(parts[0]?.type ?? '');
-  const isTilde = source.startsWith('~') && !/^~(\/|$)/.test(source);
+  // Bash expands a tilde behind the sign of what looks like an assignment, too.
+  const isTilde = /^([A-Za-z_]\w*=(.*:)?)?~(?!\/|$)/.test(source);
   const mayBecomeGlob = parts.some(isMatched) || (isTilde && GLOB.test(source));
   const computed: ShellWord = { value: word.value, source, isLiteral: false, isGlob: false, isQuoted, mayBecomeGlob };
   if (parts.length === 1 && parts[0]?.type === 'ProcessSubstitution') return [{ ...computed, isProcess: true }];
@@ -66,7 +67,10 @@ export function expandedWords(word: Word, known: KnownValues): ShellWord[] {
     );
   }
   const hasBraces = parts.some(({ type }) => type === 'BraceExpansion');
-  return texts.map(({ value, isGlob }) => {
+  const isBare = parts.every(({ type }) => ['Literal', 'BraceExpansion'].includes(type));
+  return texts.flatMap(({ value, isGlob }) => {
+    // Bash drops an empty word that no quotes keep.
+    if (value === '' && hasBraces && isBare) return [];
     const spelled = hasBraces ? value : source;
     if (spelled.startsWith('~') && !/^~(\/|$)/.test(spelled)) return { ...computed, mayBecomeGlob: GLOB.test(spelled) };
     return { value, source: spelled, isLiteral: !isGlob, isGlob, isQuoted };
@@ -88,8 +92,10 @@ function piecesOf(part: WordPart, known: KnownValues): Piece[] | undefined {
   switch (part.type) {
     case 'Literal':
     case 'SingleQuoted':
-    case 'AnsiCQuoted':
       return [{ value: part.value, isGlob: false }];
+    case 'AnsiCQuoted':
+      // The parser joins its lines, and bash does not.
+      return /\\\r?\n/.test(part.text) ? undefined : [{ value: part.value, isGlob: false }];
     case 'Glob':
       return [{ value: part.text, isGlob: true }];
     case 'DoubleQuoted': {

@@ -79,6 +79,27 @@ describe('an unquoted expansion', () => {
   });
 });
 
+describe('what bash reads before the words', () => {
+  it.each([
+    'x=..; cat $\\\nx/ws-evil/s',
+    'x=..; cat "$\\\nx/ws-evil/s"',
+    'cat $\\\n{x}/s',
+    'cat <\\\n(make)',
+    "cat $'README\\\n.md'",
+    "x='a[$(make)]'; y=([x]=1)",
+    "x='a[$(make)]'; y+=([x]=1)",
+    'cat x=~+/README.md',
+  ])('is asked about where it changes what they are: %j', async (command) => {
+    expect(await outcome(command)).toBe('ask');
+  });
+  it.each(['cat READ\\\nME.md', 'ls src \\\n  | wc -l', 'y=([2]=1 b); echo "done"', 'head {,-1} README.md'])(
+    'changes nothing about %j',
+    async (command) => {
+      expect(await outcome(command)).toBe('allow');
+    },
+  );
+});
+
 describe('[[ … ]], type and which', () => {
   it.each(['[[ -f ../ws-evil/s ]]', '[[ -e away/s ]]', '[[ ../ws-evil/s -nt README.md ]]', '[[ -d "$x" ]]'])(
     '%s asks whether a file outside is there',

@@ -336,6 +336,8 @@ const READ = [
     'x=..; echo "$x"/*',
     'echo ~+/../out/*',
     '[[ -f ../out/secret ]]',
+    'x=..; cat $\\\nx/out/secret',
+    "x='a[$(cat ../out/secret >&2)]'; y=([x]=1)",
     '[[ link/secret -nt README.md ]]',
     'type ../out/secret',
   ],
