@@ -1,7 +1,7 @@
 /**
- * A connection to one MCP server, and the calls that are under way on it. Rule: a request for a person's input belongs to
- * one call. The protocol does not say to which, so calls that may change something run one at a time; the call is held open
- * at the server while a person is asked.
+ * A connection to one MCP server, and its running calls. Invariant: a server's question to a person belongs to one
+ * call. The protocol does not name the call, so calls that may change something run one after the other. A call stays
+ * open at the server while a person answers. A promise of three lines keeps the order, so `p-queue` is not used.
  */
 import { Client, type ElicitResult, type Transport } from '@modelcontextprotocol/client';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
