@@ -41,6 +41,7 @@ export {
   type LogState,
   openCalls,
 } from './log/logState.ts';
+export { type Append, type AppendAct, type AppendEvent, nextAppend } from './log/nextAppend.ts';
 export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
 export {

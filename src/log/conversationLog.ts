@@ -1,6 +1,6 @@
 /**
  * The ordered log of a conversation. It alone stamps seq, time and conversation id. Invariant: nobody sees an entry before it
- * is durable. Appends run one after the other, and a failed one leaves no trace. An append passes three steps: it is durable,
+ * is durable. Its caller appends one after the other, and a failed append leaves no trace. An append passes three steps: it is durable,
  * every fold has taken it, and subscribers have received it. Entries of charts are fitted to the log when their turn has come,
  * because an earlier append may have failed.
  */
@@ -28,8 +28,9 @@ export class ConversationLog {
   readonly #landed: LogEntry[] = [];
   /** Folded entries that subscribers have not received. */
   readonly #folded: LogEntry[] = [];
-  /** The append under way; the next one waits for it. */
-  #tail: Promise<void> | undefined;
+  /** The append that began last. */
+  #last: Promise<void> | undefined;
+  #pendingAppends = 0;
   #settledAppends = 0;
 
   /** `known` and `transcript`: what the durable entries say, kept up to date by a listener. */
@@ -108,7 +109,7 @@ export class ConversationLog {
 
   /** Whether an append is under way. */
   get hasPendingAppend(): boolean {
-    return this.#tail !== undefined;
+    return this.#pendingAppends > 0;
   }
 
   /** How many appends have come to an end, stored or not; those that end at once are not counted. */
@@ -118,7 +119,7 @@ export class ConversationLog {
 
   /** Resolves when no append is under way. */
   async settled(): Promise<void> {
-    await this.#tail?.catch(() => undefined);
+    await this.#last?.catch(() => undefined);
   }
 
   /** Lets go of the store. */
@@ -128,35 +129,31 @@ export class ConversationLog {
   }
 
   #append(due: () => readonly NewEntry[], at: number): void | Promise<void> {
-    const { appendNow } = this.#handle;
-    if (this.#tail || !appendNow) return this.#queue(() => this.#store(due, at));
+    this.fold();
     const entries = due();
     if (entries.length === 0) return;
     const stamped = this.#stamp(entries, at);
+    const { appendNow } = this.#handle;
+    if (!appendNow) {
+      this.#last = this.#store(stamped);
+      return this.#last;
+    }
     appendNow.call(this.#handle, stamped, this.entries.length);
     this.#landed.push(...stamped);
     this.fold();
   }
 
-  #queue(store: () => Promise<void>): Promise<void> {
-    const before = this.#tail ?? Promise.resolve();
-    const mine = before.then(store, store);
-    this.#tail = mine;
-    const done = (): void => {
+  /** The store works after the current step, never inside it. */
+  async #store(stamped: readonly LogEntry[]): Promise<void> {
+    this.#pendingAppends += 1;
+    await undefined;
+    try {
+      await this.#handle.append(stamped, this.entries.length);
+      this.#landed.push(...stamped);
+    } finally {
+      this.#pendingAppends -= 1;
       this.#settledAppends += 1;
-      if (this.#tail === mine) this.#tail = undefined;
-    };
-    mine.then(done, done);
-    return mine;
-  }
-
-  async #store(due: () => readonly NewEntry[], at: number): Promise<void> {
-    this.fold();
-    const entries = due();
-    if (entries.length === 0) return;
-    const stamped = this.#stamp(entries, at);
-    await this.#handle.append(stamped, this.entries.length);
-    this.#landed.push(...stamped);
+    }
   }
 
   #stamp(entries: readonly NewEntry[], at: number): LogEntry[] {

@@ -1,9 +1,16 @@
 /**
- * Appends the steps of a conversation one after the other, and bounds how long a cancel waits for a slow store. Invariant:
- * a step waits for the append before it until a cancel overtakes that append. Nothing of a step starts before its own entries
- * are durable. A refused append is retried as part of the next one, so only the last one in the queue is reported as lost.
+ * Carries out the appends of a conversation as `nextAppend` says, and bounds how long a cancel waits for a slow store. Invariant:
+ * nothing of a step starts before its own entries are durable. Which append waits, continues or is lost, `nextAppend` decides.
  */
-import type { EffectRequest, Failure, NewEntry } from '../../machines/internal.ts';
+import {
+  type Append,
+  type AppendAct,
+  type AppendEvent,
+  type EffectRequest,
+  type Failure,
+  type NewEntry,
+  nextAppend,
+} from '../../machines/internal.ts';
 import { thrownMessage } from '../errors.ts';
 
 /** The result of one delivery. */
@@ -14,62 +21,49 @@ export interface Step {
   readonly acts: readonly object[];
 }
 
-/** A step whose append is active or queued. */
-export interface PendingAppend {
-  step: Step;
-  /** Later steps wait for it. */
-  blocks: boolean;
-  givenUp: boolean;
-  /** It includes the entries of refused steps. */
-  carries: boolean;
-}
-
 interface AppendOutcome {
   append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void>;
   /** Later steps continue. */
-  ahead(): void;
+  proceed(): void;
   landed(step: Step): void;
-  /** Where the step does not block any more, later steps did not wait for it. */
-  failed(wait: PendingAppend, error: unknown): void;
-  /** The time limit has passed. */
-  tooLate(wait: PendingAppend): void;
+  /** `isNext`: the failure is the next step. Returns whether steps after it continue. */
+  lost(step: Step, error: unknown, isNext: boolean): boolean;
+  /** A cancel gives up an append that may still be stored. */
+  givenUp(step: Step): void;
 }
 
 export class AppendQueue {
   readonly #outcome: AppendOutcome;
-  /** The first one is active. */
-  readonly #pending: PendingAppend[] = [];
+  readonly #steps = new Map<number, Step>();
+  #appends: readonly Append[] = [];
+  #added = 0;
+  /** Why the store refused the append that ended last. */
+  #refusal: unknown;
   #onEmpty: (() => void)[] = [];
 
   constructor(outcome: AppendOutcome) {
     this.#outcome = outcome;
   }
 
-  /** Undefined where the step is durable at once. Throws where the store refuses it at once. */
-  add(step: Step): PendingAppend | undefined {
-    const pending = this.isEmpty ? this.#outcome.append(step.entries, step.at, false) : 'queued';
-    if (!pending) return undefined;
-    const wait = { step, blocks: true, givenUp: false, carries: false };
-    this.#pending.push(wait);
-    if (pending !== 'queued') this.#follow(pending);
-    return wait;
+  /** Returns whether later steps continue at once. */
+  add(step: Step): boolean {
+    this.#added += 1;
+    this.#steps.set(this.#added, step);
+    return this.#take({ type: 'added', id: this.#added });
   }
 
   /** Later steps continue now. */
   overtake(): void {
-    for (const wait of [...this.#pending]) this.#release(wait);
+    this.#settle({ type: 'overtaken' });
   }
 
   /** The time limit has passed for every step in the queue. */
   giveUp(): void {
-    for (const wait of [...this.#pending]) {
-      this.#outcome.tooLate(wait);
-      this.#release(wait);
-    }
+    this.#settle({ type: 'givenUp' });
   }
 
   get isEmpty(): boolean {
-    return this.#pending.length === 0;
+    return this.#appends.length === 0;
   }
 
   /** Resolves when the queue is empty. A waiter may resolve slightly before the step's own report. */
@@ -77,42 +71,70 @@ export class AppendQueue {
     return this.isEmpty ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));
   }
 
-  #release(wait: PendingAppend): void {
-    if (!wait.blocks) return;
-    wait.blocks = false;
-    this.#outcome.ahead();
+  #settle(event: AppendEvent): void {
+    if (this.#take(event)) this.#outcome.proceed();
   }
 
-  #follow(pending: Promise<void>): void {
-    pending.then(
-      () => this.#ended(),
-      (error: unknown) => this.#ended({ error }),
-    );
+  /** Returns whether later steps continue. */
+  #take(event: AppendEvent): boolean {
+    const { appends, acts } = nextAppend(this.#appends, event);
+    this.#appends = appends;
+    if (this.isEmpty) for (const resolve of this.#onEmpty.splice(0)) resolve();
+    let proceeds = false;
+    for (const act of acts) proceeds = this.#do(act) || proceeds;
+    return proceeds;
   }
 
-  #ended(refused?: { error: unknown }): void {
-    const wait = this.#pending.shift();
-    if (!wait) return;
-    const [next] = this.#pending;
-    if (!next) for (const resolve of this.#onEmpty.splice(0)) resolve();
-    if (!refused) {
-      this.#outcome.landed(wait.step);
-      this.#release(wait);
-    } else if (next) {
-      next.step = together(wait.step, next.step);
-      next.carries = true;
-    } else this.#outcome.failed(wait, refused.error);
-    if (next) this.#send(next.step, refused !== undefined);
-  }
-
-  #send({ entries, at }: Step, carried: boolean): void {
-    try {
-      const pending = this.#outcome.append(entries, at, carried);
-      if (pending) this.#follow(pending);
-      else this.#ended();
-    } catch (error) {
-      this.#ended({ error });
+  #do(act: AppendAct): boolean {
+    switch (act.do) {
+      case 'continue':
+        return true;
+      case 'store':
+        return this.#store(this.#stepOf(act.id), act.carries);
+      case 'begin':
+        this.#outcome.landed(this.#removed(act.id));
+        return false;
+      case 'carry':
+        this.#steps.set(act.to, together(this.#removed(act.from), this.#stepOf(act.to)));
+        return false;
+      case 'lose':
+        return this.#outcome.lost(this.#removed(act.id), this.#refusal, act.isNext);
+      case 'giveUp':
+        this.#outcome.givenUp(this.#stepOf(act.id));
+        return false;
     }
+  }
+
+  /** A store that answers at once ends the append inside this call. */
+  #store({ entries, at }: Step, carries: boolean): boolean {
+    const refuse = (error: unknown): AppendEvent => {
+      this.#refusal = error;
+      return { type: 'refused' };
+    };
+    let pending: void | Promise<void>;
+    try {
+      pending = this.#outcome.append(entries, at, carries);
+    } catch (error) {
+      return this.#take(refuse(error));
+    }
+    if (!pending) return this.#take({ type: 'landed' });
+    pending.then(
+      () => this.#settle({ type: 'landed' }),
+      (error: unknown) => this.#settle(refuse(error)),
+    );
+    return false;
+  }
+
+  #stepOf(id: number): Step {
+    const step = this.#steps.get(id);
+    if (!step) throw new Error(`the append ${id} has ended`);
+    return step;
+  }
+
+  #removed(id: number): Step {
+    const step = this.#stepOf(id);
+    this.#steps.delete(id);
+    return step;
   }
 }
 

@@ -174,20 +174,12 @@ export class Driver {
       this.#begin(step);
       return true;
     }
-    try {
-      if (this.#appends.add(step)) {
-        this.#deadline.onAppend();
-        // A message that arrived while a stop was being stored does not delay the report of the stop.
-        if (this.#durableStop !== undefined) this.#reportDeadline.begin();
-        this.#reportDeadline.onAppend();
-        return false;
-      }
-    } catch (error) {
-      // The failure itself is the next step.
-      return this.#step({ at, completion: this.#failure(error, step, step.entries) });
-    }
-    this.#begin(step);
-    return true;
+    if (this.#appends.add(step)) return true;
+    this.#deadline.onAppend();
+    // A message that arrived while a stop was being stored does not delay the report of the stop.
+    if (this.#durableStop !== undefined) this.#reportDeadline.begin();
+    this.#reportDeadline.onAppend();
+    return false;
   }
 
   /** Its entries are durable. */
@@ -232,24 +224,20 @@ export class Driver {
     const isWanted = ({ asks }: Step): boolean => asks.some((request) => this.#requests.isOpen(request));
     return new AppendQueue({
       append: (entries, at, carried) => this.#journal.append(entries, at, carried),
-      ahead: () => this.#goOn(),
+      proceed: () => this.#goOn(),
       landed: (step) => this.#land(step),
-      failed: ({ step, blocks, carries }, error) => {
+      lost: (step, error, isNext) => {
         const completion = this.#failure(error, step, step.entries);
-        if (blocks && !carries) {
-          if (this.#step({ at: step.at, completion })) this.#goOn();
-          return;
-        }
+        if (isNext) return this.#step({ at: step.at, completion });
         // Later steps have overtaken the lost one, so the failure is delivered before anything else.
         this.#journal.put(completion);
-        if (blocks) this.#goOn();
+        return false;
       },
-      tooLate: (wait) => {
-        if (wait.givenUp || !isWanted(wait.step)) return;
-        wait.givenUp = true;
+      givenUp: (step) => {
+        if (!isWanted(step)) return;
         // The entries may still be stored. None of them is lost, so none is written twice.
         const silence = new RunchartError('store', 'the store did not answer in time');
-        this.#journal.put(this.#failure(silence, wait.step, []));
+        this.#journal.put(this.#failure(silence, step, []));
       },
     });
   }

@@ -226,7 +226,12 @@ export const runtime = [
     id: 'refused-append-forgotten',
     about: 'what stands in line behind an append that was overtaken is stored though that one was refused',
     witness: 'test/scenarios/overtaken.test.ts',
-    edits: [['next.step = together(wait.step, next.step);', 'this.#outcome.failed(wait, refused.error);']],
+    edits: [
+      [
+        'return second ? carriedBy(first, [second, ...others]) : lost(first);',
+        'return second ? { appends: rest, acts: [...lost(first).acts, ...storing(second, others.length > 2)] } : lost(first);',
+      ],
+    ],
   },
   {
     id: 'subscriber-stops-a-run',
@@ -498,6 +503,35 @@ export const runtime = [
     about: 'the time-out of a report stays when the stop is reported',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['this.#durableStop = undefined;\n    this.#reportDeadline.end();', 'this.#durableStop = undefined;']],
+  },
+  {
+    id: 'steps-continue-twice',
+    about: 'later steps continue again when an append lands that a cancel had overtaken',
+    witness: 'test/machines/nextAppend.test.ts',
+    edits: [["append.stage === 'awaited' ? [proceed] : []", '[proceed]']],
+  },
+  {
+    id: 'given-up-twice',
+    about: 'the charts are told twice that the store is silent about an append',
+    witness: 'test/machines/nextAppend.test.ts',
+    edits: [["stage === 'givenUp' && append.stage !== 'givenUp'", "stage === 'givenUp'"]],
+  },
+  {
+    id: 'acts-on-their-way-unjudged',
+    about: 'a message is judged as if the acts before it did not exist',
+    witness: 'test/scenarios/imageOrder.test.ts',
+    edits: [['standing = standingAfter(standing, outcome);', 'void standingAfter;']],
+  },
+  {
+    id: 'cancelled-conversation-steers',
+    about: 'a steer for a run that is cancelled counts as taken by it',
+    witness: 'test/machines/judgeAct.test.ts',
+    edits: [
+      [
+        "case 'cancelling':\n      return 'queued';",
+        "case 'cancelling':\n      return kind === 'steer' ? 'steered' : 'queued';",
+      ],
+    ],
   },
   {
     id: 'stop-shown-before-its-charts',

@@ -91,8 +91,8 @@ export const defects = [
     fault: 'store, crash',
     edits: [
       [
-        'if (this.#appends.add(step)) {',
-        'for (const request of step.asks.splice(0)) if (this.#requests.isOpen(request)) this.#journal.start(request);\n            if (this.#appends.add(step)) {',
+        'if (this.#appends.add(step)) return true;',
+        'for (const request of step.asks.splice(0)) if (this.#requests.isOpen(request)) this.#journal.start(request);\n            if (this.#appends.add(step)) return true;',
       ],
     ],
   },
