@@ -48,6 +48,8 @@ export class Driver {
   #stepping = false;
   /** The id of a durable stop that the charts have not taken yet. */
   #durableStop: string | undefined;
+  /** The durable stop is a suspension. */
+  #isSuspension = false;
   readonly #appends: AppendQueue;
   readonly #deadline: ReturnType<typeof cancelDeadline>;
   readonly #reportDeadline: ReturnType<typeof reportDeadline>;
@@ -183,10 +185,15 @@ export class Driver {
   }
 
   /** Its entries are durable. */
-  #begin({ asks, acts }: Step): void {
+  #begin({ entries, asks, acts }: Step): void {
+    // Subscribers read the waiting calls of a suspension, so they receive it before a decision that follows is folded.
+    if (this.#isSuspension) this.#options.announce?.();
     this.#options.fold?.();
     const stop = asks.find((request) => isStop(request) && this.#requests.isOpen(request));
-    if (stop) this.#durableStop = stop.id;
+    if (stop) {
+      this.#durableStop = stop.id;
+      this.#isSuspension = entries.some(({ type }) => type === 'run-suspended');
+    }
     this.#announce();
     for (const request of asks) if (this.#requests.isOpen(request)) this.#journal.start(request);
     this.#options.settled?.(acts);
@@ -208,6 +215,7 @@ export class Driver {
 
   #stopTaken(): void {
     this.#durableStop = undefined;
+    this.#isSuspension = false;
     this.#reportDeadline.end();
   }
 

@@ -502,7 +502,7 @@ export const runtime = [
     id: 'report-deadline-stays',
     about: 'the time-out of a report stays when the stop is reported',
     witness: 'test/scenarios/cancelOrders.test.ts',
-    edits: [['this.#durableStop = undefined;\n    this.#reportDeadline.end();', 'this.#durableStop = undefined;']],
+    edits: [['this.#isSuspension = false;\n    this.#reportDeadline.end();', 'this.#isSuspension = false;']],
   },
   {
     id: 'steps-continue-twice',
