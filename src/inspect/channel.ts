@@ -69,6 +69,7 @@ class Pages {
   readonly #session = crypto.randomUUID();
   readonly #pages = new Map<string, Page>();
   readonly #timer: ReturnType<typeof setInterval>;
+  #isClosed = false;
 
   constructor(channel: BroadcastChannel, options: { records: RecordLog; observed: Observed; control: boolean }) {
     this.#channel = channel;
@@ -82,6 +83,9 @@ class Pages {
   }
 
   close(): void {
+    // A closed channel refuses every message.
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     clearInterval(this.#timer);
     for (const { connection } of this.#pages.values()) connection.close();
     this.#channel.postMessage({ over: this.#session });

@@ -1,0 +1,70 @@
+/** Pages that inspect an app over a BroadcastChannel: what they hold of it, and that it is released when they are gone. */
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { startChannelInspector } from '../../src/inspect/channel.ts';
+import { scripted } from '../support/model.ts';
+import { Subscriptions } from '../support/subscriptions.ts';
+
+afterEach(() => vi.useRealTimers());
+
+/** How long a page may be silent. */
+const GONE_MS = 20_000;
+
+async function inspected() {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+  const inspector = startChannelInspector({ channel: 'test' });
+  const subscriptions = new Subscriptions();
+  const agent = createAgent({ model: scripted([]) });
+  const conversation = await agent.open('a');
+  subscriptions.watch(conversation);
+  inspector.attach(conversation);
+  const alone = subscriptions.now;
+  const line = new BroadcastChannel('runchart-inspector:test');
+  onTestFinished(async () => {
+    inspector.close();
+    line.close();
+    await agent.close();
+  });
+  const post = (page: string, frame: string): void => line.postMessage({ page, frame });
+  const subscribe = (page: string): void => post(page, JSON.stringify({ type: 'subscribe', from: 0 }));
+  return { inspector, post, subscribe, held: () => subscriptions.now - alone };
+}
+
+describe('a page of a channel', () => {
+  it('that is silent for too long holds nothing any more, and may come again', async () => {
+    const { subscribe, held } = await inspected();
+    for (let times = 1; times <= 2; times++) {
+      subscribe('p1');
+      await expect.poll(held).toBe(1);
+      vi.advanceTimersByTime(GONE_MS / 2);
+      expect(held()).toBe(1);
+      vi.advanceTimersByTime(GONE_MS);
+      expect(held()).toBe(0);
+    }
+  });
+
+  it('that says that it is there stays, while another one goes', async () => {
+    const { subscribe, post, held } = await inspected();
+    subscribe('p1');
+    subscribe('p2');
+    await expect.poll(held).toBe(2);
+    vi.advanceTimersByTime(GONE_MS / 2);
+    post('p1', '');
+    // Messages of a channel keep their order.
+    subscribe('p3');
+    await expect.poll(held).toBe(3);
+    vi.advanceTimersByTime(GONE_MS / 2 + GONE_MS / 4);
+    expect(held()).toBe(2);
+  });
+
+  it('holds nothing of an inspector that is closed, once or twice', async () => {
+    const { inspector, subscribe, held } = await inspected();
+    subscribe('p1');
+    await expect.poll(held).toBe(1);
+    for (let times = 1; times <= 2; times++) {
+      inspector.close();
+      // The inspector itself holds nothing any more either.
+      expect(held()).toBeLessThanOrEqual(0);
+    }
+  });
+});
