@@ -236,9 +236,28 @@ describe('reading commands', () => {
   });
 });
 
+describe('a line that changes its directory, which may fail', () => {
+  // The first directory is outside from where the line begins, the second one from where it may be by then.
+  const lines = ['cd src; cat ../ws-evil/s', 'cd src || cat ../ws-evil/s', 'cd src; wc -l < ../ws-evil/s'];
+
+  it('is asked about where a word leads outside from one of the two places', async () => {
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+    expect(await outcomeOf('cd src; cat ../../ws-evil/s')).toBe('ask');
+    expect(await outcomeOf('cd src; cat ../README.md')).toBe('ask');
+    expect(await outcomeOf('cd src; cat a.ts')).toBe('allow');
+  });
+
+  it('is held to the rules for the files of both', async () => {
+    for (const rule of ['read(./.env)', 'read(./src/.env)'])
+      expect([rule, await outcomeOf('cd src; cat .env', { deny: [rule] })]).toEqual([rule, 'deny']);
+    for (const write of ['echo x > package.json', 'echo x > a.ts'])
+      expect(await outcomeOf(`cd src; ${write}`, { allow: ['edit(./src/**)', 'bash(echo *)'] })).toBe('ask');
+  });
+});
+
 describe('git in a repository with settings of its own', () => {
-  const config = join(ws, '.git/config');
-  const withConfig = async (text: string): Promise<void> => {
+  const withConfig = async (text: string, name = 'config'): Promise<void> => {
+    const config = join(ws, '.git', name);
     await writeFile(config, text);
     onTestFinished(() => rm(config, { force: true }));
   };
@@ -265,6 +284,14 @@ describe('git in a repository with settings of its own', () => {
   ])('is asked about where they hold %j', async (text) => {
     await withConfig(text);
     expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+  });
+
+  it('is asked about where the settings of one working tree hold them', async () => {
+    await withConfig('[core]\n\tbare = false\n');
+    await withConfig('[core]\n\tfsmonitor = ./x', 'config.worktree');
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+    await withConfig('[core]\n\tbare = false\n', 'config.worktree');
+    expect(await outcomes(lines)).toEqual(each(lines, 'allow'));
   });
 
   it('is asked about behind anything that runs it, too', async () => {
