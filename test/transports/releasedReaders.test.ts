@@ -187,3 +187,21 @@ describe('a client that sends half of a body', () => {
     },
   );
 });
+
+it.each(['messages', 'steer', 'follow-ups'])('a client whose %s were accepted leaves nothing', async (path) => {
+  const on = place(['a', 'b', 'c']);
+  const handle = createHandlers(on.agent, { authorize, sessions: on.shared, setTimer: on.setTimer });
+  const post = (to: string, body: object): Promise<Response> =>
+    handle(
+      new Request(`http://h${to}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    );
+  await post('/conversations', { id: 'c' });
+  for (let times = 0; times < 3; times++) {
+    expect((await post(`/conversations/c/${path}`, { content: 'hi' })).status).toBe(202);
+    await expect.poll(on.left).toEqual({ held: 0, timers: 0, subscriptions: 0 });
+  }
+});

@@ -129,6 +129,21 @@ describe('a router', () => {
     feed.close();
   });
 
+  it('a client that was too slow once is shown what streams again, each time it has caught up', async () => {
+    const agent = createAgent({ model: scripted(['x'.repeat(4_000), 'one', 'y'.repeat(4_000), 'two']) });
+    onTestFinished(() => agent.close());
+    const conversation = await agent.open('a');
+    const feed = new Feed(conversation, 0, { sizeMax: 2_000 });
+    const streamed: string[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      await conversation.send('go').result;
+      for (let item = feed.takeNow(); item; item = feed.takeNow())
+        if ('signal' in item && item.signal.type === 'text-delta') streamed.push(item.signal.text);
+    }
+    expect(streamed).toEqual(['one', 'two']);
+    feed.close();
+  });
+
   it.each([
     [{ type: 'hello' }, 'malformed'],
     [{ type: '__proto__' }, 'malformed'],
