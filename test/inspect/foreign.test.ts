@@ -1,14 +1,17 @@
 /** What others wrote, on its way to the page: events of any shape, credentials, and characters that would drive the display. */
 import fc from 'fast-check';
 import { h, options } from 'preact';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createActor, createMachine } from 'xstate';
 import { drawTextsSafely, shownText } from '../../inspector/view/foreignText.ts';
 import type { LogEntry } from '../../machines/index.ts';
+import { createAgent } from '../../src/index.ts';
 import { excerpt, pageJson, withoutCredentials } from '../../src/inspect/excerpt.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog, recordText } from '../../src/inspect/recordLog.ts';
 import { sourceText } from '../../src/printable.ts';
+import { scripted } from '../support/model.ts';
+import { troubledStore } from '../support/store.ts';
 import { drives } from './driving.ts';
 
 /** A credential in the text that surrounds it, and the part that nobody may see. */
@@ -111,6 +114,21 @@ describe('a credential', () => {
   it('changes nothing of an entry that has none: it is not even copied', () => {
     for (const entry of entryOf('plain words')) expect(pageJson(entry)).toBe(entry);
   });
+});
+
+it('the failure of a store is shown without the secrets of the agent', async () => {
+  const records = new RecordLog(() => 0);
+  const { observe } = new Observed(records);
+  const store = troubledStore();
+  const agent = createAgent({ model: scripted([]), secrets: ['disk is full'], store, inspect: observe });
+  onTestFinished(() => agent.close());
+  const conversation = await agent.open('a');
+  store.trouble(() => 'failed');
+  await conversation.send('go').result;
+  store.trouble(() => 'stored');
+  const told = [...records.since(0)].map(recordText).join('\n');
+  expect(told).toContain('store: the [redacted]');
+  expect(told).not.toContain('disk is full');
 });
 
 describe('a character that would drive the display', () => {

@@ -1,9 +1,11 @@
 /** How a page that takes slowly is served: what waits for it is bounded, and only one that takes nothing for long is let go. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAgent } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { VirtualClock } from '../support/clock.ts';
+import { scripted } from '../support/model.ts';
 
 const STALL_MS = 10_000;
 /** More than may be on its way to a page. */
@@ -12,6 +14,7 @@ const FULL = 2 * 1024 * 1024;
 function page() {
   const clock = new VirtualClock(0, 1);
   const records = new RecordLog(clock.now);
+  const observed = new Observed(records);
   const channel = { waiting: 0, frames: [] as string[], isDropped: false };
   const connection = new PageConnection(
     {
@@ -24,14 +27,14 @@ function page() {
       },
     },
     {
-      ...{ records, observed: new Observed(records), session: 's', version: '1', control: false, stallMs: STALL_MS },
+      ...{ records, observed, session: 's', version: '1', control: false, stallMs: STALL_MS },
       ...{ appContext: () => null, now: clock.now, setTimer: clock.setTimer },
     },
   );
   const add = (): void => records.add({ type: 'conversation', conversation: `c${records.next}`, of: 'file' });
   connection.receive(JSON.stringify({ type: 'subscribe', from: 0 }));
   const shown = (): number => channel.frames.join('').split('"type":"conversation"').length - 1;
-  return { clock, records, channel, connection, add, shown };
+  return { clock, records, observed, channel, connection, add, shown };
 }
 
 describe('a page that takes nothing', () => {
@@ -58,5 +61,32 @@ describe('a page that takes nothing', () => {
     }
     connection.close();
     expect(clock.live).toBe(0);
+  });
+});
+
+describe('a page that was too slow for what streams', () => {
+  it('is shown the rest of it, each piece once, however often that happens', async () => {
+    const { clock, channel, observed, connection } = page();
+    const flood = 'x'.repeat(300_000);
+    const agent = createAgent({ model: scripted([flood, flood, 'once']) });
+    onTestFinished(() => agent.close());
+    const conversation = await agent.open('a');
+    observed.attach(conversation);
+    for (const streamed of ['flood', 'flood', 'once']) {
+      channel.waiting = FULL;
+      await conversation.send('go').result;
+      await clock.advance(1_000);
+      if (streamed === 'flood') channel.waiting = 0;
+      else {
+        channel.frames.length = 0;
+        channel.waiting = 0;
+      }
+      await clock.advance(1_000);
+    }
+    const deltas = channel.frames
+      .flatMap((frame) => JSON.parse(frame) as { type: string; signal?: { type: string; text: string } }[])
+      .filter(({ signal }) => signal?.type === 'text-delta');
+    expect(deltas.map(({ signal }) => signal?.text)).toEqual(['once']);
+    connection.close();
   });
 });

@@ -1,6 +1,6 @@
 /** What the page does a second time: another conversation, another connection, another server, another log of the same name. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { pageBench, waitingLog } from './pageBench.ts';
+import { logOf, pageBench, waitingLog } from './pageBench.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => {
@@ -70,6 +70,35 @@ describe('two conversations with equal call ids', () => {
     expect(server.take()).toEqual([]);
     pressCancel(11_000);
     expect(server.take()).toMatchObject([{ type: 'cancel', conversation: 'B' }]);
+  });
+});
+
+describe('a second question about one call', () => {
+  it('has buttons of its own, and its decision names it', async () => {
+    const { server, card, decide, sent } = await twoConversations();
+    const first = card();
+    void decide(first, { action: 'approve' });
+    const [asked] = server.take();
+    if (asked) server.answer(asked, { receipt: 'applied' });
+    await settled();
+    server.take();
+    const ofCall = { callId: 'call_0' };
+    const more = logOf('A', [
+      ...Array(8).fill({ type: 'checkpoint', boundary: 'RunFinished' }),
+      { type: 'decision', ...ofCall, suspension: 1, decision: { ...ofCall, action: 'approve' } },
+      { type: 'run-resumed', of: 'run', runId: 'r2' },
+      { type: 'tool-started', ...ofCall, idempotencyKey: 'A/call_0/1', runId: 'r2' },
+      { type: 'tool-suspended', ...ofCall, suspension: 2, reason: 'elicitation', runId: 'r2' },
+      { type: 'run-suspended', waiting: ['call_0'], runId: 'r2' },
+    ]);
+    server.entries('A', more.slice(8));
+    expect(card().suspension.number).toBe(2);
+    expect(sent.value.get(first.key)).toEqual({ state: 'said', words: 'allowed' });
+    expect(sent.value.get(card().key)).toBeUndefined();
+    void decide(card(), { action: 'deny' });
+    expect(server.take()).toMatchObject([
+      { type: 'decide', conversation: 'A', decision: { ...ofCall, suspension: 2 } },
+    ]);
   });
 });
 
