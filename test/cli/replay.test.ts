@@ -105,6 +105,18 @@ describe('cycles', () => {
     expect(shown).toContain('together: 3 turns · 30 tokens in, 60 out · cost unknown\n');
   });
 
+  test.each([
+    [0.5, 0.25, '$0.7500'],
+    [0.5, null, 'cost unknown'],
+    [null, 0.25, 'cost unknown'],
+    // An older log does not say what its summary cost.
+    [0.5, undefined, '$0.5000'],
+  ])('a reply of %j and a summary of %j are %s', async (spent, summed, words) => {
+    const summary = { type: 'compaction', upToSeq: 0, summary: 's', ...(summed !== undefined && { costUsd: summed }) };
+    const { shown } = await replayed(await logOf([U('a'), summary, A('x'), replied(spent), S()]));
+    expect(shown).toContain(`■ completed · 1 turn · 10 tokens in, 20 out · ${words}\n`);
+  });
+
   test('events of another backend that tell no usage show none', async () => {
     const { shown } = await replayed(bare(U('a'), A('x'), S(), U('b'), A('y'), S()));
     expect(shown).not.toMatch(/turn|cost|together/);

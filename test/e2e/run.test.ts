@@ -1,11 +1,21 @@
 /** `runchart run` as a process against a model server: streaming, logs, signals, sessions, exit codes. */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { createAgent } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
+import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { deaf, scripted, t } from '../support/model.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { start, startScript, storedEntries } from './cli.ts';
-import { modelServer } from './modelServer.ts';
+import { modelServer, type Script } from './modelServer.ts';
 import { entriesIn, explains, hangs, KEY, place, QUESTION, readsMainGo } from './place.ts';
+
+const says =
+  (text: string): Script =>
+  (reply) => {
+    reply.text(text);
+    reply.finish('stop');
+  };
 
 describe('one request', () => {
   test('S002-01 the reply alone is on standard output, the steps are on standard error, and a log exists', async () => {
@@ -95,6 +105,33 @@ describe('--json', () => {
       await program.says('"type":"user-message"');
       expect(program.process.exitCode).toBeNull();
     });
+});
+
+describe('a session with messages in its queue', () => {
+  test('continues until the last of them is answered', async () => {
+    const server = await modelServer(...['one', 'two', 'three', 'four'].map((word) => says(word)));
+    const { cwd, env, sessions } = await place(server);
+    const policies = { promoteFollowUpOn: ['completed'] as const };
+    const agent = createAgent({ model: scripted([deaf(t('nothing'))]), policies, cwd });
+    onTestFinished(() => agent.close());
+    const conversation = await agent.open('s');
+    conversation.send('first');
+    for (const text of ['second', 'third', 'fourth']) conversation.send(text, { kind: 'followUp' });
+    await conversation.cancel();
+    // As a process leaves it that is killed now: a close would give the messages back.
+    const stored = await jsonlStore(sessions).open('s');
+    await stored.append(conversation.log(), 0);
+    await stored.close();
+    const program = start(['run', '-m', 'm1', '--session', 's'], { cwd, env });
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(program.stdout).toBe('one\ntwo\nthree\nfour\n');
+    expect(server.asked.map(({ messages }) => messages.at(-1)?.content)).toEqual([
+      'first',
+      'second',
+      'third',
+      'fourth',
+    ]);
+  });
 });
 
 describe('signals', () => {
