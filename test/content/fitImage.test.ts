@@ -71,6 +71,15 @@ describe('S003-32 a scaler makes smaller and smaller images', () => {
       expect(await types(bytes)).toEqual(['png', 'jpeg', 'webp']);
   });
 
+  it('and of what it gives the encoded bytes count, as they are sent', async () => {
+    const scaled = new Uint8Array([...pngHeader(100, 10), ...new Uint8Array(100)]);
+    const most = base64(scaled).length;
+    const found = (maxBytes: number) =>
+      fitted(pngHeader(3_000, 10), limits({ mediaTypes: ['image/png'], maxBytes }), async () => scaled);
+    expect(await found(most)).toMatchObject({ kind: 'fits', bytes: scaled });
+    for (const maxBytes of [most - 1, scaled.length]) expect(await found(maxBytes)).toMatchObject({ kind: 'refused' });
+  });
+
   it('and sharp makes none larger', async () => {
     expect(await seen(await scaleBySharp(dot, { side: 9, mediaType: 'image/png' }, 'image/png'))).toMatchObject({
       width: 1,

@@ -178,6 +178,24 @@ test('a model that fails with a secret in its words tells it to nobody, the resu
   expect(JSON.stringify([result, log])).not.toContain(SECRET);
 });
 
+test.each<[string, number, (text: string) => unknown]>([
+  ['a code', 64, (text) => toolResult.error('x', text)],
+  ['the reason of a suspension', 2_024, (text) => toolResult.pending({ reason: text })],
+  ['an error', 131_048, (text) => Promise.reject(new Error(text))],
+])('a secret is found before %s is cut in the middle of it, at character %i', async (_, cut, give) => {
+  for (let shown = 1; shown < SECRET.length; shown += 5) {
+    const text = `${'x'.repeat(cut - shown)}${SECRET}${'y'.repeat(4 * cut)}`;
+    const { log } = await playTool(
+      plainTool('t', () => give(text)),
+      '{}',
+      { secrets: [SECRET] },
+    );
+    const stored = JSON.stringify(log);
+    expect(stored).toContain('xxxx');
+    expect(stored).not.toMatch(/xsk?-?|bcdef/);
+  }
+});
+
 test('a secret is found before a long output is cut in the middle of it', async () => {
   for (let shift = 0; shift < SECRET.length; shift += 5) {
     const output = `${'x'.repeat(131_048 - shift)}${SECRET}${'y'.repeat(400_000)}`;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { getActiveResourcesInfo } from 'node:process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Process, rowsIn } from '../../../src/tools/coding/processTable.ts';
-import { ProcessTree, processesOf } from '../../../src/tools/coding/processTree.ts';
+import { endOnExit, ProcessTree, processesOf } from '../../../src/tools/coding/processTree.ts';
 import { proves } from '../../support/tier.ts';
 import { type Bench, call, makeBench } from './bench.ts';
 import { alive, gone, hasProc, living, numberIn } from './living.ts';
@@ -207,4 +207,15 @@ describe('the table of ps', () => {
       { process, marked: true },
     ]);
   });
+});
+
+it('living trees end with this process as long as one of them lives, in whichever order they end', () => {
+  const before = process.listenerCount('exit');
+  const forget = [1, 2, 3].map(() => endOnExit(new ProcessTree(process.pid, 'mark')));
+  for (const [index, each] of forget.entries()) {
+    expect([index, process.listenerCount('exit') - before]).toEqual([index, 1]);
+    each();
+    each();
+  }
+  expect(process.listenerCount('exit')).toBe(before);
 });
