@@ -3,7 +3,7 @@
  * out of it are questions; a person sees where a command will run. The verdicts hold on every machine, what commands
  * do is tried where bubblewrap works.
  */
-import { mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { codingTools, type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
@@ -104,15 +104,31 @@ describe.runIf(works)('a command of an agent with permissions, in the sandbox', 
 });
 
 describe('a path that was approved', () => {
-  it('is not written where it leads elsewhere when the call runs', async () => {
-    const file_path = 'held/f.txt';
-    await mkdir(join(ws, 'held'));
-    const replies = [[toolCall('c1', 'Write', { file_path, content: 'x' })], 'done'];
-    const { conversation } = await bench({ tools: codingTools(), plugins: [permissions()], replies, cwd: ws });
+  const asked: [tool: string, args: { [name: string]: string }][] = [
+    ['Write', { file_path: 'held/new.txt', content: 'x' }],
+    ['Edit', { file_path: 'held/f.txt', old_string: 'a', new_string: 'b' }],
+    ['Read', { file_path: 'held/f.txt' }],
+    ['Ls', { path: 'held' }],
+    ['Glob', { pattern: '*', path: 'held' }],
+    ['Grep', { pattern: 'a', path: 'held' }],
+    ['Grep', { pattern: 'a', path: 'held/f.txt' }],
+  ];
+  it.each(
+    asked.flatMap(([tool, args]) => ['../ws-evil', 'src', 'gone/deep'].map((target) => ({ tool, args, target }))),
+  )('is not used where it leads elsewhere when the call runs: $tool $args, $target', async ({ tool, args, target }) => {
+    for (const directory of ['held', 'gone', 'src/held'])
+      await rm(join(ws, directory), { recursive: true, force: true });
+    for (const file of ['held/f.txt', 'held/deep/f.txt', '../ws-evil/f.txt', 'src/f.txt']) {
+      await mkdir(join(ws, file, '..'), { recursive: true });
+      await writeFile(join(ws, file), 'a');
+    }
+    const rules = permissions({ ask: ['read(./held)', 'edit(./held)'] });
+    const replies = [[toolCall('c1', tool, args)], 'done'];
+    const { conversation } = await bench({ tools: codingTools(), plugins: [rules], replies, cwd: ws });
     const { pending } = await conversation.send('go').result;
-    expect(pending[0]?.payload).toMatchObject({ place: join(ws, file_path) });
+    expect(pending[0]?.payload).toMatchObject({ place: join(ws, args.file_path ?? args.path ?? '') });
     await rename(join(ws, 'held'), join(ws, 'gone'));
-    await symlink(join(ws, '..', 'ws-evil'), join(ws, 'held'));
+    await symlink(target, join(ws, 'held'));
     await conversation.decide({ callId: 'c1', action: 'approve' });
     await conversation.resume().result;
     expect(conversation.log().find(({ type }) => type === 'tool-result')).toMatchObject({ code: 'moved' });

@@ -3,10 +3,9 @@
  * and not there is an error, and the description of Bash says what `auto` came to. What permissions allowed as reading sees the
  * working directory read-only, no home directory and no network.
  */
-import { spawnSync } from 'node:child_process';
 import { ConfigurationError } from '../../errors.ts';
 import type { Confinement } from '../tool.ts';
-import { BUBBLEWRAP_TRIAL, bubblewrapWords } from './sandbox/bubblewrap.ts';
+import { bubblewrapFault, bubblewrapWords } from './sandbox/bubblewrap.ts';
 import { sandboxExecFault, sandboxExecWords } from './sandbox/sandboxExec.ts';
 import { type SandboxOptions, sandboxPlaces } from './sandbox/sandboxPlaces.ts';
 
@@ -28,8 +27,6 @@ export interface Launcher {
 /** `confinement`: what permissions found; without it a command may change the working directory. */
 export type Sandbox = (cwd: string, confinement: Confinement | undefined) => Promise<Launcher>;
 
-const TRIAL_MS = 5_000;
-
 let found: SandboxStatus | undefined;
 
 /** Tried once a process. */
@@ -46,12 +43,6 @@ export function triedOn(platform: string): SandboxStatus {
   if (platform !== 'darwin') return { kind: 'none', why: `there is none for ${platform}` };
   const why = sandboxExecFault();
   return why === undefined ? { kind: 'sandbox-exec' } : { kind: 'none', why };
-}
-
-function bubblewrapFault(): string | undefined {
-  const trial = spawnSync('bwrap', BUBBLEWRAP_TRIAL, { timeout: TRIAL_MS, encoding: 'utf8' });
-  if (trial.status === 0) return undefined;
-  return trial.error ? 'bubblewrap (bwrap) is not installed' : `bubblewrap does not work here: ${trial.stderr.trim()}`;
 }
 
 /** Undefined where commands run without one. Throws ConfigurationError where one is required and there is none. */

@@ -12,7 +12,12 @@ const place = await realpath(await mkdtemp(join(tmpdir(), 'runchart-no-sandbox-'
 afterAll(() => rm(place, { recursive: true, force: true }));
 afterEach(() => vi.unstubAllEnvs());
 
-const [without, failing] = [join(place, 'without'), join(place, 'failing')];
+const [without, failing, idle, silent] = ['without', 'failing', 'idle', 'silent'].map((name) => join(place, name)) as [
+  string,
+  string,
+  string,
+  string,
+];
 const programs = async (name: string): Promise<string> => {
   for (const directory of (process.env.PATH ?? '').split(delimiter)) {
     const path = await realpath(join(directory, name)).catch(() => undefined);
@@ -20,13 +25,19 @@ const programs = async (name: string): Promise<string> => {
   }
   throw new Error(`${name} is not on this machine`);
 };
-for (const directory of [without, failing]) {
+for (const directory of [without, failing, idle, silent]) {
   await mkdir(directory);
-  for (const name of ['bash', 'cat', 'ls']) await symlink(await programs(name), join(directory, name));
+  for (const name of ['bash', 'cat', 'ls', 'sh']) await symlink(await programs(name), join(directory, name));
 }
 const BROKEN = 'bwrap: No permissions to create new namespace';
 await writeFile(join(failing, 'bwrap'), `#!${join(failing, 'bash')}\necho '${BROKEN}' >&2\nexit 1\n`);
-await chmod(join(failing, 'bwrap'), 0o755);
+// It starts the command as it is.
+await writeFile(
+  join(idle, 'bwrap'),
+  `#!${join(idle, 'bash')}\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n`,
+);
+await writeFile(join(silent, 'bwrap'), `#!${join(silent, 'bash')}\nexit 3\n`);
+for (const directory of [failing, idle, silent]) await chmod(join(directory, 'bwrap'), 0o755);
 
 /** The library as a program loads it that starts with this `PATH`. */
 async function loaded(path: string) {
@@ -43,6 +54,8 @@ const lacks = (log: readonly LogEntry[]) =>
 describe.runIf(process.platform === 'linux').each([
   ['without bubblewrap', without, 'bubblewrap (bwrap) is not installed'],
   ['where bubblewrap makes no namespaces', failing, `bubblewrap does not work here: ${BROKEN}`],
+  ['where bubblewrap keeps nothing', idle, 'bubblewrap does not keep a command from writing'],
+  ['where bubblewrap says nothing', silent, 'bubblewrap does not work here: it ends with exit code 3'],
 ])('a machine %s', (_, path, why) => {
   it('is told of once in the life of a conversation, over runs and restarts, in one line that says why', async () => {
     const { createAgent, codingTools, sandboxStatus } = await loaded(path);

@@ -2,8 +2,11 @@
  * The arguments of bubblewrap for the places of a command. Rule: protected places that exist are read-only; those that do not exist
  * cannot be made; a directory around one cannot be moved away with it.
  */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { lstat, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { isInside } from '../workspace.ts';
 import { isMask, maskMissing, unmask } from './sandboxMasks.ts';
 import { type ProtectedPlaces, placed, type SandboxPlaces } from './sandboxPlaces.ts';
@@ -17,13 +20,34 @@ interface Binds {
 const NAMESPACES = ['--unshare-user-try', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'];
 const HELD = ['--die-with-parent', '--cap-drop', 'ALL', '--dev', '/dev', '--proc', '/proc'];
 
-/** What a trial gives to bubblewrap: no more than whether it works. */
-export const BUBBLEWRAP_TRIAL: readonly string[] = [
-  ...NAMESPACES,
-  ...['--unshare-net', '--ro-bind', '/', '/'],
-  ...HELD,
-  'true',
-];
+const TRIAL_MS = 5_000;
+/** `$1` may not be written, `$2` has to be empty, and no route leads anywhere. */
+const TRIAL = `if echo y 2>/dev/null > "$1"; then echo writing
+elif read -r line < "$2"; then echo 'reading a hidden file'
+elif { read -r header; read -r route; } < /proc/net/route; then echo 'the network'
+else echo holds; fi`;
+
+/** Why bubblewrap cannot be used: it is not there, or a command in it does what it must not. Undefined where it works. */
+export function bubblewrapFault(): string | undefined {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-trial-')));
+  const [kept, hidden] = [join(base, 'kept'), join(base, 'hidden')];
+  try {
+    for (const file of [kept, hidden]) writeFileSync(file, 'x\n');
+    const binds = ['--unshare-net', '--ro-bind', '/', '/', ...HELD, '--ro-bind', '/dev/null', hidden];
+    const words = [...NAMESPACES, ...binds, '--', 'sh', '-c', TRIAL, 'trial', kept, hidden];
+    const { error, status, stderr, stdout } = spawnSync('bwrap', words, { timeout: TRIAL_MS, encoding: 'utf8' });
+    const code = error && 'code' in error ? error.code : undefined;
+    if (code === 'ENOENT') return 'bubblewrap (bwrap) is not installed';
+    if (code === 'ETIMEDOUT') return `bubblewrap does not end within ${TRIAL_MS} ms`;
+    if (error) return `bubblewrap cannot be started: ${error.message}`;
+    const printed = stdout.trim();
+    if (status !== 0 || printed === '')
+      return `bubblewrap does not work here: ${stderr.trim() || `it ends with exit code ${status}`}`;
+    return printed === 'holds' ? undefined : `bubblewrap does not keep a command from ${printed}`;
+  } finally {
+    rmSync(base, { recursive: true, force: true });
+  }
+}
 
 /** The words before those of the command. Later binds lie over earlier ones: first what may be written, then what may not, then what is hidden. */
 export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
