@@ -322,6 +322,16 @@ export function settingsChangedBy(given: readonly ShellWord[]): string | undefin
   return values.includes('--global') ? '.gitconfig' : '.git/config';
 }
 
+/** Options of several programs whose value is a program, or a line for the shell. */
+const NAMES_PROGRAM =
+  /^--(to-command|checkpoint-action|use-compress-program|compress-program|pre|hostname-bin|rsh|upload-pack|receive-pack|extcmd)(=.+)?$/s;
+
+const programsOf = (words: readonly ShellWord[]): string[] =>
+  words.flatMap(({ value }, at) => {
+    const option = NAMES_PROGRAM.exec(value);
+    return option ? [(option[2]?.slice(1) ?? words[at + 1]?.value ?? '').replace(/^exec=/, '')] : [];
+  });
+
 /** Texts inside a command that a shell will read: denied ones in it are denied here. */
 export function innerScripts({ words, input }: SimpleCommand): string[] {
   const texts: string[] = [];
@@ -345,5 +355,6 @@ export function innerScripts({ words, input }: SimpleCommand): string[] {
     }
     if (at > 8) break;
   }
-  return texts.filter((text) => /[\s<>;&|]/.test(text)).flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]);
+  const lines = texts.filter((text) => /[\s<>;&|]/.test(text));
+  return [...lines.flatMap((text) => [text, text.replace(/^-(S|-[\w-]+=)/, '')]), ...programsOf(words)];
 }

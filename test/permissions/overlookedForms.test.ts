@@ -164,6 +164,9 @@ describe('a text that a command hands to a shell', () => {
     "env -S 'cat secrets/key'",
     "trap 'cat secrets/key' EXIT",
     "alias x='cat secrets/key'",
+    "tar -xf x.tar --to-command='cat secrets/key'",
+    "tar -cf x.tar src --checkpoint-action=exec='cat secrets/key'",
+    "rsync --rsh 'cat secrets/key' a b:c",
     "bash -c 'cd secrets; cat key'",
   ])('is held to deny rules: %s', async (command) => {
     expect(await outcome(command, bypass)).toBe('deny');
@@ -185,6 +188,15 @@ describe('a text that a command hands to a shell', () => {
   });
 });
 
+describe('a program that an option names', () => {
+  it.each(['rg --pre rm x', 'rg --pre=rm x', 'sort --compress-program=rm x', "tar -xf x --to-command='rm z'"])(
+    'is held to deny rules: %s',
+    async (command) => {
+      expect(await outcome(command, { mode: 'bypass', deny: ['bash(rm *)'] })).toBe('deny');
+    },
+  );
+});
+
 describe('in mode bypass', () => {
   it.each([
     'git config core.fsmonitor ./run',
@@ -196,6 +208,8 @@ describe('in mode bypass', () => {
     'echo .git/config | xargs tee',
     'find . -name config -exec tee {} +',
     'echo x | sh',
+    'echo x | sh > out.log',
+    'bash < <(cat README.md)',
   ])('%s is asked about', async (command) => {
     expect(await outcome(command, { mode: 'bypass' })).toBe('ask');
   });

@@ -21,12 +21,13 @@ export const redirectsOf = ({ redirects, commands }: ShellLine): ShellRedirect[]
   ...commands.flatMap((command) => command.redirects),
 ];
 
-/** A shell that reads what it runs from a pipe. */
+/** A shell that reads what it runs from a pipe or from another process. */
 export function readsCommands({ words, input, redirects }: SimpleCommand): boolean {
   const [name, ...options] = words;
   const isShell = /^(ba|z|da|k|a)?sh$/.test(baseName(name?.value ?? ''));
   const takesInput = options.every(({ value }) => /^-s?$/.test(value));
-  return isShell && takesInput && input.length === 0 && redirects.length === 0;
+  const takesFile = redirects.some(({ operator, target }) => operator === '<' && target?.isProcess !== true);
+  return isShell && takesInput && input.length === 0 && !takesFile;
 }
 
 /** Of a text that could not be read as a line of the shell: what may be commands between its separators. */
