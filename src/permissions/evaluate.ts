@@ -121,7 +121,10 @@ async function fileVerdict(
     hiding && finding.outcome === 'allow'
       ? { ...finding, outcome: 'ask', by: `doubt: it may show files of ${hiding.text}`, save: undefined }
       : finding;
-  const verdict = withPart(doubted, `${tool} ${path.given.slice(0, SHOWN_MAX)}`);
+  const shown = path.given.slice(0, SHOWN_MAX);
+  const leads =
+    path.real !== path.spelled || !isInside ? `${shown} leads to ${path.real ?? 'an unknown place'}` : undefined;
+  const verdict = withPart(doubted, `${tool} ${shown}`, doubted.outcome === 'allow' ? undefined : leads);
   if (path.real === undefined) return verdict;
   return { ...verdict, place: path.real, isOutside: !isInside };
 }
@@ -179,7 +182,8 @@ function agentsIn({ tasks }: { readonly [key: string]: Json }): string[] {
   });
 }
 
-function withPart(finding: Finding, text: string): JudgedVerdict {
+function withPart(finding: Finding, text: string, why?: string): JudgedVerdict {
   const { outcome, by, save } = finding;
-  return { ...finding, parts: [{ text, outcome, by }], saves: save === undefined ? [] : [save] };
+  const part = { text, outcome, by, ...(why !== undefined && { why }) };
+  return { ...finding, parts: [part], saves: save === undefined ? [] : [save] };
 }

@@ -34,6 +34,22 @@ export class NamedFiles {
   subjects = (word: ShellWord): readonly PathSubject[] =>
     candidatesOf(word, this.#around.home).flatMap((path) => this.#places.subjects.get(path) ?? []);
 
+  /** The word because of which a rule or a protected place decided, and where it leads. */
+  causeOf(by: string, words: readonly ShellWord[]): string | undefined {
+    const rule = [...this.#rules.deny, ...this.#rules.ask].find(
+      ({ text }) => by === `deny ${text}` || by === `ask ${text}`,
+    );
+    const decides = (path: PathSubject): boolean => {
+      if (by.startsWith('protected ')) return protectedPlace(path, this.#around, this.#rules.protect) !== undefined;
+      return rule?.subject.kind === 'path' && rule.subject.pattern.matches(path, this.#around, false);
+    };
+    for (const word of words) {
+      const path = [...this.subjects(word), ...((word.isGlob && this.globOf(word)?.paths) || [])].find(decides);
+      if (path) return `${word.source} leads to ${path.real ?? 'an unknown place'}`;
+    }
+    return undefined;
+  }
+
   /** The rules with a path that one of these words may spell. */
   naming(rules: readonly Rule[], words: readonly ShellWord[], tools: readonly string[] = ['read', 'edit']): Rule[] {
     const subjects = words.flatMap(this.subjects);

@@ -194,7 +194,8 @@ class LineJudge {
     const doubt = finding.outcome === 'allow' && !isExact ? this.#doubtOf(command, facts.allow, reading) : undefined;
     if (doubt !== undefined)
       return { text: command.source, outcome: 'ask', by: `doubt: ${doubt}`, matched: finding.matched, confined };
-    const why = finding.outcome === 'ask' ? unread : undefined;
+    const cause = finding.outcome === 'allow' ? undefined : this.#files.causeOf(finding.by, command.words);
+    const why = finding.outcome === 'ask' ? (cause ?? unread) : cause;
     return { text: command.source, ...finding, isExact, ...(why !== undefined && { why }) };
   }
 
@@ -255,7 +256,12 @@ class LineJudge {
     };
     const strictly = findingOf({ ...facts, ask: this.#files.naming(ask, words, tools), reads: true }, this.#rules);
     const confined = reads && strictly.outcome === 'allow' && !this.#files.isCertainlyOutside(words);
-    const finding = { text: source, ...findingOf(facts, this.#rules), confined };
+    const held = findingOf(facts, this.#rules);
+    const outside = subjects.find((path) => !isInsideRoot(path, this.#around));
+    const cause =
+      this.#files.causeOf(held.by, words) ?? (outside && `${source} leads to ${outside.real ?? 'an unknown place'}`);
+    const why = held.outcome === 'allow' ? undefined : cause;
+    const finding = { text: source, ...held, confined, ...(why !== undefined && { why }) };
     if (finding.outcome !== 'allow' || !target || target.isLiteral || target.isProcess) return finding;
     return { ...finding, outcome: 'ask', by: `doubt: ${target.source} is computed` };
   }

@@ -12,6 +12,8 @@ const ws = await workspace();
 mkdirSync(join(ws, 'secrets'));
 writeFileSync(join(ws, 'secrets/key'), 'KEY');
 symlinkSync('../ws-evil', join(ws, 'away'));
+symlinkSync('.git', join(ws, 'link'));
+symlinkSync('secrets', join(ws, 'hidden'));
 const outcome = async (command: string, options: PermissionOptions = {}): Promise<string> =>
   (await explain(options, 'Bash', { command }, ws)).outcome;
 const hiding: PermissionOptions = { deny: ['read(./secrets/**)'] };
@@ -239,5 +241,24 @@ describe('programs that copy directories', () => {
   it.each(['tar -cf made.tar src', 'cp -r src made', 'cp README.md made'])('are not elsewhere: %s', async (command) => {
     expect(await outcome(command, { allow, ...hiding })).toBe('allow');
     expect(await permissions({ allow }).explain('Bash', { command }, ws)).toMatchObject({ outcome: 'allow' });
+  });
+});
+
+describe('explain says which word leads where', () => {
+  const place = (name: string): string => join(ws, name);
+  it.each([
+    ['tee link/config', {}, `link/config leads to ${place('.git/config')}`],
+    ['echo x > link/config', {}, `link/config leads to ${place('.git/config')}`],
+    ['cat hidden/key', { deny: ['read(./secrets/**)'] }, `hidden/key leads to ${place('secrets/key')}`],
+    ['cat hidden/k*', { ask: ['read(./secrets/**)'] }, `hidden/k* leads to ${place('secrets/key')}`],
+    ['cat < away/s', {}, `< away/s leads to ${join(ws, '..', 'ws-evil/s')}`],
+  ])('in %s', async (command, options, why) => {
+    const { parts } = await explain(options, 'Bash', { command }, ws);
+    expect(parts.flatMap((part) => part.why ?? [])).toEqual([why]);
+  });
+
+  it('for file tools too', async () => {
+    const { parts } = await explain({}, 'Write', { file_path: 'link/config', content: '' }, ws);
+    expect(parts).toMatchObject([{ outcome: 'ask', why: `link/config leads to ${place('.git/config')}` }]);
   });
 });
