@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
-import { jsonlStore } from '../../src/stores/jsonl/store.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { deaf, scripted, t } from '../support/model.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { start, startScript, storedEntries } from './cli.ts';
