@@ -52,7 +52,7 @@ export function expandedWords(word: Word, known: KnownValues): ShellWord[] {
   const parts = word.parts ?? [];
   const isQuoted = parts.length === 1 && ['DoubleQuoted', 'SingleQuoted'].includes(parts[0]?.type ?? '');
   // Bash expands a tilde behind the sign of what looks like an assignment, too.
-  const isTilde = /^([A-Za-z_]\w*=(.*:)?)?~(?!\/|$)/.test(source);
+  const isTilde = /^([A-Za-z_]\w*=(.*:)?~(?!\/)|~(?!\/|$))/.test(source);
   const mayBecomeGlob = parts.some(isMatched) || (isTilde && GLOB.test(source));
   const computed: ShellWord = { value: word.value, source, isLiteral: false, isGlob: false, isQuoted, mayBecomeGlob };
   if (parts.length === 1 && parts[0]?.type === 'ProcessSubstitution') return [{ ...computed, isProcess: true }];

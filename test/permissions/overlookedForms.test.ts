@@ -91,6 +91,7 @@ describe('what bash reads before the words', () => {
     "x='a[$(make)]'; y=([x]=1)",
     "x='a[$(make)]'; y+=([x]=1)",
     'cat x=~+/README.md',
+    'cat x=~',
   ])('is asked about where it changes what they are: %j', async (command) => {
     expect(await outcome(command)).toBe('ask');
   });
