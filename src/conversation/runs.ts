@@ -260,6 +260,9 @@ export class Runs {
     handle.until = log.entries.length;
     this.#handles.delete(handle.id);
     this.#asked.delete(handle);
-    handle.finish(runResult(output, this.#feed.entriesOf(handle), logState, subAgents));
+    // The error may be a store's own, which nothing has redacted.
+    const { error } = output;
+    const end = error ? { ...output, error: { ...error, message: log.redact(error.message) } } : output;
+    handle.finish(runResult(end, this.#feed.entriesOf(handle), logState, subAgents));
   }
 }

@@ -5,6 +5,7 @@ import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import {
   type AgentOptions,
   defineTool,
+  type LogStore,
   type ModelPart,
   memoryStore,
   type Plugin,
@@ -262,6 +263,26 @@ test.each([
   expect((await conversation.resume().result).termination).toBe('NaturalEnd');
   expect(outcomeOf(conversation.log(), 'k')).toBe('succeeded');
   expect(conversation.view().cycles[0]?.stop?.reason).toBe('completed');
+});
+
+test('the error of a store that quotes a secret reaches the result of a run without it', async () => {
+  const store = memoryStore();
+  const refusing: LogStore = {
+    list: () => store.list(),
+    delete: (id) => store.delete(id),
+    open: async (id, options) => {
+      const handle = await store.open(id, options);
+      return {
+        read: (from) => handle.read(from),
+        append: (entries, seq) =>
+          seq === 0 ? handle.append(entries, seq) : Promise.reject(new Error(`no room at postgres://u:${SECRET}@db`)),
+        close: () => handle.close(),
+      };
+    },
+  };
+  const conversation = await opened({ model: scripted([say('hi')]), secrets: [SECRET], store: refusing });
+  const { error } = await conversation.send('go').result;
+  expect(error?.message).toContain('no room at postgres://u:[redacted]@db');
 });
 
 test('an image is not damaged by a secret that its encoding happens to hold', async () => {
