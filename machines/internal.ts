@@ -8,7 +8,6 @@ export {
   type Act,
   acceptMessage,
   judgeAct,
-  type Outcome,
   type Refusal,
   type Standing,
   standingAfter,
@@ -41,7 +40,6 @@ export {
   type LogState,
   openCalls,
 } from './log/logState.ts';
-export { type Append, type AppendAct, type AppendEvent, nextAppend } from './log/nextAppend.ts';
 export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
 export {

@@ -282,7 +282,7 @@ describe('layers', () => {
 
   it("the inspector's page imports of the library what runs in a browser: observation, views, the encoding and the fold of a log, stories", () => {
     const allowed =
-      /^(machines\/(vocabulary|log\/logState|tools\/toolGroups)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|words\/|(live|printable)\.ts|stores\/jsonl\/entryEncoding\.ts|testing\/agentPaths\/scriptOf\.ts))/;
+      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|words\/|(live|printable)\.ts|stores\/jsonl\/entryEncoding\.ts|testing\/agentPaths\/scriptOf\.ts))/;
     const strays = page.flatMap((file) =>
       importsOf(file)
         .filter((name) => /^(src|machines|test|docs|node:)/.test(name) && !allowed.test(name))

@@ -3,8 +3,8 @@
  * has the indexes of its entries, so the page at any entry compares numbers and folds nothing again.
  */
 
-import { groupOfName } from '../../machines/tools/toolGroups.ts';
 import type { Decision, GroupName, Json, LogEntry, Settlement, ToolOutcome } from '../../machines/vocabulary.ts';
+import { groupOfName } from '../../src/projector/readEntry.ts';
 import { shownText } from '../../src/words/formats.ts';
 
 export type RunState = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';

@@ -6,8 +6,8 @@
 import type { HeldDecision, OpenCalls } from '../calls.ts';
 import { subAgentEntries } from '../counters.ts';
 import { expiredEntries } from '../log/callRecord.ts';
+import { syntheticResults } from '../log/reconcile.ts';
 import type { EffectRequest } from '../ports.ts';
-import { syntheticResults } from '../run/closeCalls.ts';
 import type { RunInput, Settings } from '../run/context.ts';
 import { matches } from '../tools/openCalls.ts';
 import { SUPERSEDED } from '../transcript/texts.ts';

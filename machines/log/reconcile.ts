@@ -6,9 +6,31 @@
  * append. A resumption tells the model to continue only where the model's own words come last.
  */
 
-import { ofUnstarted, syntheticResults } from '../run/closeCalls.ts';
+import type { ToolResultEntry } from '../calls.ts';
+import { RESULT_TEXTS, UNSTARTED } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { LogState } from './logState.ts';
+
+/** The codes of results that the library writes. */
+export type ResultCode = keyof typeof RESULT_TEXTS;
+
+/** The result that the library writes for a call that no tool has ended. */
+export function syntheticResult(runId: string, callId: string, code: ResultCode): ToolResultEntry {
+  const isUnknown = code === 'unknown';
+  const content = [{ type: 'text' as const, text: RESULT_TEXTS[code] }];
+  const outcome = isUnknown ? code : 'cancelled';
+  return { runId, type: 'tool-result', callId, outcome, content, ...(!isUnknown && { code }) };
+}
+
+/** The result of a call that never started. The call cannot have had an effect. */
+export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
+  const { runId, callId, outcome, code } = entry;
+  if (outcome === 'unknown' && runId !== null) return syntheticResult(runId, callId, 'skipped');
+  return outcome === code && code === 'cancelled' ? { ...entry, content: [{ type: 'text', text: UNSTARTED }] } : entry;
+}
+
+export const syntheticResults = (runId: string, callIds: readonly string[], code: ResultCode): NewEntry[] =>
+  callIds.map((callId) => syntheticResult(runId, callId, code));
 
 /** Appends without any of these types need no check. */
 const CHECKED_TYPES: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([

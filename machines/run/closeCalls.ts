@@ -11,31 +11,11 @@ import {
   type Slot,
   type SuspendedCall,
   type ToolCallOutput,
-  type ToolResultEntry,
 } from '../calls.ts';
+import { syntheticResult } from '../log/reconcile.ts';
 import { afterReplay, matches, withGate } from '../tools/openCalls.ts';
-import { RESULT_TEXTS, UNSTARTED } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { Lost, RunContext } from './context.ts';
-
-type Code = keyof typeof RESULT_TEXTS;
-
-function result(runId: string, callId: string, code: Code): ToolResultEntry {
-  const isUnknown = code === 'unknown';
-  const content = [{ type: 'text' as const, text: RESULT_TEXTS[code] }];
-  const outcome = isUnknown ? code : 'cancelled';
-  return { runId, type: 'tool-result', callId, outcome, content, ...(!isUnknown && { code }) };
-}
-
-/** The result of a call that never started. The call cannot have had an effect. */
-export function ofUnstarted(entry: ToolResultEntry): ToolResultEntry {
-  const { runId, callId, outcome, code } = entry;
-  if (outcome === 'unknown' && runId !== null) return result(runId, callId, 'skipped');
-  return outcome === code && code === 'cancelled' ? { ...entry, content: [{ type: 'text', text: UNSTARTED }] } : entry;
-}
-
-export const syntheticResults = (runId: string, callIds: readonly string[], code: Code): NewEntry[] =>
-  callIds.map((callId) => result(runId, callId, code));
 
 /** A cancel ends every call. Any other early end leaves suspended calls waiting. */
 export type Ending = 'cancelled' | 'stopped';
@@ -178,11 +158,11 @@ export function closeCalls(context: RunContext, ending: Ending, lost: Lost = [])
 function fateEntries(context: RunContext, { callId, outcome }: OpenCall, fate: Fate): NewEntry[] {
   if (fate === 'open') return [];
   // A retry of a call with an unknown outcome uses the earlier decision.
-  if (fate === 'unknown') return [result(context.runId, callId, fate)];
+  if (fate === 'unknown') return [syntheticResult(context.runId, callId, fate)];
   const consumed = outcome ? consumedDecision(context, callId) : [];
   if (fate === 'suspended') return consumed;
   if (fate === 'concluded') return outcome?.result ? [outcome.result, ...consumed] : consumed;
-  return [result(context.runId, callId, fate), ...consumed];
+  return [syntheticResult(context.runId, callId, fate), ...consumed];
 }
 
 /** The decision with which a call was replayed counts as used. */
@@ -204,7 +184,7 @@ function rewrittenResults(runId: string, lost: Lost, lostTypes: LostByCall) {
     if (entry.type !== 'tool-result') return [];
     const { callId, outcome, code } = entry;
     if (code === 'denied' && !lostTypes.get(callId)?.has('decision')) denied.add(callId);
-    return [outcome === 'cancelled' || code === 'denied' ? entry : result(runId, callId, 'unknown')];
+    return [outcome === 'cancelled' || code === 'denied' ? entry : syntheticResult(runId, callId, 'unknown')];
   });
 }
 

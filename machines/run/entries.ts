@@ -4,11 +4,12 @@
  */
 
 import { expiredEntries } from '../log/callRecord.ts';
+import { syntheticResults } from '../log/reconcile.ts';
 import { conflicts, writesOf } from '../tools/toolRound.machine.ts';
 import { GO_ON, GO_ON_CUT, GO_ON_EMPTY, GO_ON_RESULTS, skippedText } from '../transcript/texts.ts';
 import { EASED, PRUNED, shareOf } from '../transcript/transcript.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
-import { closeCalls, syntheticResults } from './closeCalls.ts';
+import { closeCalls } from './closeCalls.ts';
 import {
   dueSteers,
   type End,

@@ -1,8 +1,8 @@
-/** The groups of tools, and the group of a tool that declares none. Invariant: a name counts without regard to case. */
+/** The groups of tools. Invariant: the names are in small letters, and a tool of no list is in `other-group`. */
 import type { GroupName } from '../vocabulary.ts';
 
 /** The tools of each group; the compiler refuses a missing group. */
-const TOOLS: { readonly [Group in GroupName]: readonly string[] } = {
+export const toolGroups: { readonly [Group in GroupName]: readonly string[] } = {
   'read-group': ['ls', 'read', 'grep', 'find'],
   'write-group': ['write', 'edit'],
   'bash-group': ['bash'],
@@ -10,13 +10,4 @@ const TOOLS: { readonly [Group in GroupName]: readonly string[] } = {
   'other-group': [],
 };
 
-export const groupNames = Object.keys(TOOLS) as [GroupName, ...GroupName[]];
-
-const NAMES: ReadonlySet<unknown> = new Set(groupNames);
-export const isGroupName = (value: unknown): value is GroupName => NAMES.has(value);
-
-const GROUPS: ReadonlyMap<string, GroupName> = new Map(
-  groupNames.flatMap((group) => TOOLS[group].map((name) => [name, group] as const)),
-);
-/** The group of a tool that declares none. */
-export const groupOfName = (name: string): GroupName => GROUPS.get(name.toLowerCase()) ?? 'other-group';
+export const groupNames = Object.keys(toolGroups) as [GroupName, ...GroupName[]];

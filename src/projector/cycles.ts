@@ -6,9 +6,9 @@
  * its first output. Its input is everything since the round before; each result belongs to the first round after it.
  */
 
-import { groupOfName, isGroupName } from '../../machines/tools/toolGroups.ts';
 import type { GroupName, Usage } from '../../machines/vocabulary.ts';
 import { freezeList, type Lookup } from './collections.ts';
+import { groupOfName, isGroupName } from './readEntry.ts';
 import { type CycleRecord, keep, kept, outdateLastCycle, type Records, type StepRecord } from './records.ts';
 import type {
   BlockText,

@@ -6,7 +6,7 @@
  */
 
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
-import { isGroupName } from '../../machines/tools/toolGroups.ts';
+import { groupNames, toolGroups } from '../../machines/tools/toolGroups.ts';
 import type {
   Diagnostic,
   GroupName,
@@ -78,6 +78,15 @@ function readItem(value: unknown): ItemReading | undefined {
   const item: BlockText = flag === undefined ? { kind: type, text } : { kind: type, text, flag };
   return Object.freeze(item);
 }
+
+const GROUP_NAMES: ReadonlySet<unknown> = new Set(groupNames);
+export const isGroupName = (value: unknown): value is GroupName => GROUP_NAMES.has(value);
+
+const GROUPS: ReadonlyMap<string, GroupName> = new Map(
+  groupNames.flatMap((group) => toolGroups[group].map((name) => [name, group] as const)),
+);
+/** The group of a tool that declares none. A name counts without regard to case. */
+export const groupOfName = (name: string): GroupName => GROUPS.get(name.toLowerCase()) ?? 'other-group';
 
 function readCall({ callId, name, args, argsText, group, extra }: Fields): ItemReading | undefined {
   if (typeof callId !== 'string' || typeof name !== 'string' || !isMaybeText(argsText)) return undefined;

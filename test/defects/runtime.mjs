@@ -542,7 +542,7 @@ export const runtime = [
   {
     id: 'stop-shown-before-its-report',
     about: 'a subscriber that closes at the end of a run leaves the run without its result',
-    witness: 'test/scenarios/closing.test.ts',
+    witness: 'test/scenarios/deadStore.test.ts',
     edits: [
       [
         'for (const end of this.#requests.takeEnds()) this.#journal.start(end);\n    this.#announce();',

@@ -3,7 +3,7 @@
  * is said by clauses over the acts of each order.
  */
 import { expect, it } from 'vitest';
-import { type Append, type AppendAct, type AppendEvent, nextAppend } from '../../machines/internal.ts';
+import { type Append, type AppendAct, type AppendEvent, nextAppend } from '../../src/runtime/appendQueue.ts';
 
 const STEPS_MAX = 3;
 /** How often a cancel overtakes, and how often it gives up, in one order. */

@@ -3,8 +3,8 @@
  * moments. Rule: lost entries belong to the run's own calls, so that each rule about losses applies.
  */
 import type { NewEntry } from '../../machines/index.ts';
+import { ofUnstarted } from '../../machines/log/reconcile.ts';
 import * as assigns from '../../machines/run/assigns.ts';
-import { ofUnstarted } from '../../machines/run/closeCalls.ts';
 import { type RunArgs, type RunContext, type RunEvent, roundOf } from '../../machines/run/context.ts';
 import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
