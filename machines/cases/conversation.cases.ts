@@ -96,6 +96,7 @@ const stopOf = (result: { outcome: 'cancelled' | 'failed'; code: string }, cause
   { runId: 'q0', type: 'checkpoint', boundary: 'RunFinished' },
 ];
 const queuedEntry: NewEntry = { runId: 'q0', type: 'message-queued', messageId: 'n1', kind: 'followUp', content: [] };
+const suspendedEntry: NewEntry = { runId: 'q0', type: 'run-suspended', waiting: ['s'] };
 const lost: readonly NewEntry[][] = [
   [],
   [{ runId: 'q0', type: 'decision', ...held }],
@@ -107,6 +108,8 @@ const lost: readonly NewEntry[][] = [
   // A message that arrived while the stop was being stored is lost with it.
   [...stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'), queuedEntry],
   [...stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'), queuedEntry],
+  // A cancel did not wait for the suspension, and the store refused both.
+  [suspendedEntry, ...stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled')],
 ];
 
 export const conversationCases = {

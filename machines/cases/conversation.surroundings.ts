@@ -18,6 +18,8 @@ export interface ConversationWorld {
   call: 'none' | 'open' | 'ended';
   /** The call with an unknown outcome, which only a restored conversation has. */
   unsettled: boolean;
+  /** The suspension of a run that was being cancelled may not be stored yet. */
+  lateSuspension: boolean;
   /** The log had more than the chart, once. A restored conversation begins with everything in its log. */
   hadMore: boolean;
 }
@@ -41,7 +43,11 @@ const stops = (entry: NewEntry, state: AnyMachineSnapshot): boolean =>
   entry.type === 'run-stop' && entry.cause === (contextOf(state).next ? 'superseded' : 'cancelled');
 
 /** A failed append can lose only what exists. A closing that fails loses all of it, or was given up. */
-function appendFails({ decision, unsettled }: ConversationWorld, { lost }: AppendFailed, state: AnyMachineSnapshot) {
+function appendFails(
+  { decision, unsettled, lateSuspension }: ConversationWorld,
+  { lost }: AppendFailed,
+  state: AnyMachineSnapshot,
+) {
   const has = (type: string): boolean => lost.some((entry) => entry.type === type);
   const atRest = !state.matches('busy' as never);
   const closing = state.matches('closing') || state.matches('superseding');
@@ -51,6 +57,7 @@ function appendFails({ decision, unsettled }: ConversationWorld, { lost }: Appen
   // A message that arrives while a cycle is being closed may be lost with the stop.
   if (has('message-queued') && !has('run-stop')) return true;
   if (lost.length === 0) return !closing || !state.matches('superseding');
+  if (has('run-suspended') && !lateSuspension) return false;
   if (closing || has('run-stop')) return closing && lost.some((entry) => stops(entry, state));
   if (has('decision')) return atRest && decision === 'durable';
   if (has('call-settled')) return atRest && !unsettled && contextOf(state).retries.length > 0;
@@ -62,7 +69,14 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
     const { open, runId, waiting } = input as ConversationInput;
     const decision = open.decisions.length > 0 ? 'durable' : 'none';
     const call = open.suspended.length > 0 ? 'open' : 'none';
-    return { acts: 0, decision, call, unsettled: runId !== '' && !waiting, hadMore: runId !== '' };
+    return {
+      acts: 0,
+      decision,
+      call,
+      unsettled: runId !== '' && !waiting,
+      lateSuspension: false,
+      hadMore: runId !== '',
+    };
   },
   can: (world, given, state) => {
     const event = given as ConversationEvent;
@@ -108,10 +122,14 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       case 'decision.arrived':
         return { ...now, decision: 'durable' };
       case 'effect.done':
-        return { ...now, call: 'ended' };
+        return { ...now, call: 'ended', lateSuspension: false };
       case 'xstate.done.actor.run': {
         const call = event.output.suspended.length > 0 ? 'open' : now.call === 'open' ? 'ended' : now.call;
-        return { ...now, call };
+        return {
+          ...now,
+          call,
+          lateSuspension: event.output.end.termination === 'Suspended' && state.matches('closing'),
+        };
       }
       case 'outcome.settled':
         return { ...now, unsettled: false };
@@ -120,7 +138,9 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         const decision = lost('decision') ? 'none' : now.decision;
         // A stop that was given up counts, unless it is lost later.
         if (state.matches({ closing: 'late' } as never)) return { ...now, call: 'ended' };
-        if (lost('run-stop') && state.matches('waiting')) return { ...now, decision, call: 'open' };
+        if (lost('run-stop') && !state.matches('closing')) {
+          return { ...now, decision, call: 'open', lateSuspension: false };
+        }
         return { ...now, decision, unsettled: now.unsettled || lost('call-settled') };
       }
       default:

@@ -386,7 +386,7 @@ export const runtime = [
   {
     id: 'queue-overfull-behind-a-starter',
     about: 'of two messages on their way to a cycle that waits, the second is held to begin a run and not counted',
-    witness: 'test/scenarios/receipts.test.ts',
+    witness: 'test/machines/judgeAct.test.ts',
     edits: [["return { ...standing, status: 'active', undecided: false };", 'return standing;']],
   },
   {

@@ -1,6 +1,6 @@
 /** The rules of CONVERSATION (docs/internals/lifecycle.md, CONVERSATION). */
 
-import type { Continued } from '../../machines/conversation/context.ts';
+import type { Continued, ConversationContext } from '../../machines/conversation/context.ts';
 import type { HeldDecision, NewEntry } from '../../machines/index.ts';
 import { commitsOf } from './anyChart.invariants.ts';
 import {
@@ -211,6 +211,15 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const isLost = type === 'append.failed' && (lost ?? []).some((entry) => entry.type === 'run-stop');
       const cancelled = at === 'superseding' && type === 'cancel.requested';
       const place = placeOf(trace);
+      // Without its suspension the cycle does not wait: by the log its run has failed, and its call is still open.
+      const isOfSuspension = isLost && (lost ?? []).some((entry) => entry.type === 'run-suspended');
+      if (isOfSuspension) {
+        same('value', trace.state.value, { idle: 'error' });
+        return hold(
+          (trace.state.context as ConversationContext).open.suspended.length > 0,
+          'the call of a lost suspension is open',
+        );
+      }
       if (isLost) return hold(place === 'waiting', `lost, and ${place}`);
       if (stored) return hold(place === 'idle' || place === 'busy', `stored, and ${place}`);
       if (at === 'late' && startOf(trace)) return hold(place === 'busy', `begun, and ${place}`);
