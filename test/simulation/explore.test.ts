@@ -19,7 +19,7 @@ const JOINED = [
 const BUSY = [...Array<number>(15).fill(0), 0, 5, 0, 3, 0, 2, 2, 4, ...Array<number>(12).fill(0), 2];
 /** Two things must happen within one short wait; chance may miss these, and the generated paths take each of them. */
 const SELDOM = [
-  'CONVERSATION.closing --> CONVERSATION.closing: append.failed [wasGivenUp]',
+  'CONVERSATION.closing --> CONVERSATION.closing.late: append.failed [wasGivenUp]',
   'CONVERSATION.closing --> CONVERSATION.closing: append.failed',
   'CONVERSATION.closing --> CONVERSATION.closing: decision.arrived',
   'CONVERSATION.closing --> CONVERSATION.idle.error: append.failed [lostTheSuspension]',
