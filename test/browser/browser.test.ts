@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { proves, sampled, volume } from '../support/tier.ts';
+import { HANG_MS, proves, sampled, volume } from '../support/tier.ts';
 
 const script = fileURLToPath(new URL('run.mjs', import.meta.url));
 const installed = existsSync(process.env.CHROMIUM ?? '/usr/bin/chromium');
@@ -20,4 +20,5 @@ test.skipIf(!installed)(
     ]);
     expect(stdout).toMatch(/^browser: \d+ passed, 0 failed$/m);
   },
+  HANG_MS,
 );
