@@ -70,6 +70,7 @@ export async function placesOf(line: ShellLine, { inner, around, hiding }: Aroun
     for (const directory of directories)
       if (await mayBecomeOption(value, directory)) doubts.push('the name of a file may become an option');
   }
+  if (mayMatchDotted([line, ...inner])) doubts.push('a pattern may match names with a leading dot');
   const places = { doubts, subjects, globs, areFiles: await filesAmong(subjects) };
   const usesGit = line.commands.some(({ words }) => words.some(({ value }) => baseName(value) === 'git'));
   return {
@@ -80,6 +81,17 @@ export async function placesOf(line: ShellLine, { inner, around, hiding }: Aroun
     copied: await copiedFrom([line, ...inner], { ...places, directories, around, hiding }),
     innerDoubts,
   };
+}
+
+/** Settings with which bash no longer passes over names with a leading dot. */
+const DOTTED = /\b(dotglob|GLOBIGNORE|BASHOPTS)\b/;
+
+/** Whether lines name such a setting, and have a pattern that it would change. */
+function mayMatchDotted(lines: readonly ShellLine[]): boolean {
+  const words = lines.flatMap((line) => [...line.words, ...line.commands.flatMap((command) => command.words)]);
+  const assigned = lines.flatMap(({ commands }) => commands.flatMap((command) => command.assigned));
+  const isNamed = words.some(({ value }) => DOTTED.test(value)) || assigned.some(({ name }) => DOTTED.test(name));
+  return isNamed && words.some(({ isGlob, mayBecomeGlob }) => isGlob || mayBecomeGlob === true);
 }
 
 async function filesAmong(subjects: Places['subjects']): Promise<Map<string, boolean>> {

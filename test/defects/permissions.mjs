@@ -259,6 +259,12 @@ export const permissions = [
     ],
   },
   {
+    id: 'dotted-names-of-patterns',
+    about: 'a setting of bash that lets patterns match names with a leading dot is overlooked',
+    witness: 'test/permissions/expansions.test.ts',
+    edits: [['if (mayMatchDotted([line, ...inner]))', 'if (false as boolean)']],
+  },
+  {
     id: 'computed-words-allowed',
     about: 'a computed word of a command that a rule allows is no doubt',
     witness: 'test/permissions/expansions.test.ts',

@@ -336,6 +336,24 @@ describe('git in a repository with settings of its own', () => {
   });
 });
 
+it.each([
+  "GLOBIGNORE='*.md'; cat sub/*",
+  'GLOBIGNORE=x cat sub/*',
+  'export GLOBIGNORE=x; cat sub/*',
+  'printf -v GLOBIGNORE x; cat sub/*',
+  'read -r "GLOB"IGNORE; cat sub/*',
+  'shopt -s dotglob; cat sub/*',
+  "bash -O dotglob -c 'cat sub/*'",
+  "BASHOPTS=dotglob bash -c 'cat sub/*'",
+])(
+  'a line that lets patterns match names with a leading dot is asked about where files are hidden: %s',
+  async (command) => {
+    const hides = { mode: 'bypass', deny: ['read(**/.env)'] } as const;
+    expect((await explain(hides, 'Bash', { command }, ws)).outcome).toBe('ask');
+    expect((await explain(hides, 'Bash', { command: 'cat sub/*' }, ws)).outcome).toBe('allow');
+  },
+);
+
 it('a question says which word led to it, and where that word leads', async () => {
   const { parts } = await explain({}, 'Bash', { command: 'cat e/../secret' }, ws);
   expect(parts).toEqual([expect.objectContaining({ why: `e/../secret leads to ${join(ws, '..', 'ws-evil/secret')}` })]);
