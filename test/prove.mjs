@@ -1,7 +1,7 @@
 /**
- * `npm run prove`: the volume behind `npm test`, three jobs side by side. Prints what begins and what has ended, then a table
- * of what each job counted; `--only walk,crash` runs these. Rule: a job that ends badly, or whose figures cannot be read,
- * has failed, and what it printed is shown.
+ * `npm run prove`: the volume behind `npm test`, three jobs side by side; with `EXHAUSTIVE=1` all of it. Prints what
+ * begins and what has ended, then a table of what each job counted; `--only walk,crash` runs these. Rule: a job that ends
+ * badly, or whose figures cannot be read, has failed, and what it printed is shown.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -58,13 +58,16 @@ const atLength = readdirSync(join(root, 'test'), { recursive: true })
   .filter((file) => file.endsWith('.test.ts') && !OWN.test(file))
   .filter((file) => readFileSync(join(root, file), 'utf8').includes('support/tier.ts'));
 
+const exhausts = process.env.EXHAUSTIVE === '1';
+const defects = ['test/defects/run.mjs', '--every', exhausts ? '1' : '2', '--share'];
+
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
-  script('defects 1', ['test/defects/run.mjs', '--share', '1/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
-  script('defects 2', ['test/defects/run.mjs', '--share', '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
+  script('defects 1', [...defects, '1/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
+  script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
     'mutants',
-    ['test/mutate/run.mjs', '--threads', '1', '--in', 'charts', '--every', '3'],
+    ['test/mutate/run.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '4'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
   tests('at length', ...atLength),

@@ -1,6 +1,7 @@
 /**
  * `npm run defects`: plants each defect of the list alone; its witness, simulated lives or a test file, has to find it.
- * `--only id,id` hunts these, `--share 1/2` half of the witnesses. `finds.json` names the test or the seed that found each;
+ * `--only id,id` hunts these, `--share 1/2` half of the witnesses, `--every 2` half of the defects: which half, the sources
+ * decide. `finds.json` names the test or the seed that found each;
  * `--record` brings it up to date. Rule: a record only says where to look first, so a stale one costs time. The exit code is
  * 1 where a defect is not found (within 2,000 lives, or by any test of the file) or cannot be planted, where a kept tape does
  * not show its defect any more (`live.mjs <id> 2000 --shrink` gives a new one), and where what found a defect also fails
@@ -11,6 +12,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import regressions from '../simulation/regressions.json' with { type: 'json' };
+import { bundled } from '../support/bundled.mjs';
 import { defects } from './all.mjs';
 import { openLives } from './lives.mjs';
 import { planted } from './plant.mjs';
@@ -22,14 +24,19 @@ const CLEAN = 50;
 /** For all lives of one hunt, or all tests of one file, on a slow machine: ends what hangs. */
 const LONGEST_MS = 1_800_000;
 /** A recorded test hangs where it takes this long, and so many times as long as without a defect a moment before. */
-const HANG_MS = 15_000;
-const SLOWER = 10;
+const HANG_MS = 5_000;
+const SLOWER = 6;
 /** What is not found at once may need the volume; and two that race meet by chance: a test of them looks again. */
 const LOOKS = 8;
 const FINDS = fileURLToPath(new URL('finds.json', import.meta.url));
 
 const { values } = parseArgs({
-  options: { only: { type: 'string' }, share: { type: 'string' }, record: { type: 'boolean', default: false } },
+  options: {
+    only: { type: 'string' },
+    share: { type: 'string' },
+    every: { type: 'string', default: '1' },
+    record: { type: 'boolean', default: false },
+  },
 });
 const only = values.only?.split(',');
 for (const id of only ?? [])
@@ -47,9 +54,17 @@ function grouped(list, keyOf) {
   return [...groups.values()];
 }
 
+const every = Number(values.every);
+const { seedOfSources } = await bundled(
+  "export { seedOfSources } from '../support/sourceSeed.ts';",
+  fileURLToPath(new URL('.', import.meta.url)),
+);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const from = Math.floor(seedOfSources(root) / 1_000) % every;
+
 /** All defects of one test file, which are hunted one after another; each defect of the lives for itself. */
 function units() {
-  const hunted = defects.filter(({ id }) => only?.includes(id) ?? true);
+  const hunted = defects.filter(({ id }, index) => only?.includes(id) ?? index % every === from);
   const ofTests = hunted.filter(({ witness }) => witness);
   const together = grouped(ofTests, ({ witness }) => witness).sort((a, b) => b.length - a.length);
   const alone = hunted.filter(({ witness }) => !witness).map((defect) => [defect]);
