@@ -178,7 +178,9 @@ it('any text has an outcome, soon, and the same one twice', async () => {
 });
 
 it('what "always allow" saves allows the same call from now on, and no other', async () => {
-  const word = fc.stringMatching(/^[a-z*?'"\\ ()$;.-]{1,8}$/);
+  // Words behind these may be lines for a shell, for which no rule may do: see the test below.
+  const READS_LINES = /^(z|k|da|ba|a|c|tc|fi)?sh$|^(eval|git|trap|ssh|su|watch|env|parallel|alias)$/;
+  const word = fc.stringMatching(/^[a-z*?'"\\ ()$;.-]{1,8}$/).filter((text) => !READS_LINES.test(text));
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   await fc.assert(
     fc.asyncProperty(fc.array(word, { minLength: 1, maxLength: 4 }), word, async (words, other) => {
@@ -223,7 +225,16 @@ it('"always allow" saves a rule for each part that needs one, at most five, and 
   expect(await saved('a; b; c; d; e')).toHaveLength(5);
   expect(await saved('a; b; c; d; e; f')).toEqual([]);
   expect(await saved('npm ci && tool *.ts')).toEqual(['bash(tool \\*.ts)']);
-  for (const command of ['git push', 'rm -rf x', 'tool $X', 'tool &&', 'cp a .git/config', 'tool > $X', 'git status']) {
+  for (const command of [
+    'git push',
+    'rm -rf x',
+    "tool su ';*'",
+    'tool $X',
+    'tool &&',
+    'cp a .git/config',
+    'tool > $X',
+    'git status',
+  ]) {
     expect([command, await saved(command)]).toEqual([command, []]);
   }
 });
