@@ -13,7 +13,7 @@ export const proves: boolean = process.env.PROVE === '1' || exhausts;
 
 const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the sources. */
-  lives: [160, 1_200, 2_000],
+  lives: [160, 2_000],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
   shadowLives: [12, 400, 2_000],
   /** Starts of charts, one in so many, whose paths XState takes beside them. */
