@@ -89,7 +89,9 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ...LEAVES.map((leaf, index) => [leaf, [...FACE, ...LEAVES.slice(0, index)]] as const),
   ['src/projector', ['machines/vocabulary.ts', 'machines/charts', 'src/live.ts']],
   ['src/words', ['machines/vocabulary.ts', 'src/printable.ts']],
+  ['src/diagrams', []],
   ...RULES.map((room, index) => [room, [...FACE, ...LEAVES, ...RULES.slice(0, index)]] as const),
+  ['src/scripts', [...FACE, ...LEAVES, 'src/log']],
   ['src/stores/jsonl', [...FACE, ...LEAVES, 'src/stores']],
   ['src/models/wire', [...FACE, ...LEAVES, 'src/content', 'src/log', 'src/models']],
   ['src/models/openai', [...FACE, ...LEAVES, 'src/content', 'src/models', 'src/models/wire']],
@@ -149,6 +151,8 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       ...FACE,
       ...LEAVES,
       ...LOOP,
+      'src/diagrams',
+      'src/scripts',
       'src/projector',
       'src/options.ts',
       'src/journals',
@@ -160,9 +164,23 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ],
   [
     'src/testing/agentPaths',
-    [...FACE, ...LEAVES, ...LOOP, 'src/projector', 'src/options.ts', 'src/conversation', 'src/agent.ts', 'src/testing'],
+    [
+      ...FACE,
+      ...LEAVES,
+      ...LOOP,
+      'src/diagrams',
+      'src/scripts',
+      'src/projector',
+      'src/options.ts',
+      'src/conversation',
+      'src/agent.ts',
+      'src/testing',
+    ],
   ],
-  ['src/testing/index.ts', [DOOR, 'src/journals', 'src/testing', 'src/testing/agentPaths']],
+  [
+    'src/testing/index.ts',
+    [DOOR, 'src/diagrams', 'src/scripts', 'src/journals', 'src/testing', 'src/testing/agentPaths'],
+  ],
   [
     'src/cli',
     [
@@ -171,6 +189,8 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       ...LOOP,
       'src/projector',
       'src/words',
+      'src/diagrams',
+      'src/scripts',
       'src/stores/jsonl',
       'src/models/openai',
       'src/tools/coding',
@@ -182,8 +202,6 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
       'src/index.ts',
       'src/transports',
       'src/inspect',
-      'src/testing',
-      'src/testing/agentPaths',
     ],
   ],
 ];
@@ -282,7 +300,7 @@ describe('layers', () => {
 
   it("the inspector's page imports of the library what runs in a browser: observation, views, the encoding and the fold of a log, stories", () => {
     const allowed =
-      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|words\/|(live|printable)\.ts|stores\/jsonl\/entryEncoding\.ts|testing\/agentPaths\/scriptOf\.ts))/;
+      /^(machines\/(vocabulary|log\/logState)\.ts|src\/(inspect\/(wire|chart|excerpt)\.ts|inspect\/drawing\/|projector\/|words\/|(live|printable)\.ts|scripts\/|stores\/jsonl\/entryEncoding\.ts))/;
     const strays = page.flatMap((file) =>
       importsOf(file)
         .filter((name) => /^(src|machines|test|docs|node:)/.test(name) && !allowed.test(name))

@@ -20,7 +20,7 @@ export function exportLog(): void {
 
 /** Copies the path of the log as a vitest file. Saves it if the clipboard is not available. */
 export async function exportTest(): Promise<void> {
-  const { testOf } = await import('../../src/testing/agentPaths/scriptOf.ts');
+  const { testOf } = await import('../../src/scripts/scriptOf.ts');
   await copy(testOf(entries.value.slice(0, cursor.value + 1)), 'test');
 }
 

@@ -13,9 +13,9 @@ import {
   toolCallMachine,
   toolRoundMachine,
 } from '../../machines/internal.ts';
+import { drawChart } from '../diagrams/drawChart.ts';
 import { ConfigurationError } from '../errors.ts';
 import { chartSvg } from '../inspect/drawing/svg.ts';
-import { drawChart } from '../testing/drawChart.ts';
 
 const CHARTS: readonly AnyStateMachine[] = [
   conversationMachine,

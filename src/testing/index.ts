@@ -4,6 +4,7 @@
  */
 export type { EventCases, Surroundings } from '../../machines/internal.ts';
 export { surroundings } from '../../machines/internal.ts';
+export { drawChart } from '../diagrams/drawChart.ts';
 export {
   type ChartState,
   type RecordedDelivery,
@@ -15,16 +16,15 @@ export {
   replayRecording,
   replayUntil,
 } from '../journals/index.ts';
+export type { Move, SaidCall } from '../scripts/moves.ts';
+export { scriptOf, testOf } from '../scripts/scriptOf.ts';
 export { type AgentPaths, agentPaths } from './agentPaths/agentPaths.ts';
-export type { Move, SaidCall } from './agentPaths/moves.ts';
 export type { AgentPath, AgentPathsOptions, PathOutcome, Verdict } from './agentPaths/pathOptions.ts';
 export type { AgentPathsReport } from './agentPaths/report.ts';
 export { runScript } from './agentPaths/runScript.ts';
-export { scriptOf, testOf } from './agentPaths/scriptOf.ts';
 export type { ChartTransition } from './agentPaths/search/coverage.ts';
 export type { VerdictRow } from './agentPaths/verdictRows.ts';
 export { type CoverOptions, coverPaths } from './coverPaths.ts';
-export { drawChart } from './drawChart.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
 export type { Children, Seen } from './drivenChart.ts';
 export { modelSuite } from './modelSuite/modelSuite.ts';

@@ -13,8 +13,8 @@ import {
   toolRoundMachine,
 } from '../../machines/index.ts';
 import { promptMachine } from '../../src/cli/interactive/prompt.machine.ts';
-import { drawChart } from '../../src/testing/drawChart.ts';
-import { nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { nodesOf } from '../../src/diagrams/chartNodes.ts';
+import { drawChart } from '../../src/diagrams/drawChart.ts';
 
 const charts: readonly [string, AnyStateMachine][] = [
   ['conversation', conversationMachine],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import { resumeToolCallMachine, runMachine, toolCallMachine } from '../../machines/index.ts';
-import { nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { nodesOf } from '../../src/diagrams/chartNodes.ts';
 import { chartEdges } from '../support/chartEdges.ts';
 import { documentEdges, type Edge, extraEdges, superstateEdges } from '../support/documentEdges.ts';
 

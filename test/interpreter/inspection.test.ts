@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { AnyMachineSnapshot, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import { runMachine } from '../../machines/index.ts';
+import { keyOf } from '../../src/diagrams/chartNodes.ts';
 import { inspected } from '../../src/runtime/interpreter/inspection.ts';
 import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
-import { keyOf } from '../../src/testing/transitionCoverage.ts';
 import { Play } from '../paths/play.ts';
 import { type RunScript, runScripts } from '../paths/runScripts.ts';
 import { toolScripts } from '../paths/toolScripts.ts';

@@ -20,10 +20,10 @@ import { toolCallChart } from '../../machines/tools/toolCall.machine.ts';
 import { toolRoundChart } from '../../machines/tools/toolRound.machine.ts';
 import type { Chart } from '../../machines/verbs.ts';
 import { verbs } from '../../machines/xstateVerbs.ts';
+import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
 import { type PlanState, planOf, type Transition } from '../../src/runtime/interpreter/plan.ts';
 import { machineOf } from '../../src/runtime/interpreter/xstate.ts';
 import { compactingConversation } from '../../src/runtime/summary.ts';
-import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
 
 const charts: AnyStateMachine[] = [
   conversationMachine,

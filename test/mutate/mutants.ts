@@ -4,7 +4,7 @@
  * configuration and implementations, with nothing else changed.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
-import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
 import { listAt, type Part, type Place, placeOfList, placeOfState, rebuilt } from '../support/rebuilt.ts';
 
 type Node = AnyStateMachine['root'];

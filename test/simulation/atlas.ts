@@ -11,7 +11,7 @@ import {
   toolCallMachine,
   toolRoundMachine,
 } from '../../machines/index.ts';
-import { keyOf, listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { keyOf, listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
 
 /** LLM_CALL's states are inside RUN, where its arrows are counted. */
 const CHARTS: readonly AnyStateMachine[] = [

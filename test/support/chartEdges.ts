@@ -3,7 +3,7 @@
  * inside counts as that state.
  */
 import type { AnyStateMachine } from 'xstate';
-import { listsOf, nodesOf } from '../../src/testing/transitionCoverage.ts';
+import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
 import type { Edge } from './documentEdges.ts';
 
 type Node = AnyStateMachine['root'];

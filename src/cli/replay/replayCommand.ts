@@ -42,7 +42,7 @@ export async function replayCommand(
   });
   for (const note of unreadNotes) notes.write(`runchart: ${printable(note)}\n`);
   if (asTest) {
-    const { testOf } = await import('../../testing/agentPaths/scriptOf.ts');
+    const { testOf } = await import('../../scripts/scriptOf.ts');
     shown.write(sourceText(testOf(entries)));
     return signal.aborted ? CANCELLED : 0;
   }

@@ -4,8 +4,8 @@
  * runtime with the real tools; the same agent gives the same cases.
  */
 import type { Completion, EffectRequest, LogEntry } from '../../../machines/internal.ts';
+import { inWords, type Move, sentenceOf, toolNames } from '../../scripts/moves.ts';
 import { ChangedAnswers, explained } from './causes.ts';
-import { inWords, type Move, sentenceOf, toolNames } from './moves.ts';
 import type { AgentPath, AgentPathsOptions, PathOutcome } from './pathOptions.ts';
 import { checkPathsOptions } from './pathOptions.ts';
 import { type AgentPathsReport, reportOf } from './report.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../../machines/internal.ts';
 import type { ModelRequest } from '../../models/model.ts';
 import { contextUse } from '../../runtime/contextWindow.ts';
-import { WINDOW_CHARACTERS } from './moves.ts';
+import { WINDOW_CHARACTERS } from '../../scripts/moves.ts';
 
 /** What a request sends besides the messages. */
 export type Frame = Pick<ModelRequest, 'system' | 'tools'>;

@@ -7,6 +7,7 @@ import type { Agent } from '../../agent.ts';
 import type { RunResult } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { PHASES } from '../../plugins/plugin.ts';
+import type { Move } from '../../scripts/moves.ts';
 import {
   anything,
   callback,
@@ -25,7 +26,6 @@ import {
   whole,
 } from '../../validation.ts';
 import { checkToolNames } from '../toolNames.ts';
-import type { Move } from './moves.ts';
 import type { Outside } from './world/toolWatch.ts';
 
 /** What becomes of a call before it runs. */

@@ -7,9 +7,9 @@ import type { LogEntry, PendingCall, Termination } from '../../../machines/inter
 import { zeroUsage } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { RunResult } from '../../conversation/run.ts';
+import { type Move, sentenceOf } from '../../scripts/moves.ts';
 import { pairingFaults } from '../simulation/watch/pairing.ts';
 import { explained, failureText, ownFailures } from './causes.ts';
-import { type Move, sentenceOf } from './moves.ts';
 import {
   type AgentPath,
   type AgentPathsOptions,

@@ -11,8 +11,8 @@ import {
   type RoundCall,
   type Settings,
 } from '../../../../machines/internal.ts';
+import type { During } from '../../../scripts/moves.ts';
 import type { Frame } from '../filledWindow.ts';
-import type { During } from '../moves.ts';
 
 type OfCall = Extract<EffectRequest, { kind: 'gate' | 'tool' | 'afterTool' }>;
 

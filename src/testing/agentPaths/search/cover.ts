@@ -3,7 +3,7 @@
  * each move after each sort of move. Rule: always on to the nearest edge that holds an item not covered yet, then to an
  * end; the same graph gives the same walks.
  */
-import { duringOf } from '../moves.ts';
+import { duringOf } from '../../../scripts/moves.ts';
 import type { PathEdge, PathGraph } from './exploration.ts';
 import type { Step } from './nextMoves.ts';
 

@@ -4,9 +4,9 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { conversationMachine } from '../../../../machines/internal.ts';
+import { listsOf, nodesOf } from '../../../diagrams/chartNodes.ts';
 import { ActorSystem, type ChartActor, compiled, type Observer } from '../../../runtime/interpreter/chartActor.ts';
 import type { Interpreter, World } from '../../../runtime/interpreter/interpreter.ts';
-import { listsOf, nodesOf } from '../../transitionCoverage.ts';
 
 /** A transition of one of the charts. */
 export interface ChartTransition {

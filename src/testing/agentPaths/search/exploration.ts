@@ -2,8 +2,9 @@
  * All that may happen to an agent within bounds: a graph whose vertices are words of moves, each replayed on the charts.
  * Rule: equal keys have equal futures.
  */
+
+import { duringOf, type Move } from '../../../scripts/moves.ts';
 import { adjacencyOf } from '../../coverPaths.ts';
-import { duringOf, type Move } from '../moves.ts';
 import type { AgentPathsOptions } from '../pathOptions.ts';
 import { type AgentModel, type Behaviour, kindOf } from './behaviour.ts';
 import { type Bounds, madeOf, NextMoves, type Step, sortOf, spentBy, type Trouble } from './nextMoves.ts';

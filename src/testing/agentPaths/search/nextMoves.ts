@@ -2,8 +2,9 @@
  * Which moves are tried next, within bounds. Rule: what is tried is written here, when it can come is the charts' own
  * business; one trouble at a time, but for what a full window and the end of a cycle bring with them.
  */
+
+import { duringOf, type Move, type MoveOf, UNFIT } from '../../../scripts/moves.ts';
 import { sharesToFill } from '../filledWindow.ts';
-import { duringOf, type Move, type MoveOf, UNFIT } from '../moves.ts';
 import type { AgentPathsOptions } from '../pathOptions.ts';
 import { type AgentModel, type Behaviour, roleOf } from './behaviour.ts';
 import type { Passage } from './ownAnswers.ts';

@@ -6,9 +6,9 @@ import type { EffectRequest, EffectValue, LogEntry, LogState, Settings } from '.
 import { pendingCalls } from '../../../conversation/run.ts';
 import { PHASES } from '../../../plugins/plugin.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
+import type { During } from '../../../scripts/moves.ts';
 import type { EffectAnswer } from '../../scriptedJournal.ts';
 import { predictedUse } from '../filledWindow.ts';
-import type { During } from '../moves.ts';
 import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnOf } from './behaviour.ts';
 import { type Sight, sightOf } from './place.ts';
 import type { PredictedLog } from './predictedLog.ts';

@@ -3,8 +3,8 @@
  * answered; sub-agents, of whom no script speaks, call each tool that their task names and then hand in.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../models/model.ts';
+import type { MoveOf } from '../../../scripts/moves.ts';
 import { CONTEXT_WINDOW, REPLY_TOKENS } from '../filledWindow.ts';
-import type { MoveOf } from '../moves.ts';
 
 type Answer = readonly ModelPart[] | ModelError;
 interface ModelCall {

@@ -6,10 +6,10 @@ import type { EffectRequest, Journal, Settings } from '../../../../machines/inte
 import { compiled } from '../../../runtime/interpreter/chartActor.ts';
 import type { InterpreterOptions, RootChart } from '../../../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../../../runtime/ports.ts';
+import type { During } from '../../../scripts/moves.ts';
 import { memoryStore } from '../../../stores/memory.ts';
 import type { LogHandle, LogStore } from '../../../stores/store.ts';
 import type { AgentWorld } from '../../simulation/simulate.ts';
-import type { During } from '../moves.ts';
 import { isDuring } from '../search/behaviour.ts';
 import { coveredBy } from '../search/coverage.ts';
 import { HeldModel } from './heldModel.ts';

@@ -2,7 +2,7 @@
  * A story about a conversation, told in moves: who does what, in the order in which it happens. Rule: a move is JSON, and
  * has words that a reader who knows no chart understands. How a call ends is no move: the real tool shows it.
  */
-import type { Decision, FinishReason, Json, Phase } from '../../../machines/internal.ts';
+import type { Decision, FinishReason, Json, Phase } from '../../machines/internal.ts';
 
 export interface SaidCall {
   readonly name: string;

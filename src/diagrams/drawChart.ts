@@ -5,7 +5,7 @@
  * and elsewhere only in the outermost one.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
-import { listsOf, nodesOf } from './transitionCoverage.ts';
+import { listsOf, nodesOf } from './chartNodes.ts';
 
 type Node = AnyStateMachine['root'];
 const END = '[*]';

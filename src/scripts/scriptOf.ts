@@ -3,8 +3,8 @@
  * itself (gates, phases, retries' waits, promotions) is left out; what the log does not hold (a secret, what stood in a
  * tool's way) cannot be told.
  */
-import type { FinishReason, Json, LogEntry } from '../../../machines/internal.ts';
-import { readable } from '../../log/entryShape.ts';
+import type { FinishReason, Json, LogEntry } from '../../machines/internal.ts';
+import { readable } from '../log/entryShape.ts';
 import { type Move, type SaidCall, sentenceOf, shareFilled } from './moves.ts';
 
 type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
