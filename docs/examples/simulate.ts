@@ -1,4 +1,4 @@
-/** One's own tools, simulated: a hundred lives with crashes, faults, cancels and decisions, and the invariants held. */
+/** One's own tools, simulated: a hundred lives with crashes, faults, cancels and decisions. */
 import { createAgent, defineTool } from 'runchart';
 import { simulate } from 'runchart/testing';
 import * as z from 'zod';

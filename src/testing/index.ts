@@ -24,13 +24,14 @@ export type { AgentPathsReport } from './agentPaths/report.ts';
 export { runScript } from './agentPaths/runScript.ts';
 export type { ChartTransition } from './agentPaths/search/coverage.ts';
 export type { VerdictRow } from './agentPaths/verdictRows.ts';
-export { type CoverOptions, coverPaths } from './coverPaths.ts';
-export { type Driven, type DriveOptions, drive, type Invariant } from './drive.ts';
-export type { Children, Seen } from './drivenChart.ts';
+export type { AgentWorld } from './agentWorld.ts';
+export { type CoverOptions, coverPaths } from './chartPaths/coverPaths.ts';
+export { type Driven, type DriveOptions, drive, type Invariant } from './chartPaths/drive.ts';
+export type { Children, Seen } from './chartPaths/drivenChart.ts';
+export type { ScriptedJournal } from './chartPaths/scriptedJournal.ts';
+export type { PathState, PathStep, TestPath } from './chartPaths/testPath.ts';
 export { modelSuite } from './modelSuite/modelSuite.ts';
-export type { PathState, PathStep, TestPath } from './paths.ts';
 export { type RequestLoopEngine, requestLoopSuite } from './requestLoopSuite/requestLoopSuite.ts';
-export type { ScriptedJournal } from './scriptedJournal.ts';
 export {
   type Script,
   type ScriptedModel,
@@ -40,12 +41,11 @@ export {
 } from './scriptedModel.ts';
 export { shrink } from './simulation/shrink.ts';
 export {
-  type AgentWorld,
   neverReached,
   type SimulationOptions,
   type SimulationReport,
   simulate,
 } from './simulation/simulate.ts';
-export type { Violation } from './simulation/world/world.ts';
+export type { Violation } from './simulation/world/simulatedWorld.ts';
 export { logStoreSuite, type SuiteRunner } from './storeSuite/logStoreSuite.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';

@@ -16,10 +16,12 @@ const LIVE = fileURLToPath(new URL('live.mjs', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const start = promisify(execFile);
 
+const PLAIN = "export { simulate } from '../simulation/simulate.ts';";
+const EQUIPPED = "export { simulateEquipped as simulate } from '../simulation/equipment/index.ts';";
 /** What a life needs, as the text of a module; `equipped` lives have permissions, hooks, an MCP server, an inspector. */
 export const entryOf = (equipped) =>
   `export { shrink } from '../../src/testing/index.ts';
-   export { simulate } from '${equipped ? '../simulation/equipment/index.ts' : '../../src/testing/index.ts'}';`;
+   ${equipped ? EQUIPPED : PLAIN}`;
 
 /** `longestMs`: for all lives of one call. */
 export async function openLives(longestMs) {

@@ -114,8 +114,15 @@ describe('docs/policies.md', () => {
     .filter((file) => !/(policies|policyRows|options)\.ts$/.test(file))
     .map((file) => read(file).replace(/^\s*(\/\*\*|\*|\/\/).*$/gm, ''));
 
+  /** Policies that a function beside their definition reads: whoever calls it uses them. */
+  const readers = new Map([
+    ['fallbackModels', 'modelsOf'],
+    ...['baseMs', 'factor', 'capMs', 'jitter'].map((name) => [name, 'backoffMs'] as const),
+  ]);
+
   it.each([...policies.keys()])('%s is in effect: something reads it', (name) => {
-    const key = name === 'modelRetry.fallbackModels' ? 'modelsOf' : (name.split('.').at(-1) ?? name);
+    const own = name.split('.').at(-1) ?? name;
+    const key = readers.get(own) ?? own;
     expect(users.some((text) => new RegExp(`\\b${key}\\b`).test(text))).toBe(true);
   });
 });

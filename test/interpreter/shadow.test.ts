@@ -12,9 +12,9 @@ import {
   toolCallMachine,
   toolRoundMachine,
 } from '../../machines/index.ts';
-import { coverPaths } from '../../src/testing/coverPaths.ts';
-import { driveSync } from '../../src/testing/drive.ts';
-import { simulate } from '../../src/testing/index.ts';
+import { coverPaths } from '../../src/testing/chartPaths/coverPaths.ts';
+import { driveSync } from '../../src/testing/chartPaths/drive.ts';
+import { simulate } from '../simulation/simulate.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { shadowed } from './shadow.ts';

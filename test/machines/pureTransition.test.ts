@@ -15,9 +15,9 @@ import {
   toolRoundMachine,
 } from '../../machines/index.ts';
 import { awaited } from '../../machines/nextState.ts';
-import { answered, isAnswer, openAfter, stillOpen } from '../../src/testing/answers.ts';
-import { coverPaths } from '../../src/testing/coverPaths.ts';
-import type { PathState, TestPath } from '../../src/testing/paths.ts';
+import { coverPaths } from '../../src/testing/chartPaths/coverPaths.ts';
+import { answered, isAnswer, openAfter, stillOpen } from '../../src/testing/chartPaths/effectAnswers.ts';
+import type { PathState, TestPath } from '../../src/testing/chartPaths/testPath.ts';
 import { sampled, volume } from '../support/tier.ts';
 
 const [fresh] = chartCases.conversation.inputs;

@@ -4,7 +4,7 @@
  * there and nowhere else.
  */
 import type { AnyStateMachine } from 'xstate';
-import type { Situation } from '../../src/testing/chartExplorer.ts';
+import type { Situation } from '../../src/testing/chartPaths/chartExplorer.ts';
 import type { Judged } from '../paths/charts.ts';
 import { hashOf, recordOf } from '../paths/digest.ts';
 import { type Drawn, json } from '../paths/drawn.ts';

@@ -2,8 +2,8 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Continued } from '../../machines/conversation/context.ts';
 import type { ConversationInput, Trigger } from '../../machines/index.ts';
-import type { Invariant } from '../../src/testing/drive.ts';
-import type { Seen } from '../../src/testing/drivenChart.ts';
+import type { Invariant } from '../../src/testing/chartPaths/drive.ts';
+import type { Seen } from '../../src/testing/chartPaths/drivenChart.ts';
 import { at, entriesOf, everywhere, hold } from './invariants.ts';
 
 interface Context {

@@ -4,8 +4,8 @@
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { LogEntry, RunChartOutput, RunInput } from '../../machines/index.ts';
-import type { Invariant } from '../../src/testing/drive.ts';
-import type { Seen } from '../../src/testing/drivenChart.ts';
+import type { Invariant } from '../../src/testing/chartPaths/drive.ts';
+import type { Seen } from '../../src/testing/chartPaths/drivenChart.ts';
 
 export function hold(condition: boolean, message: string): void {
   if (!condition) throw new Error(`invariant broken: ${message}`);

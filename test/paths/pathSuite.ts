@@ -6,9 +6,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import type { Cases } from '../../machines/index.ts';
-import { coverPaths } from '../../src/testing/coverPaths.ts';
-import { driveSync, type Invariant } from '../../src/testing/drive.ts';
-import type { TestPath } from '../../src/testing/paths.ts';
+import { coverPaths } from '../../src/testing/chartPaths/coverPaths.ts';
+import { driveSync, type Invariant } from '../../src/testing/chartPaths/drive.ts';
+import type { TestPath } from '../../src/testing/chartPaths/testPath.ts';
 import { transitionCoverage } from '../../src/testing/transitionCoverage.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { everywhere } from './invariants.ts';

@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
-import { DrivenChart, type DrivenChartOptions } from '../../src/testing/drivenChart.ts';
+import { DrivenChart, type DrivenChartOptions } from '../../src/testing/chartPaths/drivenChart.ts';
 
 /** An answer by kind, and by call where there are several; or an event. */
 export type Move =

@@ -1,8 +1,8 @@
 /** What the charts inside a run tell it. Rule: each is told once, in its order, and nothing else is. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolCallOutput } from '../../machines/calls.ts';
-import type { Invariant } from '../../src/testing/drive.ts';
-import type { Seen } from '../../src/testing/drivenChart.ts';
+import type { Invariant } from '../../src/testing/chartPaths/drive.ts';
+import type { Seen } from '../../src/testing/chartPaths/drivenChart.ts';
 import { everywhere, hold } from './invariants.ts';
 
 const outputsOf = (events: readonly { readonly type: string }[], type: string): ToolCallOutput[] =>

@@ -4,7 +4,7 @@ import type { ToolCallOutput } from '../../machines/calls.ts';
 import { resultFingerprint } from '../../machines/fingerprint.ts';
 import type { EffectRequest, GateValue, NewEntry, ToolValue } from '../../machines/index.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
-import type { Sent } from '../../src/testing/answers.ts';
+import type { Sent } from '../../src/testing/chartPaths/effectAnswers.ts';
 import { hold } from './invariants.ts';
 import type { ChartInvariant, Trace } from './trace.ts';
 

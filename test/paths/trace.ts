@@ -4,9 +4,9 @@
  */
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Cases, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
-import { loggedBy, type Sent, sentBy, startedBy } from '../../src/testing/answers.ts';
-import { Explorer, type Situation } from '../../src/testing/chartExplorer.ts';
-import { withStubs } from '../../src/testing/childStub.ts';
+import { Explorer, type Situation } from '../../src/testing/chartPaths/chartExplorer.ts';
+import { withStubs } from '../../src/testing/chartPaths/childStub.ts';
+import { loggedBy, type Sent, sentBy, startedBy } from '../../src/testing/chartPaths/effectAnswers.ts';
 
 export type Came = { readonly type: string };
 export interface Spawned {

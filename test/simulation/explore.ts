@@ -2,8 +2,9 @@
  * Sends simulated lives along the charts. Rule: chance comes first; what chance left out, an arrow or an act in some
  * state, is then looked for from the places right before it, which the heads of other lives' tapes lead to.
  */
-import { simulate } from '../../src/testing/index.ts';
+
 import { type Arrow, Atlas } from './atlas.ts';
+import { simulate } from './simulate.ts';
 
 /** What a step draws where the host is to act: no crash, no jump of the clock, an act. */
 const ACT = [0, 0, 999];

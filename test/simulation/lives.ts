@@ -1,7 +1,7 @@
 /** Simulated lives for tests. Rule: what fails says the seed, the invariant and the line that shows that life again. */
 import { volume } from '../support/tier.ts';
 import type { Coverage } from './coverage.ts';
-import { simulate } from './equipment/index.ts';
+import { simulateEquipped } from './equipment/index.ts';
 
 /** What is held against every life. */
 export const INVARIANTS =
@@ -11,7 +11,7 @@ export const INVARIANTS =
 export async function brokenBy(first: number, count: number, coverage?: Coverage): Promise<string[]> {
   const broken: string[] = [];
   for (let seed = first; seed < first + count; seed++) {
-    const report = await simulate({ seed });
+    const report = await simulateEquipped({ seed });
     coverage?.add(report);
     const [violation] = report.violations;
     if (!violation) continue;

@@ -2,8 +2,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
-import { type AgentWorld, neverReached, type SimulationReport, simulate } from '../../src/testing/index.ts';
+import { type AgentWorld, neverReached, type SimulationReport } from '../../src/testing/index.ts';
 import { volume } from '../support/tier.ts';
+import { simulate } from './simulate.ts';
 
 type Args = { people: number; day: string; terrace?: boolean | undefined };
 const parameters = z.object({
@@ -99,7 +100,7 @@ describe('the agent of somebody else', () => {
   });
 
   it('lives the same life when one of its tools returns an image, the first of the process too', async () => {
-    const { IMAGE } = await import('../../src/testing/simulation/world/image.ts');
+    const { IMAGE } = await import('../../src/testing/simulation/host.ts');
     const look = defineTool({
       name: 'look',
       description: 'Looks.',

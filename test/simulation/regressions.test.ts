@@ -4,15 +4,15 @@
  * tape of an `equipped` life also decides its equipment.
  */
 import { describe, expect, it } from 'vitest';
-import { simulate } from '../../src/testing/index.ts';
-import { simulate as simulateAny } from './equipment/index.ts';
+import { simulateEquipped } from './equipment/index.ts';
 import regressions from './regressions.json' with { type: 'json' };
+import { simulate } from './simulate.ts';
 
 describe('a life that once broke an invariant', () => {
   it.each(regressions.map(({ about, invariant, ...life }) => [invariant, about, life] as const))(
     '%s: holds it now. %s',
     async (_invariant, _about, { tape, equipped }) => {
-      const live = equipped ? simulateAny : simulate;
+      const live = equipped ? simulateEquipped : simulate;
       const { violations, steps } = await live({ seed: 0, tape: tape.split(' ').map(Number) });
       expect(violations).toEqual([]);
       expect(steps).toBeGreaterThan(10);

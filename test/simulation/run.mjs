@@ -22,7 +22,7 @@ const { values } = parseArgs({
   },
 });
 const { shrink, simulate } = await bundled(
-  "export { shrink } from '../../src/testing/index.ts'; export { simulate } from './equipment/index.ts';",
+  "export { shrink } from '../../src/testing/index.ts'; export { simulateEquipped as simulate } from './equipment/index.ts';",
   fileURLToPath(new URL('.', import.meta.url)),
 );
 const first = Number(values.seed ?? 1);

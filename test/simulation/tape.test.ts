@@ -6,8 +6,9 @@ import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { everyPart, onDemand } from '../../src/onDemand.ts';
-import { scriptedModel, shrink, simulate } from '../../src/testing/index.ts';
+import { scriptedModel, shrink } from '../../src/testing/index.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
+import { simulate } from './simulate.ts';
 
 const text = (value: unknown): string => JSON.stringify(value);
 
@@ -83,6 +84,7 @@ describe('a simulated life', () => {
   it('has crashes, faults and many steps in it, and lives are lived side by side with one listener', async () => {
     const listeners = process.listenerCount('unhandledRejection');
     const living = Array.from({ length: 20 }, (_, seed) => simulate({ seed: seed + 1 }));
+    await new Promise((resolve) => setImmediate(resolve));
     expect(process.listenerCount('unhandledRejection')).toBe(listeners + 1);
     const lives = await Promise.all(living);
     expect(process.listenerCount('unhandledRejection')).toBe(listeners);

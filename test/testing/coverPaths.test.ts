@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { assign, setup } from 'xstate';
-import { coverPaths } from '../../src/testing/coverPaths.ts';
+import { coverPaths } from '../../src/testing/chartPaths/coverPaths.ts';
 
 /** A door that locks itself after a knock, and counts for ever how often it was opened. */
 const door = setup({

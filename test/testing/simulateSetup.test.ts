@@ -18,7 +18,6 @@ describe('a simulation', () => {
     ['agent', [5, null, {}, Promise.resolve()], /agent must be a function, got /],
     ['args', [5, null, [], { book: 5 }], /args must be lists of arguments by the names of tools, got /],
     ['invariants', [5, null, {}, [5]], /invariants must be a list of functions, got /],
-    ['inspect', [true, null, {}], /inspect must be a function, got /],
     ['maxStep', [3], /the option maxStep is unknown; known are seed, agent, /],
   ])('is refused with an impossible %s before a life begins', async (key, values, said) => {
     let made = 0;

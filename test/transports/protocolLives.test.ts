@@ -17,8 +17,9 @@ import {
   subAgents,
   toolResult,
 } from '../../src/index.ts';
-import { type AgentWorld, simulate } from '../../src/testing/index.ts';
+import type { AgentWorld } from '../../src/testing/index.ts';
 import { toAgUi, toUiMessages } from '../../src/transports/index.ts';
+import { simulate } from '../simulation/simulate.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
 import { volume } from '../support/tier.ts';

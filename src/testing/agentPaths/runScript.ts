@@ -8,7 +8,7 @@ import { zeroUsage } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { RunResult } from '../../conversation/run.ts';
 import { type Move, sentenceOf } from '../../scripts/moves.ts';
-import { pairingFaults } from '../simulation/watch/pairing.ts';
+import { pairingFaults } from '../pairingFaults.ts';
 import { explained, failureText, ownFailures } from './causes.ts';
 import {
   type AgentPath,

@@ -1,19 +1,23 @@
 /**
  * The host of a simulated conversation: opens it, acts on it and closes it, at any moment. Rule: it does what any caller
- * might do, and decides nothing about what is right; what the library answers is compared with the log.
+ * might do, and decides nothing about what is right.
  */
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
+import type { Receipt } from '../../conversation/receipts.ts';
 import type { Run } from '../../conversation/run.ts';
+import { CallerSignal } from './callerSignal.ts';
 import { HostActions } from './hostActions.ts';
 import { OtherConversations } from './otherConversations.ts';
-import { askingText } from './watch/answerWatch.ts';
-import { CallerChecks } from './watch/callerChecks.ts';
-import { Observer } from './watch/observer.ts';
-import { answerSchema } from './world/finalAnswer.ts';
-import { IMAGE } from './world/image.ts';
-import type { SimulatedStore } from './world/store.ts';
-import { CONVERSATION, type World } from './world/world.ts';
+import type { SimulatedStore } from './world/simulatedStore.ts';
+import { CONVERSATION, type SimulatedWorld } from './world/simulatedWorld.ts';
+
+/** An image of one pixel, which nothing has to scale. */
+export const IMAGE = {
+  type: 'image' as const,
+  mediaType: 'image/png',
+  data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+};
 
 const ACTS = {
   send: 5,
@@ -32,32 +36,30 @@ const ACTS = {
   reenter: 0.5,
 } as const;
 type Act = keyof typeof ACTS;
+/** The violation of an agent whose log the simulation does not see. */
+const OTHER_STORE = 'the agent keeps its log in another store: name none, or wrap the one that is given';
 /** While a call waits, most actions decide it. */
 const WHILE_PENDING = { ...ACTS, decide: 16 } as const;
 
 export class Host {
   conversation: Conversation | undefined;
-  /** Reads the conversation since it was opened. */
-  observer: Observer | undefined;
   signals: CallerSignal[] = [];
   #runs: Run[] = [];
-  readonly #callerChecks: CallerChecks;
   readonly #actions: HostActions;
   readonly others: OtherConversations;
   #agent: Agent | undefined;
   #opening = false;
-  readonly #world: World;
+  readonly #world: SimulatedWorld;
   readonly #store: SimulatedStore;
   /** Gives nothing where the caller's function gave no agent; the simulation ends then. */
   readonly #make: () => Agent | undefined;
 
-  constructor(world: World, store: SimulatedStore, make: () => Agent | undefined) {
+  constructor(world: SimulatedWorld, store: SimulatedStore, make: () => Agent | undefined) {
     this.#world = world;
     this.#store = store;
     this.#make = make;
-    this.#callerChecks = new CallerChecks(world, store);
-    this.#actions = new HostActions(world, store, this.#callerChecks);
-    this.others = new OtherConversations(world, store, this.#callerChecks);
+    this.#actions = new HostActions(world, store);
+    this.others = new OtherConversations(world, store);
   }
 
   /** The conversation is not open, and not being opened. */
@@ -65,14 +67,9 @@ export class Host {
     return !this.conversation && !this.#opening;
   }
 
-  /** Messages whose receipts are not settled. */
-  get openReceipts(): readonly string[] {
-    return this.#callerChecks.openReceipts;
-  }
-
   open(): void {
     const { processId } = this.#world;
-    this.#world.facts.openings += 1;
+    this.#world.checks.opening?.();
     this.#opening = true;
     this.#agent = this.#make();
     const { length: durable } = this.#store.logOf(CONVERSATION);
@@ -81,13 +78,13 @@ export class Host {
         if (processId !== this.#world.processId) return;
         this.#opening = false;
         this.conversation = conversation;
-        this.observer = new Observer(this.#world, this.#store, conversation);
-        this.#callerChecks.checkOpening(conversation, durable);
+        if (!this.#store.logs.has(CONVERSATION)) this.#world.violate('setup', OTHER_STORE);
+        this.#world.checks.opened?.(conversation, durable);
       },
       (error: unknown) => {
         if (processId !== this.#world.processId) return;
         this.#opening = false;
-        this.#callerChecks.checkError('open', error);
+        this.#world.checks.failed?.('open', error);
       },
     );
   }
@@ -100,7 +97,6 @@ export class Host {
     this.signals = [];
     this.#runs = [];
     this.#store.crashed();
-    this.#callerChecks.crashed();
     this.others.crashed();
   }
 
@@ -113,12 +109,9 @@ export class Host {
     if (this.conversation) this.#actions.decide(this.conversation);
   }
 
-  /** The agent's equipment does something of its own. */
-  useEquipment(): void {
-    const { conversation } = this;
-    const [first, ...others] = this.#world.equipment;
-    if (!first || !conversation) return;
-    this.#world.tape.pick([first, ...others]).act?.(conversation);
+  /** What the agent has of its own does something. */
+  actOnOwn(): void {
+    if (this.conversation) this.#world.checks.act?.(this.conversation);
   }
 
   /** Something happens in another conversation of the agent. */
@@ -133,9 +126,9 @@ export class Host {
     for (const { callId } of conversation.pending) {
       conversation
         .decide({ callId, action: 'approve', by: 'at rest' })
-        .catch((error: unknown) => this.#callerChecks.checkError('decide', error));
+        .catch((error: unknown) => this.#world.checks.failed?.('decide', error));
     }
-    this.#callerChecks.checkRun(conversation.resume());
+    this.#began(conversation.resume());
   }
 
   /** The conversation is closed, and a fork of it goes on. */
@@ -147,7 +140,7 @@ export class Host {
     await settle();
     await forked;
     await settle();
-    this.others.check();
+    this.#world.checks.forked?.();
   }
 
   act(): void {
@@ -167,25 +160,25 @@ export class Host {
     try {
       this.#do(act, conversation);
     } catch (error) {
-      this.#callerChecks.checkError(act, error);
+      this.#world.checks.failed?.(act, error);
     }
   }
 
   send(text = `hello ${this.#world.tape.next(3)}`): void {
     const { conversation } = this;
     if (!conversation) return;
-    const { tape, profile, answers, facts } = this.#world;
-    const asks = answers?.askers.includes('message') && tape.chance(0.5);
-    const said = asks ? askingText(text, facts.openings) : text;
-    const content = profile.images && tape.chance(0.3) ? [{ type: 'text' as const, text: said }, IMAGE] : said;
+    const { tape, profile, checks, finalAnswers } = this.#world;
+    const { text: words, output } = finalAnswers?.ask(text) ?? { text, output: undefined };
+    const content = profile.images && tape.chance(0.3) ? [{ type: 'text' as const, text: words }, IMAGE] : words;
     const caller = tape.chance(0.2) ? new CallerSignal() : undefined;
+    if (caller) checks.signalGiven?.(caller);
     const joins = conversation.status === 'active';
     const run = conversation.send(content, {
       ...(caller && { signal: caller.signal }),
-      ...(asks && { output: answerSchema('message') }),
+      ...(output && { output }),
     });
     this.#runs.push(run);
-    this.#callerChecks.checkRun(run);
+    this.#began(run);
     if (!caller) return;
     this.signals.push(caller);
     // Who sent a message that joined a run under way takes that message back alone.
@@ -200,28 +193,32 @@ export class Host {
     try {
       this.send(text);
     } catch (error) {
-      this.#callerChecks.checkError('send', error);
+      this.#world.checks.failed?.('send', error);
       this.#world.check(
-        this.#callerChecks.storeLied,
+        this.#store.falselyRefused.size > 0,
         'I6',
         () => `a conversation at rest takes no message: ${String(error)}`,
       );
     }
   }
 
+  #began(run: Run): void {
+    run.text.catch(() => undefined);
+    this.#world.checks.runBegan?.(run);
+  }
+
   close(): void {
     const { conversation } = this;
     const { processId } = this.#world;
     this.conversation = undefined;
-    this.observer?.unsubscribe();
-    if (conversation) for (const each of this.#world.equipment) each.closing?.(conversation);
+    if (conversation) this.#world.checks.closing?.(conversation);
     this.#opening = true;
     const closed = (): void => {
       if (processId === this.#world.processId) this.#opening = false;
     };
     conversation?.close().then(closed, (error: unknown) => {
       closed();
-      this.#callerChecks.checkError('close', error);
+      this.#world.checks.failed?.('close', error);
     });
   }
 
@@ -231,17 +228,17 @@ export class Host {
       case 'send':
         return this.send();
       case 'steer':
-        return this.#callerChecks.checkReceipt(conversation.steer(`steer ${tape.next(3)}`));
+        return this.#queued(conversation.steer(`steer ${tape.next(3)}`));
       case 'followUp':
-        return this.#callerChecks.checkReceipt(conversation.followUp(`then ${tape.next(3)}`));
+        return this.#queued(conversation.followUp(`then ${tape.next(3)}`));
       case 'resume':
-        return this.#callerChecks.checkRun(conversation.resume());
+        return this.#began(conversation.resume());
       case 'abort':
         return this.#abort();
       case 'withdraw':
         return this.#withdraw();
       case 'look':
-        return this.observer?.resubscribe();
+        return this.#world.checks.rejoining?.();
       case 'close':
         return this.close();
       case 'intrude':
@@ -253,13 +250,17 @@ export class Host {
     }
   }
 
+  #queued(receipt: Receipt): void {
+    receipt.delivered.catch(() => undefined);
+    this.#world.checks.messageQueued?.(receipt);
+  }
+
   #withdraw(): void {
     const run = this.#runs[this.#world.tape.next(this.#runs.length)];
     if (!run) return;
-    // A message that waits in the queue is given back when the store has answered.
-    const { cycle, runId } = this.#store.watchOf(CONVERSATION);
+    const afterwards = this.#world.checks.withdrawing?.(run);
     const cancelled = run.cancel();
-    if (cycle === 'running' && runId === run.id) this.#actions.checkDuration(cancelled, 'a withdrawal');
+    afterwards?.(cancelled);
   }
 
   /** A caller's signal ends the run that it was given to, as a cancel does. */
@@ -268,13 +269,9 @@ export class Host {
     const signals = left.length > 0 ? left : this.signals;
     const caller = signals[this.#world.tape.next(signals.length)];
     if (!caller) return;
-    const { signal, run } = caller;
-    const { cycle, runId } = this.#store.watchOf(CONVERSATION);
-    const ends = !signal.aborted && cycle === 'running' && run !== undefined && runId === run.id;
+    const afterwards = this.#world.checks.aborting?.(caller);
     caller.abort();
-    if (!ends) return;
-    this.#world.count('abort-of-run');
-    void this.#actions.checkDuration(run.result, 'the abort of a signal');
+    afterwards?.();
   }
 
   /** The same agent or another one opens the open conversation again. */
@@ -286,7 +283,7 @@ export class Host {
         this.#world.check(alone, 'I23', () => 'a conversation is open twice');
         return second.close();
       },
-      (error: unknown) => this.#callerChecks.checkError('intrude', error),
+      (error: unknown) => this.#world.checks.failed?.('intrude', error),
     );
   }
 
@@ -298,46 +295,5 @@ export class Host {
       left -= 1;
       this.act();
     });
-  }
-}
-
-export class CallerSignal {
-  readonly #controller = new AbortController();
-  #listeners = new Set<unknown>();
-  /** The run that it was given to is over. */
-  isOver = false;
-  /** The run that was begun with it. */
-  run: Run | undefined;
-
-  constructor() {
-    const { signal } = this.#controller;
-    const add = signal.addEventListener.bind(signal);
-    const remove = signal.removeEventListener.bind(signal);
-    Object.defineProperties(signal, {
-      addEventListener: {
-        value: (type: string, listener: EventListener, options?: AddEventListenerOptions) => {
-          this.#listeners.add(listener);
-          add(type, listener, options);
-        },
-      },
-      removeEventListener: {
-        value: (type: string, listener: EventListener) => {
-          this.#listeners.delete(listener);
-          remove(type, listener);
-        },
-      },
-    });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  get isStillHeard(): boolean {
-    return this.isOver && !this.signal.aborted && this.#listeners.size > 0;
-  }
-
-  abort(): void {
-    this.#controller.abort();
   }
 }

@@ -1,15 +1,12 @@
 /**
- * Conversations beside the one that is simulated: another one of the same agent, and forks of it. Rule: each has a log of
- * its own, watched like the first; what is done in one is not seen in another.
+ * Conversations beside the one that is simulated: another one of the same agent, and a fork of it. Rule: each has a log of
+ * its own.
  */
-import { modelMessages } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { forkConversation } from '../../conversation/fork.ts';
-import type { CallerChecks } from './watch/callerChecks.ts';
-import { sameJson } from './watch/sameJson.ts';
-import type { SimulatedStore } from './world/store.ts';
-import { CONVERSATION, type World } from './world/world.ts';
+import type { SimulatedStore } from './world/simulatedStore.ts';
+import { CONVERSATION, type SimulatedWorld } from './world/simulatedWorld.ts';
 
 const SECOND = 'neighbour';
 const FORK = 'fork';
@@ -17,14 +14,12 @@ const FORK = 'fork';
 export class OtherConversations {
   #open: Conversation | undefined;
   #isOpening = false;
-  readonly #world: World;
+  readonly #world: SimulatedWorld;
   readonly #store: SimulatedStore;
-  readonly #callerChecks: CallerChecks;
 
-  constructor(world: World, store: SimulatedStore, callerChecks: CallerChecks) {
+  constructor(world: SimulatedWorld, store: SimulatedStore) {
     this.#world = world;
     this.#store = store;
-    this.#callerChecks = callerChecks;
   }
 
   crashed(): void {
@@ -44,14 +39,14 @@ export class OtherConversations {
       else if (act === 'cancel') void conversation.cancel();
       else for (const { callId } of conversation.pending) this.#decides(conversation, callId);
     } catch (error) {
-      this.#callerChecks.checkError('the other', error);
+      this.#world.checks.failed?.('the other', error);
     }
   }
 
   #decides(conversation: Conversation, callId: string): void {
     conversation
       .decide({ callId, action: 'approve' })
-      .catch((error: unknown) => this.#callerChecks.checkError('decide', error));
+      .catch((error: unknown) => this.#world.checks.failed?.('decide', error));
   }
 
   #opens(agent: Agent, id: string): void {
@@ -62,49 +57,23 @@ export class OtherConversations {
       if (processId !== this.#world.processId) return;
       this.#isOpening = false;
       this.#open = conversation;
-      if (conversation) this.#observes(conversation);
+      if (conversation) this.#world.checks.openedOther?.(conversation);
     };
     agent.open(id).then(opened, (error: unknown) => {
       opened();
-      this.#callerChecks.checkError('open', error);
+      this.#world.checks.failed?.('open', error);
     });
   }
 
-  /** Reads it as its entries come, as the first one is read. */
-  #observes(conversation: Conversation): void {
-    const { processId, profile } = this.#world;
-    let appends = 0;
-    conversation.log$(conversation.log().length).subscribe(() => {
-      appends += 1;
-      if (appends % profile.observesEvery === 0 && processId === this.#world.processId) this.#checkReads(conversation);
-    });
-  }
-
-  #checkReads(conversation: Conversation): void {
-    if (this.#store.falselyRefused.size > 0) return;
-    const log = conversation.log();
-    const same = sameJson(conversation.messages(), modelMessages(log));
-    this.#world.check(same, 'READ', () => `the messages of ${conversation.id} are not those of its log`);
-    const foreign = log.find((entry) => entry.conversationId !== conversation.id);
-    this.#world.check(!foreign, 'I31', () => `the log of ${conversation.id} has entry ${foreign?.seq} of another`);
+  /** The one that is open. */
+  get conversation(): Conversation | undefined {
+    return this.#open;
   }
 
   /** Nothing runs in another conversation. */
   get isAtRest(): boolean {
     const status = this.#open?.status;
     return !this.#isOpening && status !== 'active' && status !== 'cancelling';
-  }
-
-  /** Checks the other conversation at rest. */
-  check(): void {
-    const conversation = this.#open;
-    const detail = (): string => `nothing is left to do and ${conversation?.id} is ${conversation?.status}`;
-    this.#world.check(this.isAtRest, 'I6', detail);
-    if (!conversation || this.#store.falselyRefused.size > 0) return;
-    const stored = this.#store.logOf(conversation.id);
-    const isWhole = sameJson(conversation.log(), stored);
-    this.#world.check(isWhole, 'I22', () => `the log that ${conversation.id} shows is not the durable one`);
-    this.#checkReads(conversation);
   }
 
   /** Copies the log up to some entry, and goes on from there with the same agent. */
@@ -114,16 +83,16 @@ export class OtherConversations {
     const starts = log.filter(({ type }) => type === 'tool-started').map(({ seq }) => seq + 1);
     const until =
       starts.length > 0 && !world.tape.chance(0.3) ? world.tape.pick(starts) : 1 + world.tape.next(log.length);
-    world.facts.forks.set(FORK, CONVERSATION);
+    world.checks.forking?.(FORK);
     world.count('fork');
     try {
       await forkConversation(this.#store, CONVERSATION, FORK, until);
       this.#open = await agent.open(FORK);
-      this.#observes(this.#open);
+      world.checks.openedOther?.(this.#open);
       // The fork continues with copied calls, which keep their keys.
       this.#open.resume();
     } catch (error) {
-      this.#callerChecks.checkError('fork', error);
+      this.#world.checks.failed?.('fork', error);
     }
   }
 }

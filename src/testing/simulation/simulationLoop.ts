@@ -1,13 +1,12 @@
 /**
- * The loop of one simulation. Rule: one thing happens a step, and everything that follows from it happens before the next; in
- * the end faults are switched off, everything under way ends, and the checks of a conversation at rest are made, twice.
+ * The loop of one simulation. Rule: one thing happens a step, and everything that follows from it happens before the next. In
+ * the end faults are switched off, everything under way ends, and the conversation at rest is checked, twice.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { everyPart } from '../../onDemand.ts';
 import type { Host } from './host.ts';
-import { RestChecks } from './restChecks.ts';
-import type { SimulatedStore } from './world/store.ts';
-import { CONVERSATION, type World } from './world/world.ts';
+import type { SimulatedStore } from './world/simulatedStore.ts';
+import { CONVERSATION, type SimulatedWorld } from './world/simulatedWorld.ts';
 
 /** More steps than a conversation without faults needs to come to rest. */
 const REST_STEPS = 5000;
@@ -20,18 +19,16 @@ type Invariants = readonly ((log: readonly LogEntry[]) => string | undefined)[];
 
 export class SimulationLoop {
   steps = 0;
-  readonly #world: World;
+  readonly #world: SimulatedWorld;
   readonly #store: SimulatedStore;
   readonly #host: Host;
   readonly #invariants: Invariants;
-  readonly #restChecks: RestChecks;
 
-  constructor(world: World, store: SimulatedStore, host: Host, invariants: Invariants = []) {
+  constructor(world: SimulatedWorld, store: SimulatedStore, host: Host, invariants: Invariants = []) {
     this.#world = world;
     this.#store = store;
     this.#host = host;
     this.#invariants = invariants;
-    this.#restChecks = new RestChecks(world, store, host);
   }
 
   async run(maxSteps: number): Promise<void> {
@@ -46,7 +43,7 @@ export class SimulationLoop {
       await this.#flush();
       for (let step = 0; step < maxSteps && world.violations.length === 0; step++) await this.#step();
       await this.#comeToRest();
-      for (const each of world.equipment) await each.over?.();
+      await world.checks.over?.();
       await this.#flush();
     } finally {
       unwatch();
@@ -69,11 +66,11 @@ export class SimulationLoop {
     else if (tape.chance(clockJump)) world.setClock(tape.pick([60_000, -60_000, 86_400_000]));
     else if (profile.decides > 0 && this.#host.hasPendingCall && tape.chance(profile.decides)) this.#host.decide();
     else if (profile.secondConversation && tape.chance(0.1)) this.#host.actElsewhere();
-    else if (world.equipment.length > 0 && tape.chance(0.1)) this.#host.useEquipment();
+    else if (world.checks.act && tape.chance(0.1)) this.#host.actOnOwn();
     else if (this.#host.isClosed || tape.chance(inCommit ? 2 * act : act)) this.#host.act();
     else this.#goOn();
     await this.#flush();
-    this.#restChecks.checkToolTime();
+    world.checks.stepped?.();
   }
 
   /** An append or a summary is under way: acts and crashes are more likely then. */
@@ -82,8 +79,8 @@ export class SimulationLoop {
   }
 
   get #isSummingUp(): boolean {
-    const { facts, processId } = this.#world;
-    return facts.streams.some(({ sumsUp, isOver, processId: of }) => sumsUp && !isOver && of === processId);
+    const { streams, processId } = this.#world;
+    return streams.some(({ sumsUp, isOver, processId: of }) => sumsUp && !isOver && of === processId);
   }
 
   /** Something under way ends, or a timer fires; with neither, the host acts. */
@@ -99,7 +96,7 @@ export class SimulationLoop {
     this.#world.reach('crashes', this.#place);
     this.#world.crash();
     this.#host.crashed();
-    for (const each of this.#world.equipment) await each.crashed?.();
+    await this.#world.checks.crashed?.();
   }
 
   /** What is under way when a crash comes. */
@@ -117,7 +114,7 @@ export class SimulationLoop {
     world.faultFree = true;
     await this.#settleAll();
     this.#check();
-    if (world.tape.chance(0.2) && this.#host.conversation) this.#restChecks.checkViews(this.#host.conversation);
+    if (this.#host.conversation) world.checks.restedFirst?.(this.#host.conversation);
     if (world.violations.length > 0) return;
     if (world.tape.next(2) === 1) {
       this.#host.approve();
@@ -126,16 +123,14 @@ export class SimulationLoop {
     }
     if (world.tape.next(2) === 1) await this.#sendAnother();
     const { conversation } = this.#host;
-    const before = conversation && this.#restChecks.readingBeforeCrash(conversation);
-    const entries = conversation?.log().length ?? 0;
+    const afterwards = conversation && world.checks.leaving?.(conversation);
     await this.#crash();
     await this.#flush();
     await this.#settleAll();
     this.#check();
-    if (before !== undefined && this.#host.conversation)
-      this.#restChecks.checkReload(this.#host.conversation, before, entries);
+    if (this.#host.conversation) afterwards?.(this.#host.conversation);
     await this.#sendAnother();
-    if (this.#host.conversation) this.#restChecks.checkViews(this.#host.conversation);
+    if (this.#host.conversation) world.checks.restedLast?.(this.#host.conversation);
     if (world.profile.fork && world.violations.length === 0) await this.#host.fork(() => this.#settleAll('closed'));
   }
 
@@ -151,15 +146,17 @@ export class SimulationLoop {
   }
 
   #check(): void {
+    const world = this.#world;
     const { conversation } = this.#host;
     if (conversation) {
-      this.#restChecks.check(conversation);
-      for (const each of this.#world.equipment) each.check?.(conversation);
-    } else this.#world.violate('I6', 'the conversation does not open');
-    this.#host.others.check();
+      const { status } = conversation;
+      const isAtRest = status !== 'active' && status !== 'cancelling';
+      world.check(isAtRest, 'I6', () => `nothing is left to do and it is ${status}`);
+      world.checks.atRest?.(conversation);
+    } else world.violate('I6', 'the conversation does not open');
     for (const invariant of this.#invariants) {
       const fault = invariant(this.#store.logOf(CONVERSATION));
-      if (fault !== undefined) this.#world.violate(invariant.name || 'invariant', fault);
+      if (fault !== undefined) world.violate(invariant.name || 'invariant', fault);
     }
   }
 
@@ -171,8 +168,7 @@ export class SimulationLoop {
       if (world.pending.length > 0) world.settle(0);
       else if (this.#host.isClosed && then === 'open') this.#host.open();
       else {
-        this.#restChecks.checkToolTime();
-        if (this.#host.conversation) this.#restChecks.checkTimers(this.#host.conversation);
+        world.checks.waiting?.(this.#host.conversation);
         if (world.violations.some(({ invariant }) => invariant === 'HANG') || !world.ring()) return;
       }
     }

@@ -9,10 +9,10 @@ import type { Hook, HookInput, HookOutput } from '../../../src/hooks/runHook.ts'
 import { type Permissions, permissions } from '../../../src/permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode, type PermissionOutcome } from '../../../src/permissions/verdict.ts';
 import type { Plugin } from '../../../src/plugins/plugin.ts';
-import type { Beginning, Equipment, Parts } from '../../../src/testing/simulation/equipment.ts';
-import { callKey } from '../../../src/testing/simulation/watch/facts.ts';
-import { SECRET } from '../../../src/testing/simulation/world/secret.ts';
-import type { World } from '../../../src/testing/simulation/world/world.ts';
+import { SECRET } from '../../../src/testing/simulation/world/simulatedModel.ts';
+import type { CheckedWorld } from '../checks/checkedWorld.ts';
+import { callKey } from '../checks/lifeFacts.ts';
+import type { Beginning, Equipment, Parts } from './equipment.ts';
 
 const TOOLS = [
   'note',
@@ -38,7 +38,7 @@ class Rules {
   /** Tools that a person allowed for the rest of the process. */
   readonly remembered = new Set<string>();
 
-  constructor(world: World) {
+  constructor(world: CheckedWorld) {
     const { tape } = world;
     this.mode = tape.pick(['default', 'default', 'default', ...PERMISSION_MODES]);
     for (const tool of TOOLS) this.#lists.set(tool, tape.pick(LISTS));
@@ -109,7 +109,7 @@ export interface Guarding {
 }
 
 export class Guards implements Equipment {
-  readonly #world: World;
+  readonly #world: CheckedWorld;
   readonly #rules: Rules | undefined;
   readonly #hooked: readonly { event: Event; required: boolean; timeoutMs: number; matcher?: string }[];
   /** Shares of what goes wrong, and of the answers that say something. */
@@ -126,7 +126,7 @@ export class Guards implements Equipment {
   readonly #allowedByHost = new Set<string>();
   #plugin: Permissions | undefined;
 
-  constructor(world: World, guarding: Guarding) {
+  constructor(world: CheckedWorld, guarding: Guarding) {
     const { tape } = world;
     this.#world = world;
     this.#fault = tape.pick([0, 0.05, 0.3]);

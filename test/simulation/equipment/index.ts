@@ -2,20 +2,16 @@
  * What an agent may have in a simulated life besides tools, plugins and sub-agents of its own: permissions, hooks, the tools
  * of an MCP server, and an observer. Rule: half of the lives have none of it, since each needs time.
  */
-import type { Equipment } from '../../../src/testing/simulation/equipment.ts';
-import {
-  type Equip,
-  type SimulationOptions,
-  type SimulationReport,
-  simulateEquipped,
-} from '../../../src/testing/simulation/simulate.ts';
+import type { SimulationReport } from '../../../src/testing/simulation/simulate.ts';
+import { type CheckedOptions, type Equip, simulate } from '../simulate.ts';
+import type { Equipment } from './equipment.ts';
 import { Guards } from './guards.ts';
 import { Inspection } from './inspection.ts';
 import { ScriptedMcp } from './mcp.ts';
 
 const KINDS = ['permissions', 'hooks', 'mcp', 'inspector'] as const;
 
-const equip: Equip = async (world, store) => {
+const equip: Equip = async ({ world, store }) => {
   const { tape } = world;
   if (tape.next(2) === 0) return [];
   const has = new Set(KINDS.filter(() => tape.next(2) === 1));
@@ -29,4 +25,4 @@ const equip: Equip = async (world, store) => {
 };
 
 /** One life of an agent that has any of these. */
-export const simulate = (options: SimulationOptions): Promise<SimulationReport> => simulateEquipped(options, equip);
+export const simulateEquipped = (options: CheckedOptions): Promise<SimulationReport> => simulate(options, equip);

@@ -6,10 +6,11 @@ import { type Conversation, runtimeOf } from '../../../src/conversation/conversa
 import { Observed } from '../../../src/inspect/observed.ts';
 import { RecordLog } from '../../../src/inspect/recordLog.ts';
 import type { Recorded, StateValue } from '../../../src/inspect/wire.ts';
-import type { Equipment, Parts } from '../../../src/testing/simulation/equipment.ts';
-import { sameJson } from '../../../src/testing/simulation/watch/sameJson.ts';
-import type { SimulatedStore } from '../../../src/testing/simulation/world/store.ts';
-import { CONVERSATION, type World } from '../../../src/testing/simulation/world/world.ts';
+import type { SimulatedStore } from '../../../src/testing/simulation/world/simulatedStore.ts';
+import { CONVERSATION } from '../../../src/testing/simulation/world/simulatedWorld.ts';
+import type { CheckedWorld } from '../checks/checkedWorld.ts';
+import { sameJson } from '../checks/sameJson.ts';
+import type { Equipment, Parts } from './equipment.ts';
 
 const LIMITS = { moves: 2_000, events: 20, rest: 20_000 };
 
@@ -25,7 +26,7 @@ class Account {
 }
 
 export class Inspection implements Equipment {
-  readonly #world: World;
+  readonly #world: CheckedWorld;
   readonly #store: SimulatedStore;
   readonly #fromTheBeginning: boolean;
   #records = new RecordLog(() => 0, LIMITS);
@@ -33,7 +34,7 @@ export class Inspection implements Equipment {
   #account = new Account();
   #detaches: { conversation: Conversation; detach(): void }[] = [];
 
-  constructor(world: World, store: SimulatedStore) {
+  constructor(world: CheckedWorld, store: SimulatedStore) {
     this.#world = world;
     this.#store = store;
     this.#fromTheBeginning = world.tape.next(2) === 0;

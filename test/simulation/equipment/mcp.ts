@@ -7,11 +7,11 @@ import type { Json } from '../../../machines/internal.ts';
 import type { Conversation } from '../../../src/conversation/conversation.ts';
 import { RunchartError } from '../../../src/errors.ts';
 import { type McpTools, mcpTools } from '../../../src/mcp/mcpTools.ts';
-import type { Equipment, Parts } from '../../../src/testing/simulation/equipment.ts';
-import { sameJson } from '../../../src/testing/simulation/watch/sameJson.ts';
-import { SECRET } from '../../../src/testing/simulation/world/secret.ts';
-import type { SimulatedStore } from '../../../src/testing/simulation/world/store.ts';
-import type { World } from '../../../src/testing/simulation/world/world.ts';
+import { SECRET } from '../../../src/testing/simulation/world/simulatedModel.ts';
+import type { SimulatedStore } from '../../../src/testing/simulation/world/simulatedStore.ts';
+import type { CheckedWorld } from '../checks/checkedWorld.ts';
+import { sameJson } from '../checks/sameJson.ts';
+import type { Equipment, Parts } from './equipment.ts';
 
 interface Message {
   id?: number;
@@ -43,7 +43,7 @@ const TOOLS = [{ name: 'look', annotations: { readOnlyHint: true } }, { name: 's
 );
 
 export class ScriptedMcp implements Equipment {
-  readonly #world: World;
+  readonly #world: CheckedWorld;
   readonly #store: SimulatedStore;
   readonly #fault: number;
   #tools: McpTools | undefined;
@@ -58,13 +58,13 @@ export class ScriptedMcp implements Equipment {
   /** The process that connected last. */
   #connectedIn: number | undefined;
 
-  private constructor(world: World, store: SimulatedStore) {
+  private constructor(world: CheckedWorld, store: SimulatedStore) {
     this.#world = world;
     this.#store = store;
     this.#fault = world.tape.pick([0.1, 0.3, 0.6]);
   }
 
-  static async started(world: World, store: SimulatedStore): Promise<ScriptedMcp> {
+  static async started(world: CheckedWorld, store: SimulatedStore): Promise<ScriptedMcp> {
     const server = new ScriptedMcp(world, store);
     await server.#begin();
     return server;
@@ -187,7 +187,7 @@ export class ScriptedMcp implements Equipment {
   /** A call reaches the server behind its start alone. */
   #checkStart(name: string, args: Json): void {
     const started = [...this.#store.logs.keys()].some((id) =>
-      [...this.#store.watchOf(id).calls.calls.values()].some(
+      [...this.#world.watchOf(id).calls.calls.values()].some(
         (call) => call.name === PREFIX + name && call.status === 'started' && sameJson(call.args, args),
       ),
     );
@@ -202,7 +202,7 @@ export class ScriptedMcp implements Equipment {
         .logOf(id)
         .find((entry) => entry.type === 'tool-suspended' && asks(entry.payload, question));
       if (place?.type !== 'tool-suspended') continue;
-      const call = this.#store.watchOf(id).calls.calls.get(place.callId);
+      const call = this.#world.watchOf(id).calls.calls.get(place.callId);
       if (!call) continue;
       // An edit gives the call other arguments, and calls the question off.
       const isOwn = call.name === PREFIX + name && (action === 'cancel' || sameJson(call.args, args));

@@ -7,7 +7,7 @@ import { pendingCalls } from '../../../conversation/run.ts';
 import { PHASES } from '../../../plugins/plugin.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
 import type { During } from '../../../scripts/moves.ts';
-import type { EffectAnswer } from '../../scriptedJournal.ts';
+import type { EffectAnswer } from '../../chartPaths/scriptedJournal.ts';
 import { predictedUse } from '../filledWindow.ts';
 import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnOf } from './behaviour.ts';
 import { type Sight, sightOf } from './place.ts';

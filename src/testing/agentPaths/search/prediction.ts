@@ -23,7 +23,7 @@ import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
 import type { ChartRef, Interpreter } from '../../../runtime/interpreter/interpreter.ts';
 import { ChartStatus } from '../../../runtime/status.ts';
 import { type During, duringOf, filling, type Move, type MoveOf } from '../../../scripts/moves.ts';
-import { ScriptedJournal } from '../../scriptedJournal.ts';
+import { ScriptedJournal } from '../../chartPaths/scriptedJournal.ts';
 import type { Standing } from '../scriptRun.ts';
 import { type AgentModel, answerFor, type Behaviour, isDuring } from './behaviour.ts';
 import { coveredBy, forkedBy } from './coverage.ts';

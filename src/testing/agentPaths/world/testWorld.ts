@@ -9,7 +9,7 @@ import type { Ports } from '../../../runtime/ports.ts';
 import type { During } from '../../../scripts/moves.ts';
 import { memoryStore } from '../../../stores/memory.ts';
 import type { LogHandle, LogStore } from '../../../stores/store.ts';
-import type { AgentWorld } from '../../simulation/simulate.ts';
+import type { AgentWorld } from '../../agentWorld.ts';
 import { isDuring } from '../search/behaviour.ts';
 import { coveredBy } from '../search/coverage.ts';
 import { HeldModel } from './heldModel.ts';

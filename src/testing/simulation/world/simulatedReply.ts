@@ -1,11 +1,10 @@
 /** Replies of the simulated model, drawn from the tape. Rule: every kind that providers send, the plainest first. */
-import type { Message } from '../../../../machines/internal.ts';
+import type { Json, Message } from '../../../../machines/internal.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../../models/model.ts';
 import { UNSUMMED } from '../profile.ts';
-import { usageOf } from '../watch/spending.ts';
-import { drawArguments, drawWrongArguments } from './arguments.ts';
-import { askedIn, drawAnswer, schemaIn } from './finalAnswer.ts';
-import type { World } from './world.ts';
+import { drawArguments, drawWrongArguments } from './drawArguments.ts';
+import { usageOf } from './simulatedUsage.ts';
+import type { SimulatedWorld } from './simulatedWorld.ts';
 
 const REPLIES = {
   text: 4,
@@ -40,9 +39,9 @@ const finish = (reason: Finish): ModelPart => ({ type: 'finish', reason });
 export class SimulatedReplies {
   #last: readonly ModelPart[] = [];
   #ids = 0;
-  readonly #world: World;
+  readonly #world: SimulatedWorld;
 
-  constructor(world: World) {
+  constructor(world: SimulatedWorld) {
     this.#world = world;
   }
 
@@ -90,10 +89,9 @@ export class SimulatedReplies {
 
   /** The text as the final answer of a run that is held to a schema. */
   #answer(words: string, system: string): string {
-    const { faultFree, tape, answers } = this.#world;
-    const asker = answers && askedIn(system);
-    if (asker) return drawAnswer(tape, asker, answers.model, words);
-    const schema = answers ? undefined : schemaIn(system);
+    const { faultFree, tape, finalAnswers } = this.#world;
+    if (finalAnswers) return finalAnswers.answer(words, system);
+    const schema = schemaIn(system);
     return schema === undefined || (!faultFree && tape.chance(0.2))
       ? words
       : JSON.stringify(drawArguments(tape, schema));
@@ -101,9 +99,9 @@ export class SimulatedReplies {
 
   /** A model that repeats itself gives the reply before once more. */
   #kind(system: string): Kind {
-    const { tape, profile, answers } = this.#world;
+    const { tape, profile, finalAnswers } = this.#world;
     if (profile.repeats > 0 && this.#last.length > 0 && tape.chance(profile.repeats)) return 'again';
-    if (answers && askedIn(system)) return tape.weighted<Kind>(ANSWERING);
+    if (finalAnswers?.isAsked(system)) return tape.weighted<Kind>(ANSWERING);
     return tape.weighted<Kind>(profile.window > LARGE ? CUT_OFTEN : REPLIES);
   }
 
@@ -167,4 +165,10 @@ export class SimulatedReplies {
     this.#ids += 1;
     return { type: 'tool-call', callId: `c${this.#ids}`, name, args };
   }
+}
+
+/** The JSON Schema for final answers in the system text of an agent. */
+function schemaIn(system: string): Json | undefined {
+  const [, text] = /final answer as JSON that fits this JSON Schema[^\n]*\n(.*)/.exec(system) ?? [];
+  return text === undefined ? undefined : JSON.parse(text);
 }

@@ -1,0 +1,112 @@
+/**
+ * Paths that together take every edge of a chart. Invariant: each path is first replayed with the pure transition. So
+ * a projection that merges different states is detected here, and not by a test that cannot pass.
+ */
+import { createRequire } from 'node:module';
+import type { AdjacencyValue, getAdjacencyMap } from '@xstate/graph';
+import type { AnyStateMachine } from 'xstate';
+import type { EventCases } from '../../../machines/internal.ts';
+import { ConfigurationError } from '../../errors.ts';
+import { Explorer, type Situation } from './chartExplorer.ts';
+import { withStubs } from './childStub.ts';
+import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
+import type { PathStep, TestPath } from './testPath.ts';
+
+export interface CoverOptions {
+  input: unknown;
+  /** The events to try, by event descriptor, wildcards included. */
+  cases: EventCases;
+  /** The part of the context that guards depend on, as JSON. */
+  projection(context: never): unknown;
+  /** The most steps to explore. Default: 100,000. */
+  limit?: number;
+}
+const LIMIT = 100_000;
+/** How many of a path's last events its name contains. */
+const NAMED = 5;
+type Event = { type: string };
+
+/** Loads an optional peer of the package, only when paths are generated. */
+function traversal(caller: string): typeof getAdjacencyMap {
+  try {
+    return (createRequire(import.meta.url)('@xstate/graph') as typeof import('@xstate/graph')).getAdjacencyMap;
+  } catch (cause) {
+    if ((cause as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw cause;
+    throw new ConfigurationError(`${caller} needs @xstate/graph: npm install --save-dev @xstate/graph`, { cause });
+  }
+}
+
+/** Returns the graph of any logic by the library's own traversal, or undefined if it has more edges than `limit`. */
+export function adjacencyOf<S, E>(
+  caller: string,
+  logic: { getInitialSnapshot(): S; transition(state: S, event: E): S },
+  options: { events(state: S): readonly E[]; serializeState(state: S): string; limit: number },
+): Readonly<Record<string, AdjacencyValue<S & Situation, E & Event>>> | undefined {
+  const traverse = traversal(caller);
+  try {
+    return traverse(logic as never, options as never) as never;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes('limit exceeded')) return undefined;
+    throw error;
+  }
+}
+
+/** Returns paths that cover every edge. Each ends in a final state if one can be reached. Throws ConfigurationError. */
+export function coverPaths(machine: AnyStateMachine, options: CoverOptions): TestPath[] {
+  const { input, cases, projection, limit = LIMIT } = options;
+  const explorer = new Explorer({ machine: withStubs(machine), cases, projection });
+  const first = explorer.start(input);
+  const graph = explore(machine.id, explorer, first, limit);
+  return edgeCover(graph, explorer.key(first)).map((walk, index) => replay(machine.id, explorer, first, walk, index));
+}
+
+/** Returns the graph of possible events by the library's own traversal. */
+function explore(chart: string, explorer: Explorer, first: Situation, limit: number): Graph {
+  const logic = {
+    getInitialSnapshot: () => first,
+    transition: (situation: Situation, event: { type: string }) => explorer.next(situation, event),
+  };
+  const options = {
+    events: (situation: Situation) => explorer.events(situation),
+    serializeState: (situation: Situation) => explorer.key(situation),
+    limit,
+  };
+  const adjacency = adjacencyOf<Situation, Event>('coverPaths', logic, options);
+  if (!adjacency) {
+    throw new ConfigurationError(
+      `coverPaths explored ${limit} steps of ${chart} without an end. Let the projection leave out what only grows, ` +
+        'let the input bound what can come, or pass a higher limit.',
+    );
+  }
+  const graph = new Map<string, Vertex>();
+  for (const [key, { state, transitions }] of Object.entries(adjacency)) {
+    const edges = Object.values(transitions).map(({ event, state: next }) => ({ event, to: explorer.key(next) }));
+    graph.set(key, { edges, final: state.status === 'done' });
+  }
+  return graph;
+}
+
+/** Returns the walk as the chart really takes it. */
+function replay(chart: string, explorer: Explorer, first: Situation, walk: Walk, index: number): TestPath {
+  let situation = first;
+  const steps: PathStep[] = [];
+  for (const { event, to } of walk) {
+    situation = explorer.next(situation, event);
+    if (explorer.key(situation) !== to) {
+      throw new ConfigurationError(
+        `the projection of ${chart} merges states that its guards or assigns tell apart: step ${steps.length + 1} ` +
+          `(${event.type}) of path ${index + 1} leads to ${explorer.key(situation)}, the graph says ${to}. ` +
+          'Let the projection keep what they differ in.',
+      );
+    }
+    const { state, through, effects } = situation;
+    steps.push({ event, state, through, effects });
+  }
+  return { name: nameOf(index, steps, situation), start: first, steps };
+}
+
+function nameOf(index: number, steps: readonly PathStep[], last: Situation): string {
+  const lastEvents = steps.slice(-NAMED).map(({ event }) => event.type);
+  const before = steps.length > NAMED ? [`${steps.length - NAMED} steps`] : [];
+  return `${index + 1}: ${[...before, ...lastEvents, JSON.stringify(last.state.value)].join(' → ')}`;
+}

@@ -1,0 +1,147 @@
+/**
+ * Arguments of a call, drawn from the tape by the JSON Schema of its tool: plain ones, those at the edges of what the
+ * schema takes, and those just beyond. Rule: 0 on the tape is the plainest; what no schema can say (a pattern, a check of
+ * one's own) is for the examples that the caller gives.
+ */
+import type { Json } from '../../../../machines/internal.ts';
+import type { Tape } from '../choiceTape.ts';
+
+type Schema = { [key: string]: Json };
+const isSchema = (value: Json | undefined): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
+const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+
+/** A schema within a schema within … is drawn so far; optional parts end before. */
+const DEEPEST = 6;
+const LONGEST = 2_000;
+const FORMATS: Readonly<Record<string, string>> = {
+  email: 'a@example.org',
+  uri: 'https://example.org/a',
+  url: 'https://example.org/a',
+  uuid: '9b2c8d1e-6f3a-4c57-8a1b-2d4e6f8a0c1e',
+  date: '2024-02-29',
+  time: '00:00:00Z',
+  'date-time': '2024-02-29T00:00:00Z',
+  ipv4: '127.0.0.1',
+  ipv6: '::1',
+  hostname: 'example.org',
+};
+
+class Drawing {
+  readonly #tape: Tape;
+  readonly #root: Json | undefined;
+
+  constructor(tape: Tape, root: Json | undefined) {
+    this.#tape = tape;
+    this.#root = root;
+  }
+
+  value(given: Json | undefined, depth = 0): Json {
+    const schema = this.#resolved(given);
+    if (!isSchema(schema) || depth > DEEPEST) return null;
+    if (schema.const !== undefined) return schema.const;
+    if (Array.isArray(schema.enum) && schema.enum.length > 0) return this.#tape.pick(schema.enum);
+    const choices = listIn(schema.anyOf ?? schema.oneOf);
+    if (choices.length > 0) return this.value(this.#tape.pick(choices), depth + 1);
+    const type = Array.isArray(schema.type) ? this.#tape.pick(schema.type) : schema.type;
+    switch (type ?? (schema.properties === undefined ? undefined : 'object')) {
+      case 'string':
+        return this.#text(schema);
+      case 'number':
+      case 'integer':
+        return this.#number(schema, type === 'integer');
+      case 'boolean':
+        return this.#tape.next(2) === 1;
+      case 'array':
+        return this.#list(schema, depth);
+      case 'object':
+        return this.#object(schema, depth);
+      default:
+        return null;
+    }
+  }
+
+  /** What a reference stands for, and the parts of `allOf` as one. */
+  #resolved(schema: Json | undefined): Json | undefined {
+    if (!isSchema(schema)) return schema;
+    if (typeof schema.$ref === 'string') return this.#resolved(this.#at(schema.$ref));
+    const parts = listIn(schema.allOf).map((part) => this.#resolved(part));
+    if (parts.length === 0) return schema;
+    return parts.filter(isSchema).reduce(joined, { ...schema, allOf: [] });
+  }
+
+  #at(reference: string): Json | undefined {
+    let place: Json | undefined = this.#root;
+    for (const key of reference.split('/').slice(1)) place = isSchema(place) ? place[key] : undefined;
+    return place;
+  }
+
+  #text({ format, minLength, maxLength }: Schema): Json {
+    const known = typeof format === 'string' ? FORMATS[format] : undefined;
+    if (known !== undefined) return known;
+    const least = numberIn(minLength) ?? 0;
+    const most = Math.min(numberIn(maxLength) ?? LONGEST, LONGEST);
+    const plain = `t${this.#tape.next(3)}`;
+    if (minLength === undefined && maxLength === undefined) return plain;
+    const lengths = [Math.min(Math.max(plain.length, least), most), least, most];
+    return plain.repeat(Math.ceil(most / plain.length) + 1).slice(0, this.#tape.pick(lengths));
+  }
+
+  #number(schema: Schema, isWhole: boolean): number {
+    const step = numberIn(schema.multipleOf) ?? (isWhole ? 1 : 0);
+    const unit = step > 0 ? step : 1;
+    const above = numberIn(schema.exclusiveMinimum);
+    const below = numberIn(schema.exclusiveMaximum);
+    const least = numberIn(schema.minimum) ?? (above === undefined ? undefined : above + unit);
+    const most = numberIn(schema.maximum) ?? (below === undefined ? undefined : below - unit);
+    const lowest = least !== undefined && least > -Number.MAX_SAFE_INTEGER ? Math.ceil(least / unit) * unit : undefined;
+    const highest = most !== undefined && most < Number.MAX_SAFE_INTEGER ? Math.floor(most / unit) * unit : undefined;
+    const base = lowest ?? Math.min(0, highest ?? 0);
+    const wanted = base + this.#tape.next(3) * unit;
+    const edges = [wanted, lowest, highest].filter((edge): edge is number => edge !== undefined);
+    const drawn = edges.length > 1 ? this.#tape.pick(edges) : wanted;
+    return Math.min(Math.max(drawn, lowest ?? drawn), highest ?? drawn);
+  }
+
+  #list({ items, minItems, maxItems, prefixItems }: Schema, depth: number): Json {
+    const first = listIn(prefixItems).map((item) => this.value(item, depth + 1));
+    const least = numberIn(minItems) ?? 0;
+    const most = numberIn(maxItems) ?? Math.max(2, least);
+    const count = depth >= DEEPEST ? least : Math.min(most, least + this.#tape.next(3));
+    const rest = Math.max(0, count - first.length);
+    return [...first, ...Array.from({ length: rest }, () => this.value(items, depth + 1))];
+  }
+
+  #object({ properties, required }: Schema, depth: number): Json {
+    const needed = listIn(required);
+    const known = isSchema(properties) ? Object.entries(properties) : [];
+    const wanted = known.filter(([key]) => needed.includes(key) || (depth < DEEPEST && this.#tape.next(2) === 1));
+    return Object.fromEntries(wanted.map(([key, schema]) => [key, this.value(schema, depth + 1)]));
+  }
+}
+
+const joined = (one: Schema, other: Schema): Schema => ({
+  ...one,
+  ...other,
+  ...(isSchema(one.properties) &&
+    isSchema(other.properties) && { properties: { ...one.properties, ...other.properties } }),
+  required: [...listIn(one.required), ...listIn(other.required)],
+});
+
+/** `examples`: what the caller says that its tool is called with; the schema alone where there are none. */
+export function drawArguments(tape: Tape, schema: Json | undefined, examples: readonly Json[] = []): Json {
+  if (examples.length > 0 && !tape.chance(0.3)) return tape.pick(examples);
+  return new Drawing(tape, schema).value(schema);
+}
+
+/** Arguments that the schema should not take: one of the needed properties is missing, or of another type. */
+export function drawWrongArguments(tape: Tape, schema: Json | undefined): Json {
+  const right = drawArguments(tape, schema);
+  if (!isSchema(right)) return [right];
+  const keys = Object.keys(right);
+  if (keys.length === 0) return { nobody: 'knows this' };
+  const key = tape.pick(keys);
+  const { [key]: value, ...rest } = right;
+  return tape.next(2) === 0 ? rest : { ...rest, [key]: typeof value === 'object' ? 5 : { not: [value ?? null] } };
+}

@@ -1,0 +1,244 @@
+/**
+ * What surrounds one simulated conversation: clock, timers, what is under way, and which process is current. Rule: nothing
+ * happens unless the loop makes it happen; what a dead process has under way never ends.
+ */
+import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
+import type { SendOptions } from '../../../conversation/conversation.ts';
+import type { Ports } from '../../../runtime/ports.ts';
+import type { Tape } from '../choiceTape.ts';
+import type { LifeChecks } from '../lifeChecks.ts';
+import type { Profile } from '../profile.ts';
+import { CallerCode } from './callerCode.ts';
+import { drawArguments } from './drawArguments.ts';
+
+/** Something under way that the loop may bring to its end. */
+export interface Pending {
+  port: 'model' | 'tool' | 'store' | 'plugin';
+  settle(): void;
+  /** What its process leaves behind when it dies in the middle. */
+  crash?(): void;
+}
+interface Timer {
+  at: number;
+  fire(): void;
+}
+/** One call of a model, in the process with this number. */
+export interface Stream {
+  readonly signal: AbortSignal;
+  readonly processId: number;
+  isOver: boolean;
+  /** It was asked for a summary. */
+  readonly sumsUp: boolean;
+}
+/** Final answers under schemas that the simulated agent brings itself. */
+export interface FinalAnswers {
+  /** A message that asks for an answer of its own, or nothing. */
+  ask(text: string): { readonly text: string; readonly output: NonNullable<SendOptions['output']> } | undefined;
+  /** Some schema is named in the system text. */
+  isAsked(system: string): boolean;
+  /** What the model says in place of `words`. */
+  answer(words: string, system: string): string;
+}
+
+export interface Violation {
+  invariant: string;
+  detail: string;
+}
+const GROUPS = [
+  ...(['tools', 'outcomes', 'decisions', 'receipts', 'stops', 'crashes', 'entries'] as const),
+  ...(['overtaken', 'summaries'] as const),
+] as const;
+export type Group = (typeof GROUPS)[number];
+/** Id of the conversation that is simulated; others are of its sub-agents. */
+export const CONVERSATION = 'simulated';
+const VIOLATIONS_KEPT = 20;
+const BEGINNING = 1_700_000_000_000;
+
+export class SimulatedWorld {
+  readonly tape: Tape;
+  readonly profile: Profile;
+  /** What is compared with the log. */
+  checks: LifeChecks = {};
+  finalAnswers: FinalAnswers | undefined;
+  /** The code of the agent, which may wait in real time; undefined where it never does. */
+  readonly callerCode: CallerCode | undefined;
+  readonly violations: Violation[] = [];
+  /** Faults that were injected, by kind. */
+  readonly faults = new Map<string, number>();
+  readonly #reached = new Map<string, Map<string, number>>(GROUPS.map((group) => [group, new Map()]));
+  /** No faults are injected any more. */
+  faultFree = false;
+  /** Number of the current process. */
+  processId = 0;
+  /** JSON Schemas of the tools that were offered, by name. */
+  readonly schemas = new Map<string, Json>();
+  /** Every call of a model. */
+  readonly streams: Stream[] = [];
+  pending: Pending[] = [];
+  timers: Timer[] = [];
+  /** Milliseconds since the beginning; setting the wall clock does not change them. */
+  elapsedMs = 0;
+  /** The agent takes its ids from these ports. */
+  usesPorts = false;
+  #clockOffset = 0;
+  #ids = 0;
+
+  /** Arguments that the caller gives for its tools. */
+  readonly examples: { readonly [tool: string]: readonly Json[] };
+
+  constructor(
+    tape: Tape,
+    profile: Profile,
+    {
+      examples = {},
+      waitsInRealTime = true,
+    }: { examples?: SimulatedWorld['examples'] | undefined; waitsInRealTime?: boolean } = {},
+  ) {
+    this.examples = examples;
+    this.tape = tape;
+    this.profile = profile;
+    if (waitsInRealTime) this.callerCode = new CallerCode(this);
+  }
+
+  /** The library's ports in the current process. */
+  ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal' | 'execute'> {
+    const { processId } = this;
+    return {
+      now: () => BEGINNING + this.elapsedMs + this.#clockOffset,
+      newId: () => {
+        this.usesPorts = true;
+        this.#ids += 1;
+        return `id${this.#ids}`;
+      },
+      random: () => this.tape.next(1000) / 1000,
+      setTimer: (ms, fire) => {
+        if (processId !== this.processId) return () => undefined;
+        const timer: Timer = { at: this.elapsedMs + ms, fire };
+        this.timers.push(timer);
+        return () => {
+          const at = this.timers.indexOf(timer);
+          if (at >= 0) this.timers.splice(at, 1);
+        };
+      },
+      ...(this.callerCode && { execute: this.callerCode.execute }),
+      ...((this.callerCode || this.profile.deliveredTwice > 0) && { journal: (embedded) => this.#journal(embedded) }),
+    };
+  }
+
+  #journal(embedded: Journal): Journal {
+    const followed = this.callerCode?.following(embedded) ?? embedded;
+    return this.profile.deliveredTwice > 0 ? deliveredAgain(this, followed) : followed;
+  }
+
+  /** A fault of this kind happens in this share of the cases, and never once faults are switched off. */
+  fault(kind: string, share: number): boolean {
+    if (this.faultFree || share === 0 || !this.tape.chance(share)) return false;
+    this.count(kind);
+    return true;
+  }
+
+  count(kind: string): void {
+    this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1);
+  }
+
+  /** Arguments for a tool, as its schema takes them. */
+  argsFor(tool: string): Json {
+    return drawArguments(this.tape, this.schemas.get(tool), this.examples[tool]);
+  }
+
+  /** Counts something that simulations have to reach. */
+  reach(group: string, kind: string): void {
+    const counts = this.#reached.get(group) ?? new Map<string, number>();
+    this.#reached.set(group, counts);
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+
+  /** What was reached, how often. */
+  get reached(): Readonly<Record<Group, Readonly<Record<string, number>>>> {
+    const groups = [...this.#reached].map(([group, counts]) => [group, Object.fromEntries(counts)]);
+    return Object.fromEntries(groups) as Record<Group, Record<string, number>>;
+  }
+
+  violate(invariant: string, detail: string): void {
+    if (this.violations.length < VIOLATIONS_KEPT) this.violations.push({ invariant, detail });
+  }
+
+  check(condition: boolean, invariant: string, detail: () => string): void {
+    if (!condition) this.violate(invariant, detail());
+  }
+
+  /** Waits until the loop settles it; never, where its process dies before. */
+  wait(port: Pending['port'], crash?: () => void): Promise<void> {
+    const { processId } = this;
+    return new Promise((resolve) => {
+      if (processId !== this.processId) return;
+      this.pending.push({ port, settle: resolve, ...(crash && { crash }) });
+    });
+  }
+
+  settle(index: number): void {
+    const [pending] = this.pending.splice(index, 1);
+    pending?.settle();
+  }
+
+  /** The next timer rings; false where there is none. */
+  ring(): boolean {
+    let next = 0;
+    for (const [index, timer] of this.timers.entries()) if (timer.at < (this.timers[next]?.at ?? 0)) next = index;
+    // An infinite time never comes.
+    if (this.timers[next]?.at === Number.POSITIVE_INFINITY) return false;
+    const [due] = this.timers.splice(next, 1);
+    if (!due) return false;
+    this.elapsedMs = Math.max(this.elapsedMs, due.at);
+    due.fire();
+    return true;
+  }
+
+  /** Milliseconds by which the wall clock was set. */
+  get clockOffset(): number {
+    return this.#clockOffset;
+  }
+
+  /** The wall clock is set; no timer rings for it. */
+  setClock(ms: number): void {
+    this.#clockOffset += ms;
+  }
+
+  /** The process dies: nothing of it goes on. */
+  crash(): void {
+    const { pending } = this;
+    this.pending = [];
+    this.timers = [];
+    // What is left of a torn append was written by the process that dies.
+    for (const { crash } of pending) crash?.();
+    this.processId += 1;
+  }
+}
+
+export function deliveredAgain(world: SimulatedWorld, inner: Journal): Journal {
+  let again: Delivery[] = [];
+  return {
+    start: (request) => inner.start(request),
+    put: (completion) => inner.put(completion),
+    append: (entries, at, carried) => inner.append(entries, at, carried),
+    bell: (ring) => inner.bell(ring),
+    drop(prefix) {
+      again = again.filter(({ completion }) => !idOf(completion)?.startsWith(prefix));
+      inner.drop(prefix);
+    },
+    take() {
+      if (again.length > 0 && world.tape.chance(0.5)) return again.shift();
+      const delivery = inner.take();
+      if (
+        delivery &&
+        idOf(delivery.completion) !== undefined &&
+        world.fault('delivered-twice', world.profile.deliveredTwice)
+      ) {
+        again.push(delivery);
+      }
+      return delivery;
+    },
+  };
+}
+
+const idOf = (completion: Completion): string | undefined => ('id' in completion ? completion.id : undefined);

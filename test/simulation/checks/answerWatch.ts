@@ -1,0 +1,148 @@
+/**
+ * Checks the final answers in a log whose runs are held to a schema. Rule: an answer is on record exactly where the last
+ * reply fits; where it does not, the model is asked again, at most as often as limits.outputRepairs says.
+ */
+import type { Json, LogEntry } from '../../../machines/internal.ts';
+import { type Answers, type Asker, answerIn } from '../agent/answerForms.ts';
+import type { CheckedWorld } from './checkedWorld.ts';
+import { sameJson } from './sameJson.ts';
+
+/** Text of a message that is sent with a schema. Its schema is known until the conversation is opened again. */
+export const askingText = (text: string, openings: number): string => `${text}, as a list ${openings}`;
+const ASKING = /, as a list (\d+)$/;
+
+/** The answer that is on record in these entries of one run. */
+export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | undefined =>
+  entries.flatMap((entry) =>
+    entry.type === 'extension' && entry.name === 'output' ? [{ value: entry.value }] : [],
+  )[0];
+
+export class AnswerWatch {
+  readonly #world: CheckedWorld;
+  readonly #answers: Answers;
+  /** The opening in which the newest message with a schema was sent, in the cycle under way. */
+  #openingOfSchema: number | undefined;
+  /** Text of the reply that is being appended, and the last reply of the run with the schema that it was held to. */
+  #open = '';
+  #last: { text: string; calls: number; asker: Asker | undefined } | undefined;
+  #calls = 0;
+  #repairs = 0;
+  #hasAnswer = false;
+  /** What was known of each run when it ended. */
+  readonly #ends = new Map<string, { misses: boolean; repairs: number }>();
+
+  constructor(world: CheckedWorld, answers: Answers) {
+    this.#world = world;
+    this.#answers = answers;
+  }
+
+  learn(entry: LogEntry): void {
+    switch (entry.type) {
+      case 'run-started':
+        this.#openingOfSchema = undefined;
+        return this.#begin();
+      case 'run-resumed':
+        return this.#begin();
+      case 'user-message':
+        return this.#asked(entry);
+      case 'agent-output':
+        if (entry.item.type === 'tool-call') this.#calls += 1;
+        if (entry.item.type === 'assistant' && entry.item.flag !== 'interrupted') this.#open += entry.item.text;
+        return;
+      case 'model-reply':
+        this.#last = { text: this.#open, calls: this.#calls, asker: this.#asker };
+        this.#open = '';
+        this.#calls = 0;
+        return;
+      case 'continuation':
+        if (entry.why === 'output') this.#askedAgain(entry.runId);
+        return;
+      case 'extension':
+        if (entry.name === 'output') this.#answered(entry.runId, entry.value);
+        return;
+      case 'run-stop':
+        return this.#stopped(entry);
+    }
+  }
+
+  #begin(): void {
+    this.#open = '';
+    this.#calls = 0;
+    this.#last = undefined;
+    this.#repairs = 0;
+    this.#hasAnswer = false;
+  }
+
+  #asked({ content }: Extract<LogEntry, { type: 'user-message' }>): void {
+    for (const part of content) {
+      const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
+      // A message of an earlier opening does not take the place of a newer one.
+      if (opening !== undefined) this.#openingOfSchema = Math.max(Number(opening), this.#openingOfSchema ?? 0);
+    }
+  }
+
+  /** Whose schema counts now. */
+  get #asker(): Asker | undefined {
+    if (this.#openingOfSchema === this.#world.facts.openings) return 'message';
+    return this.#answers.askers.includes('agent') ? 'agent' : undefined;
+  }
+
+  /** The value of the last reply, where it fits. */
+  get #value(): Json | undefined {
+    const { asker, text } = this.#last ?? {};
+    return asker === undefined || text === undefined ? undefined : answerIn(asker, text);
+  }
+
+  #askedAgain(runId: string | null): void {
+    const world = this.#world;
+    this.#repairs += 1;
+    const { repairs } = this.#answers;
+    world.reach('answers', 'asked again');
+    world.check(this.#last?.asker !== undefined, 'OUTPUT', () => `${runId} is held to no schema and asked again`);
+    world.check(this.#last?.calls === 0, 'OUTPUT', () => `${runId} is asked for an answer while it calls tools`);
+    world.check(
+      this.#value === undefined,
+      'OUTPUT',
+      () => `${runId} is asked again for ${this.#last?.text}, which fits`,
+    );
+    world.check(
+      this.#repairs <= repairs,
+      'OUTPUT',
+      () => `${runId} is asked again ${this.#repairs} times of ${repairs}`,
+    );
+  }
+
+  #answered(runId: string | null, value: Json): void {
+    const world = this.#world;
+    const due = this.#value;
+    world.reach('answers', this.#repairs > 0 ? 'mended' : 'fits');
+    world.reach('answers', `of the ${this.#last?.asker}`);
+    if (this.#last?.text.startsWith('```')) world.reach('answers', 'fenced');
+    world.check(!this.#hasAnswer, 'OUTPUT', () => `${runId} has two answers`);
+    this.#hasAnswer = true;
+    const fits = due !== undefined && sameJson(due, value);
+    world.check(fits, 'OUTPUT', () => `${runId} answers ${JSON.stringify(value)}, and said ${this.#last?.text}`);
+  }
+
+  #stopped({ runId, cause }: Extract<LogEntry, { type: 'run-stop' }>): void {
+    const isHeld = this.#last?.asker !== undefined;
+    if (cause === 'end_turn' && isHeld)
+      this.#world.check(this.#hasAnswer, 'OUTPUT', () => `${runId} ended by itself, without an answer that fits`);
+    this.#ends.set(runId ?? '', { misses: isHeld && this.#value === undefined, repairs: this.#repairs });
+    this.#begin();
+  }
+
+  /** The run failed with output_invalid. */
+  gaveUp(runId: string): void {
+    const { misses = false, repairs = 0 } = this.#ends.get(runId) ?? {};
+    const world = this.#world;
+    const { repairs: most } = this.#answers;
+    world.reach('answers', 'given up');
+    world.check(misses, 'OUTPUT', () => `${runId} fails for its answer, which fits`);
+    world.check(
+      repairs === most,
+      'OUTPUT',
+      () => `${runId} fails for its answer, asked again ${repairs} of ${most} times`,
+    );
+  }
+}

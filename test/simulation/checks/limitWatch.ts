@@ -1,0 +1,165 @@
+/**
+ * Checks the limits that hold for one entry or over several runs: bytes of results, decisions that are held, and the time
+ * of a cycle, however often it was resumed. Rule: entries alone are read; what the time of a run is, where a crash or the
+ * store cut it off, lies between two bounds.
+ */
+import type { LogEntry } from '../../../machines/internal.ts';
+import type { WatchedCall } from './callWatch.ts';
+import type { CheckedWorld } from './checkedWorld.ts';
+
+/** Behind the result of a call whose arguments a person changed stands what they were before. */
+const EDIT_NOTE = 'The user changed the arguments of this call before it ran: ';
+/** How long a run may write its last entries when its time is up. */
+const TAIL_MS = 200;
+/** Entries that only a run at work writes. */
+const OF_WORK: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'tool-started', 'tool-suspended']);
+
+/** When the run under way began and was last seen, by its entries, and how the wall clock stood then. */
+interface RunTime {
+  begunAt: number;
+  workedUntil: number;
+  seenUntil: number;
+  readonly processId: number;
+  readonly clockOffset: number;
+}
+
+export class LimitWatch {
+  readonly #world: CheckedWorld;
+  readonly #calls: ReadonlyMap<string, WatchedCall>;
+  /** Of the cycle under way: what its earlier runs took at least and at most; undefined where that is unknown. */
+  #earlier: { atLeast: number; atMost: number } | undefined;
+  #run: RunTime | undefined;
+  #isResumed = false;
+
+  constructor(world: CheckedWorld, calls: ReadonlyMap<string, WatchedCall>) {
+    this.#world = world;
+    this.#calls = calls;
+  }
+
+  learn(entry: LogEntry): void {
+    if (entry.type === 'tool-result') this.#checkBytes(entry);
+    if (entry.type === 'decision') this.#checkHeld(entry);
+    if (typeof this.#world.policies?.limits?.runMs === 'number') this.#learnTime(entry);
+  }
+
+  #checkBytes({ callId, content }: Extract<LogEntry, { type: 'tool-result' }>): void {
+    const most = this.#world.policies?.limits?.resultBytes;
+    if (most === undefined) return;
+    const texts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+    const last = texts.at(-1);
+    const note = last?.startsWith(EDIT_NOTE) ? texts.pop() : undefined;
+    if (note !== undefined) this.#most(callId, bytesOf(note) - bytesOf(EDIT_NOTE), most);
+    this.#most(callId, bytesOf(texts.join('\n')), most);
+  }
+
+  #most(callId: string, bytes: number, most: number): void {
+    if (bytes > most / 2) this.#world.reach('limits', 'resultBytes');
+    this.#world.check(bytes <= most, 'I4', () => `the result of ${callId} has ${bytes} bytes, and may have ${most}`);
+  }
+
+  /**
+   * A call uses a decision when it starts, or ends by it; one that has ended uses none, unless it runs again. What is decided of
+   * a sub-agent's call wakes the call that spawned it with a decision that nobody gave. A decision that the store refused
+   * may be stored later, with the end of its run: until then it leaves room for another one.
+   */
+  #checkHeld({ callId }: Extract<LogEntry, { type: 'decision' }>): void {
+    const most = this.#world.policies?.limits?.decisions;
+    if (most === undefined) return;
+    let held = 0;
+    for (const [id, { name, status, retry, decided, consumed, keyOf }] of this.#calls) {
+      if (name === 'spawn_agents' || (status === 'ended' && !retry)) continue;
+      const waits = [...decided].filter((suspension) => !consumed.has(suspension) && !keyOf.has(suspension));
+      held += waits.filter((suspension) => !this.#wasLost(id, suspension)).length;
+    }
+    if (held === most) this.#world.reach('limits', 'decisions');
+    this.#world.check(
+      held <= most,
+      'I4',
+      () => `with that of ${callId} ${held} decisions are held, and ${most} may be`,
+    );
+  }
+
+  #wasLost(callId: string, suspension: number): boolean {
+    const isIt = (entry: LogEntry): boolean =>
+      entry.type === 'decision' && entry.callId === callId && entry.suspension === suspension;
+    return this.#world.facts.hasLost(isIt, 'ever');
+  }
+
+  #learnTime(entry: LogEntry): void {
+    const { processId, clockOffset } = this.#world;
+    // The clock was set in the middle of a run.
+    if (this.#run?.processId === processId && this.#run.clockOffset !== clockOffset) this.#earlier = undefined;
+    switch (entry.type) {
+      case 'user-message':
+        if (entry.kind !== 'steer') this.#freshCycle(entry.conversationId);
+        return;
+      case 'run-started':
+      case 'run-resumed': {
+        this.#endRun();
+        this.#isResumed = entry.type === 'run-resumed';
+        const { at } = entry;
+        this.#run = { begunAt: at, workedUntil: at, seenUntil: at, processId, clockOffset };
+        return;
+      }
+      case 'run-stop':
+        if (entry.cause === 'timeout') this.#checkTimeout(entry);
+        break;
+      case 'tool-started':
+      case 'model-reply':
+        this.#checkInTime(entry);
+        break;
+    }
+    this.#seen(entry);
+  }
+
+  #freshCycle(id: string): void {
+    const { facts, profile } = this.#world;
+    // Where appends take their time, an entry may be of before the clock was set; that of copied ones is unknown.
+    const isSlow = !profile.appendsAtOnce || profile.store > 0;
+    const isUnknown = facts.forks.has(id) || (isSlow && profile.clockJump > 0);
+    this.#earlier = isUnknown ? undefined : { atLeast: 0, atMost: 0 };
+    const run = this.#run;
+    if (!run) return;
+    // Its start stands before its message.
+    run.seenUntil = run.begunAt;
+    run.workedUntil = run.begunAt;
+  }
+
+  /** What the process of a run wrote; what another wrote in its place says nothing of its time. */
+  #seen(entry: LogEntry): void {
+    const run = this.#run;
+    if (!run || run.processId !== this.#world.processId) return;
+    run.seenUntil = Math.max(run.seenUntil, entry.at);
+    if (OF_WORK.has(entry.type)) run.workedUntil = Math.max(run.workedUntil, entry.at);
+    if (entry.type === 'checkpoint' && entry.boundary === 'RunFinished') this.#endRun();
+  }
+
+  #endRun(): void {
+    const run = this.#run;
+    this.#run = undefined;
+    if (!run || !this.#earlier) return;
+    this.#earlier.atLeast += run.workedUntil - run.begunAt;
+    this.#earlier.atMost += run.seenUntil - run.begunAt;
+  }
+
+  /** Time in which no process ran the cycle is no time of it. */
+  #checkTimeout({ at, runId }: Extract<LogEntry, { type: 'run-stop' }>): void {
+    const most = this.#world.policies?.limits?.runMs;
+    if (!this.#earlier || !this.#run || typeof most !== 'number') return;
+    const took = this.#earlier.atMost + at - this.#run.begunAt;
+    if (this.#isResumed) this.#world.reach('limits', 'runMs of a resumed cycle');
+    this.#world.check(took >= most, 'I4', () => `${runId} timed out, and its cycle took ${took} ms at most`);
+  }
+
+  #checkInTime({ at, runId, type }: LogEntry): void {
+    const { policies, profile } = this.#world;
+    const most = policies?.limits?.runMs;
+    if (!this.#earlier || !this.#run || typeof most !== 'number') return;
+    if (!profile.appendsAtOnce || profile.store > 0) return;
+    const took = this.#earlier.atLeast + at - this.#run.begunAt;
+    const detail = (): string => `${type} of ${runId} when its cycle has taken ${took} ms, and may take ${most}`;
+    this.#world.check(took <= most + TAIL_MS, 'I4', detail);
+  }
+}
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
