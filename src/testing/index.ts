@@ -24,7 +24,6 @@ export type { AgentPathsReport } from './agentPaths/report.ts';
 export { runScript } from './agentPaths/runScript.ts';
 export type { ChartTransition } from './agentPaths/search/coverage.ts';
 export type { VerdictRow } from './agentPaths/verdictRows.ts';
-export type { AgentWorld } from './agentWorld.ts';
 export { type CoverOptions, coverPaths } from './chartPaths/coverPaths.ts';
 export { type Driven, type DriveOptions, drive, type Invariant } from './chartPaths/drive.ts';
 export type { Children, Seen } from './chartPaths/drivenChart.ts';
@@ -49,3 +48,4 @@ export {
 export type { Violation } from './simulation/world/simulatedWorld.ts';
 export { logStoreSuite, type SuiteRunner } from './storeSuite/logStoreSuite.ts';
 export { type Definition, type TransitionCoverage, transitionCoverage } from './transitionCoverage.ts';
+export type { AgentWorld } from './world/agentWorld.ts';

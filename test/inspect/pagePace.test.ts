@@ -45,7 +45,7 @@ describe('a page that takes nothing', () => {
     await clock.advance(STALL_MS - 1_000);
     expect(channel.isDropped).toBe(false);
     await clock.advance(2_000);
-    expect([channel.isDropped, clock.live]).toEqual([true, 0]);
+    expect([channel.isDropped, clock.waiting]).toEqual([true, 0]);
   });
 
   it('now and then, each time for less than that, is never let go and misses nothing', async () => {
@@ -60,7 +60,7 @@ describe('a page that takes nothing', () => {
       expect(shown()).toBe(time);
     }
     connection.close();
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 });
 

@@ -241,14 +241,14 @@ describe('the time of an attempt', () => {
       const { clock, made, feed } = attempt({ timeouts });
       const run = made.run();
       await feed(text('a'));
-      expect(clock.live).toBe(2);
+      expect(clock.waiting).toBe(2);
       await feed(last);
       await run;
-      expect(clock.live).toBe(0);
+      expect(clock.waiting).toBe(0);
     }
     const { clock, made } = attempt({ timeouts });
     await clock.until(made.run(), 9_000);
     await flush();
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 });

@@ -139,7 +139,7 @@ describe('the global time-out', () => {
     expect(lines(on.session.conversation.messages)).toEqual(['user hi', 'assistant [INTERRUPTED]\n\npar']);
     expect((await on.request('again')).result).toEqual({ output: 'hello' });
     expect(on.resolved).toEqual(['m', 'm']);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it.each([undefined, 0])('S004-28: %s is no limit', async (globalRequestTimeoutSeconds) => {
@@ -293,7 +293,7 @@ describe('settings', () => {
     await flush();
     stop.abort();
     await expect(asked).rejects.toThrow(UserAbortError);
-    expect([on.model.calls.length, on.clock.live]).toEqual([0, 0]);
+    expect([on.model.calls.length, on.clock.waiting]).toEqual([0, 0]);
   });
 
   it('toolStrictValidation refuses arguments that the tool’s schema does not name', async () => {

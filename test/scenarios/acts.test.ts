@@ -215,7 +215,7 @@ describe('close()', () => {
     expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
     expect(gate.started).toEqual([]);
     expect(on.alive()).toEqual([]);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('while it waits keeps the cycle suspended for the next opening', async () => {

@@ -18,7 +18,7 @@ async function cancelled(on: Bench): Promise<void> {
   expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
   expect(conversation.status).toBe('idle');
   expect(alive()).toEqual([]);
-  expect(clock.live).toBe(0);
+  expect(clock.waiting).toBe(0);
   expect(only(conversation.log(), 'run-stop').at(-1)).toBe('run-stop interrupted cancelled');
   const open = conversation.view().cycles.filter(({ stop }) => stop === null);
   expect(open).toEqual([]);
@@ -118,7 +118,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
     expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
     expect(on.conversation.status).toBe('idle');
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
   });
 
@@ -142,7 +142,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
     expect(await run.result).toMatchObject({ termination: 'Error', cause: 'model' });
     expect(on.conversation.status).toBe('error');
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
   });
 
@@ -160,7 +160,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     const run = on.conversation.send('hi');
     await entry(on.conversation, 'model-retry');
     await on.clock.advance(500);
-    expect(on.clock.live).toBe(1);
+    expect(on.clock.waiting).toBe(1);
     await cancelled(on);
     expect((await run.result).termination).toBe('Cancelled');
     await on.clock.advance(100_000);

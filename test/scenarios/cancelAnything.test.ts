@@ -164,7 +164,7 @@ async function rests(on: Scene, heals: boolean): Promise<void> {
     60_000,
   );
   await clock.until(Promise.allSettled([...asked, ...runs.map(({ result }) => result)]), 1);
-  expect(clock.live).toBe(0);
+  expect(clock.waiting).toBe(0);
   expect(logFaults(conversation.log())).toEqual([]);
   expect(appendFaults(store.tried)).toEqual([]);
   const reopened = await bench({ store: await storeWith(conversation.log()), tools: [echoTool('ask').tool] });

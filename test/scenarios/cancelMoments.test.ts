@@ -98,7 +98,7 @@ describe('a cancel from inside a subscriber', () => {
     subscription.unsubscribe();
     expect((await run.result).termination).toBe('Cancelled');
     expect(model.calls.length).toBeLessThanOrEqual(1);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
     const results = only(conversation.log(), 'tool-result').map((line) => line.split(' ')[1]);
     expect(new Set(results).size).toBe(results.length);

@@ -40,7 +40,7 @@ describe.each(boundaries)('a cancel during the commit of %s', (boundary) => {
     const result = await run.result;
     expect(result.termination).toBe(boundary === 'RunFinished' ? 'NaturalEnd' : 'Cancelled');
     expect(on.conversation.status).toBe('idle');
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
     expect(only(on.conversation.log(), 'run-stop')).toHaveLength(1);
     on.store.trouble(() => 'stored');
@@ -60,7 +60,7 @@ describe.each(boundaries)('a cancel during the commit of %s', (boundary) => {
     const result = await run.result;
     expect(result).toMatchObject({ termination: 'Error', cause: 'store' });
     expect(on.conversation.status).toBe('error');
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
     expect(on.conversation.log().length).toBe(before);
     expect(on.conversation.view().cycles.filter(({ stop }) => stop !== null)).toEqual([]);
@@ -78,7 +78,7 @@ describe('a cancel and a store that answers late', () => {
     store.trouble(() => ({ afterMs: 60 }));
     expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
     expect((await run.result).termination).toBe('Cancelled');
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it.each([
@@ -97,7 +97,7 @@ describe('a cancel and a store that answers late', () => {
       store.trouble((entries) => (what === '' || commits(entries, what) ? 'stuck' : 'stored'));
       expect(await clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
       expect(await run.result).toMatchObject({ termination: 'Error', cause: 'store' });
-      expect(clock.live).toBe(0);
+      expect(clock.waiting).toBe(0);
       expect(on.alive()).toEqual([]);
     },
   );
@@ -153,7 +153,7 @@ describe('a cancel and a store that answers late', () => {
       'run-stop interrupted cancelled',
     ]);
     expect(on.conversation.status).toBe('idle');
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 });
 
@@ -192,7 +192,7 @@ describe('a cancel of a run whose suspension is being stored', () => {
       expect([conversation.status, conversation.pending]).toEqual(['idle', []]);
       expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('stale');
       expect((await conversation.send('on').result).text).toBe('next');
-      expect(clock.live).toBe(0);
+      expect(clock.waiting).toBe(0);
     },
   );
 
@@ -242,7 +242,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     expect((await run.result).termination).toBe('Cancelled');
     expect(on.model.calls).toHaveLength(0);
     expect(on.conversation.status).toBe('idle');
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('run.cancel() right behind send() ends that run', async () => {
@@ -322,6 +322,6 @@ it('INV-6: a run whose signal was aborted before it began is over in time on a s
   on.store.trouble(() => 'stuck');
   const run = on.conversation.send('hi', { signal: AbortSignal.abort() });
   expect(await on.clock.until(run.result)).toBeLessThanOrEqual(100);
-  expect(on.clock.live).toBe(0);
+  expect(on.clock.waiting).toBe(0);
   expect(on.model.calls).toHaveLength(0);
 });

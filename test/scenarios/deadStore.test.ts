@@ -52,7 +52,7 @@ describe('a close on a store that never answers', () => {
     expect(await settled).toEqual(judged.map(() => silence));
     expect(await Promise.all(sent)).toEqual(['returned', 'returned']);
     expect((await run.result).termination).not.toBe('Completed');
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('is given up after 5 s, and says so; every promise is settled and no timer is left', async () => {
@@ -66,7 +66,7 @@ describe('a close on a store that never answers', () => {
     await closed;
     await expect(steer.delivered).rejects.toMatchObject({ code: 'store' });
     expect(await on.run.result).toMatchObject({ termination: 'Error', cause: 'store' });
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
   });
 
@@ -91,7 +91,7 @@ describe('a close on a store that never answers', () => {
     const closed = expect(conversation.close()).rejects.toMatchObject({ code: 'store' });
     expect(await clock.until(closed, 20_000)).toBe(5000);
     await closed;
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 });
 

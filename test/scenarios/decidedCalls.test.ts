@@ -289,7 +289,7 @@ describe('B15: waiting for a person', () => {
     const options = { clock, tools: [ask.tool], plugins: [asks().plugin], policies };
     const on = await bench({ ...options, replies: [[call('c1', 'ask', args)]] });
     await on.conversation.send('hi').result;
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
     await clock.advance(40 * 24 * 3_600_000);
     expect(on.conversation.status).toBe('waiting');
     const later = await restart(on, { ...options, replies: ['done'] });
@@ -297,7 +297,7 @@ describe('B15: waiting for a person', () => {
     await later.conversation.decide(approve('c1'));
     expect(await later.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
     expect(only(later.conversation.log(), 'model-retry', 'run-stop')).toEqual(['run-stop completed end_turn']);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 });
 

@@ -172,7 +172,7 @@ describe('time', () => {
     expect(result).toMatchObject({ termination: 'Cancelled', cause: 'timeout', reason: 'error' });
     expect(result.subtype).toBe('error_during_execution');
     expect(on.model.signals[0]?.aborted).toBe(true);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop error timeout']);
   });
 
@@ -272,7 +272,7 @@ describe('time', () => {
   it('runMs leaves no timer behind a run that ends in time', async () => {
     const on = await bench({ replies: ['ok'], policies: { limits: { runMs: 5000 } } });
     await on.conversation.send('hi').result;
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('H-071: a tool that never settles is given up after toolMs, its late result is one diagnostic, the run goes on', async () => {

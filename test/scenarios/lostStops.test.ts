@@ -40,7 +40,7 @@ describe('a conversation that waits, on a store that takes 300 ms for each appen
     expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual(CLOSED);
     expect(conversation.status).toBe('idle');
     expect(conversation.pending).toEqual([]);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('takes a message that comes in between as the next request', async () => {

@@ -1,8 +1,9 @@
 /** The policy `observerErrors`: a subscriber that throws (docs/internals/contracts.md, REQ-BED-011). */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Conversation, RunResult } from '../../src/index.ts';
+import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 import { type Bench, type BenchOptions, bench, only } from '../support/agent.ts';
-import { call, deaf, during, pairingFaults, t } from '../support/model.ts';
+import { call, deaf, during, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { echoTool, gateTool } from '../support/tools.ts';
 

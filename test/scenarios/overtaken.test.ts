@@ -4,10 +4,11 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
+import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 import { bench, only, restart } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { appendFaults, logFaults, restFaults } from '../support/logRules.ts';
-import { call, lines, pairingFaults, type Reply, scripted, t } from '../support/model.ts';
+import { call, lines, type Reply, scripted, t } from '../support/model.ts';
 import { type Fate, troubledStore } from '../support/store.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';

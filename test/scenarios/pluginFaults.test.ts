@@ -40,7 +40,7 @@ describe('a plugin that is not required', () => {
       expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
       expect(new Set(only(conversation.log(), 'diagnostic'))).toEqual(new Set(['diagnostic plugin_error']));
       expect(seen.phases).toHaveLength(12);
-      expect(clock.live).toBe(0);
+      expect(clock.waiting).toBe(0);
     },
   );
 
@@ -88,7 +88,7 @@ describe('a required plugin', () => {
       expect(only(conversation.log(), 'tool-result')).toHaveLength(calls.length);
       expect(only(conversation.log(), 'run-stop')).toHaveLength(1);
       expect(conversation.status).toBe('error');
-      expect(clock.live).toBe(0);
+      expect(clock.waiting).toBe(0);
     },
   );
 

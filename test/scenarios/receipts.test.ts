@@ -35,7 +35,7 @@ describe('receipts', () => {
     expect((await followUp.result).termination).toBe('Cancelled');
     expect((await run.result).termination).toBe('Cancelled');
     expect(on.model.calls).toHaveLength(1);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     const { conversation } = await restart(on);
     expect(conversation.queue).toEqual([]);
     expect(only(conversation.log(), 'message-returned', 'run-stop')).toEqual([

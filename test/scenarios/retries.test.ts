@@ -222,13 +222,13 @@ describe('time-outs of the model', () => {
     const on = await timed([deaf()], { firstPartMs: 300, idleMs: 50 });
     expect(await outcome(on)).toMatchObject({ tookMs: 300, error: { code: 'timeout' } });
     expect(on.model.signals[0]?.aborted).toBe(true);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('idleMs: a model that stops in the middle, counted from its last part', async () => {
     const on = await timed([deaf(t('par'))], { firstPartMs: 10_000, idleMs: 200 });
     expect(await outcome(on)).toMatchObject({ tookMs: 200, error: { code: 'timeout' } });
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('idleMs: parts that keep coming reset it', async () => {
@@ -246,7 +246,7 @@ describe('time-outs of the model', () => {
     };
     const on = await timed([parts], { firstPartMs: 200, idleMs: 200 });
     expect(await outcome(on)).toMatchObject({ tookMs: 5 * 150 + 200, error: { code: 'timeout' } });
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('idleMs: what is no part is no sign of life', async () => {

@@ -216,7 +216,7 @@ it('INV-6: the hurry of a cancel ends with it: the run that follows has all the 
   void on.conversation.cancel();
   expect(await clock.until(later.result)).toBeGreaterThan(150);
   expect(await later.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
-  expect(clock.live).toBe(0);
+  expect(clock.waiting).toBe(0);
 });
 
 it('CKPT-4: a suspension that was lost with the end of its run is not waited for', async () => {

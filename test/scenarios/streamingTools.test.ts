@@ -138,7 +138,7 @@ describe('a tool that gives one value after another', () => {
     expect({ closed, told: told.slice(1) }).toEqual({ closed: true, told: [1, 2] });
     expect(resultOf(conversation)).toMatchObject({ outcome: 'cancelled' });
     expect(conversation.log().filter(({ type }) => type === 'diagnostic')).toEqual([]);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('that waits for nothing and never ends is ended with its time, and holds nobody up meanwhile', async () => {
@@ -157,7 +157,7 @@ describe('a tool that gives one value after another', () => {
     expect(resultOf(conversation)).toMatchObject({ outcome: 'failed', code: 'timeout' });
     await flush();
     expect(closed).toBe(true);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('that is deaf is asked to return at once, and left behind by a cancel', async () => {
@@ -176,7 +176,7 @@ describe('a tool that gives one value after another', () => {
     await conversation.cancel();
     expect((await run.result).termination).toBe('Cancelled');
     expect(returned).toBe(1);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('that fails when it is asked to return harms nobody', async () => {

@@ -39,7 +39,7 @@ describe('the clock of a tool', () => {
     await clock.advance(1);
     expect((await run.result).termination).toBe('NaturalEnd');
     expect(said).toEqual({ value: 250 });
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('a cancel rejects every sleep with the reason of the signal, and leaves no timer', async () => {
@@ -53,7 +53,7 @@ describe('the clock of a tool', () => {
     await conversation.cancel();
     expect((await run.result).termination).toBe('Cancelled');
     expect(reasons).toEqual(Array(20).fill(reason));
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('the end of its time rejects a sleep that is longer, and leaves no timer', async () => {
@@ -61,7 +61,7 @@ describe('the clock of a tool', () => {
     await clock.advance(1_000);
     await run.result;
     expect(said.error).toMatchObject({ name: 'TimeoutError' });
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('a sleep after the signal has fired is no sleep', async () => {
@@ -81,6 +81,6 @@ describe('the clock of a tool', () => {
       return 'at once';
     });
     expect((await run.result).termination).toBe('NaturalEnd');
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 });

@@ -196,7 +196,7 @@ describe('what is executed again', () => {
     expect([keys.length, new Set(keys).size]).toEqual([executions, 1]);
     expect(resultText(on.conversation.log(), 'c1')).toBe(executions === 2 ? 'paid' : timedOut);
     expect(only(on.conversation.log(), 'tool-started')).toEqual(['tool-started c1']);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it('a failure that an idempotent tool returns as a time-out is its own last word', async () => {
@@ -271,7 +271,7 @@ describe('a wait between two executions', () => {
     const on = await waiting();
     expect(await on.clock.until(on.conversation.cancel())).toBe(0);
     expect(on.conversation.status).toBe('idle');
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
     expect(on.alive()).toEqual([]);
     expect(only(on.conversation.log(), 'tool-result', 'run-stop')).toEqual([
       'tool-result c1 cancelled cancelled',
@@ -290,7 +290,7 @@ describe('a wait between two executions', () => {
     expect(await on.clock.until(run.result, 100_000)).toBe(1000);
     expect(await run.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
     expect(keys).toHaveLength(1);
-    expect(on.clock.live).toBe(0);
+    expect(on.clock.waiting).toBe(0);
   });
 
   it.each([

@@ -66,7 +66,7 @@ describe('cancel', () => {
     expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
     expect(conversation.status).toBe('idle');
     await clock.until(conversation.close());
-    expect([clock.live, alive()]).toEqual([0, []]);
+    expect([clock.waiting, alive()]).toEqual([0, []]);
   });
 
   it('skips tasks that wait for a place: nothing of them is begun', async () => {

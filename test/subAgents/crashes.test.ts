@@ -8,9 +8,10 @@ import {
   memoryStore,
   subAgents,
 } from '../../src/index.ts';
+import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 import { type Bench, bench } from '../support/agent.ts';
 import { logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, finish, pairingFaults, type ScriptedModel, t } from '../support/model.ts';
+import { call, finish, type ScriptedModel, t } from '../support/model.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
 type Logs = { [id: string]: readonly LogEntry[] };

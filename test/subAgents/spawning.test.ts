@@ -195,7 +195,7 @@ describe('how a sub-agent ends', () => {
       'b succeeded',
       'a timed_out',
     ]);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('a spawn call has no time-out of its own: limits.toolMs is for what a tool does itself', async () => {

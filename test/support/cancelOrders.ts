@@ -17,9 +17,10 @@ import {
   RunchartError,
   type RunResult,
 } from '../../src/index.ts';
+import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 import { VirtualClock } from './clock.ts';
 import { logFaults, restFaults } from './logRules.ts';
-import { call, finish, pairingFaults, t } from './model.ts';
+import { call, finish, t } from './model.ts';
 
 export const STARTS = ['idle', 'model', 'tool', 'waiting', 'replaceable'] as const;
 /** What the conversation does before the first act. `replaceable`: a call waits, and a message takes its place. */
@@ -265,7 +266,7 @@ class Life {
       .until(this.#conversation.close(), 60_000)
       .catch((error: unknown) => this.faults.push(`close: ${error}`));
     await Promise.all(this.#decisions);
-    if (this.#clock.live > 0) this.faults.push(`${this.#clock.live} timers are left`);
+    if (this.#clock.waiting > 0) this.faults.push(`${this.#clock.waiting} timers are left`);
     this.#checkLog();
     this.#checkMessages(true);
     for (const [run, result] of this.#runs) this.#checkRun(run, result);

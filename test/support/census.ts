@@ -112,7 +112,7 @@ export class Census {
   left(): Left {
     const listeners = [...this.#signals].reduce((sum, [signal, before]) => sum + listenersOn(signal) - before, 0);
     return {
-      timers: this.clock.live,
+      timers: this.clock.waiting,
       listeners,
       iterators: this.#iterators,
       streams: this.#streams,

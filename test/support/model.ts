@@ -5,6 +5,7 @@
 import { afterEach, expect } from 'vitest';
 import type { Json, Message, Model, ModelPart, ModelRequest, Prices } from '../../src/index.ts';
 import { ModelError } from '../../src/index.ts';
+import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 
 type Stream = (request: ModelRequest, context: { signal: AbortSignal; attempt: number }) => AsyncIterable<ModelPart>;
 /** Text, parts (a fitting `finish` is added where there is none), an error to throw, or a stream of its own. */
@@ -49,25 +50,6 @@ export const deaf = (...parts: ModelPart[]): Stream =>
     yield* parts;
     await new Promise(() => undefined);
   };
-
-/** What is wrong with the pairing of calls and results; empty where nothing is. */
-export function pairingFaults(messages: readonly Message[]): string[] {
-  const faults: string[] = [];
-  for (let index = 0; index < messages.length; index++) {
-    const message = messages[index];
-    if (message?.role === 'tool') faults.push(`a result of ${message.callId} without its call`);
-    if (message?.role !== 'assistant') continue;
-    if (message.content.length === 0 && message.toolCalls.length === 0) faults.push('an empty assistant message');
-    for (const { callId } of message.toolCalls) {
-      const next = messages[index + 1];
-      if (next?.role === 'tool' && next.callId === callId) index += 1;
-      else faults.push(`${callId} has no result in its place`);
-    }
-  }
-  const last = messages.at(-1);
-  if (last?.role === 'assistant') faults.push('the model has the last word');
-  return faults;
-}
 
 export interface ScriptedModel extends Model {
   readonly calls: readonly ModelRequest[];

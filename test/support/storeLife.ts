@@ -6,10 +6,10 @@
 import { z } from 'zod';
 import type { Decision, Json, ModelPart, Policies, Run, ToolContext } from '../../src/index.ts';
 import { type Conversation, createAgent, defineTool, type LogEntry, type Model, ModelError } from '../../src/index.ts';
+import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 import { VirtualClock } from './clock.ts';
 import { type FaultyStore, faultyStore, randomFates } from './faultyDisk.ts';
 import { logFaults, queuedIn, restFaults } from './logRules.ts';
-import { pairingFaults } from './model.ts';
 import { type Chance, chance } from './random.ts';
 
 const QUIET_MS = 30_000;
@@ -274,7 +274,7 @@ class Lives {
     if (status !== 'idle') this.#fault(`is ${status} in the end`);
     await conversation.close();
     for (const fault of restFaults(this.log)) this.#fault(`in the end: ${fault}`);
-    if (this.#clock.live > 0) this.#fault(`${this.#clock.live} timers are left`);
+    if (this.#clock.waiting > 0) this.#fault(`${this.#clock.waiting} timers are left`);
   }
 }
 

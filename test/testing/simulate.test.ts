@@ -13,7 +13,7 @@ const violationsOf = async (agent: (world: AgentWorld) => ReturnType<typeof crea
 describe('simulate', () => {
   it('without an agent lives the life of one with a tool that needs approval', async () => {
     const lives = [];
-    for (let seed = 1; seed <= 40; seed++) lives.push(await simulate({ seed }));
+    for (let seed = 1; seed <= 25; seed++) lives.push(await simulate({ seed }));
     expect(lives.flatMap(({ violations }) => violations)).toEqual([]);
     const reached = lives.map(({ reached }) => reached);
     expect(reached.some(({ tools }) => (tools.note ?? 0) > 0)).toBe(true);

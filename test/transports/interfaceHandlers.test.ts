@@ -254,7 +254,7 @@ describe('the conversation of a request', () => {
       if (how === 'is not read any more') await reader?.cancel();
       else if (how === 'breaks') await expect(reader?.read()).rejects.toThrow('broken');
       else expect(await reader?.read()).toMatchObject({ done: true });
-      expect([ended, clock.live]).toEqual([['over'], 0]);
+      expect([ended, clock.waiting]).toEqual([['over'], 0]);
     },
   );
 });

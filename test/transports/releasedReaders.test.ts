@@ -48,7 +48,7 @@ function place(replies: readonly Reply[]) {
       inner.release(conversation);
     },
   };
-  const left = () => ({ held: count.held, timers: clock.live, subscriptions: subscriptions.now });
+  const left = () => ({ held: count.held, timers: clock.waiting, subscriptions: subscriptions.now });
   return { agent, clock, shared, setTimer, left };
 }
 

@@ -68,7 +68,7 @@ describe('a conversation that many acquire', () => {
     expect(store.now).toBe(1);
     await clock.advance(1);
     expect(store.now).toBe(0);
-    expect(clock.live).toBe(0);
+    expect(clock.waiting).toBe(0);
   });
 
   it('is joined again before it was idle for long, and counts its idleness anew', async () => {
@@ -230,7 +230,7 @@ describe('places', () => {
     await shared.close();
     expect(await waiting).toBe('closed');
     await expect(shared.acquire('a')).rejects.toMatchObject({ code: 'closed' });
-    expect([store.now, clock.live]).toEqual([0, 0]);
+    expect([store.now, clock.waiting]).toEqual([0, 0]);
   });
 
   it('options that cannot work are refused', () => {

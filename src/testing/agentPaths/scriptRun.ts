@@ -9,7 +9,7 @@ import type { Run, RunResult } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { duringOf, filling, inWords, type Move, type MoveOf, toolNames } from '../../scripts/moves.ts';
 import { hasMethods } from '../../validation.ts';
-import type { AgentWorld } from '../agentWorld.ts';
+import type { AgentWorld } from '../world/agentWorld.ts';
 import { watchTimers } from './world/platformTimers.ts';
 import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 

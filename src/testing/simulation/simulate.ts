@@ -18,8 +18,8 @@ import {
   type Validator,
   whole,
 } from '../../validation.ts';
-import type { AgentWorld } from '../agentWorld.ts';
 import { checkToolNames } from '../toolNames.ts';
+import type { AgentWorld } from '../world/agentWorld.ts';
 import { continued, recorded, seeded, type Tape } from './choiceTape.ts';
 import { Host } from './host.ts';
 import { drawProfile } from './profile.ts';

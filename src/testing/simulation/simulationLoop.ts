@@ -63,7 +63,7 @@ export class SimulationLoop {
     const { crash, act, clockJump } = profile;
     const inCommit = this.#inCommit;
     if (tape.chance(inCommit ? 3 * crash : crash)) await this.#crash();
-    else if (tape.chance(clockJump)) world.setClock(tape.pick([60_000, -60_000, 86_400_000]));
+    else if (tape.chance(clockJump)) world.clock.offsetMs += tape.pick([60_000, -60_000, 86_400_000]);
     else if (profile.decides > 0 && this.#host.hasPendingCall && tape.chance(profile.decides)) this.#host.decide();
     else if (profile.secondConversation && tape.chance(0.1)) this.#host.actElsewhere();
     else if (world.checks.act && tape.chance(0.1)) this.#host.actOnOwn();
@@ -86,8 +86,8 @@ export class SimulationLoop {
   /** Something under way ends, or a timer fires; with neither, the host acts. */
   #goOn(): void {
     const world = this.#world;
-    const { pending, timers, tape } = world;
-    if (pending.length > 0 && !(timers.length > 0 && tape.chance(0.1))) world.settle(tape.next(pending.length));
+    const { pending, clock, tape } = world;
+    if (pending.length > 0 && !(clock.waiting > 0 && tape.chance(0.1))) world.settle(tape.next(pending.length));
     else if (!world.ring()) this.#host.act();
   }
 

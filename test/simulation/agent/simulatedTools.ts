@@ -128,13 +128,13 @@ async function answer(
 /** Waits on the agent's clock, and compares how long it was told that it took. */
 async function slept(world: CheckedWorld, { sleep, now, signal, callId }: ToolContext): Promise<void> {
   const [since, elapsed] = [now(), world.elapsedMs];
-  const offset = world.clockOffset;
+  const { offsetMs } = world.clock;
   await sleep(SLEEP_MS).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
   if (signal.aborted) return;
   const [took, real] = [now() - since, world.elapsedMs - elapsed];
-  const fits = real >= SLEEP_MS && took === real + world.clockOffset - offset;
+  const fits = real >= SLEEP_MS && took === real + world.clock.offsetMs - offsetMs;
   world.check(fits, 'CLOCK', () => `${callId} slept ${SLEEP_MS} ms, and was told of ${took} in ${real}`);
 }
 

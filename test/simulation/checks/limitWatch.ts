@@ -20,7 +20,7 @@ interface RunTime {
   workedUntil: number;
   seenUntil: number;
   readonly processId: number;
-  readonly clockOffset: number;
+  readonly offsetMs: number;
 }
 
 export class LimitWatch {
@@ -86,9 +86,10 @@ export class LimitWatch {
   }
 
   #learnTime(entry: LogEntry): void {
-    const { processId, clockOffset } = this.#world;
+    const { processId } = this.#world;
+    const { offsetMs } = this.#world.clock;
     // The clock was set in the middle of a run.
-    if (this.#run?.processId === processId && this.#run.clockOffset !== clockOffset) this.#earlier = undefined;
+    if (this.#run?.processId === processId && this.#run.offsetMs !== offsetMs) this.#earlier = undefined;
     switch (entry.type) {
       case 'user-message':
         if (entry.kind !== 'steer') this.#freshCycle(entry.conversationId);
@@ -98,7 +99,7 @@ export class LimitWatch {
         this.#endRun();
         this.#isResumed = entry.type === 'run-resumed';
         const { at } = entry;
-        this.#run = { begunAt: at, workedUntil: at, seenUntil: at, processId, clockOffset };
+        this.#run = { begunAt: at, workedUntil: at, seenUntil: at, processId, offsetMs };
         return;
       }
       case 'run-stop':

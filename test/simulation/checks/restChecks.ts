@@ -120,11 +120,11 @@ export class RestChecks {
 
   /** Where no run is under way no timer is left. */
   checkTimers({ status }: Conversation): void {
-    const { timers } = this.#world;
+    const { waiting } = this.#world.clock;
     const isAtRest = status === 'idle' || status === 'waiting' || status === 'error';
     if (!isAtRest || this.#subAgentIsEnding() || !this.#host.others.isAtRest) return;
     if (this.#world.elapsedMs <= this.#world.facts.closesUntilMs) return;
-    this.#world.check(timers.length === 0, 'I27', () => `${timers.length} timers are left while ${status}`);
+    this.#world.check(waiting === 0, 'I27', () => `${waiting} timers are left while ${status}`);
   }
 
   /** A tool is told to stop when the time of its call is up, at whatever moment that is. */

@@ -7,14 +7,13 @@ import { compiled } from '../../../runtime/interpreter/chartActor.ts';
 import type { InterpreterOptions, RootChart } from '../../../runtime/interpreter/interpreter.ts';
 import type { Ports } from '../../../runtime/ports.ts';
 import type { During } from '../../../scripts/moves.ts';
-import { memoryStore } from '../../../stores/memory.ts';
-import type { LogHandle, LogStore } from '../../../stores/store.ts';
-import type { AgentWorld } from '../../agentWorld.ts';
+import type { LogStore } from '../../../stores/store.ts';
+import { AgentProcesses, SurvivingStore } from '../../world/agentProcesses.ts';
+import type { AgentWorld } from '../../world/agentWorld.ts';
 import { isDuring } from '../search/behaviour.ts';
 import { coveredBy } from '../search/coverage.ts';
 import { HeldModel } from './heldModel.ts';
 import { HoldingJournal, type HoldingOptions } from './holdingJournal.ts';
-import { TestClock } from './testClock.ts';
 import { type Outside, ToolWatch } from './toolWatch.ts';
 
 export interface TestWorldOptions {
@@ -41,8 +40,7 @@ const TURNS = 20;
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 export const realTime = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
 
-export class TestWorld {
-  readonly clock = new TestClock();
+export class TestWorld extends AgentProcesses {
   readonly model: HeldModel;
   readonly tools: ToolWatch;
   /** The agent's policies and phases as its charts know them. */
@@ -50,17 +48,15 @@ export class TestWorld {
   /** The agent keeps its conversations here. */
   isStoring = false;
   readonly #options: TestWorldOptions;
-  readonly #store = memoryStore();
-  #handles: LogHandle[] = [];
+  readonly #store = new SurvivingStore();
   #journals = new Map<string, HoldingJournal>();
   /** Conversations whose model calls begin, in order. */
   #asking: string[] = [];
-  #life = 0;
   #during: During | undefined;
-  #ids = 0;
   #stirs = 0;
 
   constructor(options: TestWorldOptions) {
+    super();
     this.#options = options;
     const stirred = (): void => this.#stir();
     const { stubs = [], outside, argsFor, madeEnd } = options;
@@ -93,14 +89,13 @@ export class TestWorld {
   }
 
   /** The process dies: nothing of it goes on but the tools that it left behind. */
-  crash(): void {
-    this.#life += 1;
+  override crash(): void {
+    super.crash();
     this.tools.cutOff();
-    this.clock.forget();
     this.model.forget();
     this.#asking = [];
     this.#journals = new Map();
-    for (const handle of this.#handles.splice(0)) void handle.close();
+    this.#store.crashed();
   }
 
   /** The agent stops in the middle of this until something else is said; where it has stopped, it goes on. */
@@ -172,15 +167,9 @@ export class TestWorld {
   }
 
   #ports(): Partial<Ports> {
-    const life = this.#life;
-    const lives = (): boolean => life === this.#life;
+    const lives = this.lifeline();
     return {
-      now: this.clock.now,
-      setTimer: (ms, fire) => (lives() ? this.clock.setTimer(ms, fire) : () => undefined),
-      newId: () => {
-        this.#ids += 1;
-        return `id${this.#ids}`;
-      },
+      ...this.timePorts(),
       random: () => 0.5,
       journal: (embedded, id) => this.#journal(embedded, id, lives),
       execute: this.tools.execute,
@@ -221,11 +210,9 @@ export class TestWorld {
   #ownStore(): LogStore {
     const store = this.#store;
     return {
-      open: async (id) => {
+      open: (id) => {
         this.isStoring = true;
-        const handle = await store.open(id);
-        this.#handles.push(handle);
-        return handle;
+        return store.open(id);
       },
       list: () => store.list(),
       delete: (id) => store.delete(id),

@@ -7,8 +7,8 @@ import { canonical, type Json } from '../../../../machines/internal.ts';
 import { thrownText } from '../../../errors.ts';
 import type { ToolContext, ToolDefinition } from '../../../tools/tool.ts';
 import { reportingEnd } from '../../executionEnd.ts';
+import type { TestClock } from '../../world/testClock.ts';
 import { isForeign, type OwnTimers, runningIn, timersSetIn } from './platformTimers.ts';
-import type { TestClock } from './testClock.ts';
 
 /** The world that tools act on. */
 export interface Outside {

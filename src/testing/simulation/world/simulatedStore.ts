@@ -4,8 +4,8 @@
  */
 import type { LogEntry } from '../../../../machines/internal.ts';
 import { RunchartError } from '../../../errors.ts';
-import { memoryStore } from '../../../stores/memory.ts';
 import type { LogHandle, LogStore } from '../../../stores/store.ts';
+import { SurvivingStore } from '../../world/agentProcesses.ts';
 import { CallLog } from '../callLog.ts';
 import type { SimulatedWorld } from './simulatedWorld.ts';
 
@@ -46,9 +46,7 @@ export class SimulatedStore implements LogStore {
   readonly #world: SimulatedWorld;
   readonly #blobs = new Map<string, Map<string, Uint8Array>>();
   readonly #calls = new Map<string, CallLog>();
-  /** Of the current process: its store, and the logs that it has loaded. */
-  #inner = memoryStore();
-  #loaded = new Set<string>();
+  readonly #inner = new SurvivingStore();
 
   constructor(world: SimulatedWorld) {
     this.#world = world;
@@ -67,16 +65,13 @@ export class SimulatedStore implements LogStore {
   /** The process died, with its leases; the next one finds what is durable. */
   crashed(): void {
     this.falselyRefused.clear();
-    this.#inner = memoryStore();
-    this.#loaded = new Set();
+    this.#inner.crashed();
   }
 
   async open(id: string): Promise<LogHandle> {
     const inner = await this.#inner.open(id);
     const log = this.logs.get(id) ?? [];
     this.logs.set(id, log);
-    if (!this.#loaded.has(id)) await inner.append(log, 0);
-    this.#loaded.add(id);
     return this.#handle(id, log, inner);
   }
 
@@ -106,7 +101,10 @@ export class SimulatedStore implements LogStore {
       const outcome = this.#drawOutcome(entries);
       const cut = (): void => {
         const most = world.tape.next(entries.length + 1);
-        if (log.length === expectedSeq) this.#keep(id, log, entries.slice(0, most), true);
+        if (log.length !== expectedSeq) return;
+        const torn = entries.slice(0, most);
+        inner.appendNow?.(torn, expectedSeq);
+        this.#keep(id, log, torn, true);
       };
       if (outcome === 'slow' || outcome === 'overtaken' || !world.profile.appendsAtOnce) await world.wait('store', cut);
       if (processId !== world.processId) return new Promise(() => undefined);

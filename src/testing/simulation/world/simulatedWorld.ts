@@ -5,6 +5,7 @@
 import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
 import type { SendOptions } from '../../../conversation/conversation.ts';
 import type { Ports } from '../../../runtime/ports.ts';
+import { AgentProcesses } from '../../world/agentProcesses.ts';
 import type { Tape } from '../choiceTape.ts';
 import type { LifeChecks } from '../lifeChecks.ts';
 import type { Profile } from '../profile.ts';
@@ -17,10 +18,6 @@ export interface Pending {
   settle(): void;
   /** What its process leaves behind when it dies in the middle. */
   crash?(): void;
-}
-interface Timer {
-  at: number;
-  fire(): void;
 }
 /** One call of a model, in the process with this number. */
 export interface Stream {
@@ -52,9 +49,8 @@ export type Group = (typeof GROUPS)[number];
 /** Id of the conversation that is simulated; others are of its sub-agents. */
 export const CONVERSATION = 'simulated';
 const VIOLATIONS_KEPT = 20;
-const BEGINNING = 1_700_000_000_000;
 
-export class SimulatedWorld {
+export class SimulatedWorld extends AgentProcesses {
   readonly tape: Tape;
   readonly profile: Profile;
   /** What is compared with the log. */
@@ -68,20 +64,13 @@ export class SimulatedWorld {
   readonly #reached = new Map<string, Map<string, number>>(GROUPS.map((group) => [group, new Map()]));
   /** No faults are injected any more. */
   faultFree = false;
-  /** Number of the current process. */
-  processId = 0;
   /** JSON Schemas of the tools that were offered, by name. */
   readonly schemas = new Map<string, Json>();
   /** Every call of a model. */
   readonly streams: Stream[] = [];
   pending: Pending[] = [];
-  timers: Timer[] = [];
-  /** Milliseconds since the beginning; setting the wall clock does not change them. */
-  elapsedMs = 0;
   /** The agent takes its ids from these ports. */
   usesPorts = false;
-  #clockOffset = 0;
-  #ids = 0;
 
   /** Arguments that the caller gives for its tools. */
   readonly examples: { readonly [tool: string]: readonly Json[] };
@@ -94,6 +83,7 @@ export class SimulatedWorld {
       waitsInRealTime = true,
     }: { examples?: SimulatedWorld['examples'] | undefined; waitsInRealTime?: boolean } = {},
   ) {
+    super();
     this.examples = examples;
     this.tape = tape;
     this.profile = profile;
@@ -102,24 +92,14 @@ export class SimulatedWorld {
 
   /** The library's ports in the current process. */
   ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal' | 'execute'> {
-    const { processId } = this;
+    const { newId, ...time } = this.timePorts();
     return {
-      now: () => BEGINNING + this.elapsedMs + this.#clockOffset,
+      ...time,
       newId: () => {
         this.usesPorts = true;
-        this.#ids += 1;
-        return `id${this.#ids}`;
+        return newId();
       },
       random: () => this.tape.next(1000) / 1000,
-      setTimer: (ms, fire) => {
-        if (processId !== this.processId) return () => undefined;
-        const timer: Timer = { at: this.elapsedMs + ms, fire };
-        this.timers.push(timer);
-        return () => {
-          const at = this.timers.indexOf(timer);
-          if (at >= 0) this.timers.splice(at, 1);
-        };
-      },
       ...(this.callerCode && { execute: this.callerCode.execute }),
       ...((this.callerCode || this.profile.deliveredTwice > 0) && { journal: (embedded) => this.#journal(embedded) }),
     };
@@ -181,37 +161,24 @@ export class SimulatedWorld {
     pending?.settle();
   }
 
-  /** The next timer rings; false where there is none. */
+  /** The next timer rings; false if there is none. An infinite time never comes. */
   ring(): boolean {
-    let next = 0;
-    for (const [index, timer] of this.timers.entries()) if (timer.at < (this.timers[next]?.at ?? 0)) next = index;
-    // An infinite time never comes.
-    if (this.timers[next]?.at === Number.POSITIVE_INFINITY) return false;
-    const [due] = this.timers.splice(next, 1);
-    if (!due) return false;
-    this.elapsedMs = Math.max(this.elapsedMs, due.at);
-    due.fire();
-    return true;
+    return this.clock.ring(undefined, Number.MAX_VALUE);
   }
 
-  /** Milliseconds by which the wall clock was set. */
-  get clockOffset(): number {
-    return this.#clockOffset;
-  }
-
-  /** The wall clock is set; no timer rings for it. */
-  setClock(ms: number): void {
-    this.#clockOffset += ms;
+  /** Milliseconds since the beginning; setting the wall clock does not change them. */
+  get elapsedMs(): number {
+    return this.clock.elapsedMs;
   }
 
   /** The process dies: nothing of it goes on. */
-  crash(): void {
+  override crash(): void {
     const { pending } = this;
     this.pending = [];
-    this.timers = [];
+    this.clock.forget();
     // What is left of a torn append was written by the process that dies.
     for (const { crash } of pending) crash?.();
-    this.processId += 1;
+    super.crash();
   }
 }
 

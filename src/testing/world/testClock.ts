@@ -2,32 +2,39 @@
  * The clock of an agent under test. Rule: it stands still until somebody lets a timer ring, and who rings says whose
  * timers: a retry's wait, a run's deadline, a tool's sleep or its time limit.
  */
-import type { Ports } from '../../../runtime/ports.ts';
-
-const BEGINNING = 1_700_000_000_000;
-
 interface Timer {
+  /** In milliseconds since the beginning. */
   readonly at: number;
   readonly owner: string;
   fire(): void;
 }
 
+const anyone = (): boolean => true;
+
 export class TestClock {
-  #now = BEGINNING;
+  readonly #beginning: number;
+  /** Milliseconds since the beginning. Timers ring by these. */
+  elapsedMs = 0;
+  /** Milliseconds by which the wall clock was set. No timer rings for it. */
+  offsetMs = 0;
   #timers: Timer[] = [];
   #owner = '';
   /** The timer that was set last. */
   #last: Timer | undefined;
-  /** How many timers were set. */
-  set = 0;
+  /** Every wait that was asked for, in order. */
+  readonly waits: number[] = [];
 
-  readonly now = (): number => this.#now;
+  constructor(beginning: number) {
+    this.#beginning = beginning;
+  }
 
-  readonly setTimer: Ports['setTimer'] = (ms, fire) => {
-    const timer: Timer = { at: this.#now + ms, owner: this.#owner, fire };
+  readonly now = (): number => this.#beginning + this.elapsedMs + this.offsetMs;
+
+  readonly setTimer = (ms: number, fire: () => void): (() => void) => {
+    const timer: Timer = { at: this.elapsedMs + ms, owner: this.#owner, fire };
     this.#timers.push(timer);
     this.#last = timer;
-    this.set += 1;
+    this.waits.push(ms);
     return () => this.#remove(timer);
   };
 
@@ -42,10 +49,12 @@ export class TestClock {
     }
   }
 
-  /** Lets the earliest timer of these owners ring; false where there is none. */
-  ring(isOwner: (owner: string) => boolean): boolean {
+  /** Lets the earliest timer of these owners ring, if it is due after `untilMs` at the latest; false if there is none. */
+  ring(isOwner: (owner: string) => boolean = anyone, untilMs = Number.POSITIVE_INFINITY): boolean {
     let next: Timer | undefined;
-    for (const timer of this.#timers) if (isOwner(timer.owner) && (!next || timer.at < next.at)) next = timer;
+    for (const timer of this.#timers) {
+      if (timer.at <= untilMs && isOwner(timer.owner) && (!next || timer.at < next.at)) next = timer;
+    }
     return next !== undefined && this.#fire(next);
   }
 
@@ -68,7 +77,7 @@ export class TestClock {
   #fire(timer: Timer): true {
     this.#remove(timer);
     // A script may end a wait that has no end.
-    if (Number.isFinite(timer.at)) this.#now = Math.max(this.#now, timer.at);
+    if (Number.isFinite(timer.at)) this.elapsedMs = Math.max(this.elapsedMs, timer.at);
     timer.fire();
     return true;
   }

@@ -1,0 +1,67 @@
+/**
+ * The processes of an agent under test, one after another: their clock, their ids, and the store that outlives them. Rule: a
+ * timer of a dead process never rings, and its handles of the store are closed.
+ */
+import type { Ports } from '../../runtime/ports.ts';
+import { memoryStore } from '../../stores/memory.ts';
+import type { LogHandle, LogStore } from '../../stores/store.ts';
+import { TestClock } from './testClock.ts';
+
+const BEGINNING = 1_700_000_000_000;
+
+/** A store in memory. */
+export class SurvivingStore implements LogStore {
+  readonly #inner = memoryStore();
+  #handles: LogHandle[] = [];
+
+  async open(id: string): Promise<LogHandle> {
+    const handle = await this.#inner.open(id);
+    this.#handles.push(handle);
+    return handle;
+  }
+
+  list() {
+    return this.#inner.list();
+  }
+
+  delete(id: string): Promise<void> {
+    return this.#inner.delete(id);
+  }
+
+  /** The process died: the next one may open each log. */
+  crashed(): void {
+    for (const handle of this.#handles.splice(0)) void handle.close();
+  }
+}
+
+export class AgentProcesses {
+  readonly clock = new TestClock(BEGINNING);
+  /** Number of the current process. */
+  processId = 0;
+  #ids = 0;
+
+  /** Whether the process that is current now is still alive whenever it is asked. */
+  lifeline(): () => boolean {
+    const { processId } = this;
+    return () => processId === this.processId;
+  }
+
+  /** The clock and the ids of the current process. */
+  timePorts(): Pick<Ports, 'now' | 'newId' | 'setTimer'> {
+    const isAlive = this.lifeline();
+    return {
+      now: this.clock.now,
+      setTimer: (ms, fire) => (isAlive() ? this.clock.setTimer(ms, fire) : () => undefined),
+      newId: () => {
+        this.#ids += 1;
+        return `id${this.#ids}`;
+      },
+    };
+  }
+
+  /** The process dies. */
+  crash(): void {
+    this.clock.forget();
+    this.processId += 1;
+  }
+}
