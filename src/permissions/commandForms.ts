@@ -1,7 +1,8 @@
 /**
- * The forms in which a simple command is held to rules. Rule: to deny or ask, any reading of the command is enough: by
- * base name, behind wrappers, without assignments and global options; to allow there is one reading, the strictest. What
- * runs a program or text that the rules cannot see is named here and wants a rule for exactly that command.
+ * The texts of a simple command that rules are compared with. Rule: a deny or ask rule applies if any reading of the
+ * command matches: its base name, the command inside a wrapper, the command without assignments or global options. An
+ * allow rule must match one strict reading. A command that runs a program or text which the rules cannot see needs a
+ * rule for exactly that command.
  */
 import { isHarmlessEnvironment, isHarmlessVariable, type SimpleCommand } from './shellSyntax.ts';
 import type { ShellWord } from './wordExpansion.ts';
@@ -17,7 +18,10 @@ const plainTextOf = (words: readonly ShellWord[]): string => words.map(({ value 
 
 export const baseName = (value: string): string => value.slice(value.lastIndexOf('/') + 1);
 
-/** Where the command begins that a wrapper runs; undefined where the wrapper is not understood, or is none. */
+/**
+ * Each wrapper with a function that returns the index of the wrapped command. It returns undefined if the wrapper's
+ * options are not understood.
+ */
 const WRAPPERS: { readonly [name: string]: (words: readonly string[]) => number | undefined } = {
   timeout: (words) => {
     let at = 1;
@@ -41,10 +45,10 @@ const WRAPPERS: { readonly [name: string]: (words: readonly string[]) => number 
   },
 };
 
-/** Global options of git that change nothing about what is read or run. */
+/** Global options of git that do not change what it reads or runs. */
 const GIT_PLAIN = /^(--no-pager|-P|--no-optional-locks)$/;
 
-/** Without wrappers that change nothing about what is run. */
+/** Removes wrappers that do not change what is run, such as `timeout 5` and `nohup`. */
 export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
   const [name, option, value] = words;
   if (name?.isLiteral && name.value === 'git' && option?.isLiteral) {
@@ -58,7 +62,7 @@ export function unwrapped(words: readonly ShellWord[]): readonly ShellWord[] {
   return unwrapped(words.slice(at));
 }
 
-/** They run what stands behind their own options. */
+/** These commands run the command that follows their own options. */
 const RUNS_ARGUMENTS: ReadonlySet<string> = new Set(
   `env xargs sudo doas su exec eval setsid ionice chroot unshare nsenter watch strace ltrace parallel busybox entr ssh script
    flock systemd-run runuser chrt taskset npx bunx pnpx coproc toybox numactl firejail proxychains proxychains4 xvfb-run
@@ -85,7 +89,7 @@ const RUNS_BY_SUBCOMMAND: { readonly [name: string]: RegExp } = {
   find: /^-(exec|execdir|ok|okdir)$/,
   fd: /^(-x|-X|--exec|--exec-batch)$/,
 };
-/** Words of their own before what they run: a host, a file, a directory. */
+/** The number of operands (a host, a file, a directory) before the command that is run. */
 const OPERANDS: { readonly [name: string]: number } = {
   direnv: 1,
   ssh: 1,
@@ -98,46 +102,46 @@ const OPERANDS: { readonly [name: string]: number } = {
 };
 const NESTED_MAX = 8;
 
-/** The readings of a command that runs its arguments: from each place where the inner one may begin. */
+/** The readings of a command that runs its arguments: one for each word where the inner command may begin. */
 function readingsOf(words: readonly ShellWord[], depth = 0): (readonly ShellWord[])[] {
   const name = baseName(words[0]?.value ?? '');
   const runs = RUNS_ARGUMENTS.has(name) || Object.hasOwn(WRAPPERS, name);
   const pattern = Object.hasOwn(RUNS_BY_SUBCOMMAND, name) ? RUNS_BY_SUBCOMMAND[name] : undefined;
   let at = runs ? 1 : pattern ? words.findIndex(({ value }) => pattern.test(value)) + 1 : 0;
-  const found = [words];
-  if (at === 0 || depth > NESTED_MAX) return found;
+  const allReadings = [words];
+  if (at === 0 || depth > NESTED_MAX) return allReadings;
   let operands = Object.hasOwn(OPERANDS, name) ? (OPERANDS[name] ?? 0) : 0;
   for (; at < words.length; at += 1) {
     const value = words[at]?.value ?? '';
     if (value.startsWith('-')) continue;
-    found.push(...readingsOf(words.slice(at), depth + 1));
-    // It may have been the value of an option, a variable or a duration: the command then stands behind it.
+    allReadings.push(...readingsOf(words.slice(at), depth + 1));
+    // This word may be the value of an option, a variable or a duration; then the command begins at a later word.
     const isOwn = words[at - 1]?.value.startsWith('-') || /^[\w.]*=|^[\d.]+[smhd]?$/.test(value);
     if (isOwn || /^(docker|podman|kubectl)$/.test(name)) continue;
     if (operands === 0) break;
     operands -= 1;
   }
-  return found;
+  return allReadings;
 }
 
-/** Options before the subcommand, and whether a value stands behind each. */
+/** `valued` matches the options before the subcommand that take the next word as their value. */
 const GLOBAL_OPTIONS: { readonly [name: string]: { valued: RegExp } } = {
   git: { valued: /^(-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--super-prefix|--config-env)$/ },
   npm: { valued: /^(--prefix|-C|--workspace|-w|--loglevel|--registry|--userconfig|--cache)$/ },
   docker: { valued: /^(-H|--host|-c|--context|--config|-l|--log-level|--tlscacert|--tlscert|--tlskey)$/ },
 };
 
-/** Undefined where there are none. */
+/** Returns undefined if the command has no global options. */
 export function withoutGlobalOptions(words: readonly ShellWord[]): readonly ShellWord[] | undefined {
   const [name] = words;
-  const known = name && Object.hasOwn(GLOBAL_OPTIONS, baseName(name.value)) && GLOBAL_OPTIONS[baseName(name.value)];
-  if (!name || !known) return undefined;
+  const options = name && Object.hasOwn(GLOBAL_OPTIONS, baseName(name.value)) && GLOBAL_OPTIONS[baseName(name.value)];
+  if (!name || !options) return undefined;
   let at = 1;
-  while (words[at]?.value.startsWith('-')) at += known.valued.test(words[at]?.value ?? '') ? 2 : 1;
+  while (words[at]?.value.startsWith('-')) at += options.valued.test(words[at]?.value ?? '') ? 2 : 1;
   return at === 1 ? undefined : [name, ...words.slice(at)];
 }
 
-/** Every text under which a rule that denies or asks may mean this command. */
+/** All texts of this command that deny and ask rules are compared with. */
 export function strictForms(command: SimpleCommand): string[] {
   const texts = new Set<string>([command.source]);
   const readings = readingsOf(command.words);
@@ -146,7 +150,7 @@ export function strictForms(command: SimpleCommand): string[] {
       const [first, ...rest] = each ?? [];
       if (!first) continue;
       const named = { ...first, value: baseName(first.value) };
-      // Where file names have no case, commands have none.
+      // On a case-insensitive file system, `RM` also runs `rm`.
       const folded = { ...first, value: named.value.toLowerCase() };
       for (const form of [first, named, folded].map((name) => [name, ...rest]))
         texts.add(textOf(form)).add(plainTextOf(form));
@@ -155,7 +159,7 @@ export function strictForms(command: SimpleCommand): string[] {
   return [...texts];
 }
 
-/** The text that a rule which allows must match; undefined where variables are set that may change what runs. */
+/** The text that an allow rule must match; undefined if the command sets variables that may change what runs. */
 export function allowForm(command: SimpleCommand): string | undefined {
   if (!command.assigned.every(({ name }) => isHarmlessEnvironment(name))) return undefined;
   return textOf(unwrapped(command.words));
@@ -186,9 +190,9 @@ const GIT_RUNNERS: ReadonlySet<string> = new Set([
   ...['config', 'difftool', 'mergetool', 'filter-branch', 'submodule', 'bisect', 'daemon', 'send-email'],
 ]);
 
-/** Whether what is run stands in a text or program that no pattern of a rule can see. */
-export function wantsExactRule(given: readonly ShellWord[]): boolean {
-  const words = unwrapped(given);
+/** True if the command runs a text or a program that no rule pattern can see. */
+export function needsExactRule(unstripped: readonly ShellWord[]): boolean {
+  const words = unwrapped(unstripped);
   const [name, ...args] = words;
   if (!name) return false;
   if (!name.isLiteral) return true;
@@ -206,7 +210,7 @@ export function wantsExactRule(given: readonly ShellWord[]): boolean {
         ? FIND_RUNS.test(value) || /^(-x|-X|--exec)/.test(value)
         : value.startsWith('-') || !(isGlob || isQuoted),
     );
-  if (command === 'xargs') return first === undefined || first.startsWith('-') || wantsExactRule(args);
+  if (command === 'xargs') return first === undefined || first.startsWith('-') || needsExactRule(args);
   if (command === 'git') return gitRunsMore(args);
   if (command === 'rg') return values.some((value) => /^--(pre|hostname-bin)/.test(value));
   if (command === 'printf') return first?.startsWith('-v') === true;
@@ -217,7 +221,7 @@ export function wantsExactRule(given: readonly ShellWord[]): boolean {
   return false;
 }
 
-/** Uses of commands on the list that set nothing which a later command heeds. */
+/** True for uses of the listed commands that set nothing which affects a later command. */
 function isHarmlessUse(command: string, args: readonly ShellWord[]): boolean {
   if (command === 'export') return args.length > 0 && args.every(isHarmlessExport);
   if (command === 'read') return readsIntoVariables(args);
@@ -225,17 +229,20 @@ function isHarmlessUse(command: string, args: readonly ShellWord[]): boolean {
   return command === 'env' && args.length === 0;
 }
 
-/** `read -r line`: no option names a file or a descriptor, and the variable is none that a program heeds. */
+/** `read -r line`: no option names a file or descriptor, and no program reads the variable. */
 export const readsIntoVariables = (words: readonly ShellWord[]): boolean =>
   words.length > 0 && words.every(({ value, isLiteral }) => isLiteral && (value === '-r' || isHarmlessVariable(value)));
 
-/** `set -euo pipefail` and parts of it. */
+/** `set -euo pipefail` or a part of it. */
 export const isHarmlessSet = (words: readonly ShellWord[]): boolean =>
   words.length > 0 &&
   words.every(({ isLiteral }) => isLiteral) &&
   /^(([-+][eux]+|[-+][eux]*o (pipefail|errexit|nounset|xtrace)) ?)+$/.test(plainTextOf(words));
 
-/** The program that a runner is named with (`npx tsc`); a rule must name it too. Takes a command without wrappers. */
+/**
+ * The runner with the program that it runs (`npx tsc`); an allow rule must name both. Expects a command without
+ * wrappers.
+ */
 export function namedProgram([runner, program]: readonly ShellWord[]): string | undefined {
   if (!runner?.isLiteral || !program?.isLiteral || !/^(npx|bunx|pnpx)$/.test(runner.value)) return undefined;
   return /^[\w@][\w@./-]*$/.test(program.value) ? `${runner.value} ${program.value}` : undefined;
@@ -245,7 +252,10 @@ const NPM_OPTIONS: readonly string[] = [
   ...['--script-shell', '--node-options', '--prefix', '--userconfig', '--globalconfig', '--cwd', '--dir', '--shell'],
 ];
 
-/** It has npm work elsewhere, or by other means. npm takes any beginning of an option, with one or two dashes. */
+/**
+ * True for an option that makes npm work in another directory or with another shell. npm accepts any prefix of an
+ * option, with one or two dashes.
+ */
 function movesNpm(value: string, at: number, values: readonly string[]): boolean {
   const end = values.indexOf('--');
   if (!value.startsWith('-') || (end !== -1 && at > end)) return false;
@@ -261,7 +271,7 @@ const VERSIONS: { readonly [option: string]: RegExp } = {
   version: /^go$/,
 };
 
-/** Only the version of a tool is asked for. */
+/** True if the command only prints the version of a tool. */
 export function asksVersion([name, option, ...rest]: readonly ShellWord[]): boolean {
   if (!name?.isLiteral || !option?.isLiteral || rest.length > 0) return false;
   return Object.hasOwn(VERSIONS, option.value) && VERSIONS[option.value]?.test(name.value) === true;
@@ -270,7 +280,10 @@ export function asksVersion([name, option, ...rest]: readonly ShellWord[]): bool
 const isHarmlessExport = ({ value, isLiteral }: ShellWord): boolean =>
   isLiteral && isHarmlessEnvironment(value.split('=')[0] ?? '');
 
-/** `-c`, `-e` and the like, also among other letters; without a program it reads one from its input. */
+/**
+ * True for `-c`, `-e` and similar options, also in a group of letters. Without a program, an interpreter reads one from
+ * its input.
+ */
 function runsText(values: readonly string[], args: readonly ShellWord[]): boolean {
   if (values.length === 0) return true;
   for (const [at, value] of values.entries()) {
@@ -295,12 +308,12 @@ function gitRunsMore(args: readonly ShellWord[]): boolean {
   return args.some((word, at) => {
     const { value, isLiteral, isQuoted } = word;
     const before = args[at - 1]?.value ?? '';
-    // The text of a message may be computed: git takes it for nothing else.
+    // A commit message may be computed, because git never reads it as anything else.
     if (!isLiteral) return !(isQuoted && /^(-m|--message|-am|-F|--file)$/.test(before)) && !(word.isGlob && at > 0);
     const option = value.split('=')[0] ?? '';
     if (subcommand.value === 'rebase' && /^-x/.test(value)) return true;
     if (subcommand.value === 'grep' && /^-O/.test(value)) return true;
-    // git takes any beginning of an option that is clear.
+    // git accepts any unambiguous prefix of an option.
     return option.length > 3 && option.startsWith('--') && GIT_OPTIONS.some((long) => long.startsWith(option));
   });
 }
@@ -308,9 +321,9 @@ function gitRunsMore(args: readonly ShellWord[]): boolean {
 const CONFIG_READS = /^(--(get|list|show|name-only)[\w-]*|-l|-z|get|list)$/;
 const CONFIG_WRITES = /^(--(add|unset|replace-all|rename-section|remove-section|edit)[\w-]*|-e|set|unset|edit)$/;
 
-/** The protected file that a command of git changes without naming it. */
-export function settingsChangedBy(given: readonly ShellWord[]): string | undefined {
-  const words = unwrapped(given);
+/** The protected file that a git command changes without naming it. */
+export function settingsChangedBy(unstripped: readonly ShellWord[]): string | undefined {
+  const words = unwrapped(unstripped);
   const [name, subcommand, ...rest] = withoutGlobalOptions(words) ?? words;
   if (baseName(name?.value ?? '') !== 'git') return undefined;
   const values = rest.map(({ value }) => value);
@@ -322,7 +335,7 @@ export function settingsChangedBy(given: readonly ShellWord[]): string | undefin
   return values.includes('--global') ? '.gitconfig' : '.git/config';
 }
 
-/** Options of several programs whose value is a program, or a line for the shell. */
+/** Options of several programs whose value is a program or a shell command line. */
 const NAMES_PROGRAM =
   /^--(to-command|checkpoint-action|use-compress-program|compress-program|pre|hostname-bin|rsh|upload-pack|receive-pack|extcmd)(=.+)?$/s;
 
@@ -332,7 +345,7 @@ const programsOf = (words: readonly ShellWord[]): string[] =>
     return option ? [(option[2]?.slice(1) ?? words[at + 1]?.value ?? '').replace(/^exec=/, '')] : [];
   });
 
-/** Texts inside a command that a shell will read: denied ones in it are denied here. */
+/** Texts inside a command that a shell will read. Deny rules apply to the commands in them. */
 export function innerScripts({ words, input }: SimpleCommand): string[] {
   const texts: string[] = [];
   for (const [at, { value }] of words.entries()) {

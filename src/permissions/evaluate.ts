@@ -1,6 +1,6 @@
 /**
- * One call held to the rules. Rule: pure but for looking up where paths lead; the same call, rules and files give the same
- * verdict on every machine, whatever its language.
+ * Evaluates one tool call against the permission rules. Rule: the same call, rules and files give the same verdict on
+ * every machine and in every locale. The only effect is reading where paths lead.
  */
 
 import { stat } from 'node:fs/promises';
@@ -25,14 +25,14 @@ export interface JudgedCall {
   name: string;
   args: Json;
   cwd: string;
-  /** The tool says of itself that it changes nothing. */
+  /** The tool declares that it changes nothing. */
   readOnly: boolean;
 }
 
-/** Longer paths lead nowhere, and a verdict should not echo them. */
+/** A longer path cannot exist, so the verdict shows only its beginning. */
 const SHOWN_MAX = 500;
 
-/** What holds without a sandbox, and what holds where commands run in one. */
+/** The verdict without a sandbox, and the verdict for a command that runs in one. */
 export interface CallVerdicts {
   plain: JudgedVerdict;
   sandboxed(network: NetworkChoice): JudgedVerdict;
@@ -41,28 +41,31 @@ export interface CallVerdicts {
 export async function verdictsOf(call: JudgedCall, rules: RuleSet): Promise<CallVerdicts> {
   const tool = call.name.toLowerCase();
   const args = fieldsOf(call.args);
-  // The file system is read only for tools that work on it.
+  // Only tools that work on files need the file system.
   const verdict =
     tool === 'bash' && typeof args.command === 'string'
       ? await shellVerdict(args.command, rules, await surroundingsOf(call.cwd))
       : READ_TOOLS.includes(tool) || EDIT_TOOLS.includes(tool)
         ? await fileVerdict(tool, args, rules, await surroundingsOf(call.cwd))
         : toolVerdict(tool, args, call.readOnly, rules);
-  // Nobody is asked in this mode.
-  const answered = (confined: JudgedVerdict): JudgedVerdict => {
+  // The mode `dontAsk` denies every call that would need an answer.
+  const withMode = (confined: JudgedVerdict): JudgedVerdict => {
     if (rules.mode === 'dontAsk' && confined.outcome === 'ask') return { ...confined, outcome: 'deny' };
     return confined;
   };
   return {
-    plain: answered(verdict),
-    sandboxed: (network) => answered(inSandbox(verdict, args, network, rules)),
+    plain: withMode(verdict),
+    sandboxed: (network) => withMode(inSandbox(verdict, args, network, rules)),
   };
 }
 
-/** Who allowed what runs unasked because it is confined. */
+/** Named as the source of the permission if a command runs unasked because the sandbox confines it. */
 export const READS_ONLY = 'sandbox: reads only';
 
-/** What a sandbox changes: reading runs unasked in it, and the network and the way out of it are questions of their own. */
+/**
+ * Applies the sandbox to a verdict: commands that only read run unasked, but the network and leaving the sandbox need
+ * permission.
+ */
 function inSandbox(
   verdict: JudgedVerdict,
   { network, unsandboxed }: { readonly [key: string]: Json },
@@ -82,7 +85,7 @@ function inSandbox(
   return verdict;
 }
 
-/** Own fields alone: what every object inherits is no argument. */
+/** Copies own fields only, so that inherited properties such as `constructor` are not read as arguments. */
 const fieldsOf = (args: Json): { readonly [key: string]: Json } =>
   typeof args === 'object' && args !== null && !Array.isArray(args)
     ? Object.assign(Object.create(null), args)
@@ -94,8 +97,8 @@ async function fileVerdict(
   rules: RuleSet,
   around: Surroundings,
 ): Promise<JudgedVerdict> {
-  const given = args.file_path ?? args.path ?? '.';
-  const path = await pathSubject(typeof given === 'string' ? given : '\0', around.cwd, around);
+  const argument = args.file_path ?? args.path ?? '.';
+  const path = await pathSubject(typeof argument === 'string' ? argument : '\0', around.cwd, around);
   const reads = READ_TOOLS.includes(tool);
   const fits = (rule: Rule, strict: boolean): boolean => {
     if (!rule.covers(tool)) return false;
@@ -116,12 +119,12 @@ async function fileVerdict(
     save: pathRule(reads ? tool : 'edit', path, around),
   };
   const finding = findingOf(facts, rules);
-  // What allows a search of a directory takes back no rule that hides a part of it.
+  // An allow rule for a directory does not open files that another rule hides in it.
   const doubted: Finding =
     hiding && finding.outcome === 'allow'
       ? { ...finding, outcome: 'ask', by: `doubt: it may show files of ${hiding.text}`, save: undefined }
       : finding;
-  const shown = path.given.slice(0, SHOWN_MAX);
+  const shown = path.written.slice(0, SHOWN_MAX);
   const leads =
     path.real !== path.spelled || !isInside ? `${shown} leads to ${path.real ?? 'an unknown place'}` : undefined;
   const verdict = withPart(doubted, `${tool} ${shown}`, doubted.outcome === 'allow' ? undefined : leads);
@@ -129,7 +132,7 @@ async function fileVerdict(
   return { ...verdict, place: path.real, isOutside: !isInside };
 }
 
-/** The rule that hides files below a directory from a search. Grep itself skips names with a leading dot. */
+/** The first rule that hides files below a directory from a search. Grep itself skips names with a leading dot. */
 async function ruleHiddenBelow(
   path: PathSubject,
   { deny, ask }: RuleSet,
@@ -173,7 +176,7 @@ function toolVerdict(
   return withPart(findingOf(facts, rules), tool);
 }
 
-/** The sub-agents that a call would start. */
+/** The ids of the sub-agents that a call would start. */
 function agentsIn({ tasks }: { readonly [key: string]: Json }): string[] {
   if (!Array.isArray(tasks)) return [];
   return tasks.flatMap((task) => {

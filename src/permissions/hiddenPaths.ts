@@ -1,6 +1,6 @@
 /**
- * The files that path rules hide from a command in the sandbox, looked up before it runs. Rule: what a rule hides stays hidden
- * also after the command: a directory that a rule names cannot be moved to where the rule does not fit.
+ * Finds the files that path rules hide from a command in the sandbox. Rule: a hidden file stays hidden after the
+ * command. Therefore a directory that a rule names cannot be moved to a path which the rule does not match.
  */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,15 +11,16 @@ const ENTRIES_MAX = 200_000;
 const HIDDEN_MAX = 2_000;
 
 export interface HiddenPlaces {
-  /** Absolute; a hidden directory stands for all below it. */
+  /** Absolute paths. A hidden directory hides everything below it. */
   hide: string[];
-  /** Directories that rules name, above what they hide. */
+  /** Directories that rules name and that contain hidden files. They must not be moved. */
   hold: string[];
 }
 
 /**
- * What patterns hide now: below the working directory, and below the places outside that they name. Ignored and dotted names count.
- * Undefined where a directory is too large to look through, or more than `hiddenMax` are hidden.
+ * Finds what the patterns hide now, below the working directory and below the outside directories that they name.
+ * Ignored files and dotfiles count. Returns undefined if a directory is too large to search, or if more than
+ * `hiddenMax` paths are hidden.
  */
 export async function hiddenPaths(
   patterns: readonly PathPattern[],
@@ -29,25 +30,25 @@ export async function hiddenPaths(
   const around = { root, cwd: root, home, linkAt };
   const hide: string[] = [];
   const prefixes = patterns.map((pattern) => prefixOf(pattern, around));
-  // Below the root all patterns count, below another place the one that names it.
+  // Every pattern applies below the root. Below an outside directory, only the pattern that names it applies.
   const outside = prefixes.filter((prefix) => prefix !== undefined && !isInside(root, prefix));
   const directories = patterns.length > 0 ? [root] : [];
   const isHidden = (path: string): boolean =>
-    patterns.some((pattern) => pattern.matches({ given: path, spelled: path, real: path }, around, false));
+    patterns.some((pattern) => pattern.matches({ written: path, spelled: path, real: path }, around, false));
   for (const prefix of outside) {
     if (prefix === undefined || isInside(prefix, root)) continue;
-    const found = await lstat(prefix).catch(() => undefined);
-    if (found && isHidden(prefix)) hide.push(prefix);
-    else if (found?.isDirectory()) directories.push(prefix);
+    const stats = await lstat(prefix).catch(() => undefined);
+    if (stats && isHidden(prefix)) hide.push(prefix);
+    else if (stats?.isDirectory()) directories.push(prefix);
   }
-  let seen = 0;
+  let entryCount = 0;
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
     const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
-    seen += entries.length;
-    if (seen > ENTRIES_MAX) return undefined;
+    entryCount += entries.length;
+    if (entryCount > ENTRIES_MAX) return undefined;
     for (const entry of entries) {
       const path = join(directory, entry.name);
-      // A link is judged where it leads, and what is hidden there is hidden through the link too.
+      // The target of a link is checked at its own path, and hiding it there also hides it from readers of the link.
       if (entry.isSymbolicLink()) continue;
       if (isHidden(path)) hide.push(path);
       else if (entry.isDirectory()) directories.push(path);
@@ -61,7 +62,7 @@ export async function hiddenPaths(
   return { hide: [...new Set(hide)], hold };
 }
 
-/** The path before the first part of a pattern that is none; undefined for a pattern that fits at any depth. */
+/** The literal path before the first wildcard; undefined for a pattern that matches at any depth. */
 function prefixOf({ anchor }: PathPattern, { root, home }: Surroundings): string | undefined {
   if (!anchor) return undefined;
   const at = anchor.parts.findIndex((part) => /[*?[\]\\]/.test(part));
@@ -69,7 +70,7 @@ function prefixOf({ anchor }: PathPattern, { root, home }: Surroundings): string
   return join({ root: '/', home, cwd: root }[anchor.base], ...parts);
 }
 
-/** From below the root down to the path, which is one of them. */
+/** All directories from the first one below the root down to the path itself. */
 function directoriesBetween(root: string, path: string): string[] {
   if (path === root || !isInside(root, path)) return [];
   const parts = path

@@ -1,6 +1,6 @@
 /**
- * Where the words of a line of the shell lead. Rule: everything is looked up before anything is judged, in every directory
- * that the line may be in; what cannot be looked up for certain is a doubt.
+ * Finds where the words of a shell line lead. Rule: all look-ups happen before any verdict, and in every directory in
+ * which the line may run. A place that cannot be determined is recorded as a doubt.
  */
 import { stat } from 'node:fs/promises';
 import { baseName, unwrapped, withoutGlobalOptions } from './commandForms.ts';
@@ -18,31 +18,31 @@ import { candidatesOf, type GlobMatches, globMatches, mayBecomeOption } from './
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;
 
-/** Where the words of a line lead, looked up before anything is judged. */
+/** Where the words of a line lead. */
 export interface Places {
   doubts: string[];
   subjects: ReadonlyMap<string, readonly PathSubject[]>;
-  /** What globs match now, in every directory that the line may be in. */
+  /** The current matches of each glob, in every directory in which the line may run. */
   globs: ReadonlyMap<string, GlobMatches>;
-  /** Of the words that name something that is there: is it a file? */
+  /** For each word that names an existing path: true if it is a file. */
   areFiles: ReadonlyMap<string, boolean>;
-  /** Why git may do more than read here. */
+  /** The reason why git may do more than read here. */
   git: string | undefined;
-  /** The repository lies in the working directory. */
+  /** The working directory itself contains the repository. */
   ownsRepository: boolean;
-  /** Of commands that read below directories: the rules that hide files which they would show. */
+  /** For each command that reads below directories: the rule that hides files which it would show. */
   hidden: ReadonlyMap<SimpleCommand, Rule>;
-  /** The same of commands that copy what is below directories. */
+  /** For each command that copies directories: the rule that hides files which it would copy. */
   copied: ReadonlyMap<SimpleCommand, Rule>;
-  /** Doubts about the lines in texts that commands run. */
+  /** Doubts about the shell lines inside the texts that commands run. */
   innerDoubts: readonly string[];
 }
 
 interface Around {
-  /** Lines in texts that commands of the line run. */
+  /** The shell lines inside the texts that commands run. */
   inner: readonly ShellLine[];
   around: Surroundings;
-  /** The rules that deny or ask about reading some path. */
+  /** The deny and ask rules about reading a path. */
   hiding: readonly Rule[];
 }
 
@@ -52,10 +52,10 @@ export async function placesOf(line: ShellLine, { inner, around, hiding }: Aroun
     ...each.words,
     ...redirectsOf(each).flatMap(({ target }) => (target ? [target] : [])),
   ]);
-  const found = [...new Set(words.flatMap((word) => candidatesOf(word, around.home)))];
-  if (found.length > PATHS_MAX) doubts.push('the line names too many files');
+  const candidates = [...new Set(words.flatMap((word) => candidatesOf(word, around.home)))];
+  if (candidates.length > PATHS_MAX) doubts.push('the line names too many files');
   const subjects = new Map<string, readonly PathSubject[]>();
-  for (const path of found.slice(0, PATHS_MAX)) {
+  for (const path of candidates.slice(0, PATHS_MAX)) {
     subjects.set(path, await Promise.all(directories.map((directory) => pathSubject(path, directory, around))));
   }
   const globs = new Map<string, GlobMatches>();
@@ -83,10 +83,10 @@ export async function placesOf(line: ShellLine, { inner, around, hiding }: Aroun
   };
 }
 
-/** Settings with which bash no longer passes over names with a leading dot. */
+/** Settings that make bash globs match names with a leading dot. */
 const DOTTED = /\b(dotglob|GLOBIGNORE|BASHOPTS)\b/;
 
-/** Whether lines name such a setting, and have a pattern that it would change. */
+/** True if the lines name such a setting and contain a glob that it would change. */
 function mayMatchDotted(lines: readonly ShellLine[]): boolean {
   const words = lines.flatMap((line) => [...line.words, ...line.commands.flatMap((command) => command.words)]);
   const assigned = lines.flatMap(({ commands }) => commands.flatMap((command) => command.assigned));
@@ -97,8 +97,8 @@ function mayMatchDotted(lines: readonly ShellLine[]): boolean {
 async function filesAmong(subjects: Places['subjects']): Promise<Map<string, boolean>> {
   const areFiles = new Map<string, boolean>();
   for (const [path, [subject]] of subjects) {
-    const found = subject?.real === undefined ? undefined : await stat(subject.real).catch(() => undefined);
-    if (found) areFiles.set(path, found.isFile());
+    const stats = subject?.real === undefined ? undefined : await stat(subject.real).catch(() => undefined);
+    if (stats) areFiles.set(path, stats.isFile());
   }
   return areFiles;
 }
@@ -109,60 +109,60 @@ interface Searched extends Pick<Places, 'subjects' | 'globs'> {
   hiding: readonly Rule[];
 }
 
-/** The first rule of those that hide something below a directory that a command reads. */
+/** For each command that reads below directories, the first rule that hides something there. */
 async function hiddenFrom({ commands }: ShellLine, searched: Searched): Promise<Map<SimpleCommand, Rule>> {
   const { around, hiding } = searched;
-  const found = new Map<SimpleCommand, Rule>();
+  const hiddenBy = new Map<SimpleCommand, Rule>();
   const isNow = commands.every(({ words }) => words.length === 0 || readingOf(unwrapped(words)) !== undefined);
   for (const command of commands) {
     const words = unwrapped(command.words);
     const reading = readingOf(words);
     const descends = searchOf(words, reading);
     if (descends === false) continue;
-    // Of commits nobody knows what they hold, and of other programs nobody knows where they search.
+    // Neither the contents of commits nor the search directories of other programs are known here.
     const roots = reading && !reading.usesGit ? await rootsOf(reading, searched) : undefined;
     for (const rule of hiding) {
-      if (found.has(command) || rule.subject.kind !== 'path') continue;
+      if (hiddenBy.has(command) || rule.subject.kind !== 'path') continue;
       const { pattern } = rule.subject;
       const search = { dotted: descends === 'all', isNow };
       const shows =
         roots && (await Promise.all(roots.map((directory) => mayShow(pattern, { ...search, directory }, around))));
-      if (shows?.some(Boolean) ?? (descends === 'all' || pattern.seesVisible)) found.set(command, rule);
+      if (shows?.some(Boolean) ?? (descends === 'all' || pattern.seesVisible)) hiddenBy.set(command, rule);
     }
   }
-  return found;
+  return hiddenBy;
 }
 
 const COPIES_ALL = /^(tar|gtar|bsdtar|zip|7z|7za|rsync|scp)$/;
 
-/** The first rule of those that hide something below a directory that a command is given to copy. */
+/** For each command that copies directories, the first rule that hides something below them. */
 async function copiedFrom(lines: readonly ShellLine[], searched: Searched): Promise<Map<SimpleCommand, Rule>> {
   const { around, hiding, subjects, globs } = searched;
-  const found = new Map<SimpleCommand, Rule>();
+  const copiedBy = new Map<SimpleCommand, Rule>();
   for (const command of lines.flatMap(({ commands }) => commands)) {
     const [name, ...words] = unwrapped(command.words);
     const program = baseName(name?.value ?? '');
     const copies = COPIES_ALL.test(program) || (program === 'cp' && words.some(isRecursive));
     if (!copies || hiding.length === 0) continue;
-    const given = words.flatMap((word) =>
+    const sources = words.flatMap((word) =>
       word.isGlob
         ? (globs.get(word.value)?.paths ?? [])
         : candidatesOf(word, around.home).flatMap((path) => subjects.get(path) ?? []),
     );
-    const roots = new Set(given.flatMap(({ real }) => (real === undefined ? [] : [real])));
+    const roots = new Set(sources.flatMap(({ real }) => (real === undefined ? [] : [real])));
     for (const directory of roots)
       for (const rule of hiding) {
-        if (found.has(command) || rule.subject.kind !== 'path') continue;
+        if (copiedBy.has(command) || rule.subject.kind !== 'path') continue;
         const search = { directory, dotted: true, isNow: true };
-        if (await mayShow(rule.subject.pattern, search, around)) found.set(command, rule);
+        if (await mayShow(rule.subject.pattern, search, around)) copiedBy.set(command, rule);
       }
   }
-  return found;
+  return copiedBy;
 }
 
 const isRecursive = ({ value }: ShellWord): boolean => /^-[a-zA-Z]*[aRr]|^--(archive|rec)/.test(value);
 
-/** The directories below which a command reads; undefined where they are not known. */
+/** The directories below which a command reads; undefined if they cannot be determined. */
 async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<string[] | undefined> {
   const { subjects, globs, directories, around } = searched;
   const words = roots ?? paths;
@@ -172,20 +172,22 @@ async function rootsOf({ roots, paths }: Reading, searched: Searched): Promise<s
       ? (globs.get(word.value)?.paths ?? [])
       : candidatesOf(word, around.home).flatMap((path) => subjects.get(path) ?? []),
   );
-  // Without a directory of its own it reads below the one that it runs in.
-  const here = roots ? [] : await Promise.all(directories.map((directory) => pathSubject('.', directory, around)));
-  const reals = [...named, ...here].map(({ real }) => real);
+  // If a command names no directory, it reads below the one in which it runs.
+  const workingDirectory = roots
+    ? []
+    : await Promise.all(directories.map((directory) => pathSubject('.', directory, around)));
+  const reals = [...named, ...workingDirectory].map(({ real }) => real);
   return reals.every((real) => real !== undefined) ? [...new Set(reals)] : undefined;
 }
 
 const SEARCHES = /^(grep|egrep|fgrep|rg|ag|ack)$/;
 const GIT_SHOWS =
   /^(grep|diff|show|log|archive|cat-file|blame|annotate|format-patch|fast-export|range-diff|whatchanged|diff-\w+)$/;
-/** With such a word they show what is in files too. */
+/** With one of these words, the git commands above also show file contents. */
 const GIT_SHOWS_BY = /^(status|commit|stash|reflog)$/;
 const SHOWS = /^(-v+|--verbose|-p|-u|--patch|show)$/;
 
-/** Which files below a directory a command shows, whether or not it is one of the reading commands. */
+/** Which files below a directory the command shows, for commands on the read-only list and others. */
 function searchOf(words: readonly ShellWord[], reading: Reading | undefined): Reading['descends'] {
   if (reading) return reading.descends;
   const [name, ...args] = words;
@@ -197,7 +199,7 @@ function searchOf(words: readonly ShellWord[], reading: Reading | undefined): Re
       ? 'all'
       : false;
   }
-  // What they hand on is known when the line runs.
+  // These options pass file names that are unknown until the line runs.
   if (args.some(({ value }) => /^--files0?(-|=|$)/.test(value))) return 'all';
   if (program === 'xargs' || (program === 'find' && args.some(({ value }) => /^-(exec|ok)/.test(value)))) return 'all';
   if (!SEARCHES.test(program)) return false;
@@ -210,7 +212,10 @@ const LINK_MAKERS = /^(ln|mv|tar|unzip|rsync|bsdtar|cpio|patch)$/;
 const GIT_CHECKS_OUT =
   /^(checkout|switch|stash|pull|merge|clone|reset|restore|rebase|cherry-pick|revert|worktree|apply|am)$/;
 
-/** Files are looked up before the line runs, so what one command makes of them another one may read otherwise. */
+/**
+ * True for a command that creates links or checks files out. A later command of the line may then read other files than
+ * those found here.
+ */
 function makesLinks({ words }: SimpleCommand): boolean {
   const [name, first, ...rest] = unwrapped(words);
   const program = baseName(name?.value ?? '');
@@ -222,42 +227,46 @@ function makesLinks({ words }: SimpleCommand): boolean {
 const readsFiles = ({ words, redirects }: SimpleCommand): boolean =>
   (readingOf(unwrapped(words))?.paths.length ?? 0) > 0 || redirects.some(({ operator }) => operator === '<');
 
-/** A change of directory may happen or not, so each path is judged in every directory the line may be in. */
+/** The line may or may not change its directory, so each path is resolved in every possible directory. */
 async function directoriesOf({ commands }: ShellLine, inner: readonly ShellLine[], around: Surroundings) {
   const [doubts, innerDoubts]: [string[], string[]] = [[], []];
-  const found = new Set([around.cwd]);
+  const directories = new Set([around.cwd]);
   const innerCommands = new Set(inner.flatMap((line) => line.commands));
   for (const command of [...commands, ...innerCommands]) {
-    await changeDirectory(command, { found, doubts: innerCommands.has(command) ? innerDoubts : doubts, around });
+    await changeDirectory(command, {
+      directories,
+      doubts: innerCommands.has(command) ? innerDoubts : doubts,
+      around,
+    });
   }
   const maker = commands.find(makesLinks);
   if (maker && commands.some((command) => command !== maker && readsFiles(command)))
     doubts.push(`${maker.words[0]?.source} may change where the files of the line lead`);
-  // What is configured in the other directory can make git run anything.
+  // The git configuration of the other directory can make git run any program.
   const usesGit = commands.some(({ words }) => words.some(({ value }) => baseName(value) === 'git'));
-  if (found.size > 1 && usesGit) doubts.push('git is used in another directory');
-  return { directories: [...found], doubts, innerDoubts };
+  if (directories.size > 1 && usesGit) doubts.push('git is used in another directory');
+  return { directories: [...directories], doubts, innerDoubts };
 }
 
 interface Moves {
-  found: Set<string>;
+  directories: Set<string>;
   doubts: string[];
   around: Surroundings;
 }
 
-async function changeDirectory({ words }: SimpleCommand, { found, doubts, around }: Moves): Promise<void> {
+async function changeDirectory({ words }: SimpleCommand, { directories, doubts, around }: Moves): Promise<void> {
   const [name, to, ...more] = unwrapped(words);
   if (!name || !['cd', 'pushd', 'popd', 'chdir'].includes(name.value)) return;
   if (name.value !== 'cd' || !to?.isLiteral || more.length > 0 || /^[-~]/.test(to.value)) {
     doubts.push('the directory is changed to one that is not known');
     return;
   }
-  for (const directory of [...found]) {
+  for (const directory of [...directories]) {
     const next = await pathSubject(to.value, directory, around);
-    // `cd` goes back by spelling where the kernel follows a link first.
+    // `cd ..` removes the last name of the path; the kernel resolves a link first. The two can differ.
     const asSpelled = await pathSubject(next.spelled, directory, around);
     if (!isInsideRoot(next, around) || asSpelled.real !== next.real) doubts.push('the working directory is left');
-    if (found.size < DIRECTORIES_MAX) found.add(next.spelled);
+    if (directories.size < DIRECTORIES_MAX) directories.add(next.spelled);
     else doubts.push('the directory is changed too often');
   }
 }

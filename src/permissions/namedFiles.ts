@@ -1,6 +1,6 @@
 /**
- * The files that words of a line name, held to the rules with paths: which rules fit one, what it would change, whether it lies
- * outside. Rule: nothing is looked up here; where words lead was found out before.
+ * Checks the files that the words of a shell line name: which path rules match, which protected place would change, and
+ * whether a file lies outside. Rule: this module reads no files; `linePlaces.ts` has resolved every path before.
  */
 import { PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
 import { isInside } from '../tools/coding/workspace.ts';
@@ -15,7 +15,7 @@ import type { ShellWord } from './wordExpansion.ts';
 import { candidatesOf, type GlobMatches, mayMatch, mayMatchName } from './wordPaths.ts';
 import { workPlacesOf } from './workPlaces.ts';
 
-/** They change all that is below a directory. */
+/** These commands change everything below a directory. */
 const CHANGES_BELOW = /^(rm|mv|chmod|chown|chgrp)$/;
 
 export class NamedFiles {
@@ -34,7 +34,7 @@ export class NamedFiles {
   subjects = (word: ShellWord): readonly PathSubject[] =>
     candidatesOf(word, this.#around.home).flatMap((path) => this.#places.subjects.get(path) ?? []);
 
-  /** The word because of which a rule or a protected place decided, and where it leads. */
+  /** The word that matched the deciding rule or protected place, and where that word leads. */
   causeOf(by: string, words: readonly ShellWord[]): string | undefined {
     const rule = [...this.#rules.deny, ...this.#rules.ask].find(
       ({ text }) => by === `deny ${text}` || by === `ask ${text}`,
@@ -50,8 +50,12 @@ export class NamedFiles {
     return undefined;
   }
 
-  /** The rules with a path that one of these words may spell. */
-  naming(rules: readonly Rule[], words: readonly ShellWord[], tools: readonly string[] = ['read', 'edit']): Rule[] {
+  /** The path rules that one of these words may match. */
+  rulesNaming(
+    rules: readonly Rule[],
+    words: readonly ShellWord[],
+    tools: readonly string[] = ['read', 'edit'],
+  ): Rule[] {
     const subjects = words.flatMap(this.subjects);
     return rules.filter(({ subject, covers }) => {
       if (subject.kind !== 'path' || !tools.some(covers)) return false;
@@ -59,8 +63,8 @@ export class NamedFiles {
     });
   }
 
-  /** The rules that file names may fit which a glob stands for. */
-  guessed(
+  /** The path rules that a glob among these words may match. */
+  rulesMatchingGlobs(
     rules: readonly Rule[],
     words: readonly ShellWord[],
     namesOnly: boolean,
@@ -82,7 +86,7 @@ export class NamedFiles {
     return directories.length === 0 || directories.some((from) => mayMeetGlob(pattern, glob.value, from, this.#around));
   }
 
-  guarded(words: readonly ShellWord[]): string | undefined {
+  protectedPlaceOf(words: readonly ShellWord[]): string | undefined {
     const settings = settingsChangedBy(words);
     if (settings !== undefined) return settings;
     const { root } = this.#around;
@@ -109,11 +113,11 @@ export class NamedFiles {
   }
 
   areFiles({ words, areAll }: NonNullable<Reading['unless']>): boolean {
-    const found = words.flatMap(({ value, isLiteral }) => {
+    const isFile = words.flatMap(({ value, isLiteral }) => {
       const is = isLiteral ? this.#places.areFiles.get(value) : false;
       return is === undefined && !areAll ? [] : [is === true];
     });
-    return found.length > 0 && found.every(Boolean);
+    return isFile.length > 0 && isFile.every(Boolean);
   }
 
   isCertainlyOutside(words: readonly ShellWord[]): boolean {
@@ -122,10 +126,13 @@ export class NamedFiles {
     );
   }
 
-  /** A rule that hides all below a directory among these: what a program that is given it reads there, nobody knows. */
-  hiddenWhole(words: readonly ShellWord[]): Rule | undefined {
-    const below = words.flatMap(this.subjects).map(({ given, spelled, real }) => ({
-      ...{ given, spelled: `${spelled}/anything` },
+  /**
+   * A rule that hides everything below one of these directories. A program that receives such a directory may read any
+   * file in it.
+   */
+  ruleHidingAllBelow(words: readonly ShellWord[]): Rule | undefined {
+    const below = words.flatMap(this.subjects).map(({ written, spelled, real }) => ({
+      ...{ written, spelled: `${spelled}/anything` },
       real: real === undefined ? undefined : `${real}/anything`,
     }));
     return [...this.#rules.deny, ...this.#rules.ask].find(
@@ -136,7 +143,10 @@ export class NamedFiles {
     );
   }
 
-  /** A pattern means the programs of this project: one that works elsewhere, or runs a file from there, is another. */
+  /**
+   * The first word that makes a program work outside, or run a file from there. A pattern such as `bash(make *)` covers
+   * the project's own make only.
+   */
   worksOutside(words: readonly ShellWord[]): string | undefined {
     const outside = workPlacesOf(words).find(
       (word) =>

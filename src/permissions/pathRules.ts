@@ -1,6 +1,7 @@
 /**
- * Paths under rules: gitignore patterns, and the places that no rule opens. Rule: a path is judged by its spelling and by
- * where it really leads; to deny, one of both is enough, to allow it takes both. Nothing here reads a file's content.
+ * Path rules: gitignore patterns, and the protected places that no rule opens. Rule: a path is checked by its spelling
+ * and by its real target. A deny rule applies if one of them matches; an allow rule must match both. This module never
+ * reads file contents.
  */
 import { homedir } from 'node:os';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
@@ -8,32 +9,35 @@ import ignore from 'ignore';
 import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
 import { isInside, kernelPath, type LinkReader, linksReadOnce, spellingFault } from '../tools/coding/workspace.ts';
 
-/** What relative patterns and paths start from. */
+/** The directories that relative patterns and paths start from. */
 export interface Surroundings {
   cwd: string;
-  /** The working directory, links resolved. */
+  /** The working directory with links resolved. */
   root: string;
   home: string;
-  /** Reads each link once, so that a verdict is about one state of the files. */
+  /** Reads each link once, so that a verdict describes one state of the file system. */
   linkAt: LinkReader;
 }
 
 export interface PathSubject {
-  /** As it was written; for messages. */
-  given: string;
+  /** The path as the caller wrote it, for messages. */
+  written: string;
   spelled: string;
-  /** Links resolved; undefined where that cannot be known. */
+  /** The path with links resolved; undefined if it cannot be resolved. */
   real: string | undefined;
 }
 
 export interface PathPattern {
-  /** `strict`: to allow. A pattern that names no directory denies outside the working directory too. */
+  /**
+   * `strict` is true for allow rules. Without it, a pattern that names no directory also matches outside the working
+   * directory.
+   */
   matches(path: PathSubject, around: Surroundings, strict: boolean): boolean;
-  /** May match a file that searches by name pass over no matter what: none with a leading dot in its path. */
+  /** The pattern may match a file that searches by name include: no part of its path has a leading dot. */
   seesVisible: boolean;
-  /** Its last part, as it was written. */
+  /** The last part of the pattern, as the rule wrote it. */
   last: string;
-  /** Where it begins, and its parts; absent for one that fits at any depth. */
+  /** The base and parts of the pattern; absent if it matches at any depth. */
   anchor?: { base: Base; parts: readonly string[] };
 }
 
@@ -43,10 +47,10 @@ export async function surroundingsOf(cwd: string): Promise<Surroundings> {
   return { cwd: resolve(cwd), root, home: homedir(), linkAt };
 }
 
-export async function pathSubject(given: string, from: string, { linkAt }: Surroundings): Promise<PathSubject> {
-  const spelled = resolve(from, given);
-  if (spellingFault(given) !== undefined) return { given, spelled, real: undefined };
-  return { given, spelled, real: await kernelPath(from, given, linkAt).catch(() => undefined) };
+export async function pathSubject(written: string, from: string, { linkAt }: Surroundings): Promise<PathSubject> {
+  const spelled = resolve(from, written);
+  if (spellingFault(written) !== undefined) return { written, spelled, real: undefined };
+  return { written, spelled, real: await kernelPath(from, written, linkAt).catch(() => undefined) };
 }
 
 export const isInsideRoot = ({ real }: PathSubject, { root }: Surroundings): boolean =>
@@ -54,14 +58,17 @@ export const isInsideRoot = ({ real }: PathSubject, { root }: Surroundings): boo
 
 type Base = 'root' | 'home' | 'cwd';
 
-/** A gitignore pattern; `//x` is absolute, `~/x` below the home directory. A text says what is wrong with it. */
+/**
+ * Parses a gitignore pattern; `//x` is absolute and `~/x` is below the home directory. Returns a text that says what is
+ * wrong with an invalid pattern.
+ */
 export function pathPattern(spec: string): PathPattern | string {
-  const given = spec.trim();
-  if (given.startsWith('!')) return 'begins with !: give it to the other list instead';
-  if (/\*{3,}/.test(given)) return 'holds more than two * in a row';
-  if (given.split('/').includes('..')) return 'holds a .. part';
-  const base: Base = given.startsWith('//') ? 'root' : given.startsWith('~/') ? 'home' : 'cwd';
-  const body = base === 'root' ? given.slice(1) : given.replace(/^[~.](?=\/)/, '');
+  const pattern = spec.trim();
+  if (pattern.startsWith('!')) return 'begins with !: give it to the other list instead';
+  if (/\*{3,}/.test(pattern)) return 'holds more than two * in a row';
+  if (pattern.split('/').includes('..')) return 'holds a .. part';
+  const base: Base = pattern.startsWith('//') ? 'root' : pattern.startsWith('~/') ? 'home' : 'cwd';
+  const body = base === 'root' ? pattern.slice(1) : pattern.replace(/^[~.](?=\/)/, '');
   const parts = body.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.length === 0) return 'names no file; ./** is all below the working directory';
   const isFloating = base === 'cwd' && (!body.replace(/\/$/, '').includes('/') || body.startsWith('**/'));
@@ -69,7 +76,7 @@ export function pathPattern(spec: string): PathPattern | string {
   const anyCase = ignore({ ignorecase: true }).add(body.normalize('NFC'));
   const isWhole = parts.every((part) => part === '**' || part === '*');
   const covers = (path: string, from: string, strict: boolean): boolean => {
-    // An accented letter has two spellings that look alike: to deny, both are one name.
+    // An accented letter has two Unicode spellings that look alike. Deny rules treat them as one name.
     const name = strict ? path : path.normalize('NFC');
     const rest = relative(strict ? from : from.normalize('NFC'), name)
       .split(sep)
@@ -95,7 +102,9 @@ export function pathPattern(spec: string): PathPattern | string {
   };
 }
 
-/** As file systems of other machines take a name: whatever its case, without what leaves no mark, dots at its end and streams. */
+/**
+ * The name as other file systems read it: lower case, without invisible characters, trailing dots and stream suffixes.
+ */
 const foldedName = (name: string): string =>
   name
     .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
@@ -103,7 +112,10 @@ const foldedName = (name: string): string =>
     .replace(/(?<=[^.]):.*$/s, '')
     .replace(/(?<=[^. ])[. ]+$/, '');
 
-/** The place that a write to this path would change though no rule may allow it unasked; undefined for others. */
+/**
+ * The protected place that a write to this path would change; undefined if there is none. No allow rule covers such a
+ * write.
+ */
 export function protectedPlace(
   path: PathSubject,
   around: Surroundings,
@@ -112,8 +124,8 @@ export function protectedPlace(
   const { XDG_STATE_HOME, XDG_CONFIG_HOME } = process.env;
   const own = [
     ...PROTECTED_BELOW_HOME.map((place) => resolve(around.home, place)),
-    ...[XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((given) =>
-      given && isAbsolute(given) ? [resolve(given, 'runchart')] : [],
+    ...[XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((directory) =>
+      directory && isAbsolute(directory) ? [resolve(directory, 'runchart')] : [],
     ),
   ];
   for (const [each, from] of [
@@ -121,7 +133,7 @@ export function protectedPlace(
     [path.real, around.root],
   ] as const) {
     if (each === undefined) continue;
-    // What the working directory itself lies in is the host's choice.
+    // Protected names above the working directory do not count: the host chose that directory.
     const parts = (isInside(from, each) ? relative(from, each) : each).split(sep).map(foldedName);
     const part = parts.find((name) => PROTECTED_PARTS.has(name)) ?? parts.find((name) => PROTECTED_NAMES.has(name));
     if (part !== undefined) return part;
@@ -129,10 +141,10 @@ export function protectedPlace(
     if (place !== undefined) return relative(around.home, place);
   }
   const extra = more.find((pattern) => pattern.matches(path, around, false));
-  return extra && path.given;
+  return extra && path.written;
 }
 
-/** The rule for exactly this path; undefined where it has characters that no rule may hold. */
+/** The rule for exactly this path; undefined if the path contains characters that rules cannot hold. */
 export function pathRule(tool: string, { spelled, real }: PathSubject, { cwd }: Surroundings): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
   if (real === undefined || /[\u0000-\u001f\u007f-\u009f]/.test(spelled)) return undefined;

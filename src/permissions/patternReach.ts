@@ -1,6 +1,6 @@
 /**
- * Whether the pattern of a rule can meet what a glob or a search may find. Rule: it cannot only where both are written
- * out to a part in which they differ, or where nothing that it matches is there now; every other case counts as met.
+ * Decides whether a rule's pattern can match a path that a glob or a search may find. Rule: the answer is no only if
+ * the literal parts of both differ, or if no matching file exists now. Every other case counts as a match.
  */
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
@@ -13,7 +13,10 @@ const ENTRIES_MAX = 20_000;
 const folded = (part: string): string => part.normalize('NFC').toLowerCase();
 const partsOf = (path: string): string[] => path.split(sep).filter((part) => part !== '' && part !== '.');
 
-/** The parts that a pattern has from the root on, up to a `**`; undefined for one that floats. */
+/**
+ * The parts of a pattern from the file system root to its first `**`; undefined for a pattern that matches at any
+ * depth.
+ */
 function anchored({ anchor }: PathPattern, { cwd, root, home }: Surroundings): string[][] | undefined {
   if (anchor === undefined) return undefined;
   const bases = { root: ['/'], home: [home], cwd: [cwd, root] }[anchor.base];
@@ -22,7 +25,7 @@ function anchored({ anchor }: PathPattern, { cwd, root, home }: Surroundings): s
   return bases.map((base) => [...partsOf(base), ...parts]);
 }
 
-/** `from`: the directory before the first part of the glob that is a pattern. */
+/** `from` is the directory before the first part of the glob that contains a wildcard. */
 export function mayMeetGlob(pattern: PathPattern, glob: string, from: PathSubject, around: Surroundings): boolean {
   const rules = anchored(pattern, around);
   const parts = glob.split('/');
@@ -43,17 +46,19 @@ function mayBeSame(rule: string, glob: string): boolean {
   return folded(rule).startsWith(head) && folded(rule).endsWith(tail);
 }
 
-/** Which files below a directory are meant, and whether they are looked up as they are now. */
+/** Which files below a directory a search covers, and when. */
 interface Search {
   /** Absolute, links resolved. */
   directory: string;
-  /** Names with a leading dot count too. */
+  /** The search includes names with a leading dot. */
   dotted: boolean;
-  /** Nothing else can make files before the search: what is not there now is not found. */
+  /** No command can create files before the search, so only files that exist now count. */
   isNow: boolean;
 }
 
-/** Whether a search may show something that the pattern matches. A directory too large to look through counts as having it. */
+/**
+ * True if a search may show a file that the pattern matches. A directory that is too large to check counts as a match.
+ */
 export async function mayShow(pattern: PathPattern, search: Search, around: Surroundings): Promise<boolean> {
   const { directory, dotted, isNow } = search;
   const rules = anchored(pattern, around);
@@ -65,16 +70,16 @@ export async function mayShow(pattern: PathPattern, search: Search, around: Surr
   };
   if (!isOnWay(directory)) return false;
   if (!isNow) return dotted || pattern.seesVisible || isDotted(directory, around);
-  let seen = 0;
+  let entryCount = 0;
   const directories = [directory];
   for (let next = directories.pop(); next !== undefined; next = directories.pop()) {
     const entries = await readdir(next, { withFileTypes: true }).catch(() => []);
-    seen += entries.length;
-    if (seen > ENTRIES_MAX) return true;
+    entryCount += entries.length;
+    if (entryCount > ENTRIES_MAX) return true;
     for (const entry of entries) {
       const path = join(next, entry.name);
       if ((!dotted && entry.name.startsWith('.')) || !isOnWay(path)) continue;
-      const subject = { given: path, spelled: spelledFrom(path, around), real: path };
+      const subject = { written: path, spelled: spelledFrom(path, around), real: path };
       if (pattern.matches(subject, around, false)) return true;
       if (entry.isDirectory()) directories.push(path);
     }
@@ -88,6 +93,6 @@ const isDotted = (directory: string, { root }: Surroundings): boolean =>
 const mayMatch = (rule: string, name: string | undefined): boolean =>
   GLOB.test(rule) || folded(rule) === folded(name ?? '');
 
-/** The spelling that a rule may have for a place below the working directory, which may itself be a link. */
+/** The path as rules spell it: the working directory may itself be reached by a link. */
 const spelledFrom = (path: string, { cwd, root }: Surroundings): string =>
   isInside(root, path) ? join(cwd, path.slice(root.length)) : path;

@@ -1,6 +1,6 @@
 /**
- * The permissions plugin: which calls run unasked, which are asked about and which never run. Rule: layers only add up;
- * one that is not trusted can make the rules stricter and nothing else, and what was ignored of it is told.
+ * The permissions plugin decides which calls run unasked, which need an answer and which never run. Rule: layers are
+ * combined, and an untrusted layer can only make the rules stricter. `ignored` lists the rules of it that do not count.
  */
 import { resolve } from 'node:path';
 import type { Json } from '../../machines/internal.ts';
@@ -36,33 +36,38 @@ export interface PermissionRules {
   allow?: string[];
   ask?: string[];
   deny?: string[];
-  /** Tools that nobody may use, by name. */
+  /** Names of tools that nobody may use. */
   disabledTools?: string[];
 }
 
 export interface PermissionLayer extends PermissionRules {
-  /** Where it comes from, for messages. */
+  /** The origin of the layer, for messages. */
   name: string;
-  /** Without it, only `ask`, `deny` and `disabledTools` count. */
+  /** If false or absent, only `ask`, `deny` and `disabledTools` of the layer count. */
   trusted?: boolean;
 }
 
 export interface PermissionOptions extends PermissionRules {
   mode?: PermissionMode;
-  /** More rules, of a user or a project. */
+  /** More rules, for example those of a user or a project. */
   layers?: PermissionLayer[];
-  /** Paths that no rule opens, besides those that are always protected: patterns like those of `edit(…)`. */
+  /** More paths that no rule opens, as patterns like those of `edit(…)`. */
   protect?: string[];
-  /** Answers for a person where the rules say ask. One that throws, or takes longer than 30 s, has said nothing. */
+  /**
+   * Answers in place of a person when the rules ask. If it throws or takes longer than 30 s, it counts as no answer.
+   */
   decide?(call: { name: string; args: Json }): PermissionOutcome | Promise<PermissionOutcome>;
 }
 
 export type Permissions = Plugin & {
   readonly mode: PermissionMode;
-  /** Rules of layers that are not trusted, which do not count. */
+  /** The rules of untrusted layers that do not count. */
   readonly ignored: readonly string[];
   explain(toolName: string, args: Json, cwd: string): Promise<PermissionVerdict>;
-  /** The rules that "always allow" saves for this call; they count from now on. Empty where no rule would be enough. */
+  /**
+   * Saves the rules that "always allow" needs for this call; they apply from now on. Empty if no rule would allow the
+   * call.
+   */
   remember(toolName: string, args: Json, cwd: string): Promise<string[]>;
 };
 
@@ -76,15 +81,15 @@ const optionsValidator = object({
   ...ruleFields,
 });
 
-/** Throws ConfigurationError for a rule that is misspelt, and names it. */
+/** Throws a ConfigurationError that names a misspelt rule. */
 export function permissions(options: PermissionOptions = {}): Permissions {
   checkOptionsOf('permissions', options, optionsValidator);
   for (const layer of options.layers ?? []) checkOptionsOf('permissions, a layer', layer, layerValidator);
-  // Own options alone: what every object inherits is no option.
+  // Copies own options only, so that inherited properties are not read as options.
   return new PermissionsPlugin(Object.assign(Object.create(null), options));
 }
 
-/** The layer of what "always allow" adds. */
+/** The name of the layer that "always allow" adds to. */
 const SESSION = 'session';
 
 class PermissionsPlugin implements Plugin, ChecksCalls {
@@ -95,13 +100,13 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly #allow: Rule[];
   readonly #disabled: ReadonlySet<string>;
   readonly #decide: PermissionOptions['decide'];
-  /** Names of tools that said of themselves, when they were called, that they change nothing. */
+  /** Names of called tools that declare that they change nothing. */
   readonly #readOnly = new Set<string>(READ_TOOLS);
-  #hasTold = false;
+  #hasReportedIgnored = false;
 
-  constructor({ mode = 'default', layers: given = [], protect = [], decide, ...rules }: PermissionOptions) {
+  constructor({ mode = 'default', layers: givenLayers = [], protect = [], decide, ...rules }: PermissionOptions) {
     const own: PermissionRules = Object.assign(Object.create(null), rules);
-    const layers = given.map((layer): PermissionLayer => Object.assign(Object.create(null), layer));
+    const layers = givenLayers.map((layer): PermissionLayer => Object.assign(Object.create(null), layer));
     const trusted = [own, ...layers.filter((layer) => layer.trusted === true)];
     const all = [own, ...layers];
     this.mode = mode;
@@ -118,7 +123,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     this.#decide = decide;
   }
 
-  /** Every call passes the gate; what is said there is said by `CALL_CHECKS`. */
+  /** Its presence makes every call pass the permission gate; `CALL_CHECKS` makes the decision. */
   readonly beforeToolExecute = (): void => undefined;
 
   readonly explain = async (toolName: string, args: Json, cwd: string): Promise<PermissionVerdict> => {
@@ -144,7 +149,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
 
   #judge(
     { name, args, cwd, readOnly }: JudgeCall,
-    said: Pick<RuleSet, 'hook' | 'needsApproval'> = {},
+    decisions: Pick<RuleSet, 'hook' | 'needsApproval'> = {},
   ): Promise<CallVerdicts> {
     const tool = name.toLowerCase();
     if (this.#disabled.has(tool)) {
@@ -154,21 +159,21 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
       return Promise.resolve({ plain, sandboxed: () => plain });
     }
     const call = { name, args, cwd, readOnly: readOnly ?? this.#readOnly.has(tool) };
-    return verdictsOf(call, { ...this.#rules, allow: this.#allow, ...said });
+    return verdictsOf(call, { ...this.#rules, allow: this.#allow, ...decisions });
   }
 
   async #permit(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict> {
-    if (!this.#hasTold && this.ignored.length > 0) {
+    if (!this.#hasReportedIgnored && this.ignored.length > 0) {
       call.diagnose('permission_rules_ignored', { rules: [...this.ignored] });
     }
-    this.#hasTold = true;
+    this.#hasReportedIgnored = true;
     if (call.readOnly) this.#readOnly.add(call.name.toLowerCase());
     const { needsApproval } = call;
     const verdicts = await this.#judge(call, { hook, needsApproval });
     const judged = call.sandbox ? verdicts.sandboxed(call.sandbox) : verdicts.plain;
     const { by, parts, saves, place, isOutside } = judged;
     const confinement = call.sandbox && (await this.#confinement(call, call.sandbox, judged));
-    // Where denied files cannot all be hidden, nothing runs because they are.
+    // If not every denied file can be hidden, a command that only reads needs permission too.
     const outcome = confinement === undefined && by === READS_ONLY ? 'ask' : judged.outcome;
     const grant = {
       ...(place !== undefined && { place }),
@@ -180,7 +185,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     return { outcome, by, payload: { by, parts, rules: [...saves], ...shown }, grant };
   }
 
-  /** How a command runs if it may; undefined where the directory is too large to find what rules hide. */
+  /** How a permitted command runs; undefined if the directory is too large to find the hidden files. */
   async #confinement(
     { args, cwd }: CheckedCall,
     choice: NetworkChoice,
@@ -203,7 +208,10 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     };
   }
 
-  /** Nothing but reading inside allowed it: what was misread of it finds nothing outside. A repository may lie elsewhere. */
+  /**
+   * True if the command was allowed only because it reads inside the working directory. The sandbox then hides
+   * everything outside, except a git repository that lies elsewhere.
+   */
   #onlyReadsInside(parts: JudgedVerdict['parts']): boolean {
     const opensMore = this.#allow.some(({ subject, covers }) => subject.kind !== 'command' && covers('read'));
     return !opensMore && parts.every(({ by, text }) => by === 'read-only' && !/\bgit\b/.test(text));
@@ -214,9 +222,9 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     if (!decide) return undefined;
     const { name, args, setTimer, signal } = call;
     try {
-      const said = await within(PHASE_MS, { setTimer, signal }, () => decide({ name, args }));
-      if (said === 'allow') return { decision: 'allow', by: 'decide' };
-      if (said === 'deny') return { decision: 'deny', reason: 'decide' };
+      const answer = await within(PHASE_MS, { setTimer, signal }, () => decide({ name, args }));
+      if (answer === 'allow') return { decision: 'allow', by: 'decide' };
+      if (answer === 'deny') return { decision: 'deny', reason: 'decide' };
     } catch (error) {
       if (signal.aborted) throw error;
       call.diagnose('permission_decide_error', { tool: name, message: thrownText(error) });
@@ -227,7 +235,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
 
 type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall>;
 
-/** For whoever decides. */
+/** Describes where the command would run, for the person who decides. */
 function placeWords(confinement: Confinement | 'none'): string {
   if (confinement === 'none') return 'outside the sandbox';
   const { writes, network, opensProtected } = confinement;

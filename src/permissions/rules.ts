@@ -1,11 +1,11 @@
 /**
- * Permission rules as texts: `tool`, `tool(spec)`, `mcp__server__*`. Rule: a rule is read once, when it is given; one that
- * is misspelt is a ConfigurationError that names it, never a rule that guards nothing.
+ * Parses permission rules: `tool`, `tool(spec)`, `mcp__server__*`. Rule: each rule is parsed once, at configuration. A
+ * misspelt rule throws a ConfigurationError that names it, so it never silently protects nothing.
  */
 import { ConfigurationError } from '../errors.ts';
 import { type PathPattern, pathPattern } from './pathRules.ts';
 
-/** What a rule is about, besides the tool. */
+/** What a rule matches, besides the tool. */
 export type RuleSubject =
   | { kind: 'tool' }
   | { kind: 'command'; pattern: CommandPattern }
@@ -14,25 +14,25 @@ export type RuleSubject =
 
 export interface Rule {
   text: string;
-  /** The layer it comes from; none for a rule of the host's own. */
+  /** The layer of the rule; absent for a rule of the host. */
   layer?: string;
-  /** Takes the name of a tool in lower case. */
+  /** Expects the tool's name in lower case. */
   covers(tool: string): boolean;
   subject: RuleSubject;
 }
 
 export interface CommandPattern {
   matches(text: string): boolean;
-  /** It has no `*`: it means one command and no other. */
+  /** The pattern has no `*`, so it matches one command only. */
   exact: boolean;
-  /** What stands before its first `*`. */
+  /** The text before the first `*`. */
   head: string;
 }
 
 export const READ_TOOLS: readonly string[] = ['read', 'ls', 'glob', 'grep'];
 export const EDIT_TOOLS: readonly string[] = ['edit', 'write'];
 
-/** Which tools a rule with a path is about: `read` stands for all that read, `write` and `edit` for both. */
+/** The tools that a path rule covers: `read` covers all reading tools, `write` and `edit` cover both. */
 const PATH_TOOLS: { readonly [name: string]: readonly string[] } = {
   read: READ_TOOLS,
   ls: ['ls'],
@@ -48,16 +48,16 @@ const LONGEST = 4_096;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 
-/** It is about every call of the tool. */
+/** True if the rule covers every call of the tool. */
 export const isWhole = (rule: Rule, tool: string): boolean => rule.subject.kind === 'tool' && rule.covers(tool);
 
-/** Reads one rule. Throws ConfigurationError that quotes it. */
-export function parseRule(given: unknown): Rule {
-  if (typeof given !== 'string')
-    throw new ConfigurationError(`a permission rule must be a string; got ${typeof given}`);
+/** Parses one rule. Throws a ConfigurationError that quotes an invalid one. */
+export function parseRule(input: unknown): Rule {
+  if (typeof input !== 'string')
+    throw new ConfigurationError(`a permission rule must be a string; got ${typeof input}`);
   const wrong = (why: string): ConfigurationError =>
-    new ConfigurationError(`the permission rule ${JSON.stringify(given.slice(0, LONGEST))} ${why}`);
-  const text = given.trim();
+    new ConfigurationError(`the permission rule ${JSON.stringify(input.slice(0, LONGEST))} ${why}`);
+  const text = input.trim();
   if (text.length > LONGEST) throw wrong(`is longer than ${LONGEST} characters`);
   if (CONTROLS.test(text)) throw wrong('holds a control character');
   const open = text.indexOf('(');
@@ -75,19 +75,19 @@ export function parseRule(given: unknown): Rule {
   }
   const tools = PATH_TOOLS[name];
   if (!Object.hasOwn(PATH_TOOLS, name) || tools === undefined) {
-    const known = ['bash', 'agent', ...Object.keys(PATH_TOOLS)].join(', ');
-    throw wrong(`gives a part of ${name}, and only ${known} have parts`);
+    const toolNames = ['bash', 'agent', ...Object.keys(PATH_TOOLS)].join(', ');
+    throw wrong(`gives a part of ${name}, and only ${toolNames} have parts`);
   }
   const pattern = pathPattern(spec);
   if (typeof pattern === 'string') throw wrong(pattern);
   return { text, covers: (tool) => tools.includes(tool), subject: { kind: 'path', pattern } };
 }
 
-export function parseRules(what: string, given: unknown, layer?: string): Rule[] {
-  if (given === undefined) return [];
-  if (!Array.isArray(given))
+export function parseRules(what: string, rules: unknown, layer?: string): Rule[] {
+  if (rules === undefined) return [];
+  if (!Array.isArray(rules))
     throw new ConfigurationError(`${what} must be a list of rules, like ["bash(git status *)"]`);
-  return given.map((rule) => ({ ...parseRule(rule), ...(layer !== undefined && { layer }) }));
+  return rules.map((rule) => ({ ...parseRule(rule), ...(layer !== undefined && { layer }) }));
 }
 
 function namesTool(name: string): (tool: string) => boolean {
@@ -100,16 +100,20 @@ function namesTool(name: string): (tool: string) => boolean {
   return (tool) => tools.includes(tool) || (wholeServer !== undefined && tool.startsWith(wholeServer));
 }
 
-/** `*` is any text, `\` makes the next character literal; a trailing ` *` or `:*` also matches no arguments. */
+/**
+ * `*` matches any text and `\` makes the next character literal. A trailing ` *` or `:*` also matches a command without
+ * arguments.
+ */
 export function commandPattern(spec: string): CommandPattern | undefined {
-  const given = spec.trim().replace(/:\*$/, ' *');
-  if (given === '*') return { matches: () => true, exact: false, head: '' };
-  const pieces = piecesOf(given);
+  const pattern = spec.trim().replace(/:\*$/, ' *');
+  if (pattern === '*') return { matches: () => true, exact: false, head: '' };
+  const pieces = piecesOf(pattern);
   const [first = ''] = pieces;
   if (pieces.length > 1 && first.trim() === '') return undefined;
-  const all = textPattern(given);
-  if (!given.endsWith(' *') || given.endsWith('\\ *')) return { matches: all, exact: pieces.length === 1, head: first };
-  const bare = textPattern(given.slice(0, -2));
+  const all = textPattern(pattern);
+  if (!pattern.endsWith(' *') || pattern.endsWith('\\ *'))
+    return { matches: all, exact: pieces.length === 1, head: first };
+  const bare = textPattern(pattern.slice(0, -2));
   return { matches: (text) => bare(text) || all(text), exact: false, head: first };
 }
 
@@ -126,7 +130,7 @@ function piecesOf(pattern: string): string[] {
   return pieces;
 }
 
-/** Linear in the text: each piece is taken where it first comes. */
+/** Takes the first occurrence of each piece, so matching is linear in the text. */
 function textPattern(pattern: string): (text: string) => boolean {
   const pieces = piecesOf(pattern);
   const first = pieces[0] ?? '';
@@ -138,13 +142,13 @@ function textPattern(pattern: string): (text: string) => boolean {
     let at = first.length;
     const end = text.length - last.length;
     for (const piece of middle) {
-      const found = text.indexOf(piece, at);
-      if (found === -1 || found + piece.length > end) return false;
-      at = found + piece.length;
+      const index = text.indexOf(piece, at);
+      if (index === -1 || index + piece.length > end) return false;
+      at = index + piece.length;
     }
     return true;
   };
 }
 
-/** A rule for exactly this command, whatever characters it holds. */
+/** A rule for exactly this command, whatever characters it contains. */
 export const exactCommandRule = (text: string): string => `bash(${text.replace(/[\\*]/g, '\\$&')})`;

@@ -1,7 +1,7 @@
 /**
- * A line of the shell as the simple commands in it, by `unbash`: those of pipes, lists, loops, functions, substitutions,
- * heredocs and arithmetic too. Rule: what cannot be read as bash will read it is written down as a doubt, and a line with
- * a doubt is never allowed unasked; the commands found in it are looked at all the same.
+ * Parses a shell line into its simple commands with `unbash`, including those in pipes, lists, loops, functions,
+ * substitutions, heredocs and arithmetic. Rule: syntax that bash may read differently is recorded as a doubt, and a
+ * line with a doubt never runs unasked. The commands found in it are still checked.
  */
 import { type Command, forEachChild, parse, type Redirection, type SyntaxNode, type Word } from 'unbash';
 import { expandedWords, type KnownValues, knownValuesIn, type ShellWord } from './wordExpansion.ts';
@@ -15,43 +15,43 @@ export interface ShellRedirect {
 export interface SimpleCommand {
   source: string;
   words: ShellWord[];
-  /** The variables set before its name. */
+  /** Variables set before the command name. */
   assigned: { name: string; source: string }[];
   redirects: ShellRedirect[];
-  /** Texts that the command reads: heredocs and here-strings. */
+  /** Heredocs and here-strings that the command reads. */
   input: string[];
 }
 
 export interface ShellLine {
   commands: SimpleCommand[];
-  /** Every word, also those of loops, assignments and tests. */
+  /** Every word of the line, including those of loops, assignments and tests. */
   words: ShellWord[];
   /** Words of loops and lists, which bash matches against file names. */
   lists: ShellWord[];
-  /** Words of `[[ … ]]` that name files whose properties are asked for. */
+  /** Words of `[[ … ]]` that name tested files. */
   tested: ShellWord[];
   /** Redirections of whole groups. */
   redirects: ShellRedirect[];
-  /** Why the line cannot be trusted to do what it seems to; empty where it can. */
+  /** Why the line may do something else than it appears to do; empty if there is no doubt. */
   doubts: string[];
-  /** Some of it may be commands that are not among `commands`. */
+  /** Some commands of the line may be missing in `commands`. */
   isUnread: boolean;
 }
 
 const CHARACTERS_MAX = 10_000;
 const COMMANDS_MAX = 256;
-/** Commands that are looked at, whatever may be allowed. */
+/** The most commands that are checked in one line. */
 const LOOKED_AT_MAX = 20_000;
 const DEPTH_MAX = 100;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is sought
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
-/** Bash removes a backslash at the end of a line before it reads what stands around it. */
+/** Bash removes a backslash at the end of a line before it reads the characters around it. */
 const CONTINUED = /\$[\w{(]*\\\r?\n|[<>&|;(]\\\r?\n[<>&|;(]/;
 const DIGITS = /^\d+$/;
 /** Operators of `test` and `[[` that look a file up. */
 export const FILE_TEST = /^-[abcdefghkprstuwxGLNOS]$/;
 
-/** Never throws: what the parser cannot read is a doubt. */
+/** Never throws: a text that the parser cannot read gives a doubt. */
 export function readShellLine(text: string, around?: { cwd: string; home: string }): ShellLine {
   const reader = new LineReader(around ? knownValuesIn(text, around) : {});
   if (text.length > CHARACTERS_MAX) reader.doubt(`the command is longer than ${CHARACTERS_MAX} characters`);
@@ -71,13 +71,13 @@ class LineReader {
     ...{ commands: [], words: [], lists: [], tested: [] },
     ...{ redirects: [], doubts: [], isUnread: false },
   };
-  readonly #known: KnownValues;
+  readonly #knownValues: KnownValues;
   readonly #words = new Map<Word, readonly ShellWord[]>();
   #source = '';
   #depth = 0;
 
-  constructor(known: KnownValues) {
-    this.#known = known;
+  constructor(knownValues: KnownValues) {
+    this.#knownValues = knownValues;
   }
 
   doubt(why: string): void {
@@ -122,7 +122,7 @@ class LineReader {
         for (const each of node.redirects) this.#redirect(each, this.line.redirects);
         break;
       case 'CaseItem':
-        // Its patterns are compared with a text, never with file names.
+        // `case` patterns are compared with a text, never with file names.
         for (const pattern of node.pattern) this.#words.set(pattern, []);
         break;
       case 'Word':
@@ -151,7 +151,7 @@ class LineReader {
     }
   }
 
-  /** Arithmetic runs the commands in a variable's value (`a[$(x)]`), and so do some forms of parameters. */
+  /** Arithmetic and some parameter expansions run the commands in a variable's value (`a[$(x)]`). */
   #lookAtExpansion(node: SyntaxNode): void {
     switch (node.type) {
       case 'ArithmeticWord':
@@ -187,7 +187,7 @@ class LineReader {
     }
   }
 
-  /** Bash computes the place of an element (`a=([x]=1)`), and that runs the commands in a variable's value. */
+  /** Bash evaluates an array index (`a=([x]=1)`), which runs the commands in a variable's value. */
   #element(word: Word): void {
     if (/^\[(?!\d+\]\+?=).*=/s.test(word.text)) this.doubt('a list is written at a computed place');
     this.line.lists.push(...this.#expanded(word));
@@ -220,14 +220,14 @@ class LineReader {
     return command;
   }
 
-  /** `git -C` with the path of the working directory is `git -C .`. */
+  /** `git -C` with the path of the working directory equals `git -C .`. */
   #nameDirectory(words: ShellWord[]): void {
     const [name, option, directory] = words;
     if (name?.value !== 'git' || option?.value !== '-C' || !directory?.isLiteral) return;
-    if (directory.value === this.#known.PWD) words[2] = { ...directory, value: '.' };
+    if (directory.value === this.#knownValues.PWD) words[2] = { ...directory, value: '.' };
   }
 
-  /** `export A=b`: an argument that only some builtins read as an assignment. */
+  /** `export A=b`: only some builtins read the argument as an assignment. */
   #assignmentWord(node: { pos: number; end: number; text: string; name: string; value: { type: string } }): ShellWord {
     const source = this.#source.slice(node.pos, node.end);
     const word = node.value.type === 'Word' ? this.#word(node.value as unknown as Word) : undefined;
@@ -240,7 +240,7 @@ class LineReader {
     return whole;
   }
 
-  /** A word of which bash makes one: where brace forms make several, it is computed. */
+  /** A word that becomes exactly one word. If its braces give several, it counts as computed. */
   #word(word: Word): ShellWord {
     const [first, ...more] = this.#expanded(word);
     const whole = { value: word.value, source: word.text, isLiteral: false, isGlob: false, isQuoted: false };
@@ -248,9 +248,9 @@ class LineReader {
   }
 
   #expanded(word: Word): readonly ShellWord[] {
-    const known = this.#words.get(word);
-    if (known) return known;
-    const words = expandedWords(word, this.#known);
+    const cached = this.#words.get(word);
+    if (cached) return cached;
+    const words = expandedWords(word, this.#knownValues);
     this.#words.set(word, words);
     this.line.words.push(...words);
     return words;
@@ -259,7 +259,7 @@ class LineReader {
   #redirect(node: Redirection, into: ShellRedirect[]): void {
     if (node.type !== 'Redirect') return;
     const target = node.target && this.#word(node.target);
-    // A copy of a file descriptor (`2>&1`), or its end (`>&-`), names no file.
+    // A copy of a file descriptor (`2>&1`) or its closing (`>&-`) names no file.
     const isCopy = node.operator === '>&' || node.operator === '<&';
     if (isCopy && target?.isLiteral && /^(\d+-?|-)$/.test(target.value)) return;
     into.push({ operator: node.operator, target, source: this.#source.slice(node.pos, node.end) });
@@ -271,10 +271,13 @@ const HARMLESS_VARIABLES: ReadonlySet<string> = new Set([
   ...['RUST_BACKTRACE', 'PYTHONUNBUFFERED', 'PYTHONDONTWRITEBYTECODE'],
 ]);
 
-/** Set for one command, it changes how that one speaks, never what it runs. */
+/** Set for one command, such a variable changes its output format, never what it runs. */
 export const isHarmlessEnvironment = (name: string): boolean =>
   HARMLESS_VARIABLES.has(name) || /^LC_[A-Z]+$/.test(name);
 
-/** Set in the shell, no later command runs otherwise: nothing reads names in small letters but some that are told. */
+/**
+ * Set in the shell, such a variable does not affect later commands: apart from the exceptions, programs ignore
+ * lower-case names.
+ */
 export const isHarmlessVariable = (name: string): boolean =>
   isHarmlessEnvironment(name) || (/^[a-z][a-z0-9_]*$/.test(name) && !/_proxy$|^npm_/.test(name));

@@ -1,6 +1,6 @@
 /**
- * The order in which what the rules say of one act becomes its verdict: deny rules, protected places, plan mode, ask rules,
- * allow rules, the mode. Rule: how specific a rule is never matters, and nothing that comes later takes back a denial.
+ * Combines what the rules say about one act into a verdict, in this order: deny rules, protected places, plan mode, ask
+ * rules, allow rules, the mode. Rule: it never matters how specific a rule is, and no later step overrides a denial.
  */
 import type { PathPattern } from './pathRules.ts';
 import type { Rule } from './rules.ts';
@@ -11,33 +11,33 @@ export type PermissionOutcome = 'allow' | 'ask' | 'deny';
 
 export interface PermissionVerdict {
   outcome: PermissionOutcome;
-  /** The rule, mode or place that decided. */
+  /** The rule, mode or protected place that decided. */
   by: string;
-  /** The layer of the rule that decided; `session` for what "always allow" added. Absent for rules of the host's own. */
+  /** The layer of the deciding rule; `session` for "always allow". Absent for rules of the host. */
   layer?: string;
-  /** Every rule that fits, of any list. */
+  /** Every matching rule of all lists. */
   matched: string[];
-  /** What holds where the command runs in a sandbox, on a machine that has one. */
+  /** The verdict for a sandboxed run, on a machine that has a sandbox. */
   sandboxed?: { outcome: PermissionOutcome; by: string };
-  /** The commands a shell line holds, each with its own verdict. */
+  /** The commands of a shell line, each with its own verdict. */
   parts: { text: string; outcome: PermissionOutcome; by: string; why?: string }[];
 }
 export interface Finding extends Omit<PermissionVerdict, 'parts'> {
-  /** In a sandbox it does no more than read what is not hidden: its programs only read, whatever their words name. */
+  /** In a sandbox, the act only reads files that are not hidden, whatever its words name. */
   confined?: boolean;
-  /** Of a question: which word led to it, and where that word leads. */
+  /** For a question: the word that caused it, and where that word leads. */
   why?: string | undefined;
-  /** The rule that would allow just this; only where a rule would. */
+  /** A rule that would allow exactly this act, if there is one. */
   save?: string | undefined;
 }
 export interface JudgedVerdict extends PermissionVerdict {
-  /** The rules that would allow just this call; empty where none would. */
+  /** Rules that would allow exactly this call; empty if there are none. */
   saves: readonly string[];
-  /** The place that a file tool wants, links resolved. */
+  /** The path that a file tool uses, links resolved. */
   place?: string;
-  /** It lies outside the working directory. */
+  /** The path lies outside the working directory. */
   isOutside?: boolean;
-  /** In a sandbox the command does no more than read what is not hidden, and may run unasked there. */
+  /** In a sandbox, the command only reads files that are not hidden, so it may run unasked there. */
   confined?: boolean;
 }
 
@@ -46,58 +46,58 @@ export interface RuleSet {
   deny: readonly Rule[];
   ask: readonly Rule[];
   allow: readonly Rule[];
-  /** Places that no rule opens, besides those that never are. */
+  /** Places that no rule opens, in addition to the built-in ones. */
   protect: readonly PathPattern[];
-  /** What a hook said of the call: no more than a rule could. */
+  /** The decision of a hook. It counts as much as a rule. */
   hook?: 'allow' | 'ask' | undefined;
-  /** The tool itself wants approval. */
+  /** The tool itself requires approval. */
   needsApproval?: boolean | undefined;
 }
 
-/** What was found about one act. */
+/** The facts about one act. */
 export interface Facts {
   deny: readonly Rule[];
   ask: readonly Rule[];
   allow: readonly Rule[];
-  /** The protected place it would change. */
+  /** The protected place that the act would change. */
   guarded?: string | undefined;
-  /** It reads only, and inside the working directory. */
+  /** The act only reads, and only inside the working directory. */
   reads: boolean;
-  /** It is an edit of a file inside the working directory by a file tool. */
+  /** A file tool edits a file inside the working directory. */
   edits?: boolean;
-  /** A rule that would allow just this. */
+  /** A rule that would allow exactly this act. */
   save?: string | undefined;
 }
 
 export function findingOf(facts: Facts, { mode, hook, needsApproval }: RuleSet): Finding {
   const { deny, ask, allow, guarded, reads, edits, save } = facts;
   const matched = [...new Set([...deny, ...ask, ...allow].map(({ text }) => text))];
-  const said = (outcome: PermissionOutcome, by: string, rule?: Rule): Finding => ({
+  const findingWith = (outcome: PermissionOutcome, by: string, rule?: Rule): Finding => ({
     outcome,
     by,
     matched,
     ...(rule?.layer !== undefined && { layer: rule.layer }),
   });
   const [denied] = deny;
-  const [asked] = ask;
+  const [askRule] = ask;
   const [allowed] = allow;
-  if (denied) return said('deny', `deny ${denied.text}`, denied);
-  if (mode === 'plan' && !reads) return said('deny', 'mode plan');
-  if (guarded !== undefined) return said('ask', `protected ${guarded}`);
-  if (asked) return said('ask', `ask ${asked.text}`, asked);
-  if (hook === 'ask') return said('ask', 'hook');
-  if (needsApproval) return said('ask', 'needsApproval');
-  if (allowed) return said('allow', `allow ${allowed.text}`, allowed);
-  if (hook === 'allow') return said('allow', 'hook');
-  if (mode === 'bypass') return said('allow', 'mode bypass');
-  if (reads) return said('allow', 'read-only');
-  if (edits && mode === 'acceptEdits') return said('allow', 'mode acceptEdits');
-  return { ...said('ask', `mode ${mode}`), save };
+  if (denied) return findingWith('deny', `deny ${denied.text}`, denied);
+  if (mode === 'plan' && !reads) return findingWith('deny', 'mode plan');
+  if (guarded !== undefined) return findingWith('ask', `protected ${guarded}`);
+  if (askRule) return findingWith('ask', `ask ${askRule.text}`, askRule);
+  if (hook === 'ask') return findingWith('ask', 'hook');
+  if (needsApproval) return findingWith('ask', 'needsApproval');
+  if (allowed) return findingWith('allow', `allow ${allowed.text}`, allowed);
+  if (hook === 'allow') return findingWith('allow', 'hook');
+  if (mode === 'bypass') return findingWith('allow', 'mode bypass');
+  if (reads) return findingWith('allow', 'read-only');
+  if (edits && mode === 'acceptEdits') return findingWith('allow', 'mode acceptEdits');
+  return { ...findingWith('ask', `mode ${mode}`), save };
 }
 
 const STRICTNESS: readonly PermissionOutcome[] = ['allow', 'ask', 'deny'];
 
-/** The first of those that say the strictest thing. */
+/** The first of the strictest findings. */
 export function strictest(findings: readonly Finding[]): Finding {
   const [first, ...rest] = findings;
   if (!first) throw new TypeError('a verdict needs a finding');

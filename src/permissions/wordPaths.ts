@@ -1,6 +1,7 @@
 /**
- * What a word of a command may name among files. Rule: to deny, a word is taken apart in every way in which programs find
- * a path in it (`--file=x`, `-fx`, `-nfx`, `@x`, `HEAD:x`); a glob is what it may match, not what it matches today.
+ * Finds the paths that a word of a command may name. Rule: for deny rules, a word is split in every way in which
+ * programs find a path in it (`--file=x`, `-fx`, `-nfx`, `@x`, `HEAD:x`). A glob stands for everything that it may
+ * match, not only for its matches today.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ const GLOB = /[*?[\]]/;
 const ENTRIES_MAX = 2_000;
 const LONGEST = 4_096;
 
-/** The paths that a word may spell; of one that is computed, its literal end. */
+/** The paths that a word may spell. For a computed word, its literal end. */
 export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, home: string): string[] {
   if (value.length > LONGEST) return [];
   const expanded = source.startsWith('~') && /^~(\/|$)/.test(value) ? home + value.slice(1) : value;
@@ -21,30 +22,33 @@ export function candidatesOf({ value, source, isLiteral, isGlob }: ShellWord, ho
     const end = value.slice(Math.max(value.lastIndexOf('/'), value.lastIndexOf('='), value.lastIndexOf(':')) + 1);
     return /[$`*?{}()]/.test(end) || end === '' ? [] : [end];
   }
-  const found = [expanded];
+  const candidates = [expanded];
   for (const mark of ['=', ':', '@']) {
     const at = value.indexOf(mark);
-    if (at !== -1 && at < value.length - 1) found.push(value.slice(at + 1).replace(/^~(?=\/)/, home));
+    if (at !== -1 && at < value.length - 1) candidates.push(value.slice(at + 1).replace(/^~(?=\/)/, home));
   }
   const last = value.lastIndexOf(':');
-  if (last > value.indexOf(':')) found.push(value.slice(last + 1));
-  found.push(...gluedTo(value));
-  // What git is told of a path before it, unless it is told to leave that path out.
+  if (last > value.indexOf(':')) candidates.push(value.slice(last + 1));
+  candidates.push(...gluedTo(value));
+  // The path after git's pathspec magic, unless the magic excludes the path.
   const magic = /^:\((?![^)]*exclude)[^)]*\)(.+)$/s.exec(value)?.[1];
-  if (magic !== undefined) found.push(magic);
-  return found.filter((path) => path !== '');
+  if (magic !== undefined) candidates.push(magic);
+  return candidates.filter((path) => path !== '');
 }
 
-/** How many letters of options may stand before a value that is glued to them. */
+/** The most option letters that may precede an attached value. */
 const LETTERS_MAX = 8;
 
-/** What may be the value of a short option: `-fx` gives `x`, and `-nfx` gives `x` too, since `n` may be an option of its own. */
+/**
+ * The possible values of a short option: `-fx` gives `x`. `-nfx` gives `x` too, because `n` may be an option without a
+ * value.
+ */
 function gluedTo(value: string): string[] {
   const letters = /^-([^-][a-zA-Z0-9]*)/.exec(value)?.[1]?.length ?? 0;
   return Array.from({ length: Math.min(letters, LETTERS_MAX) }, (_, index) => value.slice(index + 2));
 }
 
-/** The directory before the first part with a glob. */
+/** The directory before the first part that contains a wildcard. */
 function literalDirectory(value: string): string {
   const parts = value.split('/');
   const at = parts.findIndex((part) => GLOB.test(part));
@@ -53,16 +57,19 @@ function literalDirectory(value: string): string {
   return directory;
 }
 
-/** Commands of git that show what is in files. */
+/** Git commands that show file contents. */
 const SHOWING = ['log', 'diff', 'show', 'grep'];
 
-/** Patterns that git matches by itself: the shell hands them over as they are. Takes a command without wrappers. */
+/** Patterns that git matches itself, because the shell passes them unchanged. Expects a command without wrappers. */
 export function pathspecs([program, ...words]: readonly ShellWord[]): readonly ShellWord[] {
   if (program?.value !== 'git' || !words.some(({ value }) => SHOWING.includes(value))) return [];
   return words.filter(({ value, isGlob }) => !isGlob && !value.startsWith('-') && GLOB.test(value));
 }
 
-/** Whether a glob may match a path for which a rule has this last part. `dots`: leading ones too, over which the shell passes. */
+/**
+ * True if a glob may match a path that a rule with this last part matches. `dots`: the glob also matches leading dots,
+ * which the shell skips.
+ */
 export function mayMatch(glob: string, last: string, dots: boolean): boolean {
   if (/^\*{0,2}$/.test(last)) return true;
   for (const part of glob.split('/')) {
@@ -78,7 +85,7 @@ export function mayMatch(glob: string, last: string, dots: boolean): boolean {
   return false;
 }
 
-/** A file whose name begins like an option is among what the glob may become, and the command may take it for one. */
+/** True if the glob may match a file whose name looks like an option; the command would read it as one. */
 export async function mayBecomeOption(glob: string, directory: string): Promise<boolean> {
   const at = glob.search(GLOB);
   const head = glob.slice(0, at);
@@ -87,41 +94,41 @@ export async function mayBecomeOption(glob: string, directory: string): Promise<
   return names.some((name) => name.startsWith('-') && name.startsWith(head));
 }
 
-/** What a glob stands for at this moment. */
+/** The current matches of a glob. */
 export interface GlobMatches {
   paths: readonly PathSubject[];
-  /** Every entry that was looked at lies inside the working directory, and no directory on the way is a link. */
+  /** All visited entries lie inside the working directory, and no directory on the way is a link. */
   staysInside: boolean;
 }
 
-/** Whether bash matches file names in a part of the path that is not its last. */
+/** True if a part of the path other than the last contains a wildcard. */
 export const globsDirectories = (glob: string): boolean =>
   glob.replace(/\/+$/, '').split('/').slice(0, -1).some(isGlob);
 
 const isGlob = (part: string): boolean => GLOB.test(part);
 
-/** Looks a glob up as bash does. `**`, `..` after a match and more than 2,000 entries count as leading outside. */
+/** Looks a glob up as bash does. `**`, `..` after a wildcard and more than 2,000 entries count as leading outside. */
 export async function globMatches(glob: string, from: string, around: Surroundings): Promise<GlobMatches> {
   const parts = glob.split('/');
   const rest = parts.slice(parts.findIndex(isGlob));
   const outside: GlobMatches = { paths: [], staysInside: false };
   if (rest.includes('..') || glob.includes('**')) return outside;
   let staysInside = true;
-  let seen = 0;
-  let found = [await pathSubject(literalDirectory(glob), from, around)];
+  let entryCount = 0;
+  let matches = [await pathSubject(literalDirectory(glob), from, around)];
   for (const part of rest) {
     if (part === '' || part === '.') continue;
     const next: PathSubject[] = [];
-    for (const directory of found) {
+    for (const directory of matches) {
       staysInside &&= isInsideRoot(directory, around);
       const names = isGlob(part) ? await namesLike(part, directory.spelled) : [part];
-      seen += names.length;
-      if (seen > ENTRIES_MAX) return outside;
+      entryCount += names.length;
+      if (entryCount > ENTRIES_MAX) return outside;
       for (const name of names) next.push(await pathSubject(join(directory.spelled, name), directory.spelled, around));
     }
-    found = next;
+    matches = next;
   }
-  return { paths: found, staysInside: staysInside && found.every((path) => isInsideRoot(path, around)) };
+  return { paths: matches, staysInside: staysInside && matches.every((path) => isInsideRoot(path, around)) };
 }
 
 async function namesLike(part: string, directory: string): Promise<string[]> {
@@ -129,7 +136,7 @@ async function namesLike(part: string, directory: string): Promise<string[]> {
   return names.filter((name) => globLike(part).test(name) && (part.startsWith('.') || !name.startsWith('.')));
 }
 
-/** Matches at least what bash matches: from a bracket on, any text. */
+/** Matches at least what bash matches: a bracket stands for any text that follows. */
 const globLike = (part: string): RegExp =>
   new RegExp(
     `^${part
@@ -140,7 +147,7 @@ const globLike = (part: string): RegExp =>
     'isu',
   );
 
-/** Whether the last part of a glob may match one of these names, now or later. */
+/** True if the last part of a glob may match one of these names, now or later. */
 export const mayMatchName = (glob: string, names: Iterable<string>): boolean => {
   const last = glob.replace(/\/+$/, '').split('/').at(-1) ?? '';
   if (!isGlob(last) || !last.startsWith('.')) return false;

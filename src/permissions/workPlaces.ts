@@ -1,6 +1,7 @@
 /**
- * Words of a command that name the directory in which a known program works, or the file that it runs. Rule: a pattern such as
- * `bash(make *)` means the project's own make; where such a word leads outside, the command is asked about.
+ * Finds the words of a command that name the working directory of a known program, or a file that it runs. Rule: a
+ * pattern such as `bash(make *)` covers the project's own make only. If such a word leads outside, the command needs
+ * permission.
  */
 import { baseName } from './commandForms.ts';
 import type { ShellWord } from './wordExpansion.ts';
@@ -8,9 +9,9 @@ import type { ShellWord } from './wordExpansion.ts';
 interface Workplace {
   /** Short options that take such a value. */
   letters?: string;
-  /** Long options that do, without their dashes. */
+  /** Long options that take such a value, without their dashes. */
   long?: readonly string[];
-  /** The first word that is no option is a file that it runs. */
+  /** The program runs its first argument that is no option. */
   runsFirst?: true;
 }
 
@@ -60,29 +61,29 @@ const PROGRAMS: readonly (readonly [names: string, Workplace])[] = [
 ];
 const BY_NAME = new Map(PROGRAMS.flatMap(([names, place]) => names.split(' ').map((name) => [name, place] as const)));
 
-/** Takes a command without wrappers. */
+/** Expects a command without wrappers. */
 export function workPlacesOf(words: readonly ShellWord[]): readonly ShellWord[] {
   const [name, ...args] = words;
   const program = baseName(name?.value ?? '');
-  const known = BY_NAME.get(program) ?? BY_NAME.get(program.replace(/[\d.]+$/, ''));
-  if (!known) return [];
-  const { letters = '', long = [], runsFirst } = known;
-  const found: ShellWord[] = [];
+  const workplace = BY_NAME.get(program) ?? BY_NAME.get(program.replace(/[\d.]+$/, ''));
+  if (!workplace) return [];
+  const { letters = '', long = [], runsFirst } = workplace;
+  const places: ShellWord[] = [];
   for (const [at, word] of args.entries()) {
     const takes = takesPlace(word.value, letters, long);
-    if (takes === 'here' || takes === 'here or next') found.push(word);
+    if (takes === 'here' || takes === 'here or next') places.push(word);
     const next = args[at + 1];
-    if (next && (takes === 'next' || takes === 'here or next')) found.push(next);
+    if (next && (takes === 'next' || takes === 'here or next')) places.push(next);
   }
-  // Letters without a dash: the values of all of them follow.
-  if (/^(bsd|g)?tar$/.test(program) && /^[a-zA-Z]*C/.test(args[0]?.value ?? '')) found.push(...args.slice(1));
+  // Option letters without a dash: the values of all of them follow.
+  if (/^(bsd|g)?tar$/.test(program) && /^[a-zA-Z]*C/.test(args[0]?.value ?? '')) places.push(...args.slice(1));
   const script = runsFirst && args.find(({ value }) => !value.startsWith('-'));
-  return script ? [...found, script] : found;
+  return script ? [...places, script] : places;
 }
 
 type Takes = 'no' | 'here' | 'next' | 'here or next';
 
-/** Where an option has its value. A beginning of a long option that may be clear is taken for it, with one dash too. */
+/** Finds the value of an option. Any prefix of a long option counts, also with one dash. */
 function takesPlace(value: string, letters: string, long: readonly string[]): Takes {
   const option = /^--?([\w-]+)(=?)/.exec(value);
   if (!option) return 'no';

@@ -23,12 +23,12 @@ const lives = [
   {
     id: 'hook-cannot-ask',
     about: 'a hook that wants a person to be asked is overruled by an allow rule',
-    edits: [["if (hook === 'ask') return said('ask', 'hook');", '']],
+    edits: [["if (hook === 'ask') return findingWith('ask', 'hook');", '']],
   },
   {
     id: 'plan-mode-writes',
     about: 'a tool that changes something runs in plan mode',
-    edits: [["if (mode === 'plan' && !reads) return said('deny', 'mode plan');", '']],
+    edits: [["if (mode === 'plan' && !reads) return findingWith('deny', 'mode plan');", '']],
   },
   {
     id: 'nobody-asked-in-dont-ask',
@@ -40,7 +40,7 @@ const lives = [
     about: 'a host that answers neither allow nor deny allows the call',
     edits: [
       [
-        "if (said === 'deny') return { decision: 'deny', reason: 'decide' };",
+        "if (answer === 'deny') return { decision: 'deny', reason: 'decide' };",
         "return { decision: 'allow', by: 'decide' };",
       ],
     ],

@@ -73,7 +73,9 @@ export const permissions = [
     id: 'state-folder-open',
     about: 'the folder of the state is not protected where the environment names it',
     witness: 'test/permissions/paths.test.ts',
-    edits: [['...[XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((given) =>', '...[XDG_CONFIG_HOME].flatMap((given) =>']],
+    edits: [
+      ['...[XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((directory) =>', '...[XDG_CONFIG_HOME].flatMap((directory) =>'],
+    ],
   },
   {
     id: 'saved-pattern',
@@ -198,7 +200,7 @@ export const permissions = [
     id: 'glued-path',
     about: 'a path that is glued to a short option is not judged',
     witness: 'test/permissions/operators.test.ts',
-    edits: [['found.push(...gluedTo(value));', '']],
+    edits: [['candidates.push(...gluedTo(value));', '']],
   },
   {
     id: 'glued-pattern',
@@ -210,7 +212,7 @@ export const permissions = [
     id: 'group-redirected',
     about: 'redirections of a whole group are not judged',
     witness: 'test/permissions/operators.test.ts',
-    edits: [['parts.push(...redirects.map((redirect) => this.#ofRedirect(redirect)));', '']],
+    edits: [['parts.push(...redirects.map((redirect) => this.#redirectPart(redirect)));', '']],
   },
   {
     id: 'computed-target-by-its-end',
@@ -253,8 +255,8 @@ export const permissions = [
     witness: 'test/permissions/expansions.test.ts',
     edits: [
       [
-        'const odd = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));',
-        "const odd = settings.find(({ key }) => key === '');",
+        'const unlisted = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));',
+        "const unlisted = settings.find(({ key }) => key === '');",
       ],
     ],
   },

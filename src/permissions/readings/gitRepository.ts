@@ -1,14 +1,14 @@
 /**
- * Whether a command of git that only reads can run programs or read files that nobody named. Git does what the settings
- * of a repository say, and a repository may come from anybody. Rule: settings on a list of harmless ones are no reason
- * to ask; any other one is, and so is a repository that git finds elsewhere, as a whole or in part.
+ * Decides whether a read-only git command can run programs or read files that no argument names. Git follows the
+ * settings of the repository, which may come from anybody. Rule: only settings on a list of harmless ones are accepted.
+ * Any other setting, and a repository that lies partly or wholly elsewhere, requires permission.
  */
 import { lstat, readdir, readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 
 const CONFIG_BYTES_MAX = 262_144;
 
-/** Settings that name no program and no file, in lower case; a name in the middle is left out. */
+/** Settings that name no program and no file, in lower case. The middle part of a key is left out. */
 const HARMLESS: readonly RegExp[] = [
   /^core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|safecrlf|eol)$/,
   /^core\.(abbrev|compression|protectntfs|protecthfs|longpaths|untrackedcache|commitgraph|multipackindex|whitespace)$/,
@@ -20,18 +20,20 @@ const HARMLESS: readonly RegExp[] = [
   /^diff\.(renames|renamelimit|algorithm|colormoved|mnemonicprefix|noprefix|context|interhunkcontext|indentheuristic)$/,
   /^(log\.(date|decorate|abbrevcommit)|merge\.(conflictstyle|ff|renames)|status\.[a-z]+|index\.version|feature\.[a-z]+)$/,
 ];
-/** Hooks that git runs when it only reads. */
+/** Hooks that git runs even when it only reads. */
 const READING_HOOKS: readonly string[] = ['post-index-change', 'fsmonitor-watchman', 'query-watchman'];
 const PLAIN_PATH = /^[\w./-]+$/;
 
-/** Why git may do more than read in this directory; undefined where it cannot. `root`: links resolved. */
+/**
+ * The reason why git may do more than read in this directory; undefined if it cannot. `root` has its links resolved.
+ */
 export async function gitDoubt(root: string): Promise<string | undefined> {
   const kind = await kindOf(join(root, '.git'));
   if (kind === 'missing') return outsideDoubt(root);
   const repository = await repositoryAt(join(root, '.git'), kind);
   if (repository === undefined) return 'the repository lies elsewhere';
   const { own, common } = repository;
-  // Git passes over what is no whole repository and takes the next one that it finds.
+  // Git skips an incomplete repository and uses the next one above.
   if (!(await isWhole(repository))) return 'the repository is not whole';
   for (const directory of new Set([own, common])) {
     const link = await linkIn(directory);
@@ -44,10 +46,10 @@ export async function gitDoubt(root: string): Promise<string | undefined> {
   for (const file of new Set([join(common, 'config'), ...[common, own].map((each) => join(each, 'config.worktree'))])) {
     const settings = await settingsOf(file);
     if (settings === undefined) return "the repository's settings cannot be read";
-    const odd = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));
-    if (odd) return `the repository's settings hold ${odd.key}`;
+    const unlisted = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));
+    if (unlisted) return `the repository's settings hold ${unlisted.key}`;
     const places = settings.flatMap(({ key, value }) => (key === 'core.hookspath' ? [value] : []));
-    // Git expands `~` and `%(prefix)`, and reads quotes, escapes and comments.
+    // Git expands `~` and `%(prefix)`, and interprets quotes, escapes and comments.
     if (!places.every((place) => PLAIN_PATH.test(place))) return 'the repository has hooks at an unclear place';
     hooks.push(...places.map((place) => resolve(root, place)));
   }
@@ -59,11 +61,11 @@ export async function gitDoubt(root: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** The repository lies here as a whole; a working tree of `git worktree` has it elsewhere. */
+/** True if the whole repository lies here. A working tree of `git worktree` has its repository elsewhere. */
 export const ownsRepository = async (root: string): Promise<boolean> =>
   (await kindOf(join(root, '.git'))) === 'directory';
 
-/** Without a `.git` of its own, git takes the directory itself, or looks above it. */
+/** If there is no `.git`, git uses the directory itself as a repository or searches above it. */
 async function outsideDoubt(root: string): Promise<string | undefined> {
   const isBare = (await kindOf(join(root, 'HEAD'))) === 'file' && (await kindOf(join(root, 'objects'))) === 'directory';
   if (isBare) return 'the directory may be a repository itself';
@@ -76,27 +78,30 @@ async function outsideDoubt(root: string): Promise<string | undefined> {
 type Kind = 'missing' | 'file' | 'directory' | 'other';
 
 async function kindOf(path: string): Promise<Kind> {
-  const found = await lstat(path).catch(() => undefined);
-  if (!found) return 'missing';
-  if (found.isFile()) return 'file';
-  return found.isDirectory() ? 'directory' : 'other';
+  const stats = await lstat(path).catch(() => undefined);
+  if (!stats) return 'missing';
+  if (stats.isFile()) return 'file';
+  return stats.isDirectory() ? 'directory' : 'other';
 }
 
 interface Repository {
-  /** What belongs to this working tree: its index and its HEAD. */
+  /** The part of this working tree: its index and its HEAD. */
   own: string;
   /** Objects, settings and hooks, which all working trees share. */
   common: string;
 }
 
-/** Undefined where the repository is neither here nor that of a working tree of `git worktree`. */
+/** Returns undefined if the repository is neither here nor that of a working tree of `git worktree`. */
 async function repositoryAt(place: string, kind: Kind): Promise<Repository | undefined> {
   if (kind === 'file') return linkedRepository(place);
   const isHere = kind === 'directory' && (await kindOf(join(place, 'commondir'))) === 'missing';
   return isHere ? { own: place, common: place } : undefined;
 }
 
-/** The repository that a working tree of `git worktree` belongs to. It names this tree too: nobody else can claim it. */
+/**
+ * The repository of a `git worktree` working tree. The repository must name this tree too, so no other directory can
+ * claim it.
+ */
 async function linkedRepository(file: string): Promise<Repository | undefined> {
   const place = /^gitdir: (.+)\s*$/.exec(await textOf(file))?.[1]?.trim();
   if (place === undefined) return undefined;
@@ -113,7 +118,7 @@ async function linkedRepository(file: string): Promise<Repository | undefined> {
 
 const textOf = (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '');
 
-/** What git looks for before it takes a directory for a repository. */
+/** Checks what git requires before it accepts a directory as a repository. */
 async function isWhole({ own, common }: Repository): Promise<boolean> {
   const head = join(own, 'HEAD');
   if ((await kindOf(head)) !== 'file' || !/^(ref: *refs\/|[0-9a-f]{40})/.test(await textOf(head))) return false;
@@ -121,18 +126,21 @@ async function isWhole({ own, common }: Repository): Promise<boolean> {
   return kinds.every((kind) => kind === 'directory');
 }
 
-/** Directories of a repository in which git looks for files by name. Loose objects are known by their contents. */
+/**
+ * Directories of a repository in which git looks files up by name. Loose objects are excluded: git checks them against
+ * their hashes.
+ */
 const LOOKED_THROUGH = /^(info|refs|logs|worktrees|objects(\/(info|pack))?)(?=\/|$)/;
 const ENTRIES_MAX = 50_000;
 
-/** A link in a repository, relative to it. Hooks that git runs are looked at by themselves. */
+/** The first link in a repository, as a relative path. Hooks are checked elsewhere. */
 async function linkIn(repository: string): Promise<string | undefined> {
   const directories = [''];
-  let seen = 0;
+  let entryCount = 0;
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
     const entries = await readdir(join(repository, directory), { withFileTypes: true }).catch(() => []);
-    seen += entries.length;
-    if (seen > ENTRIES_MAX) return 'or too many files to look through';
+    entryCount += entries.length;
+    if (entryCount > ENTRIES_MAX) return 'or too many files to look through';
     for (const entry of entries) {
       const path = join(directory, entry.name);
       if (entry.isSymbolicLink() && path !== 'hooks') return path;
@@ -149,7 +157,7 @@ interface Setting {
   value: string;
 }
 
-/** Empty for a file that is not there; undefined for one that is not understood. */
+/** Returns an empty list if the file does not exist, and undefined if it is not understood. */
 async function settingsOf(file: string): Promise<Setting[] | undefined> {
   const kind = await kindOf(file);
   if (kind === 'missing') return [];

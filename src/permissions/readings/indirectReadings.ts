@@ -1,6 +1,7 @@
 /**
- * Commands that hand the names of files to another one which only reads: `xargs cat`, `find -exec grep x {} +`. Rule: which
- * files these are is known to nobody before, so they run unasked only where a sandbox hides what may not be read.
+ * Commands that pass file names to another command which only reads: `xargs cat`, `find -exec grep x {} +`. Rule: the
+ * file names are unknown in advance. Therefore these commands run unasked only in a sandbox that hides the denied
+ * files.
  */
 import { baseName, unwrapped } from '../commandForms.ts';
 import type { ShellWord } from '../wordExpansion.ts';
@@ -12,26 +13,26 @@ const XARGS_FLAG =
 const XARGS_VALUED = /^-[nPLdI]$/;
 const ENDS = /^[;+]$/;
 
-/** A name that is known only when the command runs. */
+/** A placeholder for a file name that is unknown until the command runs. */
 const name = (source: string): ShellWord => ({
   ...{ value: source, source, isLiteral: false, isGlob: false, isQuoted: true },
 });
 
-/** Takes a command without wrappers. Undefined where it, or what it runs, may do more than read. */
+/** Expects a command without wrappers. Returns undefined if it, or a command that it runs, may do more than read. */
 export function indirectReadingOf(words: readonly ShellWord[]): Reading | undefined {
   const [program, ...args] = words;
   if (!program?.isLiteral) return undefined;
-  if (program.value === 'xargs') return ofXargs(args);
-  return program.value === 'find' ? ofFind(program, args) : undefined;
+  if (program.value === 'xargs') return xargsReading(args);
+  return program.value === 'find' ? findReading(program, args) : undefined;
 }
 
-/** It hands names to another command that are known only when it runs. */
-export const handsOn = ([program, ...args]: readonly ShellWord[]): boolean => {
+/** True if the command passes names to another command that are unknown until it runs. */
+export const passesUnknownNames = ([program, ...args]: readonly ShellWord[]): boolean => {
   const base = baseName(program?.value ?? '');
   return /^(xargs|parallel)$/.test(base) || (base === 'find' && args.some(({ value }) => /^-(exec|ok)/.test(value)));
 };
 
-function ofXargs(args: readonly ShellWord[]): Reading | undefined {
+function xargsReading(args: readonly ShellWord[]): Reading | undefined {
   let at = 0;
   let mark: string | undefined;
   for (let word = args[at]; word?.value.startsWith('-'); word = args[at]) {
@@ -46,8 +47,8 @@ function ofXargs(args: readonly ShellWord[]): Reading | undefined {
   return inner.length === 0 ? undefined : readingOf(unwrapped(named), true);
 }
 
-/** Each `-exec … ;` and `-exec … +` taken out and looked at by itself, the rest as `find` without them. */
-function ofFind(program: ShellWord, args: readonly ShellWord[]): Reading | undefined {
+/** Checks each `-exec … ;` and `-exec … +` as its own command, and the rest as a plain `find`. */
+function findReading(program: ShellWord, args: readonly ShellWord[]): Reading | undefined {
   const own: ShellWord[] = [program];
   const readings: Reading[] = [];
   for (let at = 0; at < args.length; at += 1) {
@@ -63,9 +64,9 @@ function ofFind(program: ShellWord, args: readonly ShellWord[]): Reading | undef
     readings.push(reading);
     at += length;
   }
-  const found = readings.length > 0 ? readingOf(own, true) : undefined;
-  if (!found) return undefined;
-  const all = [found, ...readings];
+  const ownReading = readings.length > 0 ? readingOf(own, true) : undefined;
+  if (!ownReading) return undefined;
+  const all = [ownReading, ...readings];
   return {
     ...{ paths: all.flatMap(({ paths }) => paths), descends: 'all', namesOnly: false, filesOnly: false },
     usesGit: all.some(({ usesGit }) => usesGit),

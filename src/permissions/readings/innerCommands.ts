@@ -1,13 +1,13 @@
 /**
- * Commands in texts that a command hands to a shell: `bash -c "…"`, `eval`, `trap`, `env -S`. Rule: what is denied, asked about or
- * protected is so in such a text too; nothing is allowed because of what stands in it.
+ * Commands in texts that a command passes to a shell: `bash -c "…"`, `eval`, `trap`, `env -S`. Rule: deny rules, ask
+ * rules and protected places apply inside such a text. The text never allows anything.
  */
 import { baseName, innerScripts, strictForms } from '../commandForms.ts';
 import { readShellLine, type ShellLine, type ShellRedirect, type SimpleCommand } from '../shellSyntax.ts';
 
 const NESTED_MAX = 4;
 
-/** The lines in the texts of a command, and in those of the commands in them. */
+/** The shell lines in the texts of a command, including nested ones. */
 export function innerLines(command: SimpleCommand, depth = 0): ShellLine[] {
   if (depth > NESTED_MAX) return [];
   return innerScripts(command).flatMap((text) => {
@@ -21,7 +21,7 @@ export const redirectsOf = ({ redirects, commands }: ShellLine): ShellRedirect[]
   ...commands.flatMap((command) => command.redirects),
 ];
 
-/** A shell that reads what it runs from a pipe or from another process. */
+/** True for a shell that reads its commands from a pipe or from another process. */
 export function readsCommands({ words, input, redirects }: SimpleCommand): boolean {
   const [name, ...options] = words;
   const isShell = /^(ba|z|da|k|a)?sh$/.test(baseName(name?.value ?? ''));
@@ -30,7 +30,7 @@ export function readsCommands({ words, input, redirects }: SimpleCommand): boole
   return isShell && takesInput && input.length === 0 && !takesFile;
 }
 
-/** Of a text that could not be read as a line of the shell: what may be commands between its separators. */
+/** Splits a text that is no valid shell line into the pieces that may be commands. */
 export function piecesOf(text: string): string[] {
   const pieces = text.split(/[\n;&|(){}`"'$<>]+/).map((piece) => piece.trim());
   const forms = (piece: string): string[] => [piece, ...readShellLine(piece).commands.flatMap(strictForms)];

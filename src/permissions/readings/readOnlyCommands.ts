@@ -1,6 +1,7 @@
 /**
- * Commands that read and change nothing, each with the options under which that is so. Rule: a fixed list; what is not on
- * it, or has an option that is not, is no reading command. What their words may name is told, so that paths can be judged.
+ * Commands that read and change nothing, each with its harmless options. Rule: the list is fixed. A command or option
+ * that is not on it makes the command no reading command. The result lists the words that may name files, so that the
+ * caller can check these paths.
  */
 import { asksVersion, isHarmlessSet, readsIntoVariables } from '../commandForms.ts';
 import { FILE_TEST } from '../shellSyntax.ts';
@@ -12,27 +13,29 @@ import { awkFiles, sedFiles } from './readOnlyScripts.ts';
 interface ReadingCommand {
   /** Every option must match. */
   options: RegExp;
-  /** What its words are, the options left out: paths unless said otherwise. A pattern is judged whatever they are. */
+  /** What the words other than options are; paths by default. A glob is checked as a path in any case. */
   words?: 'none' | 'afterPattern' | 'anything' | 'tested';
   wordsMax?: number;
-  /** With such an option it reads what is below the directories that it is given. */
+  /** With a matching option, the command reads everything below its directory arguments. */
   descends?: RegExp;
-  /** Without the option it does so too, and passes over hidden files. */
+  /** The command always reads below its directories, but skips hidden files. */
   walks?: true;
-  /** Its language reads more than the files that are named where a word holds this. */
+  /** A matching word makes the command's script language read files that no argument names. */
   refuses?: RegExp;
-  /** It shows names, and what stands about files beside them, never what is in them. */
+  /** The command shows file names and attributes, never contents. */
   namesOnly?: true;
-  /** Each of its words must be a file that is there: of directories it reads what lies below, links followed. */
+  /**
+   * Each word must be an existing file. For a directory, the command would read everything below it and follow links.
+   */
   filesOnly?: true;
 }
 
 const LETTERS = /^-[a-zA-Z0-9]+$|^--[a-z-]+(=[\w.,:+-]*)?$/;
 const NONE = /^$/;
 const HEADS = /^-(\d+|[nc]\+?-?\d*|[qvz]+)$|^--(lines|bytes|quiet|silent|verbose)(=\+?-?\d+)?$/;
-/** Those that follow links out of the working directory are not among them, here and below. */
+/** Options that make a command follow links out of the working directory are left out here and below. */
 const UNLINKED = /^-[a-zA-KM-Z0-9]+$|^--(?!d)[a-z-]+(=[\w.,:+-]*)?$/;
-/** In full: GNU programs take any beginning of an option that is clear, such as `--fi` for `--file`. */
+/** Full option names only: GNU programs accept any unambiguous prefix, such as `--fi` for `--file`. */
 const GREP_FLAGS = [
   ...['recursive', 'ignore-case', 'no-ignore-case', 'line-number', 'count', 'invert-match', 'word-regexp', 'null'],
   ...['line-regexp', 'only-matching', 'files-with-matches', 'files-without-match', 'no-messages', 'quiet', 'silent'],
@@ -124,8 +127,9 @@ const COMMANDS: { readonly [name: string]: ReadingCommand } = {
   rev: { options: NONE },
 };
 /**
- * Undefined for a command that is not known to read only. `words`: without wrappers, the name a literal without a path.
- * `mayBecomeOption`: computed words count that may become options, for a place where nothing can be changed.
+ * Returns undefined for a command that is not known to be read-only. `words` has no wrappers, and the name is a literal
+ * without a path. With `mayBecomeOption`, computed words that may turn into options are accepted; use it only where
+ * nothing can be changed.
  */
 export function readingOf(words: readonly ShellWord[], mayBecomeOption = false): Reading | undefined {
   const [name, ...args] = words;
@@ -140,8 +144,8 @@ export function readingOf(words: readonly ShellWord[], mayBecomeOption = false):
     return args.every(({ value, isLiteral }) => isLiteral && /^(\+.*|-u|-I\w*|-R)$/.test(value))
       ? READS_NOTHING
       : undefined;
-  const known = Object.hasOwn(COMMANDS, name.value) ? COMMANDS[name.value] : undefined;
-  return known && fits(known, args, mayBecomeOption);
+  const readingCommand = Object.hasOwn(COMMANDS, name.value) ? COMMANDS[name.value] : undefined;
+  return readingCommand && fits(readingCommand, args, mayBecomeOption);
 }
 
 const ofFiles = (files: readonly ShellWord[] | undefined): Reading | undefined =>
@@ -152,16 +156,16 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   const takesAll = words === 'anything' || words === 'tested';
   const plain: ShellWord[] = [];
   let ended = false;
-  const given = args.filter((each) => !each.isProcess);
-  for (const [at, word] of given.entries()) {
+  const checkedArgs = args.filter((each) => !each.isProcess);
+  for (const [at, word] of checkedArgs.entries()) {
     const isOption = !ended && word.value.startsWith('-') && word.value !== '-';
     if (isOption && word.value === '--') {
-      if (!takesAll && mayBeValue(given, at, words === 'afterPattern')) return undefined;
+      if (!takesAll && mayBeValue(checkedArgs, at, words === 'afterPattern')) return undefined;
       ended = true;
     } else if (isOption && !((word.isLiteral || word.isGlob) && options.test(word.value)) && !takesAll)
       return undefined;
     else if (!isOption || takesAll) plain.push(word);
-    // Unquoted, it may become an option.
+    // An unquoted computed word may become an option.
     if (!word.isLiteral && !word.isGlob && !word.isQuoted && !takesAll && !mayBecomeOption) return undefined;
   }
   if (plain.length > wordsMax || args.some(({ value }) => refuses?.test(value))) return undefined;
@@ -170,14 +174,14 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   const { namesOnly = false, filesOnly = false } = command;
   const short = args.filter((word) => /^-[^-]/.test(word.value) && !plain.includes(word));
   const reading = { options: short, descends: below, namesOnly, filesOnly, usesGit: false } as const;
-  // The shell lists files for it, whatever it does with their names.
+  // The shell lists files for a glob, even if the command ignores their names.
   const globs = plain.filter(({ isGlob }) => isGlob);
   if (words === 'none') return { ...reading, paths: globs, namesOnly: true };
   if (words === 'anything') return { ...reading, paths: globs };
   if (words === 'tested') return testsKnown(plain) ? { ...reading, paths: plain.filter(mayBePath) } : undefined;
   if (words !== 'afterPattern') return { ...reading, paths: plain };
-  // An option that takes a value, or gives the pattern, also one that is glued to it, moves it, and a glob may become
-  // several words: then any word may be a path.
+  // The first word is the pattern only if no option before it may have taken it. If an option may carry a value, or a
+  // glob may become several words, any word may be a path.
   const isFirst =
     plain[0]?.isGlob !== true &&
     args.every(({ value }) => !/^-[a-zA-Z0-9]*([ef]|[ABCmdgt]$)|^--(regexp|file)/.test(value));
@@ -185,14 +189,14 @@ function fits(command: ReadingCommand, args: readonly ShellWord[], mayBecomeOpti
   return { ...reading, paths: isFirst ? plain.slice(1) : plain, ...(roots && roots.length > 0 && { roots }) };
 }
 
-/** A `--` that may be the value of the option before it ends no options, and a word after it may be one. */
+/** True if `--` may be the value of the option before it. It then does not end the options. */
 function mayBeValue(words: readonly ShellWord[], at: number, isSearch: boolean): boolean {
   const previous = words[at - 1];
   if (!previous?.value.startsWith('-') || (isSearch && isFlag(previous))) return false;
   return words.slice(at + 1).some(({ value, isLiteral }) => !isLiteral || value.startsWith('-'));
 }
 
-/** An option of a search that takes no word behind it for its value. */
+/** A search option that does not take the next word as its value. */
 const FLAG = new RegExp(`^-[rnHhilLcowxvqsFEGPIaz]+$|^-[ABCm]\\d+$|^--[a-z-]+=|^--(${GREP_FLAGS})$`);
 const isFlag = ({ value }: ShellWord): boolean =>
   !value.startsWith('-') || (FLAG.test(value) && !/^--(regexp|file)/.test(value));
@@ -200,6 +204,6 @@ const isFlag = ({ value }: ShellWord): boolean =>
 const mayBePath = ({ isLiteral, isGlob, value }: ShellWord): boolean =>
   isGlob || (isLiteral && value !== ']' && !/^(-[a-zA-Z]{1,2}|[!=<>()]{1,2})$/.test(value));
 
-/** Nobody can say which file a computed word has it look for. */
+/** False if a computed word decides which file is tested. */
 const testsKnown = (words: readonly ShellWord[]): boolean =>
   words.every((word, at) => word.isLiteral || word.isGlob || !FILE_TEST.test(words[at - 1]?.value ?? ''));

@@ -1,6 +1,6 @@
 /**
- * Commands of git that read. Rule: each has the options under which it writes nothing, runs nothing and leaves no
- * repository; options are written in full, since git takes any clear beginning of one that does more.
+ * Read-only git commands. Rule: each command has the options with which it writes nothing, runs nothing and stays in
+ * its repository. Options must be written in full, because git accepts prefixes of options that do more.
  */
 
 import type { ShellWord } from '../wordExpansion.ts';
@@ -11,7 +11,7 @@ const LOGS = /^(-\d+|-n\d*|-p|-u|-S\S*|-G\S*|-i|-L\S*|--[a-z][a-z-]*(=.*)?)$/s;
 const NAMES =
   /^(-a|-r|-v|-vv|-av|-avv|-l|--(list|all|remotes|show-current|verbose|ignore-case)|--((no-)?(merged|contains)|points-at)(=.*)?|--(sort|format)=.*)$/;
 
-/** Commands that show what is in files, or may. */
+/** Commands that may show file contents. */
 const SHOWING: { readonly [subcommand: string]: RegExp } = {
   status: /^(-s|-b|-sb|-uno|-u|-z|--short|--branch|--porcelain(=\w+)?|--ignored|--untracked-files(=\w+)?)$/,
   log: LOGS,
@@ -26,7 +26,7 @@ const SHOWING: { readonly [subcommand: string]: RegExp } = {
   'cat-file': /^-[ptse]$/,
   stash: DIFFS,
 };
-/** Commands that show names of commits and files, never what is in them. */
+/** Commands that show names of commits and files, never file contents. */
 const LISTING_NAMES: { readonly [subcommand: string]: RegExp } = {
   'rev-parse':
     /^(-q|--(abbrev-ref|short|verify|quiet|show-toplevel|show-prefix|show-cdup|git-dir|git-common-dir|is-inside-work-tree|is-bare-repository|symbolic-full-name|all|branches|tags)(=\w+)?)$/,
@@ -46,7 +46,7 @@ const LISTING_NAMES: { readonly [subcommand: string]: RegExp } = {
 };
 const IN_COMMIT = /^[^:{}]*:[^/(!^:]/;
 const BEFORE_NAMES = /^(-l|--list|--((no-)?(merged|contains)|points-at)(=.*)?)$/;
-/** Words behind these commands that say what is done. */
+/** For commands with verbs, the verbs that only read. */
 const VERBS: { readonly [subcommand: string]: RegExp } = {
   stash: /^(list|show)$/,
   reflog: /^(show|HEAD)$/,
@@ -54,31 +54,37 @@ const VERBS: { readonly [subcommand: string]: RegExp } = {
   worktree: /^list$/,
 };
 
-/** A format may ask for what a program says of a signature, and for a file as it is. A merge made anew is written down. */
+/** Formats that run a signature program or print a whole file, and options that write a merge result. */
 const DOES_MORE = /%G|signature|%\(\*?raw|^--(help|rem|diff-m)/;
 
 const isOption = ({ value }: ShellWord): boolean => value.startsWith('-');
 
-/** Without options that write, run or leave the repository; those are refused before, for every command of git. */
+/**
+ * Expects a command without options that write, run programs or leave the repository; the caller refuses those for
+ * every git command.
+ */
 export function gitReading(args: readonly ShellWord[]): Reading | undefined {
-  const [subcommand, ...given] = args;
-  if (!subcommand?.isLiteral || !given.every(({ isLiteral, isGlob, isQuoted }) => isLiteral || isGlob || isQuoted))
+  const [subcommand, ...subcommandArgs] = args;
+  if (
+    !subcommand?.isLiteral ||
+    !subcommandArgs.every(({ isLiteral, isGlob, isQuoted }) => isLiteral || isGlob || isQuoted)
+  )
     return undefined;
   const name = subcommand.value;
-  if (given.some((word) => isOption(word) && DOES_MORE.test(word.value))) return undefined;
-  if (name === 'remote' || name === 'worktree') return listed(name, given);
-  const [verb, ...behind] = given;
+  if (subcommandArgs.some((word) => isOption(word) && DOES_MORE.test(word.value))) return undefined;
+  if (name === 'remote' || name === 'worktree') return listed(name, subcommandArgs);
+  const [verb, ...afterVerb] = subcommandArgs;
   const hasVerb = verb !== undefined && Object.hasOwn(VERBS, name) && VERBS[name]?.test(verb.value) === true;
   if (name === 'stash' && !hasVerb) return undefined;
   if (name === 'reflog' && verb && !hasVerb && !isOption(verb)) return undefined;
-  const rest = hasVerb ? behind : given;
+  const rest = hasVerb ? afterVerb : subcommandArgs;
   if (Object.hasOwn(LISTING_NAMES, name)) return namesOf(LISTING_NAMES[name], rest);
   if (name === 'stash' && verb?.value === 'list') return showing('log', LOGS, rest);
   const options = Object.hasOwn(SHOWING, name) ? SHOWING[name] : undefined;
   return options && showing(name, options, rest);
 }
 
-/** The addresses of remotes, and the working trees. */
+/** The remotes with their addresses, or the working trees. */
 function listed(name: string, words: readonly ShellWord[]): Reading | undefined {
   const [verb, ...rest] = words;
   const isList = words.every(({ value }) => /^(-v|--verbose)$/.test(value)) && name === 'remote';
@@ -103,25 +109,25 @@ function namesOf(options: RegExp | undefined, words: readonly ShellWord[]): Read
 function showing(subcommand: string, options: RegExp, rest: readonly ShellWord[]): Reading | undefined {
   const end = rest.findIndex(({ value }) => value === '--');
   const before = end === -1 ? rest : rest.slice(0, end);
-  const [given, names] = [before.filter(isOption), before.filter((word) => !isOption(word))];
-  if (!given.every((word) => word.isLiteral && options.test(word.value))) return undefined;
-  // A name makes a branch or a tag unless a list is asked for.
+  const [optionWords, names] = [before.filter(isOption), before.filter((word) => !isOption(word))];
+  if (!optionWords.every((word) => word.isLiteral && options.test(word.value))) return undefined;
+  // A name creates a branch or tag unless an option asks for a list.
   const makes = subcommand === 'branch' || subcommand === 'tag';
-  if (makes && names.length > 0 && !given.some(({ value }) => BEFORE_NAMES.test(value))) return undefined;
-  // A revision and a path look alike; a range of lines names its file.
-  const ranges = given.filter(({ value }) => value.startsWith('-L'));
+  if (makes && names.length > 0 && !optionWords.some(({ value }) => BEFORE_NAMES.test(value))) return undefined;
+  // A revision and a path look alike, and `-L` names its file in its value.
+  const ranges = optionWords.filter(({ value }) => value.startsWith('-L'));
   const marked = end === -1 ? undefined : rest.slice(end + 1);
   const paths = [...names, ...ranges, ...(marked ?? [])];
-  // What a commit holds at one path, and no more.
+  // The command shows one path of a commit and nothing else.
   const isObject = subcommand === 'show' || subcommand === 'cat-file';
   const isOne = isObject && names.length > 0 && names.every(({ value }) => IN_COMMIT.test(value));
   const reading = { paths, namesOnly: false, filesOnly: false, usesGit: true } as const;
-  // Of a file that its hash or a tag names, git shows all there is.
+  // If a hash or a tag refers to a file, git shows its whole content.
   const mayNameFile = subcommand === 'show' && !names.every(isCommit);
-  if (isOne || !(mayNameFile || showsFiles(subcommand, given))) return { ...reading, descends: false };
-  // Git takes a name for a revision there, though a file has it too.
+  if (isOne || !(mayNameFile || showsFiles(subcommand, optionWords))) return { ...reading, descends: false };
+  // Git reads such a name as a revision even if a file has that name.
   const isAll =
-    ['grep', 'cat-file', 'stash'].includes(subcommand) || given.some(({ value }) => /^--(full|fo)/.test(value));
+    ['grep', 'cat-file', 'stash'].includes(subcommand) || optionWords.some(({ value }) => /^--(full|fo)/.test(value));
   if (isAll) return { ...reading, descends: 'all' };
   if (!COMPARES_FILES.test(subcommand))
     return { ...reading, descends: 'all', unless: { words: marked ?? names, areAll: marked !== undefined } };
@@ -129,18 +135,21 @@ function showing(subcommand: string, options: RegExp, rest: readonly ShellWord[]
   return { ...reading, descends: 'all', unless: { words: files, areAll: true } };
 }
 
-/** They take the hash of a file where others take commits alone. */
+/** These commands accept the hash of a file; others accept commits only. */
 const COMPARES_FILES = /^(diff|show)$/;
 const COMMIT = /^(HEAD|@|[^{}:^~]+(?=[~^]))([~^]\d*)*$/;
 
-/** It can name nothing but a commit: a parent, two commits with three dots between them, or HEAD. */
+/** True if the word can only refer to a commit: a parent, two commits joined by three dots, or HEAD. */
 const isCommit = ({ value, isLiteral }: ShellWord): boolean =>
   isLiteral &&
   (/^[^:{}]*\.{3}[^:{}]*$/.test(value) || value.split('..').every((name) => name === '' || COMMIT.test(name)));
 
 const SUMMARY =
   /^(-s|--(stat|numstat|shortstat|dirstat|summary|compact-summary|name-only|name-status|raw|no-patch|quiet)(=.*)?)$/;
-/** Options with which a list of commits stays one. In full: git takes beginnings, too, of options that show more. */
+/**
+ * Options that keep a list of commits a mere list. They must be written in full, because git accepts prefixes of
+ * options that show more.
+ */
 const LISTING = new RegExp(
   `^(-(\\d+|n\\d*|i|[SG].*)|--(${[
     ...['cached', 'staged', 'oneline', 'graph', 'all', 'reverse', 'follow', '(no-)?merges', 'first-parent', 'parents'],
@@ -152,7 +161,10 @@ const LISTING = new RegExp(
   's',
 );
 
-/** `log` shows commits, and what is in files where an option asks for it; others do so unless an option sums up. */
+/**
+ * `log` shows file contents only if an option asks for it. Other commands show them unless an option asks for a
+ * summary.
+ */
 function showsFiles(subcommand: string, options: readonly ShellWord[]): boolean {
   if (subcommand === 'cat-file') return !options.some(({ value }) => /^-[tse]$/.test(value));
   if (subcommand === 'blame' || subcommand === 'grep') return true;

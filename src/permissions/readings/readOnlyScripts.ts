@@ -1,10 +1,10 @@
 /**
- * Scripts of `sed` and programs of `awk` that do no more than print what they read. Rule: a small grammar of what is
- * known to be harmless; whatever does not fit it may run programs or open files, and is no reading.
+ * `sed` scripts and `awk` programs that only print what they read. Rule: a small grammar accepts only constructs that
+ * are harmless. Any other script may run programs or open files, so it is no reading.
  */
 import type { ShellWord } from '../wordExpansion.ts';
 
-/** The words that name files; undefined where the script may do more than print. */
+/** The words that name files; undefined if the script may do more than print. */
 export type ScriptFiles = readonly ShellWord[] | undefined;
 
 const isOption = ({ value }: ShellWord): boolean => value.startsWith('-') && value !== '-';
@@ -12,7 +12,7 @@ const mayNameFile = (word: ShellWord): boolean => word.isLiteral || word.isGlob 
 
 const SED_OPTION = /^-[nErszu]+$|^--(quiet|silent|regexp-extended|separate|null-data)$/;
 
-/** `sed -n '1,40p' file`, `sed 's/a/b/' file`: no option that edits in place, no command that writes, reads or runs. */
+/** `sed -n '1,40p' file`, `sed 's/a/b/' file`: no in-place option, and no script command that writes, reads or runs. */
 export function sedFiles(args: readonly ShellWord[]): ScriptFiles {
   const files: ShellWord[] = [];
   const scripts: string[] = [];
@@ -36,7 +36,7 @@ export function sedFiles(args: readonly ShellWord[]): ScriptFiles {
   return scripts.every(printsOnly) && files.every(mayNameFile) ? files : undefined;
 }
 
-/** A pattern between two slashes: the first one without a backslash ends it, and no bracket may be open there. */
+/** A pattern between two slashes. It ends at the first slash without a backslash, and no bracket may be open there. */
 const PATTERN = String.raw`\/(?:[^/\\\n]|\\[^\n])*\/`;
 const ADDRESS = String.raw`(?:\d+(?:~\d+)?|\$|${PATTERN}I?)`;
 const SED_COMMAND = new RegExp(
@@ -48,18 +48,18 @@ function printsOnly(script: string): boolean {
   if (hasOddBracket(script)) return false;
   let rest = script;
   while (rest.trim() !== '') {
-    const found = SED_COMMAND.exec(rest)?.[0] ?? '';
-    if (found.trim() === '' || !endsCommand(found, rest)) return false;
-    rest = rest.slice(found.length);
+    const command = SED_COMMAND.exec(rest)?.[0] ?? '';
+    if (command.trim() === '' || !endsCommand(command, rest)) return false;
+    rest = rest.slice(command.length);
   }
   return true;
 }
 
-/** Between two commands stands a separator, or a brace. */
+/** Two sed commands need a separator or a brace between them. */
 const endsCommand = (command: string, rest: string): boolean =>
   command.length === rest.length || /[;\n{}]\s*$/.test(command);
 
-/** What stands in brackets is read in two ways where a mark, a backslash or another bracket is among it. */
+/** Implementations disagree about brackets that contain a quote mark, a backslash or another bracket. */
 function hasOddBracket(script: string): boolean {
   for (let at = 0; at < script.length; at += 1) {
     if (script[at] === '\\') at += 1;
@@ -72,11 +72,11 @@ function hasOddBracket(script: string): boolean {
   return false;
 }
 
-// A name may follow a number without a space (`1system(x)`), so these are refused inside of other words too.
+// A name may follow a number without a space (`1system(x)`), so these words are refused inside other words too.
 const AWK_REFUSED = /system|getline|ARGV|ARGC|ENVIRON|PROCINFO|fflush|close|@|\\\r?\n/;
 const AWK_OPTION = /^-F.*$|^-v[a-zA-Z_]\w*=.*$/s;
 
-/** `awk '{ print $1 }' file`: a program that opens no file, pipe or library of its own. */
+/** `awk '{ print $1 }' file`: the program opens no file, pipe or library. */
 export function awkFiles(args: readonly ShellWord[]): ScriptFiles {
   let at = 0;
   for (let word = args[at]; word && isOption(word); word = args[at]) {
@@ -88,7 +88,7 @@ export function awkFiles(args: readonly ShellWord[]): ScriptFiles {
   }
   const [program, ...files] = args.slice(at);
   if (!program?.isLiteral || AWK_REFUSED.test(program.value) || !files.every(mayNameFile)) return undefined;
-  // Only an action in braces prints, so what stands before the first one compares.
+  // Only actions in braces print. Before the first brace, `>` is a comparison.
   const actions = /\{.*$/s.exec(program.value)?.[0] ?? '';
   return /[>|]/.test(actions.replace(/\|\|/g, '').replace(/(?<!>)>=/g, '')) ? undefined : files;
 }

@@ -1,20 +1,23 @@
-/** What is to be known about a command that reads: which of its words name files, and what else it shows. */
+/** The facts about a command that only reads: which of its words name files, and what else it shows. */
 import type { ShellWord } from '../wordExpansion.ts';
 
 export interface Reading {
   /** Words that may name files. */
   paths: readonly ShellWord[];
-  /** Short options: the value of one may be glued to it, and name a file. */
+  /** Short options whose value may be attached and name a file. */
   options?: readonly ShellWord[];
-  /** It reads the files below the directories among them, and which. */
+  /** Which files below its directory arguments the command reads, if any. */
   descends: false | 'all' | 'visible';
-  /** The directories that it reads below, where they are known for certain; else it may read below any. */
+  /** The directories below which it reads. If absent, it may read below any of its words. */
   roots?: readonly ShellWord[];
   namesOnly: boolean;
   filesOnly: boolean;
-  /** The repository of the working directory says what else it does. */
+  /** What else the command does depends on the repository of the working directory. */
   usesGit: boolean;
-  /** It reads no more than these where they are files. `areAll`: else those of them that are there count. */
+  /**
+   * If these words are files, the command reads only them. With `areAll`, every word must be a file; otherwise those
+   * that exist count.
+   */
   unless?: { words: readonly ShellWord[]; areAll: boolean };
 }
 

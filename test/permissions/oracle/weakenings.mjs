@@ -52,7 +52,7 @@ export const weakenings = [
   },
   {
     id: 'a -- that is a value',
-    edits: [["if (!takesAll && mayBeValue(given, at, words === 'afterPattern')) return undefined;", '']],
+    edits: [["if (!takesAll && mayBeValue(checkedArgs, at, words === 'afterPattern')) return undefined;", '']],
     lines: ['grep -e -- -R -e KEY .', 'ls -I -- -LR .', 'find . -name -- -o -follow'],
   },
   {
@@ -97,8 +97,8 @@ export const weakenings = [
     id: 'settings of git',
     edits: [
       [
-        'const odd = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));',
-        "const odd = settings.find(({ key }) => key === '');",
+        'const unlisted = settings.find(({ key }) => !HARMLESS.some((harmless) => harmless.test(key)));',
+        "const unlisted = settings.find(({ key }) => key === '');",
       ],
     ],
     lines: ['git status'],
@@ -111,7 +111,7 @@ export const weakenings = [
   },
   {
     id: 'protected places',
-    edits: [["if (guarded !== undefined) return said('ask', `protected \x24{guarded}`);", '']],
+    edits: [["if (guarded !== undefined) return findingWith('ask', `protected \x24{guarded}`);", '']],
     lines: ['tee .envrc', 'cp README.md .bashrc', 'tee .git/config'],
   },
   {
@@ -159,7 +159,7 @@ export const weakenings = [
     id: 'hidden directories as a whole',
     edits: [
       [
-        'const whole = reading ? undefined : (this.#files.hiddenWhole(words.slice(1)) ?? this.#places.copied.get(command));',
+        'const whole = reading ? undefined : (this.#files.ruleHidingAllBelow(words.slice(1)) ?? this.#places.copied.get(command));',
         'const whole = undefined as Rule | undefined;',
       ],
     ],
