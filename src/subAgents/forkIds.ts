@@ -1,7 +1,7 @@
 /**
- * The sub-agents that a place of a log knows, for whoever copies the log. Rule: a copy holds all that was done before
- * the place, so that nothing is done twice: where it is not known how far a sub-agent was, the copy goes on to where
- * its parent's log says so next. What waited there for a person waits in the copy.
+ * Finds the sub-agents that exist at a position of a log, for a fork of that log. Rule: the fork contains everything
+ * done before the position, so nothing runs twice. If the parent's log does not say how far a sub-agent was, its copy
+ * extends to the next position that the log records. A call that waited for a person waits in the copy too.
  */
 import { applyEntry, type CallRecord, emptyLogState, type LogEntry, subAgentUsageOf } from '../../machines/internal.ts';
 import { WAITS } from '../runtime/subAgentPort.ts';
@@ -16,16 +16,16 @@ export interface ForkedSubAgent {
   ended: boolean;
 }
 
-/** By their ids in the log, which is that of `from`; a sub-agent that none of a call's tasks leads to is nobody's. */
+/** By the sub-agent's id in the log of `from`. A sub-agent without a task in any call has no entry. */
 export type ForkedSubAgents = ReadonlyMap<string, ForkedSubAgent>;
 
 interface ForkedFamily {
   family: ForkedSubAgents;
-  /** How many entries of a sub-agent's log belong to the copy; all where nothing says so. */
+  /** The number of entries of a sub-agent's log that belong to the copy; all of them if nothing limits it. */
   placeOf(forked: ForkedSubAgent, log: readonly LogEntry[]): number;
 }
 
-/** What a person had decided about the sub-agent when the call was decided is known there. */
+/** Extends the copy by the decision that led to the decision on the outer call. */
 function withDecision(place: number, { suspension, decisions }: CallRecord, log: readonly LogEntry[]): number {
   const decision = decisions.get(suspension);
   const { decided } = fieldsOf(decision?.action === 'answer' ? decision.payload : undefined);
@@ -33,18 +33,18 @@ function withDecision(place: number, { suspension, decisions }: CallRecord, log:
   return next?.type === 'decision' && next.callId === decided ? place + 1 : place;
 }
 
-/** Where the entries behind the place say of the sub-agent how far it is. */
+/** The position that a later entry of the parent's log records for the sub-agent. */
 function nextPlace(rest: readonly LogEntry[], { callId, taskId, from }: ForkedSubAgent): number | undefined {
   for (const entry of rest) {
     if (entry.type === 'sub-agent' && entry.child === from && entry.phase === 'ended') return undefined;
     if (entry.type === 'tool-suspended' && entry.callId === callId) return waitingPlace(entry.payload, taskId);
-    const counted = subAgentUsageOf(entry);
-    if (counted?.conversationId === from) return counted.upTo;
+    const usageChange = subAgentUsageOf(entry);
+    if (usageChange?.conversationId === from) return usageChange.upTo;
   }
   return undefined;
 }
 
-/** Those that the first `place` entries know of, under the ids that they have as sub-agents of `to`. */
+/** The sub-agents that the first `place` entries mention, with their ids as sub-agents of `to`. */
 export function forkedSubAgents(log: readonly LogEntry[], place: number, from: string, to: string): ForkedFamily {
   const logState = emptyLogState();
   const family = new Map<string, ForkedSubAgent>();
@@ -62,21 +62,21 @@ export function forkedSubAgents(log: readonly LogEntry[], place: number, from: s
       family.set(id, { callId, taskId: task.id, from: id, to: childIdOf(to, callId, task.id), ended });
     }
   }
-  const placeOf = (forked: ForkedSubAgent, own: readonly LogEntry[]): number => {
+  const placeOf = (forked: ForkedSubAgent, childLog: readonly LogEntry[]): number => {
     const record = logState.calls.get(forked.callId);
-    if (place >= log.length || forked.ended || !record || record.status === 'ended') return own.length;
+    if (place >= log.length || forked.ended || !record || record.status === 'ended') return childLog.length;
     const waits = record.status === 'suspended' && record.reason === WAITS;
     const until = waits ? waitingPlace(record.payload, forked.taskId) : nextPlace(log.slice(place), forked);
-    if (until === undefined) return own.length;
-    return Math.min(waits ? withDecision(until, record, own) : until, own.length);
+    if (until === undefined) return childLog.length;
+    return Math.min(waits ? withDecision(until, record, childLog) : until, childLog.length);
   };
   return { family, placeOf };
 }
 
-/** An entry of the log, with the ids that its sub-agents have in the copy. */
+/** Replaces the ids of sub-agents in an entry by their ids in the copy. */
 export function withForkedIds(entry: LogEntry, family: ForkedSubAgents): LogEntry {
-  const counted = subAgentUsageOf(entry);
-  const forked = family.get(entry.type === 'sub-agent' ? entry.child : (counted?.conversationId ?? ''));
+  const usageChange = subAgentUsageOf(entry);
+  const forked = family.get(entry.type === 'sub-agent' ? entry.child : (usageChange?.conversationId ?? ''));
   if (!forked) return entry;
   if (entry.type === 'sub-agent') return { ...entry, child: forked.to };
   if (entry.type !== 'extension') return entry;

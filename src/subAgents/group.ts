@@ -1,7 +1,7 @@
 /**
- * The sub-agents of one call. Rule: as many as may work at the same time, the others in the order of their tasks; the
- * call has its result when all have ended, and is suspended when all that are left wait for a person. Cancelled in
- * reverse order of their beginning.
+ * The sub-agents of one call. Rule: up to `concurrency` of them work at once, and the others start in the order of
+ * their tasks. The call gets its result after all have ended. It is suspended if all that remain wait for a person. A
+ * cancellation ends them in reverse order of their start.
  */
 import type { Decision, PendingCall } from '../../machines/internal.ts';
 import { type Task, WAITS } from '../runtime/subAgentPort.ts';
@@ -10,23 +10,23 @@ import { reportOf } from './outcome.ts';
 import type { SubAgent } from './subAgent.ts';
 import { waitingPayload } from './subAgentRecords.ts';
 
-/** What a person said of a call of a sub-agent. */
+/** A decision or retry that concerns a call of a sub-agent. */
 export type WakeReason = Pick<Decision, 'callId' | 'by'>;
 
 interface GroupOptions {
   callId: string;
   /** In the order of their tasks. */
   children: readonly SubAgent[];
-  /** How many of them work at once. */
+  /** The most sub-agents that work at once. */
   concurrency: number;
-  /** Of the whole conversation. */
+  /** Shared by the whole conversation. */
   semaphore: Semaphore;
   resultBytes: number;
-  /** Tells the parent's chart that the call can continue. */
+  /** Makes the parent's chart continue the call. */
   resumeParent(reason: WakeReason): Promise<void>;
 }
 
-/** What they did was done for other tasks; to say that it was done for these would be a lie. */
+/** Their work belongs to the old tasks, so its results must not answer the new ones. */
 export const BEGUN =
   'The sub-agents of this call had begun on its tasks, so they were ended: other tasks need another call.';
 
@@ -54,16 +54,17 @@ export class SubAgentGroup {
     this.#ended = inOrder(options.children);
   }
 
-  /** A sub-agent that was reopened can continue. */
+  /** True if a reopened sub-agent can continue. */
   get canContinue(): boolean {
     return this.children.some((child) => child.logState && child.canContinue);
   }
 
-  /** These are the tasks its sub-agents work on. */
-  isFor(tasks: readonly Task[]): boolean {
-    const own = this.children.map(({ task }) => task);
+  /** True if its sub-agents work on exactly these tasks. */
+  worksOn(tasks: readonly Task[]): boolean {
+    const ownTasks = this.children.map(({ task }) => task);
     return (
-      own.length === tasks.length && own.every(({ id, task }, i) => tasks[i]?.id === id && tasks[i]?.task === task)
+      ownTasks.length === tasks.length &&
+      ownTasks.every(({ id, task }, i) => tasks[i]?.id === id && tasks[i]?.task === task)
     );
   }
 
@@ -77,7 +78,7 @@ export class SubAgentGroup {
     return this.children.flatMap((child) => child.unsettled.map((call) => ({ ...call, path: [callId, ...call.path] })));
   }
 
-  /** Works until all have ended, or those that are left wait. Rejects where the call was cancelled. */
+  /** Runs until all sub-agents have ended or wait. Rejects if the call was cancelled. */
   async run({ signal, progress }: Pick<ToolContext, 'signal' | 'progress'>): Promise<ToolResult> {
     const cancel = (): void => this.cancel();
     this.#signal = signal;
@@ -85,7 +86,7 @@ export class SubAgentGroup {
     this.#failures = [];
     signal.addEventListener('abort', cancel, { once: true });
     this.#queue = this.children.filter((child) => child.canContinue);
-    this.#go();
+    this.#startNext();
     while (this.#working.size > 0) await Promise.all(this.#working.values());
     this.#signal = undefined;
     signal.removeEventListener('abort', cancel);
@@ -94,18 +95,18 @@ export class SubAgentGroup {
     return this.#outcome();
   }
 
-  /** A person has decided about a call of this sub-agent, or wants it run again. */
-  async decided(child: SubAgent, reason: WakeReason): Promise<void> {
+  /** Called after a person decided on a call of this sub-agent, or asked for a retry. */
+  async continueAfter(child: SubAgent, reason: WakeReason): Promise<void> {
     if (!this.#signal) {
-      // The same word once more changes nothing: the sub-agent may wait for another one by now.
+      // A repeated decision changes nothing, because the sub-agent may already wait for another one.
       if (child.canContinue) await this.#options.resumeParent(reason);
     } else if (child.canContinue && !this.#working.has(child) && !this.#queue.includes(child)) {
       this.#queue.push(child);
-      this.#go();
+      this.#startNext();
     }
   }
 
-  /** Who watches the call hears which calls within it wait. */
+  /** Reports the waiting inner calls as progress of this call. */
   reportWaiting(): void {
     this.#progress({ waiting: this.pending.map(({ callId }) => callId) });
   }
@@ -116,14 +117,14 @@ export class SubAgentGroup {
     for (const child of [...waiting, ...this.#begun].reverse()) child.cancel();
   }
 
-  /** The call is over: nothing of it goes on. Resolves when the parent's log knows. */
+  /** Ends everything after the call is over. Resolves when the parent's log contains the ends. */
   async shutDown(): Promise<void> {
     this.cancel();
     await Promise.all(this.#working.values());
     for (const child of this.children) await child.stop();
   }
 
-  #go(): void {
+  #startNext(): void {
     while (this.#signal && this.#queue.length > 0 && this.#working.size < this.#options.concurrency) {
       const child = this.#queue.shift();
       if (child) this.#working.set(child, this.#work(child, this.#signal));
@@ -132,20 +133,20 @@ export class SubAgentGroup {
 
   async #work(child: SubAgent, signal: AbortSignal): Promise<void> {
     try {
-      const giveBack = await this.#options.semaphore.take(signal);
+      const releaseSlot = await this.#options.semaphore.acquire(signal);
       try {
         if (!this.#begun.includes(child)) this.#begun.push(child);
         do await child.work(signal);
         while (child.canContinue && !signal.aborted);
       } finally {
-        giveBack();
+        releaseSlot();
       }
       if (child.ending && !this.#ended.includes(child)) this.#ended.push(child);
     } catch (error) {
       this.#failures.push(error);
     }
     this.#working.delete(child);
-    this.#go();
+    this.#startNext();
   }
 
   #outcome(): ToolResult {
@@ -158,7 +159,10 @@ export class SubAgentGroup {
   }
 }
 
-/** Bounds how many work at once: first come, first served; a waiter can leave, and a place is given back once. */
+/**
+ * Limits how many sub-agents work at once, in the order of arrival. A waiter can leave, and a slot is released only
+ * once.
+ */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -167,19 +171,19 @@ export class Semaphore {
     this.#free = Math.floor(count);
   }
 
-  /** Resolves with what gives the place back. Rejects with the signal's reason where that is aborted before. */
-  async take(signal: AbortSignal): Promise<() => void> {
+  /** Resolves with a function that releases the slot. Rejects with the signal's reason if it is aborted first. */
+  async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else await this.#turn(signal);
-    let taken = true;
+    else await this.#awaitSlot(signal);
+    let isHeld = true;
     return () => {
-      if (taken) this.#giveBack();
-      taken = false;
+      if (isHeld) this.#releaseSlot();
+      isHeld = false;
     };
   }
 
-  #turn(signal: AbortSignal): Promise<void> {
+  #awaitSlot(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#waiting.delete(begin);
@@ -195,7 +199,7 @@ export class Semaphore {
     });
   }
 
-  #giveBack(): void {
+  #releaseSlot(): void {
     const [next] = this.#waiting;
     if (next) next();
     else this.#free += 1;

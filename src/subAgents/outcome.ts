@@ -1,6 +1,7 @@
 /**
- * The outcome of a sub-agent, the report to its parent, and the budget they share. Rule: the outcome is read off the sub-agent's
- * log where there is one, so that a restart comes to the same; every sub-agent is listed; an unknown price exceeds every limit.
+ * The outcome of a sub-agent, the report to its parent, and their shared budget. Rule: the outcome is derived from the
+ * sub-agent's log if there is one, so a restart gives the same outcome. The report lists every sub-agent. An unknown
+ * price exceeds every limit.
  */
 import {
   addUsage,
@@ -20,22 +21,22 @@ import { OUT_OF_BUDGET, SUBMIT } from './submit.ts';
 
 export interface Outcome {
   outcome: 'succeeded' | 'failed' | 'timed_out' | 'cancelled';
-  /** The result is the text of the last reply: it was not handed in. */
+  /** The result is the text of the last reply, because the sub-agent submitted none. */
   implicit?: true;
-  /** The result, or what is known of the failure. */
+  /** The result, or a description of the failure. */
   text: string;
 }
 
 const textOf = (result: Json): string => (typeof result === 'string' ? result : JSON.stringify(result));
 
-/** What was handed in, in the model's words. */
+/** The submitted result, in the model's words. */
 export function submissionIn({ calls }: LogState): string | undefined {
-  let found: string | undefined;
+  let submission: string | undefined;
   for (const { name, outcome, args } of calls.values()) {
     if (name !== SUBMIT || outcome !== 'succeeded') continue;
-    if (typeof args === 'object' && args !== null && !Array.isArray(args)) found = textOf(args.result ?? null);
+    if (typeof args === 'object' && args !== null && !Array.isArray(args)) submission = textOf(args.result ?? null);
   }
-  return found;
+  return submission;
 }
 
 /** The text of the last reply. */
@@ -53,7 +54,10 @@ function lastWords(log: readonly LogEntry[]): string {
 
 const failed = (text: string): Outcome => ({ outcome: 'failed', text });
 
-/** How the log says it ended; nothing where it can go on: it waits, or a crash cut it short. `error`: what its run said. */
+/**
+ * The outcome that the log records; undefined if the sub-agent can continue after a wait or a crash. `error` is the
+ * error of its run.
+ */
 export function outcomeInLog(
   logState: LogState,
   log: readonly LogEntry[],
@@ -73,7 +77,7 @@ export function outcomeInLog(
   return failed(`It ended without a result (${error ? `${error.code}: ${error.message}` : cause}).`);
 }
 
-/** How a run ended that its log knows nothing of. */
+/** The outcome of a run that left nothing in its log. */
 export const outcomeOfRun = ({
   termination,
   cause,
@@ -87,11 +91,11 @@ export const failedWith = (code: string, message: string): Outcome =>
   failed(`It could not go on (${code}: ${message}).`);
 
 const TASK_SHOWN = 200;
-/** A share below which texts are not cut any further. */
+/** The minimum number of bytes to which a text is cut. */
 const LEAST = 64;
 
-/** All of them as JSON, in this order; long texts are cut, each to its share of `most` bytes. */
-export function reportOf(ended: readonly { task: Task; ending: Outcome }[], most: number): string {
+/** All outcomes as JSON, in this order. Long texts are cut to an equal share of `most` bytes. */
+export function reportOf(ended: readonly { task: Task; ending: Outcome }[], bytesMax: number): string {
   const written = (share: number): string =>
     JSON.stringify(
       ended.map(({ task: { id, task }, ending: { outcome, implicit, text } }) => ({
@@ -102,17 +106,17 @@ export function reportOf(ended: readonly { task: Task; ending: Outcome }[], most
         text: cut(text, share),
       })),
     );
-  let share = most;
+  let share = bytesMax;
   let report = written(share);
-  // Characters that JSON escapes take more room than they are counted for.
-  while (bytesOf(report) > most && share > LEAST) {
-    share = Math.min(Math.floor(share / 2), Math.floor(most / ended.length));
+  // JSON escapes make characters longer than they were counted.
+  while (bytesOf(report) > bytesMax && share > LEAST) {
+    share = Math.min(Math.floor(share / 2), Math.floor(bytesMax / ended.length));
     report = written(share);
   }
   return report;
 }
 
-/** Whether a limit is reached by what is counted and what sub-agents used since. */
+/** True if the parent's usage plus the uncounted usage of its sub-agents reaches a limit. */
 export function overBudget(
   { costUsd, tokens }: Pick<Limits, 'costUsd' | 'tokens'>,
   counted: Pick<Counters, 'tokens' | 'costUsd' | 'unpriced'>,

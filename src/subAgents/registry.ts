@@ -1,7 +1,8 @@
 /**
- * The sub-agents of one conversation, by the calls that spawned them. Rule: their state comes from the conversation's own log
- * and from theirs; when a call has its result, none of its sub-agents continues. A call whose sub-agents wait continues like any
- * other that waits: by a decision on it, once a suspension, behind the decision within it.
+ * The sub-agents of one conversation, grouped by the calls that spawned them. Rule: their state is derived from the
+ * conversation's log and from their own logs. After a call has its result, none of its sub-agents continues. A call
+ * with waiting sub-agents continues by a decision on it, at most one a suspension. That decision follows the decision
+ * on the inner call.
  */
 import {
   type CallRecord,
@@ -39,7 +40,7 @@ interface RegistryOptions {
   runtime: ConversationCore;
   policies: Policies;
   spawns: SpawnProfiles;
-  /** Of the root conversation and all its sub-agents. */
+  /** Shared by the root conversation and all its sub-agents. */
   callIds: CallIds;
   openChild: OpenChild;
 }
@@ -54,7 +55,7 @@ export class SubAgentRegistry implements SubAgents {
   readonly #shuttingDown = new Set<Promise<void>>();
   readonly #opened = new Set<OpenedChild>();
   readonly #observers = new Set<(child: OpenedChild) => void>();
-  /** Takes what is to be stored while the conversation is opened: its chart does not run yet. */
+  /** Collects the entries to store while the conversation opens, before its chart runs. */
   #opening: NewEntry[] | undefined;
 
   constructor(options: RegistryOptions) {
@@ -64,23 +65,23 @@ export class SubAgentRegistry implements SubAgents {
     this.#semaphore = new Semaphore(policies.limits.subAgents);
     callIds.join(runtime.logState);
     for (const entry of runtime.log.entries) {
-      this.#records.learn(entry);
+      this.#records.apply(entry);
       if (entry.type !== 'tool-suspended' || entry.reason !== WAITS) continue;
-      callIds.keep(pendingWithin(entry.callId, entry.payload).map(({ callId }) => callId));
+      callIds.markAsked(pendingWithin(entry.callId, entry.payload).map(({ callId }) => callId));
     }
     runtime.log.listen((entry) => {
-      this.#records.learn(entry);
+      this.#records.apply(entry);
       const group = entry.type === 'tool-result' ? this.#groups.get(entry.callId) : undefined;
       if (group && entry.type === 'tool-result') void this.#shutDown(entry.callId, group);
     });
   }
 
   get pending(): readonly PendingCall[] {
-    return this.#atWork.flatMap((group) => group.pending);
+    return this.#openGroups.flatMap((group) => group.pending);
   }
 
   get unsettled(): readonly PendingCall[] {
-    return this.#atWork.flatMap((group) => group.unsettled);
+    return this.#openGroups.flatMap((group) => group.unsettled);
   }
 
   waitsWithin({ callId, reason }: CallRecord): boolean {
@@ -92,19 +93,20 @@ export class SubAgentRegistry implements SubAgents {
   }
 
   async decide(decision: Decision): Promise<DecisionReceipt> {
-    const found = findCall(this.#groups, decision.callId);
-    if (!found) return this.#endedCalls.receipt(decision);
-    const receipt = await found.child.decide(decision);
+    const foundCall = findCall(this.#groups, decision.callId);
+    if (!foundCall) return this.#endedCalls.receipt(decision);
+    const receipt = await foundCall.child.decide(decision);
     if (receipt === 'applied' || receipt === 'held' || receipt === 'duplicate') {
-      await found.group.decided(found.child, decision);
+      await foundCall.group.continueAfter(foundCall.child, decision);
     }
     return receipt;
   }
 
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
-    const found = findCall(this.#groups, callId);
-    const answer = (await found?.child.settle(callId, how)) ?? 'unknown';
-    if (found && answer === 'applied' && 'retry' in how) await found.group.decided(found.child, { callId });
+    const foundCall = findCall(this.#groups, callId);
+    const answer = (await foundCall?.child.settle(callId, how)) ?? 'unknown';
+    if (foundCall && answer === 'applied' && 'retry' in how)
+      await foundCall.group.continueAfter(foundCall.child, { callId });
     return answer;
   }
 
@@ -114,24 +116,24 @@ export class SubAgentRegistry implements SubAgents {
 
   async run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult> {
     const group = this.#groupOf(context.callId, tasks);
-    if (group && context.decision?.action === 'edit' && !group.isFor(tasks))
+    if (group && context.decision?.action === 'edit' && !group.worksOn(tasks))
       return toolResult.error(BEGUN, 'invalid_arguments');
     if (group) return group.run(context);
     return toolResult.error('No sub-agents are allowed here (limits.subAgents). None was started.', 'limit');
   }
 
-  /** The sub-agents of a call that is open wait for it to go on; those of a call that has its result are ended. */
+  /** Reopens the sub-agents of open calls, and ends the sub-agents of calls that have their result. */
   async restore(): Promise<NewEntry[]> {
     const entries: NewEntry[] = [];
     this.#opening = entries;
     for (const { callId, unended } of this.#records.calls()) {
       const record = this.#logState.calls.get(callId);
-      const over = this.#isOver(callId);
-      const group = record && (unended || !over) ? this.#groupOf(callId, tasksOf(record.args)) : undefined;
+      const isOver = this.#isOver(callId);
+      const group = record && (unended || !isOver) ? this.#groupOf(callId, tasksOf(record.args)) : undefined;
       if (!record || !group) continue;
-      if (over) await this.#shutDown(callId, group);
+      if (isOver) await this.#shutDown(callId, group);
       else for (const child of group.children) await child.reopen();
-      // What was decided when the process died is to be gone on with.
+      // The process ended after the decision, before the call continued.
       if (record.status === 'suspended' && this.waitsWithin(record) && group.canContinue) {
         entries.push(...resumeParentEntries(this.#logState, callId));
       }
@@ -151,7 +153,7 @@ export class SubAgentRegistry implements SubAgents {
     this.#options.callIds.leave(this.#logState);
   }
 
-  get #atWork(): SubAgentGroup[] {
+  get #openGroups(): SubAgentGroup[] {
     return [...this.#groups].flatMap(([callId, group]) => (this.#isOver(callId) ? [] : [group]));
   }
 
@@ -160,17 +162,17 @@ export class SubAgentRegistry implements SubAgents {
   }
 
   #shutDown(callId: string, group: SubAgentGroup): Promise<void> {
-    // A log that cannot be written keeps what it has; the next opening finds it.
-    const left = group.shutDown().catch(() => undefined);
-    const gone = left.then(() => {
-      this.#shuttingDown.delete(gone);
+    // If the log cannot be written, it keeps its entries, and the next opening finds them.
+    const ended = group.shutDown().catch(() => undefined);
+    const removed = ended.then(() => {
+      this.#shuttingDown.delete(removed);
       if (this.#groups.get(callId) === group) this.#groups.delete(callId);
     });
-    this.#shuttingDown.add(gone);
-    return gone;
+    this.#shuttingDown.add(removed);
+    return removed;
   }
 
-  /** Nothing where the call spawns nothing. */
+  /** Returns undefined if the call spawns nothing. */
   #groupOf(callId: string, tasks: readonly Task[]): SubAgentGroup | undefined {
     const living = this.#groups.get(callId);
     const spawn = this.#options.spawns.get(this.#logState.calls.get(callId)?.name ?? '');
@@ -200,7 +202,7 @@ export class SubAgentRegistry implements SubAgents {
     const isOverBudget = (): boolean => overBudget(policies.limits, countersOf(this.#logState), uncounted);
     return new SubAgent({
       task,
-      record: this.#records.of(callId, id),
+      record: this.#records.recordOf(callId, id),
       open: async () => {
         const opened = await openSubAgent({ id, parent, makeSubAgents, spawn, isOverBudget, openChild });
         this.#options.runtime.live.join(opened.runtime.live, callId);
@@ -212,7 +214,7 @@ export class SubAgentRegistry implements SubAgents {
       onSuspended: () => this.#groups.get(callId)?.reportWaiting(),
       onClosed: (logState) => {
         for (const opened of this.#opened) if (opened.runtime.logState === logState) this.#opened.delete(opened);
-        callIds.leave(logState, this.#endedCalls.keep(callId, logState));
+        callIds.leave(logState, this.#endedCalls.add(callId, logState));
       },
     });
   }
@@ -225,7 +227,7 @@ export class SubAgentRegistry implements SubAgents {
 
 interface Found {
   record: CallRecord;
-  /** Ids that lead to it, from the outermost call's. */
+  /** The call ids from the outermost call to this one. */
   path: string[];
 }
 
@@ -234,7 +236,7 @@ interface FoundCall extends Found {
   child: SubAgent;
 }
 
-/** Only sub-agents whose logs are open are asked; an id means one call of a conversation and its sub-agents. */
+/** Searches only sub-agents with an open log. A call id is unique in a conversation and its sub-agents. */
 function findCall(groups: Iterable<[string, SubAgentGroup]>, callId: string): FoundCall | undefined {
   for (const [outer, group] of groups) {
     for (const child of group.children) {
@@ -246,7 +248,10 @@ function findCall(groups: Iterable<[string, SubAgentGroup]>, callId: string): Fo
   return undefined;
 }
 
-/** What a decision within the call comes to for the call itself; nothing where that is over or decided already. */
+/**
+ * The decision on the outer call that follows from a decision on an inner one; undefined if the outer call is over or
+ * decided.
+ */
 function answerTo(
   record: CallRecord | undefined,
   within?: WakeReason,
@@ -259,13 +264,15 @@ function answerTo(
   return { callId, suspension, ...by, action: 'answer', payload: within ? { decided: within.callId } : null };
 }
 
-/** For a log whose chart does not run yet. */
+/** The entries for a log whose chart does not run yet. */
 function resumeParentEntries({ calls, runId }: LogState, callId: string): NewEntry[] {
   const decision = answerTo(calls.get(callId));
   return decision ? [{ runId, type: 'decision', callId, suspension: decision.suspension, decision }] : [];
 }
 
-/** Resolves when it is durable. A call that a crash cut off needs none: it runs again when it is resumed. */
+/**
+ * Resolves when the decision is durable. A call that a crash interrupted needs none, because it runs again on resume.
+ */
 async function resumeParentCall(runtime: ConversationCore, callId: string, within: WakeReason): Promise<void> {
   const record = runtime.logState.calls.get(callId);
   const cutOff = record?.status === 'started' && (runtime.status === 'idle' || runtime.status === 'error');

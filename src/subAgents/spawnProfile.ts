@@ -15,15 +15,15 @@ import { SUBMIT, submitTool } from './submit.ts';
 
 export interface SpawnProfile {
   profile: OwnProfile;
-  /** Of one call, at once. */
+  /** The most sub-agents of one call that work at once. */
   concurrency: number;
-  /** Turns with tools. */
+  /** The number of turns with tools. */
   turns: number;
 }
 /** By the name of the spawn tool. */
 export type SpawnProfiles = ReadonlyMap<string, SpawnProfile>;
 
-/** The casts of an agent's spawn tools. Throws ConfigurationError. */
+/** The profiles of an agent's spawn tools. Throws ConfigurationError. */
 export function spawnProfiles(tools: readonly Tool[], agent: OwnProfile): SpawnProfiles {
   const profiles = new Map<string, SpawnProfile>();
   for (const tool of tools) {
@@ -45,7 +45,7 @@ function profileOf(name: string, options: SubAgentOptions, tools: readonly Tool[
   const { turns = limits.turns, runMs = limits.runMs } = options.limits ?? {};
   const policies = {
     ...agent.policies,
-    // Its parent says when it goes on, and what is left to be spent.
+    // The parent decides when the sub-agent continues, and limits its cost.
     onRestart: 'idle' as const,
     limits: { ...limits, turns: turns + 1, runMs, costUsd: false as const, tokens: false as const },
   };
@@ -65,17 +65,22 @@ function profileOf(name: string, options: SubAgentOptions, tools: readonly Tool[
 }
 
 export interface SubAgentOptions {
-  /** `spawn_agents` where it is not given. */
+  /** Default: `spawn_agents`. */
   name?: string;
-  /** The agent's own where it is not given. */
+  /** Default: the agent's model. */
   model?: Model;
-  /** The agent's tools where they are not given; `submit_result` is added. A tool that spawns is refused. */
+  /** Default: the agent's tools. `submit_result` is added. A tool that spawns is refused. */
   tools?: readonly Tool[];
-  /** The agent's own where they are not given. */
+  /** Default: the agent's instructions. */
   instructions?: string;
-  /** `turns`: with tools, before a last one without; `runMs`: while it works, waiting for a person not counted. */
+  /**
+   * `turns` counts turns with tools; one more without tools follows. `runMs` counts working time without waits for a
+   * person.
+   */
   limits?: { turns?: number; runMs?: number };
-  /** How many of one call work at once; `limits.subAgents` of the policies is the most of a conversation. */
+  /**
+   * The most sub-agents of one call that work at once. The policy `limits.subAgents` is the limit for the conversation.
+   */
   maxSubAgents?: number;
 }
 
@@ -91,6 +96,6 @@ const spawnValidator = object({
   maxSubAgents: whole(1),
 });
 
-/** Throws ConfigurationError for an option that is unknown or cannot work. */
+/** Throws ConfigurationError for an unknown or invalid option. */
 export const checkSpawnOptions = (options: SubAgentOptions): unknown =>
   checkOptionsOf('subAgents', options, spawnValidator);

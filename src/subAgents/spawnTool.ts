@@ -16,8 +16,8 @@ const DESCRIPTION =
   'Answers when all have ended, with what each handed in or why it failed, in the order in which they ended.';
 
 /**
- * A tool `spawn_agents { tasks: { id, task }[] }` whose sub-agents end by `submit_result { result }`. Each is a
- * conversation of its own. Throws ConfigurationError for an option that is unknown or cannot work.
+ * Makes a tool `spawn_agents { tasks: { id, task }[] }`. Its sub-agents end with `submit_result { result }`, and each
+ * is a conversation. Throws ConfigurationError for an unknown or invalid option.
  */
 export function subAgents(options: SubAgentOptions = {}): Tool {
   checkSpawnOptions(options);
@@ -26,7 +26,7 @@ export function subAgents(options: SubAgentOptions = {}): Tool {
     description: DESCRIPTION,
     parameters: taskList,
     idempotent: true,
-    // Each sub-agent has its own time.
+    // Each sub-agent has its own time limit.
     timeoutMs: Number.POSITIVE_INFINITY,
     execute({ tasks }, context) {
       const owner = subAgentsOf(context);

@@ -26,30 +26,30 @@ import { aloneRule, turnRules } from './submit.ts';
 
 interface SubAgentDependencies {
   task: Task;
-  /** Nothing where the parent's log does not know it yet. */
+  /** Undefined if the parent's log does not contain the sub-agent yet. */
   record: SubAgentRecord | undefined;
   open(): Promise<OpenedChild>;
-  /** Resolves when it is durable in the parent's log. */
+  /** Resolves when the change is durable in the parent's log. */
   logChange(change: Pick<SubAgentChange, 'phase' | 'spent'>): Promise<unknown>;
-  /** One of its calls waits for a person. */
+  /** Called when one of its calls waits for a person. */
   onSuspended(): void;
-  /** What its log said when it was closed. */
+  /** Called with the state of its log when it was closed. */
   onClosed(logState: LogState): void;
 }
 
-/** Its outcome was unknown, and it is to run once more. */
+/** The outcome of the call was unknown, and the host asked for a retry. */
 const isRetried = ({ settled, status }: CallRecord): boolean => settled === 'retry' && status === 'ended';
 
 export class SubAgent {
   readonly task: Task;
-  /** Where its end stands in its parent's log, if it was on record when it was joined. */
+  /** The position of its end in the parent's log, if that was recorded when it was created. */
   readonly endedBefore: number | undefined;
   ending: Outcome | undefined;
   readonly #options: SubAgentDependencies;
   #phase: 'unknown' | 'started' | 'ended';
   #upTo: number;
   #opened: OpenedChild | undefined;
-  /** Its log as it was read last: what it used may be counted only behind its close. */
+  /** The entries of its log at the last reading. Usage may be counted only after its close. */
   #entries: readonly LogEntry[] = [];
 
   constructor(options: SubAgentDependencies) {
@@ -61,7 +61,7 @@ export class SubAgent {
     this.#upTo = record?.upTo ?? 0;
   }
 
-  /** Its log, while it is open. */
+  /** The state of its log while it is open. */
   get logState(): LogState | undefined {
     return this.#opened?.runtime.logState;
   }
@@ -79,12 +79,12 @@ export class SubAgent {
     return this.ending ? [] : (this.#opened?.conversation.unsettled ?? []);
   }
 
-  /** How many entries its log has, while it is open. */
+  /** The number of entries in its log, while it is open. */
   get upTo(): number {
     return this.#opened ? this.#entries.length : 0;
   }
 
-  /** There is something to do: it has not begun, was cut short, somebody decided, or wants a call run again. */
+  /** True if there is work to do: it has not begun, was interrupted, received a decision, or must retry a call. */
   get canContinue(): boolean {
     if (this.ending) return false;
     if (this.#opened?.conversation.status !== 'waiting') return true;
@@ -92,34 +92,34 @@ export class SubAgent {
     return openCalls(logState).decisions.length > 0 || [...logState.calls.values()].some(isRetried);
   }
 
-  /** What it used and the parent's log does not know yet; nothing where it did not use any. */
+  /** Usage that the parent's log does not contain yet; undefined if there is none. */
   get uncounted(): UsageCost | undefined {
     const costs = this.#entries.slice(this.#upTo).flatMap((entry) => usageOf(entry) ?? []);
     return costs.length > 0 ? costs.reduce(addUsage) : undefined;
   }
 
-  /** Takes a decision about one of its calls. */
+  /** Applies a decision to one of its calls. */
   async decide(decision: Decision): Promise<DecisionReceipt> {
     return this.#opened ? this.#opened.conversation.decide(decision) : 'unknown';
   }
 
-  /** Takes the host's word on one of its calls. */
+  /** Applies the host's settlement to one of its calls. */
   async settle(callId: string, how: Settlement): Promise<'applied' | 'unknown'> {
     return this.#opened ? this.#opened.conversation.settle(callId, how) : 'unknown';
   }
 
-  /** Opens the log of one that has begun and not ended. Rejects where somebody else holds it. */
+  /** Opens the log of a sub-agent that has begun and not ended. Rejects if another process holds the log. */
   async reopen(): Promise<void> {
     if (this.#phase !== 'started' || this.ending) return;
     try {
       await this.#open();
     } catch (error) {
       if (RunchartError.isRunchartError(error) && error.code === 'session_busy') throw error;
-      // What is wrong with it is said when it is to go on.
+      // The error is reported when the sub-agent continues.
     }
   }
 
-  /** Works until it has ended or waits for a person. Rejects only where its parent's log cannot be written. */
+  /** Works until it has ended or waits for a person. Rejects only if the parent's log cannot be written. */
   async work(signal: AbortSignal): Promise<void> {
     if (this.#phase === 'unknown') {
       this.#phase = 'started';
@@ -140,36 +140,36 @@ export class SubAgent {
     if (signal.aborted) return this.stop();
     const run = logState.cycle === 'none' ? conversation.send(this.task.task) : conversation.resume();
     let result = await run.result;
-    // A decision that came behind its last gate has another run apply it.
+    // A decision that came after the run's last gate needs another run.
     while (conversation.status === 'active') result = await conversation.resume().result;
     if (conversation.status === 'waiting') return this.#count();
     return this.#end(outcomeInLog(logState, log.entries, result.error) ?? outcomeOfRun(result));
   }
 
-  /** Ends what runs or waits; its stop follows at once, and who works on it hears of it. */
+  /** Ends its run or its wait. The stop follows, and `work` returns. */
   cancel(): void {
     if (!this.ending) void this.#opened?.conversation.cancel();
   }
 
-  /** The same for one that nobody works on; resolves when its parent's log knows. */
+  /** Ends a sub-agent that is not working. Resolves when the parent's log contains the end. */
   async stop(): Promise<void> {
     if (this.ending || this.#phase !== 'started') return this.close();
     await this.reopen();
     const { conversation, runtime } = this.#opened ?? {};
-    // What a crash cut off and may run again would do so for nobody: a run that ends at once closes it.
+    // An interrupted call must not run again for a cancelled sub-agent. A run that ends at once closes it.
     if (conversation?.status === 'idle' && runtime?.logState.open.size) conversation.resume();
     await conversation?.cancel();
     const ending = runtime && outcomeInLog(runtime.logState, runtime.log.entries);
     return this.#end(ending ?? outcomeOfRun({ termination: 'Cancelled' }));
   }
 
-  /** Lets go of its log as it is. */
+  /** Closes its log without a change. */
   async close(): Promise<void> {
     const opened = this.#opened;
     this.#opened = undefined;
     if (!opened) return;
     this.#options.onClosed(opened.runtime.logState);
-    // A store that fails to close has kept what was written.
+    // If closing the store fails, the written entries remain.
     await opened.conversation.close().catch(() => undefined);
   }
 
@@ -217,7 +217,7 @@ export interface OpenSubAgentOptions {
   parent: { conversationId: string; callId: string };
   makeSubAgents: MakeSubAgents;
   spawn: SpawnProfile;
-  /** Nothing is left of what the parent may spend. */
+  /** True if the parent's budget is spent. */
   isOverBudget(): boolean;
   openChild: OpenChild;
 }

@@ -1,6 +1,6 @@
 /**
- * What is on record of sub-agents: their entries in the parent's log, the payload of a call that waits for them, the call ids of
- * the whole conversation, and calls that are over. Rule: constant cost an entry; what reads a payload is given any payload.
+ * Records about sub-agents: their entries in the parent's log, the payload of a waiting call, the call ids of the whole
+ * conversation, and ended calls. Rule: each entry costs constant time. Payload readers accept any JSON.
  */
 import {
   type CallRecord,
@@ -16,32 +16,32 @@ import {
 import { bytesOf } from '../json.ts';
 
 export interface SubAgentRecord {
-  /** Seq of the entry that says it ended. */
+  /** The seq of the entry that records its end. */
   ended?: number;
-  /** How many entries of its log are counted in. */
+  /** The number of entries of its log whose usage is counted. */
   upTo: number;
 }
 
 export class SubAgentRecords {
-  /** By call and by the sub-agents' ids. */
+  /** By call id, then by sub-agent id. */
   readonly #calls = new Map<string, Map<string, SubAgentRecord>>();
 
-  learn(entry: LogEntry): void {
+  apply(entry: LogEntry): void {
     if (entry.type === 'sub-agent') {
       const record = this.#open(entry.callId, entry.child);
       if (entry.phase === 'ended') record.ended ??= entry.seq;
       return;
     }
     const counted = subAgentUsageOf(entry);
-    const record = counted && this.of(counted.callId, counted.conversationId);
+    const record = counted && this.recordOf(counted.callId, counted.conversationId);
     if (record) record.upTo = counted.upTo;
   }
 
-  of(callId: string, id: string): SubAgentRecord | undefined {
+  recordOf(callId: string, id: string): SubAgentRecord | undefined {
     return this.#calls.get(callId)?.get(id);
   }
 
-  /** The calls that spawned any, and whether some of them have not ended. */
+  /** The calls that spawned sub-agents, and whether some of these have not ended. */
   *calls(): Generator<{ callId: string; unended: boolean }> {
     for (const [callId, records] of this.#calls) {
       yield { callId, unended: [...records.values()].some(({ ended }) => ended === undefined) };
@@ -60,12 +60,14 @@ export class SubAgentRecords {
 interface Waiting {
   readonly task: { id: string };
   readonly pending: readonly PendingCall[];
-  /** How many entries its log has. */
+  /** The number of entries in its log. */
   readonly upTo: number;
 }
 
-/** Names the calls that wait, with what a person is asked about each; with less of that where it has more than `most` bytes. */
-export function waitingPayload(waiting: readonly Waiting[], most: number): Json {
+/**
+ * Lists the waiting calls, each with the question to the person. Details are left out if the list exceeds `most` bytes.
+ */
+export function waitingPayload(waiting: readonly Waiting[], bytesMax: number): Json {
   const written = (details: (call: PendingCall) => Json[]): Json => ({
     waiting: waiting.map(({ task, pending, upTo }) => {
       const shown = pending.flatMap(details);
@@ -74,16 +76,16 @@ export function waitingPayload(waiting: readonly Waiting[], most: number): Json 
     }),
   });
   const whole = written(({ path: _, ...call }) => [call]);
-  if (bytesOf(JSON.stringify(whole)) <= most) return whole;
+  if (bytesOf(JSON.stringify(whole)) <= bytesMax) return whole;
   const short = written(({ callId, name, suspension }) => [{ callId, name, suspension }]);
-  return bytesOf(JSON.stringify(short)) <= most ? short : written(() => []);
+  return bytesOf(JSON.stringify(short)) <= bytesMax ? short : written(() => []);
 }
 
 type Fields = { [key: string]: Json };
 export const fieldsOf = (value: Json | undefined): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 
-/** How far the log of the sub-agent of this task had come; nothing where the payload does not say. */
+/** The position of this task's sub-agent in its log; undefined if the payload does not contain it. */
 export function waitingPlace(payload: Json | undefined, taskId: string): number | undefined {
   const { waiting } = fieldsOf(payload);
   const own = Array.isArray(waiting) ? waiting.map(fieldsOf).find(({ id }) => id === taskId) : undefined;
@@ -91,31 +93,31 @@ export function waitingPlace(payload: Json | undefined, taskId: string): number 
 }
 
 /**
- * Call ids of a root conversation and all its sub-agents: an id means one call, since a person decides by ids at the root. An
- * answer may come long after its question, so an id that a person was asked about is never given again.
+ * Call ids of a root conversation and all its sub-agents. Each id names one call, because decisions at the root name
+ * calls by id. An id that a person was asked about is never reused, since an answer may come late.
  */
 export class CallIds {
   readonly #members = new Set<LogState>();
   readonly #asked = new Set<string>();
-  /** Ids of calls that are made and may not be in a log yet. */
+  /** Ids of calls that may not be in a log yet. */
   readonly #reserved = new Map<string, LogState>();
 
   join(member: LogState): void {
     this.#members.add(member);
   }
 
-  /** A person was asked about these calls. */
-  keep(asked: Iterable<string>): void {
-    for (const id of asked) this.#asked.add(id);
+  /** Marks ids that a person was asked about. */
+  markAsked(askedIds: Iterable<string>): void {
+    for (const id of askedIds) this.#asked.add(id);
   }
 
-  leave(member: LogState, asked: Iterable<string> = []): void {
-    this.keep(asked);
+  leave(member: LogState, askedIds: Iterable<string> = []): void {
+    this.markAsked(askedIds);
     this.#members.delete(member);
     for (const [id, owner] of this.#reserved) if (owner === member) this.#reserved.delete(id);
   }
 
-  /** Keeps the id for a call of this member; false where it means another one's. */
+  /** Reserves the id for a call of this member. Returns false if it belongs to another member. */
   reserve(member: LogState, id: string): boolean {
     const owner = this.#reserved.get(id);
     if (this.#asked.has(id) || (owner && owner !== member)) return false;
@@ -125,12 +127,15 @@ export class CallIds {
   }
 }
 
-/** Calls of sub-agents that a person was asked about and that are over: a later decision is answered, and nothing continues. */
+/**
+ * Ended calls of sub-agents that a person was asked about. A later decision on one gets a receipt, and nothing
+ * continues.
+ */
 export class EndedCalls {
   readonly #calls = new Map<string, { record: CallRecord; path: string[] }>();
 
-  /** Keeps those of a sub-agent whose log is closed. Returns their ids. */
-  keep(outer: string, { calls }: LogState): string[] {
+  /** Adds the calls of a sub-agent whose log is closed. Returns their ids. */
+  add(outer: string, { calls }: LogState): string[] {
     return [...calls.values()].flatMap((record) => {
       const { callId, suspension, decisions } = record;
       if (suspension === 0 && decisions.size === 0) return [];

@@ -11,7 +11,7 @@ import { schemaOf } from './tasks.ts';
 
 export const SUBMIT = 'submit_result';
 
-/** The other cause of a sub-agent's stop besides `submit_result`: the budget of its parent was spent. */
+/** The cause of a sub-agent's stop if its parent's budget is spent. The other cause is `submit_result`. */
 export const OUT_OF_BUDGET = 'max_budget';
 
 const DESCRIPTION = 'Hands in your result and ends your work. It must be the only call of its reply.';
@@ -19,8 +19,8 @@ const ROLE = `You are a sub-agent with one task, and nobody answers questions. W
 const LAST_TURN = `This is your last turn, and there are no other tools any more: call ${SUBMIT} now with what you have.`;
 
 const parameters = schemaOf<{ result: Json }>(
-  (given) => {
-    const args = given as { result?: Json };
+  (submitted) => {
+    const args = submitted as { result?: Json };
     return Object.hasOwn(args, 'result') && args.result !== undefined
       ? { result: args.result }
       : [{ message: 'expected your result', path: ['result'] }];
@@ -33,14 +33,14 @@ const parameters = schemaOf<{ result: Json }>(
   },
 );
 
-/** The names of the calls that were made in one reply with this one. */
+/** The names of all calls in the same reply as this call. */
 function replyOf(callId: string, log: readonly LogEntry[]): string[] {
   let first = log.length;
-  let found = false;
+  let isOfReply = false;
   while (first > 0) {
     const entry = log[first - 1];
-    if (found && entry?.type === 'model-reply') break;
-    found ||= entry?.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
+    if (isOfReply && entry?.type === 'model-reply') break;
+    isOfReply ||= entry?.type === 'agent-output' && entry.item.type === 'tool-call' && entry.item.callId === callId;
     first -= 1;
   }
   const names: string[] = [];
@@ -51,14 +51,14 @@ function replyOf(callId: string, log: readonly LogEntry[]): string[] {
   return names;
 }
 
-/** Submitting beside other calls is no submission: none of the calls of that reply is run. */
+/** If `submit_result` is not the only call of a reply, no call of that reply runs. */
 function crowded(callId: string, log: readonly LogEntry[]): string | undefined {
   const names = replyOf(callId, log);
   if (names.length < 2 || !names.includes(SUBMIT)) return undefined;
   return `${SUBMIT} must be the only call of its reply, so none of its calls was run`;
 }
 
-/** It has no effect but on record: it may run again, and no plugin is asked whether it may run. */
+/** The call only records the result, so it may run again and skips the plugins' gate. */
 export const submitTool = gatedBy(
   defineTool({ name: SUBMIT, description: DESCRIPTION, parameters, idempotent: true, execute: () => 'handed in' }),
   crowded,
@@ -66,7 +66,7 @@ export const submitTool = gatedBy(
 
 const submitSpecs = new Toolbox([submitTool]).specs;
 
-/** The rule for the other calls of a reply. */
+/** Blocks the other calls of a reply that contains `submit_result`. */
 export const aloneRule: Plugin = {
   name: 'sub-agent',
   beforeToolExecute({ call, log }) {
@@ -75,16 +75,19 @@ export const aloneRule: Plugin = {
   },
 };
 
-/** What the turns of a sub-agent are held to. */
+/** The limits on a sub-agent's turns. */
 export interface TurnRules {
-  /** Turns with tools; one more has none but `submit_result`. */
+  /** The number of turns with tools; one more has only `submit_result`. */
   turns: number;
   submitted(): boolean;
-  /** Nothing is left of what its parent may spend. */
+  /** True if the parent's budget is spent. */
   isOverBudget(): boolean;
 }
 
-/** Ends the turns, and tells the model where it stands. They are two, since the cause of a stop is a plugin's name. */
+/**
+ * Two plugins that end the turns and give the model its last instruction. There are two because a stop's cause is the
+ * plugin's name.
+ */
 export function turnRules({ turns, submitted, isOverBudget }: TurnRules): Plugin[] {
   return [
     {

@@ -1,25 +1,25 @@
 /**
- * The tasks of a spawn call. Rule: what a model writes is read field by field and bounded; a task that cannot be told
- * from another one, or holds nothing to do, refuses the whole call, and nothing is begun.
+ * The tasks of a spawn call. Rule: the model's arguments are checked field by field and bounded. A repeated id or an
+ * empty task refuses the whole call, and no sub-agent starts.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { canonical, hash, type Json } from '../../machines/internal.ts';
 import type { Task } from '../runtime/subAgentPort.ts';
 
-/** How many tasks one call may hold; fewer of them run at once. */
+/** The most tasks of one call; fewer run at once. */
 export const TASKS_MOST = 64;
 const ID_LONGEST = 64;
 
 /**
- * The conversation of a task: the same whenever it is asked for, so that a restart finds it. Ids of calls and tasks are
- * any text, so they are not part of it as they are; whose log it is says its first entry.
+ * The conversation id of a task. It is the same after a restart, so the log is found again. Call and task ids may
+ * contain any text, so the id holds only a hash of them; the log's first entry names the parent.
  */
 export function childIdOf(conversationId: string, callId: string, taskId: string): string {
   const names = canonical([conversationId, callId, taskId]);
   return `sub-${hash(names)}${hash(`${names}, the other half`)}`;
 }
 
-const own = (value: unknown, key: string): unknown =>
+const ownField = (value: unknown, key: string): unknown =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, key)
     ? (value as { [key: string]: unknown })[key]
     : undefined;
@@ -27,8 +27,8 @@ const own = (value: unknown, key: string): unknown =>
 type Issue = StandardSchemaV1.Issue;
 const issue = (message: string, ...path: (string | number)[]): Issue => ({ message, path });
 
-function read(given: unknown): { tasks: Task[] } | Issue[] {
-  const list = own(given, 'tasks');
+function readTasks(args: unknown): { tasks: Task[] } | Issue[] {
+  const list = ownField(args, 'tasks');
   if (!Array.isArray(list)) return [issue('expected a list of { id, task }', 'tasks')];
   if (list.length === 0) return [issue('expected at least one task', 'tasks')];
   if (list.length > TASKS_MOST) return [issue(`at most ${TASKS_MOST} tasks a call, got ${list.length}`, 'tasks')];
@@ -36,8 +36,8 @@ function read(given: unknown): { tasks: Task[] } | Issue[] {
   const tasks: Task[] = [];
   const ids = new Set<string>();
   for (const [index, item] of list.entries()) {
-    const id = own(item, 'id');
-    const task = own(item, 'task');
+    const id = ownField(item, 'id');
+    const task = ownField(item, 'task');
     const named = typeof id === 'string' && id !== '' && id.length <= ID_LONGEST;
     if (!named) issues.push(issue(`expected a text of 1 to ${ID_LONGEST} characters`, 'tasks', index, 'id'));
     else if (ids.has(id)) issues.push(issue(`two tasks have the id ${JSON.stringify(id)}`, 'tasks', index, 'id'));
@@ -49,13 +49,13 @@ function read(given: unknown): { tasks: Task[] } | Issue[] {
   return issues.length > 0 ? issues : { tasks };
 }
 
-/** The same for any Standard Schema that is written by hand: what it accepts, and how a model is told. */
-export function schemaOf<T>(check: (given: unknown) => T | Issue[], parameters: Json): StandardSchemaV1<unknown, T> {
+/** A hand-written Standard Schema: a check, and the JSON Schema that the model receives. */
+export function schemaOf<T>(check: (value: unknown) => T | Issue[], parameters: Json): StandardSchemaV1<unknown, T> {
   const standard = {
     version: 1 as const,
     vendor: 'runchart',
-    validate: (given: unknown) => {
-      const checked = check(given);
+    validate: (value: unknown) => {
+      const checked = check(value);
       return Array.isArray(checked) ? { issues: checked as Issue[] } : { value: checked as T };
     },
     jsonSchema: { input: () => parameters },
@@ -64,7 +64,7 @@ export function schemaOf<T>(check: (given: unknown) => T | Issue[], parameters: 
 }
 
 const TEXT = { type: 'string', minLength: 1 };
-export const taskList = schemaOf(read, {
+export const taskList = schemaOf(readTasks, {
   type: 'object',
   properties: {
     tasks: {
@@ -86,8 +86,8 @@ export const taskList = schemaOf(read, {
   additionalProperties: false,
 });
 
-/** The tasks of a call whose arguments stand in the log. */
+/** The tasks in the logged arguments of a call. */
 export function tasksOf(args: Json): Task[] {
-  const given = read(args);
-  return Array.isArray(given) ? [] : given.tasks;
+  const tasksOrIssues = readTasks(args);
+  return Array.isArray(tasksOrIssues) ? [] : tasksOrIssues.tasks;
 }

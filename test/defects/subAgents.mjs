@@ -59,14 +59,16 @@ export const subAgents = [
     about: 'the place of a sub-agent whose work failed is not given back',
     witness: 'test/subAgents/cancel.test.ts',
     edits: [
-      ['} finally {\n        giveBack();\n      }', 'giveBack();\n      } finally {\n        void giveBack;\n      }'],
+      ['} finally {\n        releaseSlot();\n      }', 'releaseSlot();\n      } finally {\n        void releaseSlot;\n      }'],
     ],
   },
   {
     id: 'report-in-characters',
     about: 'a report is measured in characters, and is longer than it may be',
     witness: 'test/subAgents/spawning.test.ts',
-    edits: [['while (bytesOf(report) > most && share > LEAST) {', 'while (report.length > most && share > LEAST) {']],
+    edits: [
+      ['while (bytesOf(report) > bytesMax && share > LEAST) {', 'while (report.length > bytesMax && share > LEAST) {'],
+    ],
   },
   {
     id: 'empty-success',

@@ -30,10 +30,10 @@ const { signal } = new AbortController();
 describe('places', () => {
   it('are as many as were there, however often one is given back, and go to who waits longest', async () => {
     const places = new Semaphore(1.9);
-    const first = await places.take(signal);
+    const first = await places.acquire(signal);
     const order: string[] = [];
     const wait = async (name: string) => {
-      const giveBack = await places.take(signal);
+      const giveBack = await places.acquire(signal);
       order.push(name);
       return giveBack;
     };
@@ -51,17 +51,17 @@ describe('places', () => {
   it('are not given to who has left, and leave no listener with who waited', async () => {
     const places = new Semaphore(1);
     const abort = new AbortController();
-    const giveBack = await places.take(abort.signal);
-    const leaves = places.take(abort.signal);
+    const giveBack = await places.acquire(abort.signal);
+    const leaves = places.acquire(abort.signal);
     const stays = new AbortController();
-    const next = places.take(stays.signal);
+    const next = places.acquire(stays.signal);
     abort.abort(new Error('left'));
     await expect(leaves).rejects.toThrow('left');
-    await expect(places.take(abort.signal)).rejects.toThrow('left');
+    await expect(places.acquire(abort.signal)).rejects.toThrow('left');
     giveBack();
     (await next)();
     expect([abort.signal, stays.signal].map((each) => getEventListeners(each, 'abort').length)).toEqual([0, 0]);
-    (await places.take(signal))();
+    (await places.acquire(signal))();
   });
 });
 
@@ -131,9 +131,9 @@ describe('the sub-agents of a call', () => {
 
   it('have their parent go on where one of them can, and not for the same word once more', async () => {
     const able = group({ a: {} });
-    await able.made.decided(able.children[0] as SubAgent, { callId: 'x' });
+    await able.made.continueAfter(able.children[0] as SubAgent, { callId: 'x' });
     const over = group({ a: { canContinue: false } });
-    await over.made.decided(over.children[0] as SubAgent, { callId: 'x' });
+    await over.made.continueAfter(over.children[0] as SubAgent, { callId: 'x' });
     expect([able.acts, over.acts]).toEqual([['resume'], []]);
   });
 
@@ -169,7 +169,7 @@ describe('the sub-agents of a call', () => {
     [[], false],
   ])('are for the tasks %j: %s', (given, expected) => {
     const tasks = given.map((name) => ({ id: name.replace('!', ''), task: `do ${name}` }));
-    expect(group({ a: {}, b: {} }).made.isFor(tasks)).toBe(expected);
+    expect(group({ a: {}, b: {} }).made.worksOn(tasks)).toBe(expected);
   });
 });
 
@@ -241,12 +241,12 @@ describe('what is on record of sub-agents', () => {
       change(5, 'x', 'ended'),
       change(8, 'x', 'ended'),
     ])
-      records.learn(entry);
-    expect(records.of('c1', 'x')).toEqual({ ended: 5, upTo: 0 });
+      records.apply(entry);
+    expect(records.recordOf('c1', 'x')).toEqual({ ended: 5, upTo: 0 });
     expect([...records.calls()]).toEqual([{ callId: 'c1', unended: true }]);
-    records.learn(change(9, 'y', 'ended'));
+    records.apply(change(9, 'y', 'ended'));
     expect([...records.calls()]).toEqual([{ callId: 'c1', unended: false }]);
-    expect([records.of('c2', 'x'), records.of('c1', 'z')]).toEqual([undefined, undefined]);
+    expect([records.recordOf('c2', 'x'), records.recordOf('c1', 'z')]).toEqual([undefined, undefined]);
   });
 
   const pending = (callId: string, args: string): PendingCall => ({
@@ -306,7 +306,7 @@ describe('what is on record of sub-agents', () => {
     expect([ids.reserve(other, 'asked'), ids.reserve(other, 'not asked')]).toEqual([true, true]);
     ids.leave(other, ['asked']);
     expect([ids.reserve(one, 'asked'), ids.reserve(one, 'not asked')]).toEqual([false, true]);
-    ids.keep(['earlier']);
+    ids.markAsked(['earlier']);
     expect(ids.reserve(one, 'earlier')).toBe(false);
   });
 
@@ -325,7 +325,7 @@ describe('what is on record of sub-agents', () => {
       decisions: new Map(decisions ? [[1, decision]] : []),
     };
     const ended = new EndedCalls();
-    ended.keep('c1', { calls: new Map([['x', record]]) } as never);
+    ended.add('c1', { calls: new Map([['x', record]]) } as never);
     expect(ended.find('x')).toEqual(
       isKnown ? { record: { ...record, status: 'ended' }, path: ['c1', 'x'] } : undefined,
     );
