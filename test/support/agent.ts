@@ -1,6 +1,6 @@
 /**
- * An agent on a bench: scripted model, virtual time, counted ids, and sight of every actor that runs. Rule: what a
- * test reads here is what any caller could read, except for the actors, which come from the inspection door.
+ * An agent for tests: scripted model, virtual time, counted ids, and access to every running actor. Invariant: a test
+ * reads here only what any caller can read, except for the actors, which come from the inspection hook.
  */
 import type { AnyActorRef } from 'xstate';
 import {
@@ -19,7 +19,7 @@ export interface BenchOptions extends Omit<AgentOptions, 'model' | 'ports' | 'in
   replies?: readonly Reply[];
   model?: ScriptedModel;
   clock?: VirtualClock;
-  /** 0 where it is not given: no jitter. */
+  /** Default: 0, no jitter. */
   random?: () => number;
 }
 export interface Bench {
@@ -28,13 +28,13 @@ export interface Bench {
   model: ScriptedModel;
   clock: VirtualClock;
   store: LogStore;
-  /** Ids of the actors that are alive, the conversation's own left out. */
+  /** Ids of the running actors, without the conversation's own. */
   alive(): string[];
-  /** What the newest actor of this id holds in its context. */
+  /** The context of the newest actor with this id. */
   contextOf(id: string): unknown;
 }
 
-/** An agent with one open conversation `c`. Calling it again with the same store is a restart. */
+/** An agent with one open conversation `c`. A second call with the same store is a restart. */
 export async function bench(options: BenchOptions = {}): Promise<Bench> {
   const {
     replies = [],
@@ -77,7 +77,7 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
 }
 
 let births = 0;
-/** Ids differ from agent to agent, as those of two processes do. */
+/** Ids differ from agent to agent, like those of two processes. */
 function nextBirth(): string {
   births += 1;
   return `b${births}i`;
@@ -89,7 +89,7 @@ export async function restart(old: Bench, options: BenchOptions = {}): Promise<B
   return bench({ ...options, store: old.store });
 }
 
-/** Resolves with the first entry, past or to come, that is wanted. */
+/** Resolves with the first entry that matches, stored or future. */
 export function entry<T extends LogEntry['type']>(
   conversation: Conversation,
   type: T,
@@ -146,7 +146,7 @@ function words(item: LogEntry): (string | number | undefined)[] {
   }
 }
 
-/** The log as short lines, the conversation's first entry left out: `tool-result c1 succeeded`. */
+/** The log as short lines, without the conversation's first entry: `tool-result c1 succeeded`. */
 export const story = (log: readonly LogEntry[]): string[] =>
   log
     .filter(({ type }) => type !== 'conversation')
@@ -161,7 +161,7 @@ export const resultText = (log: readonly LogEntry[], callId: string): string => 
   return found?.type === 'tool-result' ? textIn(found.content) : '';
 };
 
-/** A store that holds this log: what another process finds when the one that wrote it has died. */
+/** A store that contains this log, as another process finds it after the writer has died. */
 export async function storeWith(log: readonly LogEntry[]): Promise<LogStore> {
   const store = memoryStore();
   const handle = await store.open('c');

@@ -1,9 +1,8 @@
 /**
- * The package as it would be installed, built once for the tests that start it as a process: `dist` from the real
- * sources, `package.json` and `docs`, its dependencies and the vendor's client, and nothing else. What of them comes in
- * many files lies there in one, since those 500 take more than half of the time of a start; `e2e/install.test.ts`
- * installs them as they come. Rule: the package is private to one test run and removed after it; types are checked
- * elsewhere.
+ * The package as it would be installed, built once for the tests that start it as a process. It contains `dist` from
+ * the real sources, `package.json`, `docs`, the dependencies and the vendor's client. Each dependency with many files
+ * is bundled into one, since 500 files take more than half of the start time. `e2e/install.test.ts` installs the
+ * unbundled files. Invariant: the package belongs to one test run and is removed after it. Types are checked elsewhere.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -16,19 +15,19 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the built package lies. */
+    /** The folder of the built package. */
     packageRoot: string;
   }
 }
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
-/** Their main entries, which are all that the package and its examples import of them. */
+/** The main entries of these packages; the package and its examples import nothing else from them. */
 const IN_ONE_FILE = ['diff', 'openai', 'rxjs', 'string-width', 'tinyglobby', 'unbash', 'ws', 'xstate', 'zod'];
-/** To Node it is CommonJS, which tells no names once it is bundled. */
+/** Node sees a CommonJS module, which exports no names after bundling. */
 const ENTRIES: Record<string, string> = { rxjs: './node_modules/rxjs/dist/esm/index.js' };
 const TSC = join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc');
 
-/** Vitest's `globalSetup`: builds, provides `packageRoot`, and answers what removes it. */
+/** Vitest's `globalSetup`: builds the package, provides `packageRoot`, and returns the function that removes it. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const root = await mkdtemp(join(tmpdir(), 'runchart-package-'));
   const remove = (): Promise<void> => rm(root, { recursive: true, force: true });
@@ -67,10 +66,10 @@ async function bundlePackages(place: string): Promise<void> {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    // Names stay: some of them are told in messages.
+    // Names are kept because some of them appear in messages.
     minifySyntax: true,
     minifyWhitespace: true,
-    // Packages of the old kind ask for Node's modules by `require`.
+    // CommonJS packages load Node's modules with `require`.
     banner: {
       js: "import { createRequire as ofModule } from 'node:module'; const require = ofModule(import.meta.url);",
     },

@@ -1,6 +1,6 @@
 /**
- * TypeScript of the tests as a module of this process: bundled with all that it imports, so that no build is needed and
- * what runs is the sources as they are.
+ * Loads TypeScript of the tests into this process. The file is bundled with its imports, so no build is needed and the
+ * current sources run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,11 +8,13 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
-/** Some of the packages are CommonJS and ask for Node's modules. */
+/** Some of the packages are CommonJS and load Node's modules with `require`. */
 const banner = { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" };
 export const bundleOptions = { bundle: true, platform: 'node', format: 'esm', banner, logLevel: 'warning' };
 
-/** What `contents` exports; its imports are resolved from `resolveDir`, and `plugins` may change what is loaded. */
+/**
+ * Returns the exports of `contents`. Imports are resolved from `resolveDir`, and `plugins` may change what is loaded.
+ */
 export async function bundled(contents, resolveDir, plugins = []) {
   const place = await mkdtemp(join(tmpdir(), 'runchart-bundle-'));
   const outfile = join(place, 'bundle.mjs');

@@ -1,6 +1,6 @@
 /**
- * Short lives around a cancel: a conversation in some status, up to four acts at chosen moments, a store that fails to answer as
- * expected. Rule: what a life is allowed to show is read off the log, the receipts, the results and the fake clock alone.
+ * Short lives around a cancel: a conversation in some status, up to four acts at chosen moments, and a store that is
+ * slow, silent or failing. Invariant: a life is judged by the log, the receipts, the results and the fake clock alone.
  */
 import { z } from 'zod';
 import { sendWithReceipt } from '../../src/conversation/conversation.ts';
@@ -23,10 +23,13 @@ import { logFaults, restFaults } from './logRules.ts';
 import { call, finish, t } from './model.ts';
 
 export const STARTS = ['idle', 'model', 'tool', 'waiting', 'replaceable'] as const;
-/** What the conversation does before the first act. `replaceable`: a call waits, and a message takes its place. */
+/** The situation before the first act. `replaceable`: a call waits, and a message can take its place. */
 type Start = (typeof STARTS)[number];
 type Act = 'cancel' | 'run.cancel' | 'send' | 'steer' | 'followUp' | 'resume' | 'decide';
-/** From the first act on an append takes 20 ms; the one with the number `at` does not, nor those after it unless `once`. */
+/**
+ * After the first act an append takes 20 ms. The append with the number `at` fails in the way of `kind`, and so do all
+ * later ones unless `once` is set.
+ */
 export interface Trouble {
   kind: 'none' | 'at once' | 'slow' | 'silent' | 'refusing';
   at: number;
@@ -35,16 +38,16 @@ export interface Trouble {
 export interface Order {
   start: Start;
   acts: readonly Act[];
-  /** Milliseconds before each act but the first. */
+  /** Milliseconds before each act except the first. */
   pauses: readonly number[];
 }
 
 const ACTS: readonly Act[] = ['cancel', 'run.cancel', 'send', 'steer', 'followUp', 'resume'];
-/** In the same tick; while an append is under way; when it has landed. */
+/** In the same tick; during an append; after the append. */
 const PAUSES = [0, 10, 30] as const;
 export const ACTS_MAX = 4;
 
-/** Whether the act has something to act on. */
+/** True if the act has something to act on. */
 function fits(act: Act, start: Start, before: readonly Act[]): boolean {
   if (act === 'decide') return start === 'waiting' || start === 'replaceable';
   if (act !== 'run.cancel' || start === 'model' || start === 'tool') return true;
@@ -60,14 +63,14 @@ function* actsOf(start: Start, count: number, before: readonly Act[] = []): Gene
     if (fits(act, start, before)) yield* actsOf(start, count, [...before, act]);
 }
 
-/** Every pattern of moments for up to three acts; for four, those with one pause at most. */
+/** Every pattern of moments for up to three acts; for four acts, the patterns with at most one pause. */
 function pausesOf(count: number): number[][] {
   let all: number[][] = [[]];
   for (let act = 1; act < count; act++) all = all.flatMap((pauses) => PAUSES.map((pause) => [...pauses, pause]));
   return count < ACTS_MAX ? all : all.filter((pauses) => pauses.filter((pause) => pause > 0).length <= 1);
 }
 
-/** All orders of up to four acts, at least one of them a cancel, at all moments. */
+/** All orders of up to four acts with at least one cancel, at all moments. */
 export function ordersFrom(start: Start): Order[] {
   return Array.from({ length: ACTS_MAX }, (_, index) => index + 1).flatMap((count) => {
     const moments = pausesOf(count);
@@ -75,14 +78,14 @@ export function ordersFrom(start: Start): Order[] {
   });
 }
 
-/** Every store for an order whose acts lead to so many appends. */
+/** Every store for an order whose acts lead to this many appends. */
 export function troublesOf({ acts }: Order, appends: number): Trouble[] {
   const places = Array.from({ length: Math.min(appends, acts.length < ACTS_MAX ? 6 : 3) }, (_, at) => at);
   const lasting = acts.length < ACTS_MAX ? (['slow', 'refusing'] as const) : [];
   return [
     { kind: 'at once', at: 0, once: false },
     ...places.flatMap((at): Trouble[] => [
-      // One append after the other: nothing comes after one that is never answered.
+      // Appends run one after the other, so none follows one that is never answered.
       { kind: 'silent', at, once: true },
       { kind: 'slow', at, once: true },
       { kind: 'refusing', at, once: true },
@@ -93,7 +96,7 @@ export function troublesOf({ acts }: Order, appends: number): Trouble[] {
 
 const APPEND_MS = 20;
 const SLOW_MS = 3_000;
-/** What a cancel may take, whatever comes with it. */
+/** The longest time that a cancel may take, whatever else happens. */
 const CANCEL_MS = 100;
 
 /** A store in memory that answers late, never or with an error. */
@@ -101,7 +104,7 @@ class OrderStore implements LogStore {
   readonly stored: LogEntry[] = [];
   readonly #clock: VirtualClock;
   #trouble: Trouble | undefined;
-  /** How many appends were tried since the trouble began. */
+  /** Number of appends since the store began to fail. */
   tried = 0;
   #release: (() => void) | undefined;
 
@@ -113,7 +116,7 @@ class OrderStore implements LogStore {
     this.#trouble = trouble;
   }
 
-  /** It answers again. */
+  /** The store works again. */
   heal(): void {
     this.#trouble = undefined;
     this.#release?.();
@@ -167,7 +170,7 @@ const ask = defineTool({
   execute: () => 'done',
 });
 
-/** The first reply brings the conversation to its start, every later one is text. */
+/** The first reply brings the conversation to its start; every later reply is text. */
 function modelOf(start: Start, faults: string[]): Model {
   let calls = 0;
   async function* reply(first: boolean): AsyncGenerator<ModelPart> {
@@ -191,7 +194,7 @@ interface Message {
   outcome?: 'delivered' | 'returned' | 'rejected';
 }
 
-/** The run of the log that has begun and has no stop. */
+/** The run of the log that has started and has no stop. */
 function openRun(log: readonly LogEntry[]): string | undefined {
   let open: string | undefined;
   for (const { type, runId } of log) {
@@ -207,7 +210,7 @@ const stopOf = (log: readonly LogEntry[], runId: string) =>
 const hasBegun = (log: readonly LogEntry[], id: string): boolean =>
   log.some(({ type, runId }) => runId === id && (type === 'run-started' || type === 'run-resumed'));
 
-/** One life, and all that is wrong with it. */
+/** Runs one life, and returns its faults. */
 class Life {
   readonly faults: string[];
   readonly #clock: VirtualClock;
@@ -219,7 +222,7 @@ class Life {
   readonly #runs = new Map<Run, RunResult | undefined>();
   readonly #cancels: Promise<void>[] = [];
   readonly #decisions: Promise<void>[] = [];
-  /** When the stop of each run became durable. */
+  /** The time at which the stop of each run became durable. */
   readonly #stops = new Map<string | null, number>();
   #run: Run | undefined;
 
@@ -239,7 +242,7 @@ class Life {
     });
   }
 
-  /** Whether the store has answered each append, and soon. */
+  /** True if the store has answered each append, and in time. */
   get #isSound(): boolean {
     const { kind } = this.#trouble;
     return kind === 'none' || kind === 'at once';
@@ -293,7 +296,7 @@ class Life {
     }
   }
 
-  /** `runId`: of the run that the cancel ends. `isLast`: nothing else is asked for after it. */
+  /** `runId`: the run that the cancel ends. `isLast`: no other act follows it. */
   #time(
     cancelled: Promise<void>,
     { runId, isLast = false }: { runId?: string | undefined; isLast?: boolean } = {},
@@ -350,7 +353,7 @@ class Life {
   #checkLog(): void {
     const log = this.#conversation.log();
     this.faults.push(...logFaults(log));
-    // What a store refuses has no end in the log: the next opening writes it.
+    // A refused entry is not in the log; the next opening writes it.
     if (this.#trouble.kind !== 'refusing') this.faults.push(...restFaults(log));
     if (JSON.stringify(log) !== JSON.stringify(this.#store.stored)) this.faults.push('the store holds another log');
     const delivered = log.flatMap((entry) =>
@@ -370,7 +373,7 @@ class Life {
       const found = isInLog ? 'delivered' : queued.has(messageId) ? 'queued' : 'returned';
       const said = outcome ?? 'queued';
       if (said === found && !(isClosed && said === 'queued')) continue;
-      // It could not be taken off the queue, so it may still be delivered.
+      // The message could not be taken off the queue, so it may still be delivered.
       if (said === 'rejected' && !this.#isSound) continue;
       this.faults.push(
         `${messageId} is ${found} in the log, its receipt says ${said}${isClosed ? ' after the close' : ''}`,
@@ -395,7 +398,7 @@ class Life {
   }
 }
 
-/** What is wrong with a life, and how many appends its acts led to. */
+/** The faults of a life, and the number of appends that its acts led to. */
 export async function livedWith(order: Order, trouble: Trouble): Promise<{ faults: string[]; appends: number }> {
   const clock = new VirtualClock(1_000_000, 1);
   const store = new OrderStore(clock);

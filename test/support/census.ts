@@ -1,6 +1,7 @@
 /**
- * Counts what a piece of work holds of the world: timers, listeners on abort signals, streams and iterators, subscriptions, open
- * files, processes. Rule: it only counts. A test makes its things through the census, ends them in one way, and asks what is left.
+ * Counts the resources that a piece of work holds: timers, listeners on abort signals, streams and iterators,
+ * subscriptions, open files, processes. Invariant: it only counts. A test creates its resources through the census,
+ * ends them, and reads what remains.
  */
 import { getEventListeners } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
@@ -36,23 +37,23 @@ export class Census {
   #streams = 0;
   #subscriptions = 0;
 
-  /** Counts the listeners that are added to it from now on. */
+  /** Counts the listeners that are added from now on. */
   signal(signal: AbortSignal): void {
     this.#signals.set(signal, listenersOn(signal));
   }
 
-  /** Counts the files below it that this process has open. */
+  /** Counts the files in this folder that this process has open. */
   directory(path: string): string {
     this.#directories.push(path);
     return path;
   }
 
-  /** Counts it while one of its processes is alive. */
+  /** Counts the group while one of its processes is alive. */
   group(pid: number): void {
     this.#groups.add(pid);
   }
 
-  /** Gives the values, and then nothing for ever where it `hangs`; it is counted until it has ended or `return()` was called. */
+  /** Yields the values, then hangs forever if `hangs` is set. It is counted until it ends or `return()` is called. */
   iterable<T>(values: readonly T[], hangs = false): AsyncIterable<T> {
     return {
       [Symbol.asyncIterator]: () => {
@@ -100,7 +101,7 @@ export class Census {
     });
   }
 
-  /** Subscribes, and counts it until it is completed. */
+  /** Subscribes, and counts the subscription until it completes. */
   subscribe(observable: Observable<unknown>): void {
     this.#subscriptions += 1;
     const over = (): void => {
@@ -122,7 +123,7 @@ export class Census {
     };
   }
 
-  /** Processes, files and streams end a moment after what ends them. */
+  /** Processes, files and streams end a moment after the call that ends them. */
   async nothingIsLeft(): Promise<void> {
     await expect.poll(() => this.left(), { timeout: 5_000 }).toEqual(NOTHING);
   }
@@ -135,7 +136,7 @@ function openBelow(directory: string): number {
     try {
       return readlinkSync(`/proc/self/fd/${name}`);
     } catch {
-      // It was closed while the list was made.
+      // The file was closed while the list was read.
       return '';
     }
   });

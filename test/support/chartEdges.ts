@@ -1,6 +1,6 @@
 /**
- * The arrows of a chart between the states that a document names. Rule: what refines a documented state from the
- * inside counts as that state.
+ * The arrows of a chart between the states that a document names. Invariant: a state inside a documented state counts
+ * as that state.
  */
 import type { AnyStateMachine } from 'xstate';
 import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
@@ -8,14 +8,14 @@ import type { Edge } from './documentEdges.ts';
 
 type Node = AnyStateMachine['root'];
 
-/** `Done` is the end of a diagram; inner states belong to the documented state around them. */
+/** `Done` is the end of a diagram. Inner states belong to the documented state around them. */
 function nameOf(node: Node, documented: ReadonlySet<string>): string {
   if (node.key === 'Done' && node.type === 'final') return '[*]';
   for (let at: Node | undefined = node; at; at = at.parent) if (documented.has(at.key)) return at.key;
   return node.key;
 }
 
-/** The first documented state behind the chart's initial arrow. */
+/** The first documented state after the chart's initial arrow. */
 function firstOf(root: Node, documented: ReadonlySet<string>): string {
   let at = root;
   while (!documented.has(at.key)) {
@@ -28,7 +28,7 @@ function firstOf(root: Node, documented: ReadonlySet<string>): string {
 
 export interface ChartEdge {
   edge: Edge;
-  /** It holds for all states inside the source; the source itself is not a documented state. */
+  /** The arrow holds for all states inside the source; the source itself is not a documented state. */
   superstate: boolean;
 }
 

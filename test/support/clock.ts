@@ -1,10 +1,10 @@
 /**
- * Virtual time for the library's timer port. Rule: time moves only when a test moves it, timers ring in order of time
- * and then of setting, and everything a ring leads to happens before the next one.
+ * Virtual time for the library's timer port. Invariant: time moves only when a test moves it. Timers ring in order of
+ * time and then of creation. All effects of a ring happen before the next one.
  */
 import { TestClock } from '../../src/testing/world/testClock.ts';
 
-/** Lets everything that is already due in this process happen: promise callbacks and their followers. */
+/** Runs everything that is already due in this process: promise callbacks and the callbacks that they create. */
 export async function flush(rounds = 4): Promise<void> {
   for (let round = 0; round < rounds; round++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
@@ -12,7 +12,7 @@ export async function flush(rounds = 4): Promise<void> {
 export class VirtualClock extends TestClock {
   readonly #rounds: number | undefined;
 
-  /** `rounds`: turns of the event loop after each ring; one is enough where nothing but promises follows. */
+  /** `rounds`: turns of the event loop after each ring. One is enough if only promises follow. */
   constructor(now = 1_000_000, rounds?: number) {
     super(now);
     this.#rounds = rounds;
@@ -25,7 +25,7 @@ export class VirtualClock extends TestClock {
     this.elapsedMs = until;
   }
 
-  /** Moves time until the promise is settled; answers how many milliseconds that took. Rejects after `most`. */
+  /** Moves time until the promise is settled, and returns the milliseconds that this took. Rejects after `most`. */
   async until(promise: Promise<unknown>, most = 1000): Promise<number> {
     const from = this.elapsedMs;
     let settled = false;

@@ -1,9 +1,9 @@
 /**
- * What work costs in time of this process alone. Rule: a bar on how much work something may be is held against this, and
- * never against the clock on the wall, which other programs move.
+ * CPU time of this process. Invariant: a limit on the amount of work is compared with CPU time, never with wall-clock
+ * time, which other programs affect.
  */
 
-/** Milliseconds of CPU that the process takes until the work is done. */
+/** Milliseconds of CPU time that the process uses until the work is done. */
 export async function cpuTime(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   await work();

@@ -110,7 +110,7 @@ export const extraEdges: Record<keyof typeof documentEdges, readonly ExtraEdge[]
 };
 
 export interface SuperstateEdge extends ExtraEdge {
-  /** The arrows of the diagram that it stands for and that the chart does not have besides. */
+  /** The arrows of the diagram that this arrow replaces in the chart. */
   standsFor: readonly Edge[];
 }
 

@@ -1,4 +1,6 @@
-/** Runs before each test file: fast-check draws what the sources decide, as everything else that is drawn. */
+/**
+ * Runs before each test file. The sources determine the seed of fast-check, as they determine every other random value.
+ */
 import { configureGlobal, readConfigureGlobal } from 'fast-check';
 import { sourceSeed } from './sourceSeed.ts';
 

@@ -1,6 +1,6 @@
 /**
- * IndexedDB and Web Locks in memory, as far as `indexedDbStore` uses them. Rule: what a page may not rely on does not hold
- * here either: every answer comes later, transactions run one after the other, and one that fails changes nothing.
+ * IndexedDB and Web Locks in memory, as far as `indexedDbStore` uses them. Invariant: the fake promises no more than a
+ * browser does. Every answer comes later, transactions run one after the other, and a failed one changes nothing.
  */
 import { vi } from 'vitest';
 
@@ -21,7 +21,7 @@ interface Request {
 }
 
 const rank = (key: Key): number => (typeof key === 'number' ? 0 : typeof key === 'string' ? 1 : 2);
-/** Numbers, then texts, then lists, which are compared item by item. */
+/** Numbers come first, then texts, then lists, which are compared item by item. */
 function compare(a: Key, b: Key): number {
   if (rank(a) !== rank(b)) return rank(a) - rank(b);
   if (typeof a !== 'object' || typeof b !== 'object') return a < b ? -1 : a > b ? 1 : 0;
@@ -37,7 +37,7 @@ const isWithin = (key: Key, { lower, upper, lowerOpen, upperOpen }: Range): bool
   return (fromLower > 0 || (fromLower === 0 && !lowerOpen)) && (toUpper < 0 || (toUpper === 0 && !upperOpen));
 };
 
-/** The place of the first record whose key is not less. */
+/** The index of the first record whose key is not less. */
 function placeOf(records: Records, key: Key): number {
   let [from, to] = [0, records.length];
   while (from < to) {
@@ -61,7 +61,7 @@ class Transaction {
     this.#records = records;
   }
 
-  /** Runs what was asked for; `refused`: the disk does not take it, for whatever reason. */
+  /** Runs the requests of a transaction. `refused`: the disk rejects it. */
   run(refused?: { cause: unknown }): void {
     const before = [...this.#records];
     for (const act of this.#acts) if (this.error === null) act();
@@ -120,11 +120,11 @@ class Transaction {
 }
 
 class FakeBrowser {
-  /** Databases by name, their stores by name. */
+  /** Databases by name, and their stores by name. */
   readonly #databases = new Map<string, Map<string, Records>>();
   readonly #held = new Set<string>();
   readonly connections: { onclose?: () => void; onversionchange?: () => void; isClosed: boolean }[] = [];
-  /** Each is what the next opening, or the next transaction that changes something, fails with. */
+  /** Each is the error of the next opening, or of the next transaction that changes something. */
   readonly refusedOpenings: unknown[] = [];
   readonly refusedChanges: unknown[] = [];
 
@@ -147,7 +147,7 @@ class FakeBrowser {
     },
   };
 
-  /** Another page wants to delete the databases. Done where each connection was closed when it was asked. */
+  /** Another page asks to delete the databases. This is done when each connection was closed on request. */
   deleteDatabases(): boolean {
     for (const connection of this.connections) connection.onversionchange?.();
     if (!this.connections.every(({ isClosed }) => isClosed)) return false;
@@ -155,7 +155,7 @@ class FakeBrowser {
     return true;
   }
 
-  /** The browser takes its connections away, as it does when its disk fails. */
+  /** The browser closes its connections, as it does when its disk fails. */
   closeConnections(): void {
     for (const connection of this.connections.splice(0)) {
       connection.isClosed = true;
@@ -193,7 +193,7 @@ class FakeBrowser {
   }
 }
 
-/** A browser of its own in place of the platform's globals, until `vi.unstubAllGlobals()`. */
+/** A separate browser in place of the platform's globals, until `vi.unstubAllGlobals()`. */
 export function fakeBrowser(): FakeBrowser {
   const browser = new FakeBrowser();
   vi.stubGlobal('indexedDB', browser.indexedDB);

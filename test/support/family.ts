@@ -1,6 +1,6 @@
 /**
- * Sub-agents on a bench: a model of their own that has one script a task, and what their logs say. Rule: a sub-agent's
- * log is read from the store, as anybody could read it.
+ * Sub-agents for tests: a model with one script a task, and the contents of their logs. Invariant: a sub-agent's log is
+ * read from the store, as any caller can read it.
  */
 import { type LogEntry, type LogStore, type Model, memoryStore } from '../../src/index.ts';
 import { childIdOf } from '../../src/subAgents/tasks.ts';
@@ -9,11 +9,11 @@ import { call, type Reply, type ScriptedModel, scripted } from './model.ts';
 export interface TaskModel extends Model {
   /** The model of one task. */
   of(task: string): ScriptedModel;
-  /** The tasks in the order in which the model was called for them. */
+  /** The tasks in the order of the model calls. */
   readonly order: readonly string[];
 }
 
-/** One script a task, told apart by the text of the first message. */
+/** One script a task, selected by the text of the first message. */
 export function byTask(
   scripts: { [task: string]: readonly Reply[] },
   options: Parameters<typeof scripted>[1] = {},
@@ -47,7 +47,7 @@ export const submit = (callId: string, result: string) => call(callId, 'submit_r
 
 export const childOf = (callId: string, taskId: string): string => childIdOf('c', callId, taskId);
 
-/** The log of a conversation that nobody holds. */
+/** The log of a conversation that is not open. */
 export async function logOf(store: LogStore, id: string): Promise<LogEntry[]> {
   const handle = await store.open(id);
   const entries: LogEntry[] = [];
@@ -63,14 +63,14 @@ export interface Reported {
   implicit?: boolean;
   text: string;
 }
-/** The result of a spawn call, read as a parent's model would read it; nothing where it has none of its own. */
+/** The result of a spawn call, as a parent's model reads it. Undefined if the call has no result of its own. */
 export function reported(log: readonly LogEntry[], callId: string): Reported[] {
   const found = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
   const [part] = found?.type === 'tool-result' && found.outcome === 'succeeded' ? found.content : [];
   return part?.type === 'text' ? (JSON.parse(part.text) as Reported[]) : [];
 }
 
-/** What another process finds when the one that wrote these logs has died. */
+/** The store as another process finds it after the writer of these logs has died. */
 export async function storeOf(logs: { [id: string]: readonly LogEntry[] }): Promise<LogStore> {
   const store = memoryStore();
   for (const [id, log] of Object.entries(logs)) {
@@ -81,7 +81,7 @@ export async function storeOf(logs: { [id: string]: readonly LogEntry[] }): Prom
   return store;
 }
 
-/** A store that gives out copies of its logs while they are held. */
+/** A store that returns copies of logs that are open. */
 export function watched() {
   const inner = memoryStore();
   const logs: { [id: string]: LogEntry[] } = {};

@@ -1,16 +1,16 @@
 /**
- * A disk that outlives processes, and stores on it that fail. Rule: what was stored stays; a store that was killed
- * stores and answers nothing any more; the fate of an append depends on its number alone.
+ * A disk that outlives processes, and failing stores on it. Invariant: stored entries remain. A killed store stores and
+ * answers nothing more. The number of an append alone determines its outcome.
  */
 import { type LogEntry, type LogHandle, type LogStore, RunchartError, StoreConflictError } from '../../src/index.ts';
 import type { VirtualClock } from './clock.ts';
 import type { Chance } from './random.ts';
 
-/** `acked: false`: the entries are stored, and the writer is told that they are not. */
+/** `acked: false`: the entries are stored, and the append rejects. */
 type Fate = 'stored' | 'failed' | 'stuck' | 'unacked' | { afterMs: number; fails: boolean };
 export type Fates = (number: number) => Fate;
 
-/** Most stores fail seldom, some always, some are slow, some are silent from one append on. */
+/** Most stores fail seldom, some always, some are slow, and some stop answering after one append. */
 export function randomFates(chance: Chance): Fates {
   const at = chance.below(20);
   const slow = (): Fate => ({ afterMs: chance.one([5, 30, 60, 85, 120, 300]), fails: false });
@@ -32,7 +32,7 @@ export function randomFates(chance: Chance): Fates {
 
 export interface FaultyStore extends LogStore {
   kill(): void;
-  /** Some append never answered. */
+  /** True if some append was never answered. */
   readonly stuck: boolean;
 }
 

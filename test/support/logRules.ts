@@ -1,6 +1,6 @@
 /**
- * What holds in every durable log, read off its entries alone: calls and results, runs and their ends, messages. Rule:
- * written against the entries, with nothing of the library's own folds, so that it can disagree with them.
+ * Rules of every durable log, checked on its entries alone: calls and results, runs and their ends, messages.
+ * Invariant: the checks use none of the library's folds, so they can disagree with them.
  */
 import type { LogEntry } from '../../src/index.ts';
 
@@ -8,7 +8,7 @@ interface Call {
   runId: string | null;
   state: 'called' | 'started' | 'suspended' | 'ended';
   results: number;
-  /** How often the host asked to have it run again. */
+  /** Number of retries that the host requested. */
   retries: number;
 }
 
@@ -78,12 +78,12 @@ class Reader {
   }
 }
 
-/** What is wrong with a log, whatever it may grow into. */
+/** Faults of a log that may still grow. */
 export function logFaults(log: readonly LogEntry[]): string[] {
   return read(log).faults;
 }
 
-/** What is wrong with a log where nothing runs. `mayRunAgain`: calls of this name may have been cut off. */
+/** Faults of a log without a running run. `mayRunAgain`: calls with this name may have been interrupted. */
 export function restFaults(log: readonly LogEntry[], mayRunAgain: (name: string) => boolean = () => false): string[] {
   const reader = read(log);
   const { faults, calls, cycle } = reader;
@@ -103,7 +103,7 @@ export function restFaults(log: readonly LogEntry[], mayRunAgain: (name: string)
   return faults;
 }
 
-/** What is wrong with appends as a whole: a checkpoint marks the append that it ends. */
+/** Faults of the appends: a checkpoint is the last entry of its append. */
 export function appendFaults(appends: readonly (readonly LogEntry[])[]): string[] {
   return appends.flatMap((entries) => {
     const at = entries.findIndex(({ type }) => type === 'checkpoint');
@@ -112,7 +112,7 @@ export function appendFaults(appends: readonly (readonly LogEntry[])[]): string[
   });
 }
 
-/** Ids of messages that wait in the queue. */
+/** Ids of messages in the queue. */
 export const queuedIn = (log: readonly LogEntry[]): string[] => [...read(log).queued];
 
 function read(log: readonly LogEntry[]): Reader {

@@ -1,13 +1,13 @@
 /**
- * Many short runs and suspended conversations in one process, and what they leave behind. Rule: nothing here keeps
- * anything of a conversation itself: logs are deleted, actors are held weakly.
+ * Many short runs and suspended conversations in one process, and the objects that remain after them. Invariant: this
+ * class keeps no part of a conversation. Logs are deleted, and actors are referenced weakly.
  */
 import { getEventListeners } from 'node:events';
 import type { AnyActorRef } from 'xstate';
 import { z } from 'zod';
 import { type Agent, createAgent, defineTool, type Model, memoryStore } from '../../src/index.ts';
 
-/** One round with a call to `name`, then words. */
+/** One round with a call to `name`, then text. */
 const roundWith = (name: string): Model => ({
   id: 'rounds',
   async *stream({ messages }) {
@@ -21,7 +21,7 @@ const roundWith = (name: string): Model => ({
 });
 
 export class ManyRuns {
-  /** The caller's; every run is given its signal. */
+  /** The caller's controller; every run receives its signal. */
   readonly caller = new AbortController();
   readonly #store = memoryStore();
   readonly #timers = new Set<object>();
@@ -35,7 +35,7 @@ export class ManyRuns {
     this.#asking = this.#agent('ask');
   }
 
-  /** One request to its end, in a conversation of its own: with subscribers, and read as it goes. */
+  /** One complete request in a conversation of its own, with subscribers, and read while it runs. */
   async finish(during: () => void = () => {}): Promise<void> {
     const conversation = await this.#plain.open(this.#id());
     const { live$, view$ } = conversation;
@@ -49,7 +49,7 @@ export class ManyRuns {
     await this.#store.delete(conversation.id);
   }
 
-  /** One request that is suspended, closed, opened again, and left as it is. */
+  /** One request that is suspended, closed, opened again, and not continued. */
   async suspend(): Promise<void> {
     const conversation = await this.#asking.open(this.#id());
     const { termination } = await conversation.send('hi', { signal: this.caller.signal }).result;

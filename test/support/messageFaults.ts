@@ -1,7 +1,10 @@
-/** What is wrong with the messages and cycles of a log. Rule: read off the entries alone, with no fold of the library's. */
+/**
+ * Faults in the messages and cycles of a log. Invariant: the checks read the entries alone and use none of the
+ * library's folds.
+ */
 import type { LogEntry } from '../../src/index.ts';
 
-/** Every message that was queued has left the queue once, or is listed. */
+/** Every queued message has left the queue once, or is listed. */
 export function queueFaults(log: readonly LogEntry[], queued: readonly string[]): string[] {
   const waiting = new Set<string>();
   for (const each of log) {
@@ -11,7 +14,10 @@ export function queueFaults(log: readonly LogEntry[], queued: readonly string[])
   return [...waiting].join() === [...queued].join() ? [] : [`${[...waiting]} wait, and ${queued} are listed`];
 }
 
-/** Each run has one end, each cycle one root, and a stop before the next. `mayLack`: the last end was not stored. */
+/**
+ * Each run has one end, each cycle has one root, and a stop comes before the next. `mayLack`: the last end was not
+ * stored.
+ */
 export function cycleFaults(log: readonly LogEntry[], mayLack: boolean): string[] {
   const faults: string[] = [];
   let state: 'idle' | 'running' | 'suspended' = 'idle';

@@ -1,7 +1,7 @@
 /**
- * The life of one conversation with everything that can happen to its messages: acts at any moment, a store that fails,
- * processes that end or die. Rule: it does what it is told and keeps what it was promised; `faults` says which promise
- * the log does not bear out.
+ * The life of one conversation with everything that can happen to its messages: acts at any moment, a failing store,
+ * processes that end or die. Invariant: it performs the acts and records every answer. `faults` lists the answers that
+ * the log contradicts.
  */
 import {
   type Conversation,
@@ -45,18 +45,18 @@ export interface LifeOptions {
   policies: Partial<Policies>;
   answers: readonly Answer[];
   synchronous: boolean;
-  /** Called with the conversation each time it was opened. */
+  /** Called with the conversation after each opening. */
   watch?(conversation: Conversation): void;
 }
 
-/** What was accepted, and what became of it as its sender was told. */
+/** An accepted message, and the outcome that its sender received. */
 interface Promised {
   messageId: string;
   told: string[];
   receipt: boolean;
 }
 
-/** What else was asked for, and its answer. */
+/** The other requests, and their answers. */
 interface Asked {
   what: string;
   answer: unknown;
@@ -71,7 +71,7 @@ export class MessageLife {
   readonly #synchronous: boolean;
   readonly #watch: (conversation: Conversation) => void;
   #asked = 0;
-  /** The store was in trouble, so that the end of a run may not be in it. */
+  /** The store failed, so the end of a run may be missing from the log. */
   #troubled = false;
   #ids = 0;
   #promised: Promised[] = [];
@@ -124,7 +124,7 @@ export class MessageLife {
     }
   }
 
-  /** Lets everything come to rest, closes, and holds what was promised against the log. */
+  /** Waits until the conversation is idle, closes it, and compares the answers with the log. */
   async end(): Promise<void> {
     this.#heal();
     await flush();
@@ -233,7 +233,7 @@ export class MessageLife {
     this.#keep(run);
   }
 
-  /** `what` is answered before the conversation is closed; a decision that was applied is in the log. */
+  /** `what` is answered before the conversation is closed. An applied decision is in the log. */
   #expect(what: string, promise: Promise<unknown> | undefined): void {
     if (!promise) return;
     const asked: Asked = { what, answer: undefined };

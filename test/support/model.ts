@@ -1,6 +1,6 @@
 /**
- * A model that says what a script tells it to, and keeps the requests it was sent. Rule: a call beyond the script is
- * a failure that is not retried; every request is checked for its pairing of calls and results.
+ * A model that follows a script, and records its requests. Invariant: a call after the end of the script is a failure
+ * that is not retried. Every request is checked for its pairing of calls and results.
  */
 import { afterEach, expect } from 'vitest';
 import type { Json, Message, Model, ModelPart, ModelRequest, Prices } from '../../src/index.ts';
@@ -8,7 +8,7 @@ import { ModelError } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
 
 type Stream = (request: ModelRequest, context: { signal: AbortSignal; attempt: number }) => AsyncIterable<ModelPart>;
-/** Text, parts (a fitting `finish` is added where there is none), an error to throw, or a stream of its own. */
+/** Text, parts (a matching `finish` is added if none is present), an error to throw, or a custom stream. */
 export type Reply = string | readonly ModelPart[] | Error | Stream;
 
 export const t = (text: string): ModelPart => ({ type: 'text-delta', text });
@@ -37,14 +37,14 @@ async function* spoken(reply: string | readonly ModelPart[] | Error): AsyncGener
   yield* complete(typeof reply === 'string' ? [t(reply)] : reply);
 }
 
-/** Does `act` when the model is called, then replies. */
+/** Calls `act` when the model is called, then replies. */
 export const during = (act: () => unknown, reply: string | readonly ModelPart[] | Error): Stream =>
   async function* () {
     await act();
     yield* spoken(reply);
   };
 
-/** Streams some parts, then nothing for ever, whatever the signal says. */
+/** Streams some parts, then hangs forever and ignores the signal. */
 export const deaf = (...parts: ModelPart[]): Stream =>
   async function* () {
     yield* parts;
@@ -53,7 +53,7 @@ export const deaf = (...parts: ModelPart[]): Stream =>
 
 export interface ScriptedModel extends Model {
   readonly calls: readonly ModelRequest[];
-  /** Aborted or not, by call. */
+  /** For each call, whether its signal is aborted. */
   readonly signals: readonly AbortSignal[];
   readonly attempts: readonly number[];
 }

@@ -1,6 +1,6 @@
 /**
- * Images for tests. Rule: those that are to be decoded are made by an encoder that is not the library's; those that are
- * not are headers by hand.
+ * Images for tests. Invariant: an encoder outside the library makes every image that is decoded. All others are
+ * hand-written headers.
  */
 import sharp from 'sharp';
 import type { LogHandle, LogStore } from '../../src/index.ts';
@@ -12,13 +12,13 @@ export const dot = new Uint8Array(
 
 type Format = 'png' | 'jpeg' | 'webp' | 'gif';
 
-/** A plain area, so that even a large one has few bytes. */
+/** An area of one colour, so that even a large image has few bytes. */
 export async function plain(width: number, height: number, format: Format = 'png'): Promise<Uint8Array> {
   const area = sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 40 } } });
   return new Uint8Array(await area.toFormat(format).toBuffer());
 }
 
-/** Noise, the same each time: what no encoder makes small. */
+/** Noise, the same each time, which no encoder makes small. */
 export async function noise(width: number, height: number, format: Format = 'png'): Promise<Uint8Array> {
   const pixels = new Uint8Array(width * height * 3);
   let state = 1;
@@ -30,7 +30,7 @@ export async function noise(width: number, height: number, format: Format = 'png
   return new Uint8Array(await picture.toFormat(format).toBuffer());
 }
 
-/** A JPEG whose upper half is red and whose lower half is blue as stored; EXIF orientation 6 says to turn it right. */
+/** A JPEG whose stored upper half is red and lower half is blue. EXIF orientation 6 requires a turn to the right. */
 export async function turned(width: number, height: number): Promise<Uint8Array> {
   const half = Buffer.from(await plain(width, Math.floor(height / 2)));
   const area = sharp({ create: { width, height, channels: 3, background: { r: 0, g: 0, b: 255 } } });
@@ -38,7 +38,7 @@ export async function turned(width: number, height: number): Promise<Uint8Array>
   return new Uint8Array(await picture.withMetadata({ orientation: 6 }).jpeg().toBuffer());
 }
 
-/** Three frames, red, green, blue. */
+/** Three frames: red, green, blue. */
 export async function animated(width: number, height: number, format: 'gif' | 'webp'): Promise<Uint8Array> {
   const colours = [
     [255, 0, 0],
@@ -57,7 +57,7 @@ export async function animated(width: number, height: number, format: 'gif' | 'w
   );
 }
 
-/** The header of a PNG that claims to be this large, and nothing behind it. */
+/** The header of a PNG that claims this size, without image data. */
 export function pngHeader(width: number, height: number): Uint8Array {
   const bytes = new Uint8Array(33);
   bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
@@ -70,7 +70,7 @@ export function pngHeader(width: number, height: number): Uint8Array {
 
 export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
 
-/** What an independent decoder reads of it. */
+/** The image as an independent decoder reads it. */
 export async function seen(bytes: Uint8Array | string): Promise<{ format: string; width: number; height: number }> {
   const { format, width, height } = await sharp(
     typeof bytes === 'string' ? Buffer.from(bytes, 'base64') : bytes,
@@ -78,7 +78,7 @@ export async function seen(bytes: Uint8Array | string): Promise<{ format: string
   return { format, width, height };
 }
 
-/** The same store with other blobs, or without any: then bytes go into the entries. */
+/** The same store with other blobs, or without any. Without blobs, bytes go into the entries. */
 export function withBlobs(
   store: LogStore,
   blobs: (handle: LogHandle) => Pick<LogHandle, 'putBlob' | 'getBlob'>,

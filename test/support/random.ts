@@ -1,11 +1,11 @@
-/** Seeded chance for tests: the same seed gives the same numbers on every machine (mulberry32). */
+/** Seeded random numbers for tests: the same seed gives the same numbers on every machine (mulberry32). */
 export interface Chance {
-  /** 0 to 1, 1 left out. */
+  /** From 0 to 1, without 1. */
   next(): number;
-  /** 0 to `most`, `most` left out. */
+  /** From 0 to `most`, without `most`. */
   below(most: number): number;
   one<T>(choices: readonly [T, ...T[]]): T;
-  /** True this often. */
+  /** True with this probability. */
   odds(of: number): boolean;
 }
 
@@ -21,7 +21,7 @@ export function chance(seed: number): Chance {
   return {
     next,
     below,
-    // Nothing may be one of the choices.
+    // `undefined` may be one of the choices.
     one: <T>(choices: readonly [T, ...T[]]) => choices[below(choices.length)] as T,
     odds: (of) => next() < of,
   };

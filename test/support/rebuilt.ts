@@ -1,6 +1,6 @@
 /**
- * A chart built again with one part of its configuration changed. Rule: what is not on the way to that part is the
- * chart's own, implementations included.
+ * A chart built again with one part of its configuration changed. Invariant: all other parts are the chart's own,
+ * implementations included.
  */
 import { type AnyStateMachine, createMachine } from 'xstate';
 
@@ -8,7 +8,7 @@ type Node = AnyStateMachine['root'];
 export type Part = { [key: string]: unknown };
 export type Place = readonly (string | number)[];
 
-/** An endless chain of arrows is an error, not a hang. */
+/** An endless chain of arrows becomes an error instead of a hang. */
 const MICROSTEPS_MAX = 200;
 
 function edited(part: unknown, place: Place, edit: (part: unknown) => unknown): unknown {
@@ -25,16 +25,16 @@ export function rebuilt(machine: AnyStateMachine, place: Place = [], edit = (par
   return createMachine({ ...config, options } as never, machine.implementations as never) as AnyStateMachine;
 }
 
-/** Where a state stands in the configuration. */
+/** The path of a state in the configuration. */
 export const placeOfState = (node: Node): Place => node.path.flatMap((key) => ['states', key]);
 
-/** Where the transitions of a state for one event stand; the empty event is for those taken at once. */
+/** The path of a state's transitions for one event. The empty event means `always`. */
 export const placeOfList = (node: Node, event: string): Place => [
   ...placeOfState(node),
   ...(event === '' ? ['always'] : ['on', event]),
 ];
 
-/** What stands there, as a list. */
+/** The configuration at this path, as a list. */
 export function listAt(machine: AnyStateMachine, place: Place): readonly Part[] {
   const found = place.reduce<unknown>((part, key) => (part as Part)[key], machine.config);
   const list: readonly unknown[] = Array.isArray(found) ? found : [found];

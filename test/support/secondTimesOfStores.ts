@@ -1,6 +1,6 @@
 /**
- * What a store must do the second time as it did the first. Rule: an act answers what it found as JSON, the same each time; nothing
- * here needs Node or a test runner, so that a browser's page does the same.
+ * Acts that a store must repeat with the same result. Invariant: an act returns its result as JSON, the same each time.
+ * Nothing here needs Node or a test runner, so a browser's page can run it.
  */
 import type { LogEntry, LogHandle, LogStore } from '../../src/index.ts';
 
@@ -11,7 +11,7 @@ export interface StoreHolder {
 }
 export interface StoreAct {
   act: string;
-  /** What it answers each time. */
+  /** The expected result of each repetition. */
   same: unknown;
   /** `time` counts from 0. */
   run(holder: StoreHolder, time: number): Promise<unknown>;

@@ -1,9 +1,12 @@
-/** A plugin that hears of calls for ever. Rule: tests wait for `begun`, never for a time. */
+/** A plugin whose hook never returns. Invariant: tests wait for `begun`, never for a time. */
 import type { Plugin } from '../../src/index.ts';
 
 type Heard = Parameters<NonNullable<Plugin['afterToolExecute']>>[0];
 
-/** Hears for ever of the calls it heeds, but for the first few; `begun` resolves when it has heard of so many. */
+/**
+ * Hangs in the hook of every call that `heeds` accepts, except the first `atOnce`. `begun` resolves after `wanted`
+ * calls.
+ */
 export function slowListener(wanted: number, atOnce = 0, heeds: (heard: Heard) => boolean = () => true) {
   let heard = 0;
   let tell = (): void => {};

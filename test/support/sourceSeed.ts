@@ -1,6 +1,6 @@
 /**
- * The seed of everything that tests draw at random. Rule: the contents of `src/` and `machines/` alone decide it, so that
- * new sources try something new, and neither a page, a test nor the history turns a run red that was green.
+ * The seed of all random test data. Invariant: the contents of `src/` and `machines/` alone determine it. New sources
+ * give new samples; a change of a page, a test or the history cannot turn a run red.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const FOLDERS = ['machines', 'src'];
 const SOURCE = /\.(ts|tsx|json)$/;
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The first of a thousand seeds that belong to these sources, far beyond the fixed ones. */
+/** The first of a thousand seeds for these sources, far above the fixed ones. */
 export function seedOfSources(place: string): number {
   const hash = createHash('sha256');
   for (const folder of FOLDERS) {
@@ -26,7 +26,7 @@ export function seedOfSources(place: string): number {
 }
 
 let own: number | undefined;
-/** The seed of the sources as they are. `SEED=N` takes its place: a failure is repeated after the sources have changed. */
+/** The seed of the current sources. `SEED=N` replaces it, to repeat a failure after the sources have changed. */
 export function sourceSeed(): number {
   if (process.env.SEED) return Number(process.env.SEED);
   own ??= seedOfSources(root);

@@ -1,22 +1,28 @@
 /**
- * A store around another one, whose appends can be made slow, failing or never answering. Rule: what it does to an
- * append depends on the append's entries or number alone, and every append that was tried is written down.
+ * A store around another one, whose appends can be slow, failing or unanswered. Invariant: the append's entries or
+ * number alone determine what happens to it. Every attempted append is recorded.
  */
 import { type LogEntry, type LogHandle, type LogStore, memoryStore, RunchartError } from '../../src/index.ts';
 import type { VirtualClock } from './clock.ts';
 
-/** What happens to an append: nothing, a wait (in virtual time, or for something), no answer at all, or a failure that stores nothing. */
+/**
+ * The outcome of an append: stored at once, a wait (in virtual time, or for a promise), no answer, or a failure that
+ * stores nothing.
+ */
 export type Fate = 'stored' | 'failed' | 'stuck' | { afterMs: number; fails?: true } | { after: Promise<void> };
 export type Fates = (entries: readonly LogEntry[], number: number) => Fate;
 
 export interface TroubledStore extends LogStore {
-  /** Entries of every append that was tried, in order. */
+  /** Entries of every attempted append, in order. */
   readonly tried: readonly (readonly LogEntry[])[];
-  /** From now on; `stored` until it is called. */
+  /** Sets the outcome of later appends; the default is `stored`. */
   trouble(fates: Fates): void;
 }
 
-/** `synchronous`: appends answer at once, as the memory store's do; otherwise each takes at least one turn of the event loop. */
+/**
+ * `synchronous`: appends answer at once, like the memory store's. Otherwise each takes at least one turn of the event
+ * loop.
+ */
 export function troubledStore(
   options: { clock?: VirtualClock; synchronous?: boolean; inner?: LogStore; fates?: Fates } = {},
 ): TroubledStore {
@@ -68,10 +74,10 @@ export function troubledStore(
   };
 }
 
-/** True of an append that ends in this checkpoint. */
+/** True for an append that ends in this checkpoint. */
 export const commits = (entries: readonly LogEntry[], boundary: string): boolean =>
   entries.some((entry) => entry.type === 'checkpoint' && entry.boundary === boundary);
 
-/** The checkpoints that were tried, durable or not. */
+/** The attempted checkpoints, durable or not. */
 export const boundariesOf = (entries: readonly LogEntry[]): string[] =>
   entries.flatMap((entry) => (entry.type === 'checkpoint' ? [entry.boundary] : []));

@@ -1,7 +1,7 @@
 /**
- * One conversation through random lives: acts of a host at random moments, stores that fail, deaths and openings.
- * Rule: everything follows from the seed, time is virtual, and the last life has a store that works. What is checked
- * is the durable log and what the host was told.
+ * One conversation through random lives: acts of a host at random moments, failing stores, deaths and openings.
+ * Invariant: the seed determines everything, time is virtual, and the last life has a working store. The durable log
+ * and the answers to the host are checked.
  */
 import { z } from 'zod';
 import type { Decision, Json, ModelPart, Policies, Run, ToolContext } from '../../src/index.ts';
@@ -23,12 +23,12 @@ class Lives {
   readonly #chance: Chance;
   readonly #clock = new VirtualClock();
   readonly #ran = new Map<string, number>();
-  /** What the host was told; each must stand in the log. */
+  /** The answers that the host received; each must be in the log. */
   readonly #told: { what: string; holds(entry: LogEntry): boolean }[] = [];
   readonly #policies: Partial<Policies>;
   #ids = 0;
   #replies = 0;
-  /** Process by process: what a dead one still does counts for nothing. */
+  /** Recorded process by process: acts of a dead process do not count. */
   #life = 0;
 
   constructor(seed: number) {
@@ -97,7 +97,7 @@ class Lives {
     };
   }
 
-  /** Called when a tool begins: the log must allow it. */
+  /** Called when a tool starts: the log must permit it. */
   #begins({ callId }: ToolContext, name: string): void {
     const of = this.log.filter((entry) => 'callId' in entry && entry.callId === callId);
     const count = (type: LogEntry['type']): number => of.filter((entry) => entry.type === type).length;
@@ -181,7 +181,7 @@ class Lives {
       if (life !== this.#life || said !== 'delivered') return;
       this.#tell(`${messageId} delivered`, (entry) => entry.type === 'user-message' && entry.messageId === messageId);
     };
-    // A store that fails leaves open what became of it.
+    // A failing store leaves the outcome open.
     delivered.then(heard, () => undefined);
   }
 
@@ -223,7 +223,7 @@ class Lives {
       else if (act < 11) void conversation.cancel();
       else void Promise.all([conversation.cancel(), conversation.cancel()]);
     } catch {
-      // Busy, cancelling or full: the message was refused in so many words.
+      // Busy, cancelling or full: the message was refused with an error.
     }
   }
 
@@ -237,7 +237,7 @@ class Lives {
       await this.#clock.advance(this.#chance.one([0, 0, 1, 20, 60, 150, 400]));
     }
     const end = this.#chance.one(['kill', 'close', 'quiet', 'quiet']);
-    // It rejects where the store says nothing any more.
+    // The call rejects if the store no longer answers.
     if (end === 'close') void conversation.close().catch(() => undefined);
     if (end !== 'kill') await this.#clock.advance(QUIET_MS);
     const { status } = conversation;
@@ -260,7 +260,7 @@ class Lives {
     }
   }
 
-  /** A process with a store that works brings everything to its end. */
+  /** A process with a working store completes everything. */
   async #last(): Promise<void> {
     const conversation = await this.#open(faultyStore(this.log, this.#clock, () => 'stored', false));
     await this.#clock.advance(QUIET_MS);
@@ -278,7 +278,7 @@ class Lives {
   }
 }
 
-/** What was wrong in the lives of this seed; empty where nothing was. */
+/** The faults in the lives of this seed; empty if there were none. */
 export async function faultsOfSeed(seed: number): Promise<{ faults: readonly string[]; log: readonly LogEntry[] }> {
   const lives = new Lives(seed);
   try {

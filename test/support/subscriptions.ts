@@ -1,6 +1,6 @@
 /**
- * Counts the subscriptions of a conversation: entries, live signals and the readers of runs. Rule: it only counts, and it counts
- * runs no longer than its test.
+ * Counts the subscriptions of a conversation: entries, live signals and the readers of runs. Invariant: it only counts,
+ * and it counts a run only during its test.
  */
 import { Observable } from 'rxjs';
 import { onTestFinished, vi } from 'vitest';
@@ -30,7 +30,7 @@ export class Subscriptions {
     onTestFinished(() => spy.mockRestore());
   }
 
-  /** Counts who subscribes to it from now on. */
+  /** Counts the subscribers from now on. */
   watch(conversation: Conversation): void {
     if (this.#watched.has(conversation)) return;
     this.#watched.add(conversation);

@@ -1,6 +1,6 @@
 /**
- * A terminal as far as the program uses one: what was written becomes rows of text. Rule: a sequence it does not know is an error,
- * so that nothing reaches a terminal unnoticed; nothing of the code under test is in it.
+ * A terminal, as far as the program uses one: written text becomes rows. Invariant: an unknown escape sequence is an
+ * error, so nothing reaches a terminal unnoticed. It contains no code under test.
  */
 import stringWidth from 'string-width';
 
@@ -21,7 +21,7 @@ export class TerminalScreen {
     this.#columns = columns;
   }
 
-  /** All that was ever shown, what has scrolled away included; without spaces at the ends. */
+  /** All text that was ever shown, including rows that scrolled away, without trailing spaces. */
   get rows(): string[] {
     const shown = this.#rows.map((cells) =>
       Array.from(cells, (cell) => cell ?? ' ')
@@ -40,7 +40,7 @@ export class TerminalScreen {
     return { row: this.#row, column: this.#column };
   }
 
-  /** Another width: rows that are too long for it are broken, as terminals do; none are joined. */
+  /** Sets another width. Rows that are too long are broken, as terminals do; none are joined. */
   resize(columns: number): void {
     const before = this.#rows;
     this.#columns = columns;
@@ -61,7 +61,7 @@ export class TerminalScreen {
 
   write(piece: string): void {
     const text = this.#rest + piece;
-    // Half of a sequence waits for the other half.
+    // An incomplete sequence waits for its remainder.
     const [half = ''] = HALF.exec(text) ?? [];
     this.#rest = half;
     this.#take(half === '' ? text : text.slice(0, -half.length));

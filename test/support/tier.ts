@@ -1,14 +1,14 @@
 /**
- * How much of each proof a run of the tests takes. Rule: `npm test` takes the first figure of each row and ends within
- * two minutes on two cores, `npm run prove` the second and ends within ten, `EXHAUSTIVE=1 npm run prove` the third, where a row
- * has one, and takes an hour or two; no other place decides on volume. The sources decide which sample that is, as they decide
- * everything that is drawn (`sourceSeed.ts`).
+ * The volume of each proof in a test run. Each row has up to three figures. `npm test` takes the first and ends within
+ * two minutes on two cores. `npm run prove` takes the second and ends within ten. `EXHAUSTIVE=1 npm run prove` takes
+ * the third, if there is one, and takes an hour or two. Invariant: no other place decides on volume. The sources
+ * determine the sample, as they determine all random data (`sourceSeed.ts`).
  */
 import { sourceSeed } from './sourceSeed.ts';
 
-/** The third tier takes all that can be listed. */
+/** The third tier takes every case that can be listed. */
 const exhausts = process.env.EXHAUSTIVE === '1';
-/** The second tier, or the third: `PROVE=1 npx vitest run test/paths` for a part of it. */
+/** The second tier, or the third. `PROVE=1 npx vitest run test/paths` proves one folder. */
 export const proves: boolean = process.env.PROVE === '1' || exhausts;
 
 const VOLUME = {
@@ -16,33 +16,33 @@ const VOLUME = {
   lives: [160, 2_000],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
   shadowLives: [12, 400, 2_000],
-  /** Starts of charts, one in so many, whose paths XState takes beside them. */
+  /** Of the starts of charts, one in so many: XState takes their paths too. */
   shadowStartOf: [24, 3, 1],
   randomCharts: [60, 500, 2_000],
-  /** Lives lived twice, and compared byte for byte. */
+  /** Lives that run twice and are compared byte for byte. */
   livesTwice: [8, 40, 100],
-  /** Lives on tapes of arbitrary numbers. */
+  /** Lives whose random numbers come from an arbitrary list. */
   tapes: [15, 100],
-  /** Lives of an agent that breaks what its author holds of it, which shows in the first few. */
+  /** Lives of an agent with a mistake that breaks a promise to its author; it shows in the first few. */
   brokenLives: [6, 40],
   /** Lives of each agent that makes no mistake. */
   rightLives: [6, 60, 200],
-  /** One start of a chart in so many is taken, which ones the sources decide. */
+  /** Of the starts of a chart, one in so many; the sources determine which ones. */
   startOf: [12, 1],
-  /** Paths that are driven from one start, spread evenly over all that are generated. */
+  /** Paths that run from one start, spread evenly over all generated paths. */
   pathsMost: [150, 1_000_000],
-  /** Starts of RUN and CONVERSATION, one in so many, whose every edge is looked at. */
+  /** Of the starts of RUN and CONVERSATION, one in so many; their every edge is checked. */
   stateStartOf: [20, 1],
-  /** Batches, one in so many, of what is drawn for the functions of charts. */
+  /** Of the batches of random input for the functions of charts, one in so many. */
   batchOf: [4, 1],
-  /** One cut of a composed run in so many. */
+  /** Of the cuts of a composed run, one in so many. */
   cutOf: [6, 1],
   /** Of the canonical runs, and of the moments at which a real process is killed, one in so many. */
   killedRunOf: [6, 2, 1],
   killOf: [30, 4, 2],
   /** Runs of the walk against the strict server. */
   walks: [12, 150],
-  /** Random lives on stores that fail, of subscribers, of messages and of recordings. */
+  /** Random lives on failing stores, of subscribers, of messages and of recordings. */
   storeLives: [60, 300, 1_000],
   /** Random lives in the events of AG-UI and the chunks of UI messages. */
   protocolLives: [40, 200, 1_000],
@@ -50,7 +50,7 @@ const VOLUME = {
   readers: [20, 100],
   messageLives: [40, 200, 500],
   recordings: [80, 300],
-  /** Of the kinds of messages under all policies, one in so many; what is left out is spread over the policies. */
+  /** Of the kinds of messages under all policies, one in so many; the skipped kinds are spread over the policies. */
   messagesOf: [3, 1],
   /** Arbitrary values, schemas and bytes at each boundary. */
   anything: [40, 100, 150],
@@ -58,55 +58,60 @@ const VOLUME = {
   bytes: [60, 150, 200],
   /** Random logs whose views are compared with a browser's. */
   browserLogs: [40, 150, 400],
-  /** Command lines with one operator of the shell, one in so many (prime to how many there are of each operator). */
+  /**
+   * Of the command lines with one shell operator, one in so many (a prime, relative to the number for each operator).
+   */
   operatorLineOf: [5, 2, 1],
-  /** Files that rules hide from one command; the second figure is the bound of the library. */
+  /** Files that rules hide from one command; the second figure is the limit of the library. */
   hiddenFiles: [25, 2_000],
   /** Command lines of arbitrary text. */
   commandLines: [40, 400, 2_000],
   /**
-   * Command lines of each grammar that look for a way around each list of rules; those allowed are run. The third tier judges
+   * Command lines of each grammar that try to bypass each list of rules; allowed ones are run. The third tier judges
    * 24,000.
    */
   oracleLines: [12, 30, 1_400],
   /** Repositories that make git run programs. */
   oracleRepositories: [2, 1_000],
-  /** Command lines that run in a sandbox, also those that are asked about. */
+  /** Command lines that run in a sandbox, including those that require approval. */
   sandboxLines: [30, 80, 2_000],
-  /** Commands that leave nothing in their sandbox. */
+  /** Commands that leave no process in their sandbox. */
   sandboxRuns: [3, 50],
-  /** Working directories with odd names, of which the profile of a sandbox is made. */
+  /** Working directories with unusual names, which the profile of a sandbox contains. */
   profilePaths: [8, 100, 300],
   /** Calls while a link is changed, and paths given to file tools. */
   racedCalls: [3, 15, 40],
   filePaths: [60, 200, 6_000],
-  /** Lists of events, and views of each beginning. */
+  /** Lists of events, and views of each prefix. */
   events: [80, 500],
-  /** A file is cut, and a disk is full, at each byte or at every so many-th. */
+  /** Of the bytes of a file, one in so many: the file is cut there, and the disk is full there. */
   byteStep: [9, 2, 1],
   /** Lines of a file that is read while it is written. */
   longFileLines: [200_000, 1_000_000, 2_000_000],
-  /** Bytes of a large file that is no log. */
+  /** Bytes of a large file that is not a log. */
   rubbish: [10_000_000, 50_000_000],
-  /** Starts of a chart whose every state is looked into. */
+  /** Starts of a chart whose every state is checked. */
   spread: [2, 6],
-  /** One of the alike cases of a slow test in so many: signals, endings, forms of output. */
+  /** Of the similar cases of a slow test, one in so many: signals, endings, forms of output. */
   caseOf: [3, 1],
-  /** Of what is asked for while a store is in trouble, one in so many behind each place and on each store. */
+  /** Of the requests while a store fails, one in so many after each place and on each store. */
   cancelOf: [6, 1],
   /**
-   * Of all orders of up to four acts around a cancel, and their moments, one in so many (a prime, so that none is left out).
+   * Of all orders of up to four acts around a cancel, and their moments, one in so many (a prime, so that no kind is
+   * skipped).
    */
   cancelOrderOf: [293, 37, 1],
-  /** Of the stores with one fault, and of the cases of a store that waits for the disk. */
+  /** Of the stores with one fault, and of the cases of a store that waits for the disk, one in so many. */
   storeFaultOf: [6, 2, 1],
   storeCaseOf: [4, 1],
-  /** Of the agents with a seeded mistake, one in so many; and random conversations that are told again. */
+  /**
+   * Of the agents with a seeded mistake, one in so many; and random conversations that are written again as scripts.
+   */
   agentDefects: [26, 3, 1],
   retold: [16, 100, 500],
-  /** Real trees of processes that are cancelled. */
+  /** Real process trees that are cancelled. */
   trees: [6, 20, 60],
-  /** Entries of the log that the inspector's page is given. */
+  /** Entries of the log in the inspector's page. */
   pageEntries: [10_000, 20_000, 40_000],
 } as const satisfies Record<string, readonly [test: number, prove: number, exhaust?: number]>;
 
@@ -117,10 +122,13 @@ export const volume = Object.fromEntries(
   ]),
 ) as { readonly [Name in keyof typeof VOLUME]: number };
 
-/** Ends a test that hangs, and none that is slow: where this tier decides how much it does, beside other work. */
+/**
+ * A limit for tests that hang, far above that of any slow test, where this tier decides the volume, also on a busy
+ * machine.
+ */
 export const HANG_MS: number = proves ? 600_000 : 120_000;
 
-/** One in so many of a list, at least one, from a place that the sources decide; all of it where `of` is 1. */
+/** One in so many of a list, at least one, from a position that the sources determine; all of it if `of` is 1. */
 export function sampled<T>(all: readonly T[], of: number): T[] {
   const step = Math.max(1, Math.min(of, all.length));
   const from = Math.floor(sourceSeed() / 1_000) % step;

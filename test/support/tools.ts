@@ -1,11 +1,11 @@
 /**
- * The tools and plugins that the scenarios speak of. Rule: each does one thing and keeps what it saw; nothing here
- * ends by itself that a test is to end.
+ * The tools and plugins of the scenarios. Invariant: each does one thing and records its calls. A tool that a test must
+ * end does not end by itself.
  */
 import { z } from 'zod';
 import { type Decision, defineTool, type Json, type Plugin, type Tool, type ToolContext } from '../../src/index.ts';
 
-/** Returns its arguments; keeps the ids of the calls it ran. */
+/** Returns its arguments; records the ids of its calls. */
 export function echoTool(
   name = 'echo',
   options: { readOnly?: boolean; needsApproval?: boolean | ((args: { m: string }) => boolean | Promise<boolean>) } = {},
@@ -41,7 +41,7 @@ interface Held {
   reject(error: unknown): void;
 }
 
-/** Blocks until the test releases it; deaf to its signal unless told otherwise. */
+/** Blocks until the test releases it; ignores its signal unless an option says otherwise. */
 export function gateTool(
   name = 'gate',
   options: { hearsAbort?: boolean; readOnly?: boolean; idempotent?: boolean; timeoutMs?: number } = {},
@@ -49,7 +49,7 @@ export function gateTool(
   const { hearsAbort = false, ...rest } = options;
   const held = new Map<string, Held>();
   const waiters = new Map<string, () => void>();
-  /** Ids of the calls that were started, and how many ran at once at most. */
+  /** Ids of the started calls, and the highest number of calls at the same time. */
   const started: string[] = [];
   let most = 0;
   let running = 0;
@@ -80,7 +80,7 @@ export function gateTool(
     tool,
     started,
     most: () => most,
-    /** Resolves when the call has begun. */
+    /** Resolves when the call has started. */
     begun: (callId: string): Promise<void> =>
       held.has(callId) ? Promise.resolve() : new Promise((resolve) => waiters.set(callId, resolve)),
     release: (callId: string, value: unknown = `${callId} is done`) => of(callId).resolve(value),
@@ -89,7 +89,7 @@ export function gateTool(
   };
 }
 
-/** A hook that suspends the calls of one tool until somebody decided. */
+/** A hook that suspends the calls of one tool until a decision arrives. */
 export function asks(
   toolName = 'ask',
   suspend: { reason: string; payload?: Json } = { reason: 'a human must see this' },
@@ -107,7 +107,7 @@ export function asks(
   return { plugin, saw, decisions };
 }
 
-/** Writes down each phase it is called in. */
+/** Records each phase in which it is called. */
 export function recorder(name = 'recorder') {
   const phases: string[] = [];
   const note = (phase: string) => (): undefined => {
