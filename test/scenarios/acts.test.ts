@@ -1,4 +1,4 @@
-/** Acts of the host that meet: inside subscribers, in one tick, and at the end of a run. */
+/** Acts of the host that coincide: inside subscribers, in one tick, and at the end of a run. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, type Run, type RunResult } from '../../src/index.ts';
@@ -19,7 +19,7 @@ async function waiting(replies: readonly string[], plugins = [asks().plugin]) {
   return { ...on, ask };
 }
 
-/** The same on a store that can be made slow. */
+/** The same on a store whose appends can be slowed down. */
 async function waitingOnSlowStore() {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
@@ -36,7 +36,7 @@ async function waitingOnSlowStore() {
 }
 
 describe('resume()', () => {
-  it('with nothing to continue is a natural end without an entry and without a model call', async () => {
+  it('without pending work it ends naturally, with no entry and no model call', async () => {
     const on = await bench({ replies: ['one'] });
     const nothing = await on.conversation.resume().result;
     expect(nothing).toMatchObject({ termination: 'NaturalEnd', text: '', turns: 0 });
@@ -47,7 +47,7 @@ describe('resume()', () => {
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('while a run is active is that run', async () => {
+  it('during a run it returns the active run', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -57,7 +57,7 @@ describe('resume()', () => {
     await run.result;
   });
 
-  it('twice from inside one subscriber is one run', async () => {
+  it('two calls inside one subscriber return one run', async () => {
     const { conversation } = await waiting(['done']);
     const runs: Run[] = [];
     conversation.log$(conversation.log().length).subscribe(({ type }) => {
@@ -70,7 +70,7 @@ describe('resume()', () => {
     expect(only(conversation.log(), 'run-resumed')).toHaveLength(1);
   });
 
-  it('and a cancel from inside one subscriber: whichever counts, both come to an end', async () => {
+  it('a resume and a cancel inside one subscriber both end, whichever wins', async () => {
     const { conversation } = await waiting(['done']);
     const results: Promise<RunResult>[] = [];
     const cancels: Promise<void>[] = [];
@@ -90,7 +90,7 @@ describe('resume()', () => {
     ]);
   });
 
-  it('right behind a cancel that the store has not answered yet has nothing left to do', async () => {
+  it('a resume directly after an unanswered cancel finds nothing to do', async () => {
     const { conversation, clock, store } = await waitingOnSlowStore();
     store.trouble(() => ({ afterMs: 20 }));
     const cancelled = conversation.cancel();
@@ -101,7 +101,7 @@ describe('resume()', () => {
     expect(conversation.status).toBe('idle');
   });
 
-  it('a plain message right behind a resume in one subscriber is refused like any while active', async () => {
+  it('a plain message directly after a resume in one subscriber is refused, as during any run', async () => {
     const { conversation } = await waiting(['done']);
     let thrown: unknown;
     conversation.log$(conversation.log().length).subscribe(({ type }) => {
@@ -119,8 +119,8 @@ describe('resume()', () => {
   });
 });
 
-describe('a decision at the very end', () => {
-  it('that comes while the suspended run ends is applied without being asked for, since it was taken while active', async () => {
+describe('a decision at the end of a run', () => {
+  it('a decision that arrives while the suspended run ends is applied without resume(), since it was accepted during the run', async () => {
     const hook = asks();
     let decided: Promise<unknown> | undefined;
     const late = {
@@ -145,7 +145,7 @@ describe('a decision at the very end', () => {
     expect(conversation.view().cycles).toMatchObject([{ stop: { reason: 'completed' }, waiting: [] }]);
   });
 
-  it('RUN-9: applied while the model answered with text only, the model is asked again and told why', async () => {
+  it('RUN-9: if a decision is applied during a reply with text only, the model is called again with the result', async () => {
     const ask = echoTool('ask');
     const on = await bench({
       replies: [
@@ -172,8 +172,8 @@ describe('a decision at the very end', () => {
   });
 });
 
-describe('a call that the host wants retried', () => {
-  it('may be suspended again, is pending like any other, and takes its decision', async () => {
+describe('a call that the host retries', () => {
+  it('the call may suspend again, is pending like any other, and accepts a decision', async () => {
     let runs = 0;
     const tool = defineTool({
       name: 'pay',
@@ -200,7 +200,7 @@ describe('a call that the host wants retried', () => {
 });
 
 describe('close()', () => {
-  it('from inside a subscriber ends the run, and what comes after is refused', async () => {
+  it('a close inside a subscriber ends the run, and later acts are refused', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'never'], tools: [gate.tool] });
     let closed: Promise<void> | undefined;
@@ -218,7 +218,7 @@ describe('close()', () => {
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('while it waits keeps the cycle suspended for the next opening', async () => {
+  it('a close of a waiting conversation keeps the cycle suspended for the next opening', async () => {
     const on = await waiting([]);
     const receipt = on.conversation.followUp('later');
     await on.agent.close();

@@ -1,6 +1,6 @@
 /**
- * The status of a conversation and its log say the same to every reader. Each story reads both after every microtask and inside
- * every notification, on a store that answers at once and on one that takes a turn.
+ * The status of a conversation and its log agree for every reader. Each story reads both after every microtask and
+ * inside every notification, on a store that answers at once and on one that takes a turn.
  */
 import { describe, expect, it } from 'vitest';
 import type { Conversation, LogEntry } from '../../src/index.ts';
@@ -15,7 +15,7 @@ const MICROTASKS = 40;
 
 type Phase = 'under way' | 'waiting' | 'over';
 
-/** What the log says about the last run. */
+/** The status of the last run in the log. */
 function phaseOf(log: readonly LogEntry[]): Phase {
   const last = log.filter(({ type }) => /^run-(started|resumed|suspended|stop)$/.test(type)).at(-1)?.type;
   return last === 'run-stop' ? 'over' : last === 'run-suspended' ? 'waiting' : 'under way';
@@ -23,7 +23,7 @@ function phaseOf(log: readonly LogEntry[]): Phase {
 const phaseOfStatus = ({ status }: Conversation): Phase =>
   status === 'idle' || status === 'error' ? 'over' : status === 'waiting' ? 'waiting' : 'under way';
 
-/** Every disagreement from now on, until nothing happens any more. */
+/** Collects every disagreement until the process is idle. */
 async function disagreements({ conversation, clock }: Bench): Promise<string[]> {
   const found = new Set<string>();
   const look = (where: string): void => {
@@ -47,7 +47,7 @@ async function disagreements({ conversation, clock }: Bench): Promise<string[]> 
 
 type How = { synchronous: boolean };
 
-/** A conversation whose first message was sent. `act` comes inside the notification of that message. */
+/** A conversation whose first message was sent. `act` runs inside the notification of that message. */
 async function sent(
   how: How,
   replies: readonly Reply[],
@@ -73,7 +73,7 @@ describe.each(both)('status and log agree for every reader at every moment (%o)'
     expect(await disagreements(await sent(how, ['one']))).toEqual([]);
   });
 
-  it('while a steer makes a run longer', async () => {
+  it('while a steer extends a run', async () => {
     const on = await sent(how, ['one', 'two'], (conversation) => void conversation.steer('and this'));
     expect(await disagreements(on)).toEqual([]);
   });

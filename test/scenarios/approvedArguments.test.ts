@@ -1,4 +1,7 @@
-/** What a person is asked about is what runs (H-066): calls that wait while a plugin rewrites their arguments. */
+/**
+ * The arguments that a person approves are the arguments that run (H-066): plugins rewrite the arguments of waiting
+ * calls.
+ */
 import { describe, expect, it } from 'vitest';
 import type { Decision, Json, PendingCall, Plugin } from '../../src/index.ts';
 import { logEntrySchema } from '../../src/schema.ts';
@@ -26,7 +29,7 @@ async function waiting(rewrite: Rewrite, options: BenchOptions = {}, needsApprov
   return { ...on, settings };
 }
 
-/** Decides and goes on; what runs is in the result of the call. */
+/** Decides and resumes; the result of the call contains the arguments that ran. */
 async function decided({ conversation }: Bench, decision: object): Promise<string> {
   expect(await conversation.decide({ callId: 'c1', ...decision } as Decision)).toBe('applied');
   await conversation.resume().result;
@@ -35,7 +38,7 @@ async function decided({ conversation }: Bench, decision: object): Promise<strin
 const shown = ({ conversation }: Bench) => conversation.pending.map(({ args, suspension }) => ({ args, suspension }));
 
 describe('H-066: a call that waits', () => {
-  it('is shown with the arguments that will run, to whoever lists it and to whoever authorizes', async () => {
+  it('the pending list and the authorizer receive the arguments that will run', async () => {
     const judged: PendingCall[] = [];
     const authorize = (_: Decision, seen: PendingCall) => judged.push(seen) > 0;
     const on = await waiting(() => ({ m: 'mallory' }), { authorize });
@@ -44,7 +47,7 @@ describe('H-066: a call that waits', () => {
     expect(judged.map(({ args }) => args)).toEqual([{ m: 'mallory' }]);
   });
 
-  it('has those arguments in the log, at its suspension and at its start', async () => {
+  it('the log contains those arguments at the suspension and at the start', async () => {
     const on = await waiting(() => ({ m: 'mallory' }));
     const suspended = await entry(on.conversation, 'tool-suspended');
     expect(suspended.args).toEqual({ m: 'mallory' });
@@ -53,25 +56,25 @@ describe('H-066: a call that waits', () => {
     expect((await entry(on.conversation, 'tool-started')).args).toEqual({ m: 'mallory' });
   });
 
-  it('has no arguments at its suspension where they are as the model wrote them', async () => {
+  it("the suspension contains no arguments if the model's own are unchanged", async () => {
     const on = await waiting(() => ({ m: 'a' }));
     expect(await entry(on.conversation, 'tool-suspended')).not.toHaveProperty('args');
   });
 
-  it('shows the same after a restart, and runs it', async () => {
+  it('a restart keeps the arguments, and they run', async () => {
     const before = await waiting(({ m }) => ({ m: m.toUpperCase() }));
     const on = await restart(before, { ...before.settings, replies: ['x'] });
     expect(shown(on)).toEqual([{ args: { m: 'A' }, suspension: 1 }]);
     expect(await decided(on, { action: 'approve' })).toBe('{"m":"A"}');
   });
 
-  it('shows what every plugin made of it, whichever of them suspends it', async () => {
+  it('the arguments include the changes of every plugin, whichever plugin suspends the call', async () => {
     const on = await waiting(() => ({ m: 'late' }), { plugins: [asks().plugin] }, false);
     expect(shown(on)).toEqual([{ args: { m: 'late' }, suspension: 1 }]);
     expect(await decided(on, { action: 'approve' })).toBe('{"m":"late"}');
   });
 
-  it('runs with the secret that a plugin puts in, and shows it to nobody', async () => {
+  it('a secret that a plugin inserts is used by the tool and hidden everywhere else', async () => {
     const on = await waiting(() => ({ m: 'token-4711' }), { secrets: ['token-4711'] });
     expect(shown(on)).toEqual([{ args: { m: '[redacted]' }, suspension: 1 }]);
     expect(await decided(on, { action: 'approve' })).toBe('{"m":"[redacted]"}');
@@ -80,7 +83,7 @@ describe('H-066: a call that waits', () => {
 });
 
 describe('H-066: a replay that a plugin rewrites', () => {
-  it('shows plugins the arguments that were approved; left alone, those run', async () => {
+  it('plugins receive the approved arguments; if no plugin changes them, they run', async () => {
     const seen: string[] = [];
     const on = await waiting((given, decision) => {
       seen.push(given.m);
@@ -90,7 +93,7 @@ describe('H-066: a replay that a plugin rewrites', () => {
     expect(seen).toEqual(['a', 'made']);
   });
 
-  it('is asked about again where it is not what was approved, and then runs as approved', async () => {
+  it('if the arguments differ from the approved ones, the call is suspended again, then runs as approved', async () => {
     const on = await waiting((_, decision) => (decision ? { m: 'other' } : undefined));
     expect(await decided(on, { action: 'approve' })).toBe('waits');
     expect(shown(on)).toEqual([{ args: { m: 'other' }, suspension: 2 }]);
@@ -98,7 +101,7 @@ describe('H-066: a replay that a plugin rewrites', () => {
     expect(await decided(on, { action: 'approve' })).toBe('{"m":"other"}');
   });
 
-  it('is asked about again also where a plugin suspended it and the tool needs no approval', async () => {
+  it('the call is suspended again even if a plugin suspended it and the tool needs no approval', async () => {
     const on = await waiting(
       (_, decision) => (decision ? { m: 'other' } : undefined),
       { plugins: [asks().plugin] },
@@ -108,7 +111,7 @@ describe('H-066: a replay that a plugin rewrites', () => {
     expect(on.conversation.pending).toMatchObject([{ reason: 'permission', args: { m: 'other' } }]);
   });
 
-  it('never runs where a plugin makes something else of it each time', async () => {
+  it('the call never runs if a plugin changes the arguments each time', async () => {
     const policies = { limits: { suspensionsPerCall: 2 } };
     const on = await waiting(({ m }) => ({ m: `${m}!` }), { policies });
     for (const args of [{ m: 'a!' }, { m: 'a!!' }]) {
@@ -118,7 +121,7 @@ describe('H-066: a replay that a plugin rewrites', () => {
     expect(only(on.conversation.log(), 'tool-started', 'tool-result')).toEqual(['tool-result c1 failed suspend_limit']);
   });
 
-  it('after an edit is asked about again; the model is still told that the arguments were edited', async () => {
+  it('an edited call is suspended again after a rewrite; the model still learns that the arguments were edited', async () => {
     const on = await waiting(({ m }, decision) => (decision ? { m: m.trim() } : undefined));
     expect(await decided(on, { action: 'edit', args: { m: ' b ' } })).toBe('waits');
     expect(shown(on)).toEqual([{ args: { m: 'b' }, suspension: 2 }]);
@@ -127,20 +130,20 @@ describe('H-066: a replay that a plugin rewrites', () => {
     expect(text).toContain('The user changed the arguments');
   });
 
-  it('leaves an edit alone: the arguments of the person run', async () => {
+  it('edited arguments that no plugin changes run', async () => {
     const on = await waiting((_, decision) => (decision ? undefined : { m: 'made' }));
     expect(await decided(on, { action: 'edit', args: { m: 'mine' } })).toContain('{"m":"mine"}');
     expect((await entry(on.conversation, 'tool-started')).args).toEqual({ m: 'mine' });
   });
 
-  it('of an answered question may put the answer into the arguments', async () => {
+  it('a plugin may put the answer to a question into the arguments', async () => {
     const answered: Rewrite = (_, decision) =>
       decision?.action === 'answer' ? { m: String(decision.payload) } : undefined;
     const on = await waiting(answered, { plugins: [asks().plugin] }, false);
     expect(await decided(on, { action: 'answer', payload: 'blue' })).toBe('{"m":"blue"}');
   });
 
-  it('of an answered question needs the approval that its new arguments need', async () => {
+  it('an answered question is suspended again if its new arguments need approval', async () => {
     const answered: Rewrite = (_, decision) =>
       decision?.action === 'answer' ? { m: String(decision.payload) } : undefined;
     const risky = echoTool('ask', { needsApproval: ({ m }) => m === 'risky' });
@@ -152,8 +155,8 @@ describe('H-066: a replay that a plugin rewrites', () => {
   });
 });
 
-describe('H-066: an approval that comes before the call waits', () => {
-  /** Approves while the check of the call is under way. */
+describe('H-066: an approval that arrives before the suspension', () => {
+  /** Approves while the check of the call is running. */
   async function approvedEarly(args: Json | undefined) {
     const echo = echoTool('ask', { needsApproval: true });
     const plugin: Plugin = {
@@ -170,12 +173,12 @@ describe('H-066: an approval that comes before the call waits', () => {
     return { on, echo };
   }
 
-  it('holds where the arguments stay as they were', async () => {
+  it('the approval is used if the arguments are unchanged', async () => {
     const { echo } = await approvedEarly(undefined);
     expect(echo.ran).toEqual(['c1']);
   });
 
-  it('does not hold for arguments that nobody could see: they are asked about', async () => {
+  it('the approval is not used for arguments that nobody has seen; the call is suspended', async () => {
     const { on, echo } = await approvedEarly({ m: 'mallory' });
     expect(echo.ran).toEqual([]);
     expect(shown(on)).toEqual([{ args: { m: 'mallory' }, suspension: 2 }]);

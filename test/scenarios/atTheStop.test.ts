@@ -36,7 +36,7 @@ function onView(on: Conversation, act: () => void): void {
 }
 
 describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
-  it.each(moments)('sends at %s: the conversation is idle, and the message starts the next run', async (_, at) => {
+  it.each(moments)('a message sent at %s starts the next run, because the conversation is idle', async (_, at) => {
     const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
     let next: Run | undefined;
     const statuses: string[] = [];
@@ -57,7 +57,7 @@ describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
     ]);
   });
 
-  it('at the stop of a cancelled run, a message starts the next run, and resume() goes on with the same cycle', async () => {
+  it('at the stop of a cancelled run, a message starts the next run, and resume() continues the same cycle', async () => {
     for (const act of ['send', 'resume'] as const) {
       const on = await bench({ replies: [deaf(), 'two'], store: troubledStore(how) });
       let next: Run | undefined;
@@ -90,7 +90,7 @@ describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
     }
   });
 
-  it('where a followUp is promoted next, the conversation is busy at the stop before it', async () => {
+  it('if a followUp is promoted next, the conversation is busy at the preceding stop', async () => {
     const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
     const said: string[] = [];
     onEntry(
@@ -111,7 +111,7 @@ describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
     ]);
   });
 
-  it('a subscriber at any other entry of a run that goes on finds it busy', async () => {
+  it('at any other entry of a continuing run the conversation is busy', async () => {
     const on = await bench({
       replies: [[call('c1', 'echo', { m: 'a' })], 'done'],
       tools: [echoTool().tool],
@@ -138,7 +138,7 @@ it('at the stop of a cycle that was cancelled while it waited, a message starts 
   expect(await next?.result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
 });
 
-it('from the moment of a cancel the conversation is cancelling, also while the store holds it up, and send() says so', async () => {
+it('the conversation is cancelling until the stop is stored, and send() reports this', async () => {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const { conversation } = await bench({ clock, store, replies: ['done', 'next'] });
@@ -164,7 +164,7 @@ describe('a steer with a signal', () => {
     return { ...on, run };
   };
 
-  it('that is aborted already is not queued: its run is cancelled, and the one under way goes on', async () => {
+  it('if the signal is already aborted, the steer is not queued: its run is cancelled, and the active run continues', async () => {
     const { conversation, clock, run } = await running();
     for (const kind of ['steer', 'followUp'] as const) {
       const dropped = conversation.send('S', { kind, signal: AbortSignal.abort() });
@@ -177,7 +177,7 @@ describe('a steer with a signal', () => {
     expect(conversation.status).toBe('active');
   });
 
-  it('that is aborted while it is queued is taken back, and the run under way goes on', async () => {
+  it('if the signal fires while the steer is queued, the steer is withdrawn, and the active run continues', async () => {
     const { conversation, clock, run } = await running();
     const caller = new AbortController();
     expect(conversation.send('S', { kind: 'steer', signal: caller.signal })).toBe(run);

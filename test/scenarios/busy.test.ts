@@ -10,7 +10,7 @@ import { call, deaf, during, finish, lines, t } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
-/** What a plain send is refused with; the log is the same before and after. */
+/** The error of a plain send; the log is the same before and after. */
 function refusal({ conversation }: Bench): { code: string; message: string } {
   const before = story(conversation.log());
   const { queue, status } = conversation;
@@ -25,7 +25,7 @@ function refusal({ conversation }: Bench): { code: string; message: string } {
 }
 
 describe('whileActive reject', () => {
-  it('S003-02: while the model is asked, the agent is busy, and nothing changes', async () => {
+  it('S003-02: during a model call the agent is busy, and nothing changes', async () => {
     const on = await bench({ replies: [deaf()] });
     const run = on.conversation.send('hi');
     await on.clock.advance(0);
@@ -34,7 +34,7 @@ describe('whileActive reject', () => {
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('S003-02: while a tool runs, the agent is busy, and nothing changes', async () => {
+  it('S003-02: while a tool runs the agent is busy, and nothing changes', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'x'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -44,7 +44,7 @@ describe('whileActive reject', () => {
     expect((await run.result).text).toBe('x');
   });
 
-  it('S003-02: while a cancel is carried out, it says so, whatever is being stored', async () => {
+  it('S003-02: during a cancel the error says so, whatever is being stored', async () => {
     const store = troubledStore({ synchronous: false });
     const on = await bench({ replies: [deaf()], store });
     on.conversation.send('hi');
@@ -60,7 +60,7 @@ describe('whileActive reject', () => {
     await on.clock.until(cancelled);
   });
 
-  it('while a call waits, whileSuspended reject names decide, resume and cancel', async () => {
+  it('while a call waits, the error of whileSuspended reject names decide, resume and cancel', async () => {
     const on = await bench({
       replies: [[call('c1', 'ask', { m: 'a' })]],
       tools: [echoTool('ask').tool],
@@ -77,7 +77,7 @@ describe('whileActive reject', () => {
 });
 
 describe('whileActive steer and followUp', () => {
-  it('steer: a plain message is delivered in the run under way, and its run is that one', async () => {
+  it('steer: a plain message is delivered in the active run, and its run is that one', async () => {
     const sent: { run?: unknown } = {};
     const on: Bench = await bench({
       replies: [
@@ -95,7 +95,7 @@ describe('whileActive steer and followUp', () => {
     expect(only(on.conversation.log(), 'user-message')).toEqual(['user-message direct P', 'user-message steer S']);
   });
 
-  it('followUp: a plain message is the next request, and its run is its own', async () => {
+  it('followUp: a plain message is the next request, and has a run of its own', async () => {
     const gate = gateTool();
     const on = await bench({
       replies: [[call('c1', 'gate')], 'A1', 'A2'],
@@ -112,31 +112,28 @@ describe('whileActive steer and followUp', () => {
     expect(only(on.conversation.log(), 'user-message')).toEqual(['user-message direct P', 'user-message followUp F']);
   });
 
-  it.each(['steer', 'followUp'] as const)(
-    '%s: while a cancel is carried out the message is queued as such',
-    async (whileActive) => {
-      const store = troubledStore({ synchronous: false });
-      const on = await bench({ replies: [deaf(), 'A2'], store, policies: { whileActive, promoteFollowUpOn: [] } });
-      on.conversation.send('P');
-      await on.clock.advance(0);
-      let release = (): void => undefined;
-      const gone = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      store.trouble((entries) => (entries.some(({ type }) => type === 'run-stop') ? { after: gone } : 'stored'));
-      const cancelled = on.conversation.cancel();
-      await on.clock.advance(0);
-      on.conversation.send('X');
-      release();
-      await on.clock.until(cancelled);
-      await on.clock.advance(0);
-      expect(on.conversation.queue.map(({ kind }) => kind)).toEqual([whileActive]);
-    },
-  );
+  it.each(['steer', 'followUp'] as const)('a message is queued as %s during a cancel', async (whileActive) => {
+    const store = troubledStore({ synchronous: false });
+    const on = await bench({ replies: [deaf(), 'A2'], store, policies: { whileActive, promoteFollowUpOn: [] } });
+    on.conversation.send('P');
+    await on.clock.advance(0);
+    let release = (): void => undefined;
+    const gone = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'run-stop') ? { after: gone } : 'stored'));
+    const cancelled = on.conversation.cancel();
+    await on.clock.advance(0);
+    on.conversation.send('X');
+    release();
+    await on.clock.until(cancelled);
+    await on.clock.advance(0);
+    expect(on.conversation.queue.map(({ kind }) => kind)).toEqual([whileActive]);
+  });
 });
 
 describe('one answer', () => {
-  it('S003-05: a text answer leads to idle, with one message, its usage, and one word that the agent is done', async () => {
+  it('S003-05: a text answer leads to idle, with one message, its usage, and one notification that the agent is done', async () => {
     const on = await bench({ replies: [[t('hello'), finish('stop', 7)]] });
     const live: Live[] = [];
     on.conversation.live$.subscribe((signal) => live.push(signal));
@@ -150,13 +147,13 @@ describe('one answer', () => {
   });
 });
 
-describe('what is on record', () => {
+describe('durable entries before an effect', () => {
   it.each([{ synchronous: true }, { synchronous: false }])(
-    'S003-04: the model and each tool find durable what they are started for (%o)',
+    'S003-04: a model call and a tool start after their entries are durable (%o)',
     async (how) => {
       const found: string[] = [];
       const store = troubledStore(how);
-      /** The last entry that a store was given and kept. */
+      /** The last entry that a store has kept. */
       const last = (): string => story(on.conversation.log()).at(-1) ?? '';
       const look = defineTool({
         name: 'look',
@@ -176,8 +173,8 @@ describe('what is on record', () => {
   );
 });
 
-describe('who comes in the middle', () => {
-  it('S003-31: gets the current state and the messages so far, then every live entry once', async () => {
+describe('a subscriber that arrives during a run', () => {
+  it('S003-31: it receives the current state and the messages so far, then every live entry once', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[t('let me see'), call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -198,7 +195,7 @@ describe('who comes in the middle', () => {
 });
 
 describe('the working directory', () => {
-  it('S003-28: each tool begins where the conversation stands, wherever the one before it went', async () => {
+  it("S003-28: each tool starts in the conversation's directory, wherever an earlier tool changed to", async () => {
     const begun: string[] = [];
     const cd = defineTool({
       name: 'cd',
@@ -209,7 +206,7 @@ describe('the working directory', () => {
         try {
           context.cwd = '/elsewhere';
         } catch {
-          // It may not be writable at all.
+          // The global may be read-only.
         }
       },
     });
@@ -221,8 +218,8 @@ describe('the working directory', () => {
   });
 });
 
-describe('what send is asked', () => {
-  it('a kind that is none, or a signal that is none, is a ConfigurationError, and nothing is logged or queued', async () => {
+describe('invalid arguments of send', () => {
+  it('an unknown kind or an invalid signal is a ConfigurationError, and nothing is logged or queued', async () => {
     const on = await bench({ replies: [deaf()] });
     const before = story(on.conversation.log());
     const sends = (options: object) => () => on.conversation.send('X', options);

@@ -1,6 +1,6 @@
 /**
- * A cancel is idle within 100 ms, whatever the run does, and leaves nothing running (docs/internals/lifecycle.md,
- * Cancellation).
+ * A cancel makes the conversation idle within 100 ms, whatever the run does, and nothing remains running
+ * (docs/internals/lifecycle.md, Cancellation).
  */
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
@@ -12,7 +12,9 @@ import { asks, echoTool, gateTool } from '../support/tools.ts';
 const args = { m: 'a' };
 const never = (): Promise<never> => new Promise(() => undefined);
 
-/** Cancels, and checks what is true of every cancel: fast, idle, nothing left, and the next message works. */
+/**
+ * Cancels, and checks the rules of every cancel: fast, idle, no timers or actors remain, and the next message works.
+ */
 async function cancelled(on: Bench): Promise<void> {
   const { conversation, clock, alive } = on;
   expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
@@ -28,8 +30,8 @@ async function hung(options: BenchOptions): Promise<Bench> {
   return bench({ ...options, replies: [...(options.replies ?? []), 'next'] });
 }
 
-describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the next message works', () => {
-  it('S003-19, B03: with a tool that is deaf to its signal; its late result is one diagnostic', async () => {
+describe('INV-6: a cancel ends within 100 ms, nothing remains running, and the next message works', () => {
+  it('S003-19, B03: with a tool that ignores its signal; its late result is one diagnostic', async () => {
     const gate = gateTool();
     const on = await hung({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -55,7 +57,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     ]);
   });
 
-  it('S003-19: with a tool that hears its signal; its rejection is nothing to tell', async () => {
+  it('S003-19: with a tool that obeys its signal; its rejection is not reported', async () => {
     const gate = gateTool('gate', { hearsAbort: true });
     const on = await hung({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
     on.conversation.send('hi');
@@ -65,7 +67,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(only(on.conversation.log(), 'tool-result', 'diagnostic')).toEqual(['tool-result c1 cancelled cancelled']);
   });
 
-  it('S002-19: with a model stream that is deaf to its signal', async () => {
+  it('S002-19: with a model stream that ignores its signal', async () => {
     const on = await hung({ replies: [deaf(t('par'))] });
     const run = on.conversation.send('hi');
     await on.clock.advance(0);
@@ -110,7 +112,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect((await on.conversation.send('again').result).text).toBe('next');
   });
 
-  it('B03: with a hook that hangs in runEnd after a natural end: the run keeps its own end', async () => {
+  it('B03: with a hook that hangs in runEnd after a natural end; the run keeps its end', async () => {
     const plugin: Plugin = { name: 'hangs', runEnd: never };
     const on = await bench({ replies: ['done'], plugins: [plugin] });
     const run = on.conversation.send('hi');
@@ -132,7 +134,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(only(on.conversation.log(), 'diagnostic')).toEqual(['diagnostic plugin_error']);
   });
 
-  it('with hooks that hang while a failed run ends: it ends as failed, and at once', async () => {
+  it('with hooks that hang while a failed run ends; it ends as failed, at once', async () => {
     const plugin: Plugin = { name: 'hangs', stepEnd: never, runEnd: never };
     const policies = { modelRetry: { attempts: 1 } };
     const on = await bench({ replies: [new Error('connection lost')], plugins: [plugin], policies });
@@ -167,7 +169,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('during a replay: the replayed call is cancelled, never run again', async () => {
+  it('during a replay; the replayed call is cancelled and never run again', async () => {
     const gate = gateTool();
     const on = await hung({ replies: [[call('c1', 'gate')]], tools: [gate.tool], plugins: [asks('gate').plugin] });
     await on.conversation.send('hi').result;
@@ -182,7 +184,7 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
     expect(gate.started).toEqual(['c1']);
   });
 
-  it('while it waits for a person: the call is cancelled and a decision after that is stale', async () => {
+  it('while it waits for a person; the call is cancelled, and a later decision is stale', async () => {
     const ask = echoTool('ask');
     const on = await hung({ replies: [[call('c1', 'ask', args)]], tools: [ask.tool], plugins: [asks().plugin] });
     await on.conversation.send('hi').result;
@@ -213,8 +215,8 @@ describe('INV-6: a cancel is over within 100 ms, leaves nothing behind, and the 
   });
 });
 
-describe('what a cancelled round leaves in the log', () => {
-  it('S003-17: finished, running and queued calls: results in call order, each call exactly one', async () => {
+describe('the log after a cancelled round', () => {
+  it('S003-17: finished, running and queued calls each have exactly one result, in call order', async () => {
     const [echo, gate] = [echoTool(), gateTool()];
     const on = await hung({
       replies: [[call('t1', 'echo', args), call('t2', 'gate'), call('t3', 'echo', args), call('t4', 'echo', args)]],
@@ -235,7 +237,7 @@ describe('what a cancelled round leaves in the log', () => {
     expect(echo.ran).toEqual(['t1']);
   });
 
-  it('S001-33: two parallel calls are cancelled, not failed, and no after-hook sees them', async () => {
+  it('S001-33: two parallel calls are cancelled, not failed, and no after-hook receives them', async () => {
     const gate = gateTool();
     const after: string[] = [];
     const on = await hung({
@@ -265,7 +267,7 @@ describe('what a cancelled round leaves in the log', () => {
 });
 
 describe('the caller’s AbortSignal', () => {
-  it('TRC-5 S002-19: aborted before the start: a Cancelled run without a model call', async () => {
+  it('TRC-5 S002-19: a signal aborted before the start gives a Cancelled run without a model call', async () => {
     const on = await bench({ replies: ['never'] });
     const result = await on.conversation.send('hi', { signal: AbortSignal.abort() }).result;
     expect(result).toMatchObject({ termination: 'Cancelled', cause: 'cancelled', turns: 0 });
@@ -276,7 +278,7 @@ describe('the caller’s AbortSignal', () => {
     ]);
   });
 
-  it('S002-19: aborted while the model hangs: Cancelled after one model call, and its listener is gone', async () => {
+  it('S002-19: a signal that fires while the model hangs gives Cancelled after one model call, and its listener is removed', async () => {
     const caller = new AbortController();
     const on = await bench({ replies: [deaf()] });
     const run = on.conversation.send('hi', { signal: caller.signal });
@@ -289,7 +291,7 @@ describe('the caller’s AbortSignal', () => {
     expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
   });
 
-  it('H-337, B17: many runs on one signal leave no listener behind', async () => {
+  it('H-337, B17: many runs on one signal leave no listener', async () => {
     const caller = new AbortController();
     const on = await bench({ replies: Array.from({ length: 50 }, () => 'ok') });
     for (let run = 0; run < 50; run++) await on.conversation.send('hi', { signal: caller.signal }).result;
@@ -297,7 +299,7 @@ describe('the caller’s AbortSignal', () => {
   });
 });
 
-it('a cancel reaches the tools in reverse order of their start: the later one is aborted first', async () => {
+it('a cancel aborts tools in reverse order of their start', async () => {
   const gate = gateTool();
   const on = await bench({ replies: [['c1', 'c2', 'c3'].map((id) => call(id, 'gate'))], tools: [gate.tool] });
   on.conversation.send('hi');

@@ -1,6 +1,6 @@
 /**
- * A cancel waits only for itself (docs/internals/lifecycle.md, Cancellation): it is over within 100 ms, whatever is
- * active, queued or stored.
+ * A cancel waits only for itself (docs/internals/lifecycle.md, Cancellation). It ends within 100 ms, whatever is
+ * active, queued or being stored.
  */
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/index.ts';
@@ -17,7 +17,7 @@ const args = { m: 'a' };
 interface Scene extends Bench {
   store: TroubledStore;
   runs: Run[];
-  /** What was asked for beside runs. */
+  /** The requests other than runs. */
   asked: Promise<unknown>[];
   gate: ReturnType<typeof gateTool>;
 }
@@ -36,13 +36,13 @@ async function scene(first: 'text' | 'deaf' | 'ask' | 'gate', policies: object =
   return { ...on, store, gate, runs: [], asked: [] };
 }
 
-/** The first run of the scene, as far as it comes. */
+/** The first run of the scene, at its furthest state. */
 async function started(on: Scene): Promise<void> {
   on.runs.push(on.conversation.send('hi'));
   await on.clock.advance(5);
 }
 
-/** What stands in line before the cancel; each begins on a store that is well and leaves it to be troubled. */
+/** The requests before the cancel. The store works when each starts, and may fail later. */
 const places: { [name: string]: () => Promise<Scene> } = {
   'a new conversation': () => scene('text'),
   'a request that is over': async () => {
@@ -93,7 +93,7 @@ const places: { [name: string]: () => Promise<Scene> } = {
   },
 };
 
-/** What is asked for while the store is in trouble, so that it waits. */
+/** The request while the store fails, which therefore waits. */
 const acts: { [name: string]: (on: Scene) => void } = {
   nothing: () => undefined,
   'a diagnostic': ({ conversation }) => {
@@ -122,7 +122,7 @@ const acts: { [name: string]: (on: Scene) => void } = {
   'a cancel': (on) => void on.asked.push(on.conversation.cancel()),
 };
 
-/** Makes what comes wait, where nothing does: a diagnostic is under way. */
+/** Starts an append of a diagnostic if no append is running, so that later acts wait. */
 async function hold(on: Scene, fate: Fate): Promise<void> {
   on.store.trouble(() => fate);
   const tried = on.store.tried.length;
@@ -145,7 +145,7 @@ const cancels: { [name: string]: (on: Scene) => Promise<unknown> } = {
   'every run': ({ runs }) => Promise.all(runs.map((run) => run.cancel())),
   'the conversation, which closes': ({ conversation }) => {
     conversation.close().catch(() => undefined);
-    // Waiting for a person, it is left as it is.
+    // A call that waits for a person is left as it is.
     return conversation.cancel().catch((error: { code?: string }) => expect(error.code).toBe('closed'));
   },
   'the last run, while the conversation closes': ({ conversation, runs }) => {
@@ -154,7 +154,7 @@ const cancels: { [name: string]: (on: Scene) => Promise<unknown> } = {
   },
 };
 
-/** Comes to rest with a store that is well again, and with nothing left to answer. */
+/** Waits until everything is settled, on a store that works again. */
 async function rests(on: Scene, heals: boolean): Promise<void> {
   const { conversation, clock, store, runs, asked } = on;
   if (heals) store.trouble(() => 'stored');
@@ -171,7 +171,10 @@ async function rests(on: Scene, heals: boolean): Promise<void> {
   expect(restFaults(reopened.conversation.log())).toEqual([]);
 }
 
-/** Which acts a cancel meets: in the first tier one in so many, so that each comes behind each place and on each store. */
+/**
+ * The acts that a cancel meets. The first tier takes one in so many, so that each occurs after each place and on each
+ * store.
+ */
 function actsOf(place: string, fate: Fate, which: string): string[] {
   const turn =
     Object.keys(places).indexOf(place) +
@@ -180,9 +183,9 @@ function actsOf(place: string, fate: Fate, which: string): string[] {
   return Object.keys(acts).filter((_, index) => (turn + index) % volume.cancelOf === 0);
 }
 
-describe.each(Object.keys(places))('INV-6: behind %s', (place) => {
+describe.each(Object.keys(places))('INV-6: after %s', (place) => {
   describe.each(fates)('on a store that %s', (_, fate) => {
-    it.each(Object.keys(cancels))('a cancel of %s is over within 100 ms, whatever else waits', async (which) => {
+    it.each(Object.keys(cancels))('a cancel of %s ends within 100 ms, whatever else waits', async (which) => {
       for (const act of actsOf(place, fate, which)) {
         const on = await places[place]?.();
         if (!on) throw new Error(place);

@@ -1,4 +1,4 @@
-/** Cancelling while a real server streams: the request ends at once, and no socket or timer of it is left. */
+/** A cancel while a real server streams ends the request at once, and no socket or timer remains. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getActiveResourcesInfo } from 'node:process';
@@ -10,7 +10,7 @@ import { only, story } from '../support/agent.ts';
 
 type Answer = (response: ServerResponse) => void;
 
-/** A server that tells when a request came, and when the connection it came on is closed. */
+/** A server that reports when a request arrives, and when its connection closes. */
 async function serverThat(answer: Answer) {
   let closed = false;
   let seen = (): void => {};
@@ -42,7 +42,7 @@ const streams: Answer = (response) => {
   response.write(`data: ${JSON.stringify({ id: 'r', object: 'chat.completion.chunk', created: 1, ...delta })}\n\n`);
 };
 
-/** Waits until it holds; what never does is found out by the time limit of the test. */
+/** Waits until the condition is true; the time limit of the test ends an endless wait. */
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await wait(2);
 }

@@ -15,7 +15,7 @@ const question = defineTool({
   parameters: z.object({}),
   execute: () => toolResult.pending({ reason: 'input' }),
 });
-/** A round whose calls have all ended, with a plugin that still hears of them. */
+/** A round whose calls have all ended, while a plugin still handles them. */
 async function heardOf(reply: Reply, wanted: number, limits: { runMs?: number } = {}) {
   const { plugin, begun } = slowListener(wanted);
   const gate = gateTool();
@@ -30,10 +30,10 @@ async function heardOf(reply: Reply, wanted: number, limits: { runMs?: number } 
   return { ...on, run };
 }
 
-describe('a run that is cut off while plugins hear of its calls', () => {
+describe('a run that is interrupted while plugins handle its results', () => {
   const three = [call('c1', 'echo', args), call('c2', 'boom'), call('c3', 'nothing')];
 
-  it('keeps the results of calls that succeeded, failed, or were refused and never started', async () => {
+  it('it keeps the results of calls that succeeded, failed, or were refused before they started', async () => {
     const { conversation, run } = await heardOf(three, 3);
     await conversation.cancel();
     expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([
@@ -47,7 +47,7 @@ describe('a run that is cut off while plugins hear of its calls', () => {
     expect((await run.result).calls.map(({ outcome }) => outcome)).toEqual(['succeeded', 'failed', 'failed']);
   });
 
-  it('says of a call that still runs beside them that it may have had an effect', async () => {
+  it('a call that still runs beside them has the result that it may have had an effect', async () => {
     const { conversation } = await heardOf([call('c1', 'echo', args), call('c2', 'gate')], 1);
     await conversation.cancel();
     expect(only(conversation.log(), 'tool-result')).toEqual([
@@ -57,7 +57,7 @@ describe('a run that is cut off while plugins hear of its calls', () => {
     expect(resultText(conversation.log(), 'c2')).toContain('may have had an effect');
   });
 
-  it('keeps them also where its time is over', async () => {
+  it('it keeps them after a time-out too', async () => {
     const { clock, conversation, run } = await heardOf(three, 3, { runMs: 1000 });
     await clock.advance(1000);
     expect((await run.result).cause).toBe('timeout');
@@ -65,7 +65,7 @@ describe('a run that is cut off while plugins hear of its calls', () => {
     expect(only(conversation.log(), 'tool-result')[0]).toBe('tool-result c1 succeeded');
   });
 
-  it('leaves a call waiting for nobody that was suspended before: it is cancelled', async () => {
+  it('a call that was suspended before is cancelled, and no longer waits', async () => {
     const { plugin, begun } = slowListener(1);
     const { conversation } = await bench({ replies: [[call('c1', 'question')]], tools: [question], plugins: [plugin] });
     conversation.send('hi');
@@ -78,7 +78,7 @@ describe('a run that is cut off while plugins hear of its calls', () => {
   });
 });
 
-describe('a replay that is cut off while plugins hear of it', () => {
+describe('a replay that is interrupted while plugins handle its result', () => {
   async function cutReplay(decision: Decision, limits: { runMs?: number } = {}) {
     const { plugin, begun } = slowListener(2, 1);
     const paid: unknown[] = [];
@@ -103,7 +103,7 @@ describe('a replay that is cut off while plugins hear of it', () => {
     return { ...on, run, paid };
   }
 
-  it('keeps the result of a call that was allowed and has run (RES-6)', async () => {
+  it('it keeps the result of a call that was approved and has run (RES-6)', async () => {
     const { conversation, paid } = await cutReplay({ callId: 'c1', action: 'approve' });
     await conversation.cancel();
     expect(only(conversation.log(), 'tool-result', 'decision-consumed', 'diagnostic', 'run-stop')).toEqual([
@@ -114,7 +114,7 @@ describe('a replay that is cut off while plugins hear of it', () => {
     expect([resultText(conversation.log(), 'c1'), paid]).toEqual(['paid', ['once']]);
   });
 
-  it('says of a call that was denied that it was denied, not that it may have had an effect', async () => {
+  it('a denied call has the result denied, not that it may have had an effect', async () => {
     const { conversation, paid } = await cutReplay({ callId: 'c1', action: 'deny', reason: 'too dear' });
     await conversation.cancel();
     expect(only(conversation.log(), 'tool-result')[0]).toBe('tool-result c1 failed denied');
@@ -122,7 +122,7 @@ describe('a replay that is cut off while plugins hear of it', () => {
     expect(paid).toEqual([]);
   });
 
-  it('keeps it also where the time of the run is over', async () => {
+  it('it keeps the result after the time-out of the run too', async () => {
     const { clock, conversation, run } = await cutReplay({ callId: 'c1', action: 'approve' }, { runMs: 1000 });
     await clock.advance(1000);
     expect((await run.result).cause).toBe('timeout');
@@ -132,7 +132,7 @@ describe('a replay that is cut off while plugins hear of it', () => {
 
 describe('a call that never started', () => {
   const never = /effect|may have run|unknown/;
-  /** Checks nothing before the calls of `named` for ever. */
+  /** A plugin whose check of the `named` calls never ends. */
   const stuck = (named: string) => {
     let begin: () => void = () => {};
     const begun = new Promise<void>((resolve) => {
@@ -149,7 +149,7 @@ describe('a call that never started', () => {
     return { plugin, begun };
   };
 
-  it('is not said to perhaps have had an effect where a cancel finds it before its gate', async () => {
+  it('a cancel before its gate does not report a possible effect', async () => {
     const { plugin, begun } = stuck('echo');
     const echo = echoTool();
     const gate = gateTool();
@@ -165,25 +165,28 @@ describe('a call that never started', () => {
     expect(resultText(conversation.log(), 'c2')).toMatch(/may have had an effect/);
   });
 
-  it.each(['decided', 'undecided'])('nor where it waits for approval, %s', async (which) => {
-    const ask = echoTool('ask');
-    const replies = [[call('c1', 'ask', args)]];
-    const { conversation } = await bench({ replies, tools: [ask.tool], plugins: [asks().plugin] });
-    await conversation.send('hi').result;
-    if (which === 'decided') await conversation.decide({ callId: 'c1', action: 'approve' });
-    await conversation.cancel();
-    expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
-    expect(resultText(conversation.log(), 'c1')).not.toMatch(never);
-  });
+  it.each(['decided', 'undecided'])(
+    'a cancel while it waits for approval does not report a possible effect either, %s',
+    async (which) => {
+      const ask = echoTool('ask');
+      const replies = [[call('c1', 'ask', args)]];
+      const { conversation } = await bench({ replies, tools: [ask.tool], plugins: [asks().plugin] });
+      await conversation.send('hi').result;
+      if (which === 'decided') await conversation.decide({ callId: 'c1', action: 'approve' });
+      await conversation.cancel();
+      expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
+      expect(resultText(conversation.log(), 'c1')).not.toMatch(never);
+    },
+  );
 
-  it('a tool that asked itself has run, and may have had an effect', async () => {
+  it('a tool that suspended itself has run, and may have had an effect', async () => {
     const { conversation } = await bench({ replies: [[call('c1', 'question')]], tools: [question] });
     await conversation.send('hi').result;
     await conversation.cancel();
     expect(resultText(conversation.log(), 'c1')).toMatch(/may have had an effect/);
   });
 
-  it('nor where its suspension could not be stored', async () => {
+  it('a tool whose suspension could not be stored may have had an effect too', async () => {
     const store = troubledStore();
     const ask = echoTool('ask');
     store.trouble((entries) => (entries.some(({ type }) => type === 'tool-suspended') ? 'failed' : 'stored'));
@@ -195,7 +198,7 @@ describe('a call that never started', () => {
   });
 });
 
-describe('a decision of a call that suspended', () => {
+describe('a decision for a suspended call', () => {
   const codes = (log: readonly LogEntry[]) => log.flatMap((each) => (each.type === 'diagnostic' ? [each.code] : []));
   const approve: Decision = { callId: 'c1', action: 'approve' };
   const given = () => {
@@ -205,7 +208,7 @@ describe('a decision of a call that suspended', () => {
   };
 
   it.each(['cancel', 'time'])(
-    'is not said to have expired where its run is cut off before its gate (%s)',
+    'it is not reported as expired if its run is interrupted before its gate (%s)',
     async (how) => {
       const { gate, options } = given();
       const policies = { decisionsDuringRound: 'atGate', limits: { runMs: 1000 } } as const;
@@ -221,7 +224,7 @@ describe('a decision of a call that suspended', () => {
     },
   );
 
-  it('nor where its replay is cut off', async () => {
+  it('it is not reported as expired if its replay is interrupted', async () => {
     const { plugin, begun } = slowListener(1, 1);
     const { gate, options } = given();
     const { conversation } = await bench({ ...options, plugins: [asks().plugin, plugin] });
@@ -232,11 +235,11 @@ describe('a decision of a call that suspended', () => {
     gate.release('c2');
     await begun;
     await conversation.cancel();
-    // The replay that was cut off may have said something since.
+    // The interrupted replay may have emitted something in the meantime.
     expect(codes(conversation.log()).filter((code) => code !== 'late_result')).toEqual([]);
   });
 
-  it('nor one for a later suspension that it did not come to', async () => {
+  it('a decision for a later suspension that was never reached is not reported as expired', async () => {
     const gate = gateTool('ask');
     const options = { replies: [[call('c1', 'ask')], 'done'], tools: [gate.tool], plugins: [asks().plugin] };
     const { conversation } = await bench(options);

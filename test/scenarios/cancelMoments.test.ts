@@ -10,8 +10,8 @@ import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
 
-describe('a cancel at an odd moment', () => {
-  it('when idle it is nothing', async () => {
+describe('a cancel at an unusual moment', () => {
+  it('a cancel while idle is a no-op', async () => {
     const on = await bench({ replies: ['one'] });
     await on.conversation.cancel();
     await on.conversation.send('hi').result;
@@ -21,7 +21,7 @@ describe('a cancel at an odd moment', () => {
     expect(on.conversation.status).toBe('idle');
   });
 
-  it('twice is once', async () => {
+  it('two cancels have the effect of one', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -35,7 +35,7 @@ describe('a cancel at an odd moment', () => {
     ]);
   });
 
-  it('of a run that is over it is nothing, and the next run goes on', async () => {
+  it('a cancel of a finished run is a no-op, and the next run continues', async () => {
     const gate = gateTool();
     const on = await bench({ replies: ['one', [call('c1', 'gate')], 'two'], tools: [gate.tool] });
     const first = on.conversation.send('hi');
@@ -48,7 +48,7 @@ describe('a cancel at an odd moment', () => {
     expect((await second.result).text).toBe('two');
   });
 
-  it('while cancelling, a plain message is refused and says so', async () => {
+  it('during a cancel a plain message is refused with an error that says so', async () => {
     const on = await bench({
       replies: [deaf()],
       plugins: [{ name: 'slow', runEnd: () => new Promise(() => undefined) }],
@@ -61,7 +61,7 @@ describe('a cancel at an odd moment', () => {
     expect(await on.clock.until(cancelled)).toBeLessThanOrEqual(100);
   });
 
-  it('S003-20: a cancel that comes right behind a completion in the same tick leaves one result', async () => {
+  it('S003-20: a cancel directly after a completion in the same tick leaves one result', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'late'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -107,7 +107,7 @@ describe('a cancel from inside a subscriber', () => {
     expect(again.termination).toBe('NaturalEnd');
   });
 
-  it('a message sent from inside a subscriber and cancelled there never reaches the model', async () => {
+  it('a message that is sent and cancelled inside a subscriber never reaches the model', async () => {
     const on = await bench({ replies: ['one', 'never'] });
     const { conversation, model } = on;
     let second: Run | undefined;
@@ -123,7 +123,7 @@ describe('a cancel from inside a subscriber', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it('conversation.cancel() right behind a send in the same callback cancels that send', async () => {
+  it('conversation.cancel() directly after a send in the same callback cancels that send', async () => {
     const on = await bench({ replies: ['one', 'two'] });
     const { conversation, model } = on;
     await conversation.send('first').result;
@@ -140,8 +140,8 @@ describe('a cancel from inside a subscriber', () => {
   });
 });
 
-describe('a signal on a message that has to wait', () => {
-  it('an already aborted signal on a followUp gives it back and leaves the run alone', async () => {
+describe('a signal on a queued message', () => {
+  it('a followUp with an aborted signal is returned, and the active run continues', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -155,7 +155,7 @@ describe('a signal on a message that has to wait', () => {
     expect(story(on.conversation.log()).join('\n')).not.toContain('later');
   });
 
-  it('a signal that fires while the followUp is queued gives it back', async () => {
+  it('a followUp whose signal fires while it is queued is returned', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const caller = new AbortController();
@@ -187,7 +187,7 @@ describe('a signal on a message that has to wait', () => {
 });
 
 describe('after a cancel', () => {
-  it('RUN-11: a cancelled run may be resumed: its cycle reopens and the model sees what happened', async () => {
+  it('RUN-11: a cancelled run may be resumed: its cycle reopens, and the model receives the cancelled results', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'went on'], tools: [gate.tool] });
     on.conversation.send('hi');
@@ -204,7 +204,7 @@ describe('after a cancel', () => {
     expect(on.conversation.view().cycles[0]?.stop?.reason).toBe('completed');
   });
 
-  it('LOOP-9: with partialReply keep, the text so far stays as an interrupted reply, and a resume asks the model to go on', async () => {
+  it('LOOP-9: with partialReply keep, the partial text is stored as an interrupted reply, and a resume asks the model to continue', async () => {
     const on = await bench({
       replies: [deaf({ type: 'text-delta', text: 'par' }), 'tial'],
       policies: { partialReply: 'keep' },
@@ -223,7 +223,7 @@ describe('after a cancel', () => {
     ]);
   });
 
-  it('S004-20: with partialReply keep, a text of nothing but blanks leaves no reply behind', async () => {
+  it('S004-20: with partialReply keep, a text of blanks alone is not stored', async () => {
     const on = await bench({
       replies: [deaf({ type: 'text-delta', text: ' \n' })],
       policies: { partialReply: 'keep' },

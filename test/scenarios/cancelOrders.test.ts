@@ -1,8 +1,8 @@
 /**
- * A cancel waits only for its own stop (docs/internals/lifecycle.md, Cancellation): every order of up to four acts, at
- * every moment, on every store that answers late, never or with an error. The orders number 40,000, with 12 stores
- * each. `npm test` takes one order in 293, `npm run prove` one in 37. `EXHAUSTIVE=1` takes all of them, in about ten
- * minutes of one core.
+ * A cancel waits only for its own stop (docs/internals/lifecycle.md, Cancellation). The test takes orders of up to four
+ * acts, at every moment, on every store that answers late, never or with an error. There are 40,000 orders, with 12
+ * stores each. `npm test` takes one order in 293, and `npm run prove` one in 37. `EXHAUSTIVE=1` takes all of them, in
+ * about ten minutes on one core.
  */
 import { describe, expect, it } from 'vitest';
 import { sendWithReceipt } from '../../src/conversation/conversation.ts';
@@ -15,10 +15,10 @@ import { sampled, volume } from '../support/tier.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
 const NONE = { kind: 'none', at: 0, once: true } as const;
-/** A report of more would be of no use. */
+/** The report lists at most this many faults. */
 const FAULTS_MOST = 5;
 
-/** What is wrong with an order of acts, on any store. */
+/** The faults of an order of acts, on any store. */
 async function faultsOf(order: Order): Promise<string[]> {
   const told = (trouble: object, faults: string[]): string[] =>
     faults.map((fault) => `${fault}: ${JSON.stringify({ ...order, trouble })}`);
@@ -31,7 +31,7 @@ async function faultsOf(order: Order): Promise<string[]> {
 
 describe('INV-6, B03: up to four acts with a cancel among them', () => {
   it.each(STARTS)(
-    'from %s: each cancel is over within 100 ms, nothing is lost, and log, receipts and results say the same',
+    'from %s: each cancel ends within 100 ms, nothing is lost, and log, receipts and results agree',
     async (start) => {
       const orders = sampled(ordersFrom(start), volume.cancelOrderOf);
       expect(orders.length).toBeGreaterThan(5);
@@ -46,7 +46,7 @@ describe('INV-6, B03: up to four acts with a cancel among them', () => {
 });
 
 interface Scene extends Bench {
-  /** From now on: what becomes of the appends by number, counted from 0; all others take 20 ms. */
+  /** Sets the outcome of later appends by number, counted from 0; all others take 20 ms. */
   trouble(fates: { [at: number]: Fate }): void;
 }
 
@@ -69,17 +69,17 @@ async function waiting(policies: object = {}): Promise<Scene> {
   return on;
 }
 
-describe('INV-6: a stop is reported when it is durable', () => {
+describe('INV-6: a stop is reported once it is durable', () => {
   it.each([
     ['followUp', 'stuck'],
     ['followUp', { afterMs: 3_000 }],
     ['send', 'stuck'],
     ['send', { afterMs: 3_000 }],
   ] as const)(
-    'a cancel does not wait for the run that a %s of the same tick begins, on a store: %j',
+    'a cancel does not wait for the run that a %s of the same tick starts, on a store: %j',
     async (act, fate) => {
       const { conversation, clock, trouble } = await waiting();
-      // The stop, the message, and the beginning of its run.
+      // The stop, the message, and the start of its run.
       trouble({ 2: fate });
       const cancelled = conversation.cancel();
       conversation[act]('more');
@@ -90,7 +90,7 @@ describe('INV-6: a stop is reported when it is durable', () => {
   );
 
   it.each(['stuck', { afterMs: 3_000 }] as const)(
-    'a cancel after a steer, a follow-up and a resumption from idle does not wait for a store: %j',
+    'a cancel after a steer, a followUp and a resume from idle does not wait for a store: %j',
     async (fate) => {
       for (const at of [0, 1, 2, 3]) {
         const { conversation, clock, trouble } = await scene(['one', 'two', 'three']);
@@ -104,7 +104,7 @@ describe('INV-6: a stop is reported when it is durable', () => {
     },
   );
 
-  it('a cancel ends the call that waits also where a message was to replace it after a follow-up', async () => {
+  it('a cancel ends the waiting call even if a message was about to replace it after a followUp', async () => {
     const { conversation, clock, trouble } = await waiting({ whileSuspended: 'denyAndRun' });
     trouble({});
     conversation.followUp('later');
@@ -116,10 +116,10 @@ describe('INV-6: a stop is reported when it is durable', () => {
     ]);
   });
 
-  it('the result of a run does not wait for a follow-up that comes while its end is being stored', async () => {
+  it('the result of a run does not wait for a followUp that arrives while its end is being stored', async () => {
     const { conversation, clock, trouble } = await scene(['one', 'two']);
     const run = conversation.send('hi');
-    // The first three: the beginning of the run, its reply, and its end.
+    // The first three are the start of the run, its reply, and its end.
     trouble({ 3: 'stuck' });
     while (!conversation.log().some(({ type }) => type === 'model-reply')) await clock.advance(1);
     conversation.followUp('later');
@@ -127,16 +127,16 @@ describe('INV-6: a stop is reported when it is durable', () => {
     expect(only(conversation.log(), 'run-stop', 'message-queued')).toEqual(['run-stop completed end_turn']);
   });
 
-  it('the report of a stop overtakes nothing of the run that follows it', async () => {
+  it('the report of a stop precedes every report of the next run', async () => {
     const { conversation, clock, trouble } = await scene(['one', 'two']);
     const run = conversation.send('hi');
-    // The first three: the beginning of the run, its reply, and its end. Then the message, and the beginning of its run.
+    // The first three are the start of the run, its reply, and its end. The message and the start of its run follow.
     trouble({ 4: { afterMs: 300, fails: true } });
     while (!conversation.log().some(({ type }) => type === 'model-reply')) await clock.advance(1);
     conversation.followUp('later');
     await clock.until(run.result);
     await clock.advance(100);
-    // It waits for the append that fails, and is not stored together with it.
+    // The message waits for the failing append, and is not stored together with it.
     conversation.steer('now');
     await clock.advance(1_000);
     expect(only(conversation.log(), 'run-stop', 'message-queued')).toEqual([
@@ -148,8 +148,8 @@ describe('INV-6: a stop is reported when it is durable', () => {
   });
 });
 
-describe('B18: a message whose run never begins is given back, and its receipt says so', () => {
-  it('where a cancel comes before the message has replaced the call that waits', async () => {
+describe('B18: a message whose run never starts is returned, and its receipt says so', () => {
+  it('if a cancel arrives before the message has replaced the waiting call', async () => {
     const { conversation, clock, trouble } = await waiting({ whileSuspended: 'denyAndRun' });
     trouble({});
     const { run, receipt } = sendWithReceipt(conversation, 'instead', {});
@@ -159,7 +159,7 @@ describe('B18: a message whose run never begins is given back, and its receipt s
     expect(only(conversation.log(), 'user-message', 'message-queued')).toEqual(['user-message direct hi']);
   });
 
-  it('where the store refuses the beginning of the run that replaces the call', async () => {
+  it('if the store rejects the start of the run that replaces the call', async () => {
     const { conversation, clock, trouble } = await waiting({ whileSuspended: 'denyAndRun' });
     trouble({ 1: 'failed', 2: 'failed' });
     const { run, receipt } = sendWithReceipt(conversation, 'instead', {});

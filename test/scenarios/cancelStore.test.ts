@@ -9,7 +9,7 @@ import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
 
-/** A conversation on a store of its own kind; the run comes to each of the four checkpoints. */
+/** A conversation on the store under test; the run reaches each of the four checkpoints. */
 async function onStore() {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
@@ -18,7 +18,7 @@ async function onStore() {
   return { ...(await bench({ clock, store, replies, tools: [echo.tool] })), store, echo };
 }
 
-/** Moves time until an append that commits `boundary` has been tried. */
+/** Moves time until the append of the checkpoint `boundary` was attempted. */
 async function reaches(on: Bench & { store: ReturnType<typeof troubledStore> }, boundary: Boundary): Promise<void> {
   for (let waited = 0; waited < 500; waited++) {
     if (on.store.tried.some((entries) => commits(entries, boundary))) return;
@@ -30,7 +30,7 @@ async function reaches(on: Bench & { store: ReturnType<typeof troubledStore> }, 
 const boundaries = ['UserMessage', 'AssistantTurnCommitted', 'ToolResultsCommitted', 'RunFinished'] as const;
 
 describe.each(boundaries)('a cancel during the commit of %s', (boundary) => {
-  it('INV-6: a store that takes 30 ms is waited for: the stop is durable, the history is whole, the next message works', async () => {
+  it('INV-6: a store that takes 30 ms is awaited: the stop is durable, the history is complete, the next message works', async () => {
     const on = await onStore();
     on.store.trouble(() => ({ afterMs: 30 }));
     const run = on.conversation.send('hi');
@@ -50,7 +50,7 @@ describe.each(boundaries)('a cancel during the commit of %s', (boundary) => {
     expect(new Set(lines(pairs)).size).toBe(pairs.length);
   });
 
-  it('INV-6: a store that never answers holds the run for 100 ms at most, and the result says so', async () => {
+  it('INV-6: a store that never answers delays the run by 100 ms at most, and the result reports it', async () => {
     const on = await onStore();
     on.store.trouble((entries) => (commits(entries, boundary) ? 'stuck' : 'stored'));
     const run = on.conversation.send('hi');
@@ -67,8 +67,8 @@ describe.each(boundaries)('a cancel during the commit of %s', (boundary) => {
   });
 });
 
-describe('a cancel and a store that answers late', () => {
-  it('B03: the entries of the cancel itself may take their time within the 100 ms', async () => {
+describe('a cancel on a store that answers late', () => {
+  it('B03: the entries of the cancel itself may take up to 100 ms', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const gate = gateTool();
@@ -85,7 +85,7 @@ describe('a cancel and a store that answers late', () => {
     ['the end', 'RunFinished'],
     ['anything', ''],
   ])(
-    'INV-6: a store that never answers %s and a hook that hangs in runEnd hold it no longer than 100 ms',
+    'INV-6: a store that never answers %s and a hook that hangs in runEnd delay it by 100 ms at most',
     async (_, what) => {
       const clock = new VirtualClock();
       const store = troubledStore({ clock });
@@ -102,7 +102,7 @@ describe('a cancel and a store that answers late', () => {
     },
   );
 
-  it('nothing that was asked for behind a late append is started after the cancel', async () => {
+  it('no request that waits for a late append starts after the cancel', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const echo = echoTool();
@@ -121,7 +121,7 @@ describe('a cancel and a store that answers late', () => {
     ]);
   });
 
-  it('what a reply used whose append was given up counts for the next run', async () => {
+  it('the tokens of a reply whose append was given up count in the next run', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const reply = [t('a'), finish('stop', 60)];
@@ -138,7 +138,7 @@ describe('a cancel and a store that answers late', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it('in waiting, the suspended call and the stop are durable when cancel() resolves; twice is once', async () => {
+  it('in waiting, the suspended call and the stop are durable when cancel() resolves, and a second cancel is a no-op', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const ask = echoTool('ask');
@@ -158,7 +158,7 @@ describe('a cancel and a store that answers late', () => {
 });
 
 describe('a cancel of a run whose suspension is being stored', () => {
-  /** The conversation, and how long the cancel took. */
+  /** The conversation, and the duration of the cancel. */
   async function cancelled(fate: Fate, callIds = ['c1']) {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
@@ -174,29 +174,26 @@ describe('a cancel of a run whose suspension is being stored', () => {
     return { ...on, took, result: await run.result };
   }
 
-  it.each([20, 60, 85, 95, 2000])(
-    'that takes %i ms leaves no call waiting, whatever the store takes',
-    async (afterMs) => {
-      const { conversation, clock, took, result } = await cancelled({ afterMs });
-      expect(took).toBeLessThanOrEqual(100);
-      // What the store has not answered by then, nobody is told to be so.
-      expect(result.termination).toBe(afterMs < 90 ? 'Suspended' : 'Error');
-      expect([result.cause, result.error?.code]).toEqual(afterMs < 90 ? [undefined, undefined] : ['store', 'store']);
-      expect(['idle', 'error']).toContain(conversation.status);
-      await clock.advance(afterMs);
-      expect(only(conversation.log(), 'run-suspended', 'tool-result', 'run-stop')).toEqual([
-        'run-suspended c1',
-        'tool-result c1 cancelled cancelled',
-        'run-stop interrupted cancelled',
-      ]);
-      expect([conversation.status, conversation.pending]).toEqual(['idle', []]);
-      expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('stale');
-      expect((await conversation.send('on').result).text).toBe('next');
-      expect(clock.waiting).toBe(0);
-    },
-  );
+  it.each([20, 60, 85, 95, 2000])('after %i ms no call waits, however long the store takes', async (afterMs) => {
+    const { conversation, clock, took, result } = await cancelled({ afterMs });
+    expect(took).toBeLessThanOrEqual(100);
+    // Nothing that the store has not answered by then is reported as done.
+    expect(result.termination).toBe(afterMs < 90 ? 'Suspended' : 'Error');
+    expect([result.cause, result.error?.code]).toEqual(afterMs < 90 ? [undefined, undefined] : ['store', 'store']);
+    expect(['idle', 'error']).toContain(conversation.status);
+    await clock.advance(afterMs);
+    expect(only(conversation.log(), 'run-suspended', 'tool-result', 'run-stop')).toEqual([
+      'run-suspended c1',
+      'tool-result c1 cancelled cancelled',
+      'run-stop interrupted cancelled',
+    ]);
+    expect([conversation.status, conversation.pending]).toEqual(['idle', []]);
+    expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('stale');
+    expect((await conversation.send('on').result).text).toBe('next');
+    expect(clock.waiting).toBe(0);
+  });
 
-  it('leaves no call open that kept its turn behind the one that waits', async () => {
+  it('no call remains open that kept its turn after the waiting one', async () => {
     const { conversation, clock } = await cancelled({ afterMs: 2000 }, ['c1', 'c2']);
     await clock.advance(2000);
     expect(only(conversation.log(), 'run-suspended', 'tool-result', 'run-stop')).toEqual([
@@ -208,10 +205,10 @@ describe('a cancel of a run whose suspension is being stored', () => {
     expect((await conversation.send('on').result).text).toBe('next');
   });
 
-  it('that the store refuses at last, with the stop behind it, has failed, and its call can be decided', async () => {
+  it('if the store finally rejects the suspension and the stop, the cancel has failed, and the call can be decided', async () => {
     const { conversation, clock } = await cancelled({ afterMs: 200, fails: true });
     await clock.advance(400);
-    // By the log no cycle waits.
+    // The log contains no waiting cycle.
     expect(only(conversation.log(), 'run-suspended', 'run-stop')).toEqual([]);
     expect([conversation.status, conversation.pending.length]).toEqual(['error', 1]);
     expect(await conversation.decide({ callId: 'c1', action: 'approve' })).toBe('applied');
@@ -225,7 +222,7 @@ describe('a cancel of a run whose suspension is being stored', () => {
   });
 });
 
-describe('a cancel that comes before the store has answered at all', () => {
+describe('a cancel before the first answer of the store', () => {
   const slow = async (reply = deaf()) => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
@@ -234,7 +231,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     return { ...on, store };
   };
 
-  it('conversation.cancel() right behind send() ends that run', async () => {
+  it('conversation.cancel() directly after send() ends that run', async () => {
     const on = await slow();
     const run = on.conversation.send('hi');
     expect(on.conversation.status).toBe('active');
@@ -245,7 +242,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('run.cancel() right behind send() ends that run', async () => {
+  it('run.cancel() directly after send() ends that run', async () => {
     const on = await slow();
     const run = on.conversation.send('hi');
     expect(await on.clock.until(run.cancel())).toBeLessThanOrEqual(100);
@@ -253,7 +250,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     expect(on.model.calls).toHaveLength(0);
   });
 
-  it('the caller’s signal right behind send() ends that run', async () => {
+  it('the caller’s signal directly after send() ends that run', async () => {
     const on = await slow();
     const caller = new AbortController();
     const run = on.conversation.send('hi', { signal: caller.signal });
@@ -262,7 +259,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     expect((await run.result).termination).toBe('Cancelled');
   });
 
-  it('run.cancel() of a followUp that was just accepted gives it back and leaves the run alone', async () => {
+  it('run.cancel() of a newly accepted followUp returns the message, and the active run continues', async () => {
     const on = await slow();
     const first = on.conversation.send('hi');
     await on.clock.advance(50);
@@ -279,7 +276,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('S003-20: a completion and a cancel that wait for the same append: the cancel is first, the result late', async () => {
+  it('S003-20: if a completion and a cancel wait for the same append, the cancel is first and the result is late', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const gate = gateTool();
@@ -301,7 +298,7 @@ describe('a cancel that comes before the store has answered at all', () => {
     ]);
   });
 
-  it('resume() while a run starts is that run, and a steer sent so early belongs to it', async () => {
+  it('resume() while a run starts returns that run, and a steer sent at that time belongs to it', async () => {
     const on = await slow();
     const run = on.conversation.send('hi');
     expect(on.conversation.resume()).toBe(run);
@@ -317,7 +314,7 @@ describe('a cancel that comes before the store has answered at all', () => {
   });
 });
 
-it('INV-6: a run whose signal was aborted before it began is over in time on a store that never answers', async () => {
+it('INV-6: a run whose signal was aborted before its start ends in time on a store that never answers', async () => {
   const on = await onStore();
   on.store.trouble(() => 'stuck');
   const run = on.conversation.send('hi', { signal: AbortSignal.abort() });

@@ -11,7 +11,9 @@ import { echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
 
-/** A round of more calls than may run at once; `x…` are asked about, `g…` wait to be released. */
+/**
+ * A round of more calls than may run at once. Calls named `x…` require approval; calls named `g…` wait until released.
+ */
 async function round(callIds: readonly string[], maxParallelTools = 1) {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
@@ -32,8 +34,8 @@ async function round(callIds: readonly string[], maxParallelTools = 1) {
   return { ...on, store, gate };
 }
 
-describe('CKPT', () => {
-  it('an early denial of a call with another one queued behind it', async () => {
+describe('CKPT: the boundaries of checkpoints', () => {
+  it('are kept with an early denial of a call while another one is queued', async () => {
     const on = await round(['g1', 'x1', 'c1']);
     const run = on.conversation.send('hi');
     await on.gate.begun('g1');
@@ -51,7 +53,7 @@ describe('CKPT', () => {
     expect(appendFaults(on.store.tried)).toEqual([]);
   });
 
-  it('a message that is sent and cancelled while a decision is being stored', async () => {
+  it('are kept with a message that is sent and cancelled while a decision is being stored', async () => {
     const on = await round(['x1']);
     await on.conversation.send('hi').result;
     on.store.trouble(() => ({ afterMs: 200 }));
@@ -66,7 +68,7 @@ describe('CKPT', () => {
     expect(appendFaults(on.store.tried)).toEqual([]);
   });
 
-  it('whatever is decided, sent and cancelled while the store is slow, in whatever order', {
+  it('are kept with decisions, messages and cancels in any order on a slow store', {
     timeout: HANG_MS,
   }, async () => {
     const act = fc.record({

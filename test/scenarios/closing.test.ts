@@ -9,7 +9,7 @@ import { troubledStore } from '../support/store.ts';
 import { asks, echoTool } from '../support/tools.ts';
 
 it.each([{ synchronous: true }, { synchronous: false }])(
-  'decisions that are on their way when a conversation closes are durable before it is closed (%o)',
+  'decisions that are being stored when a conversation closes are durable before it is closed (%o)',
   async (how) => {
     const on = await bench({
       replies: [['c1', 'c2', 'c3'].map((callId) => call(callId, 'ask', { m: 'a' }))],
@@ -20,7 +20,7 @@ it.each([{ synchronous: true }, { synchronous: false }])(
     await on.conversation.send('hi').result;
     const decisions = ['c1', 'c2', 'c3'].map((callId) => on.conversation.decide({ callId, action: 'approve' }));
     const closed = on.conversation.close();
-    // Whoever closes it too waits for the same end.
+    // A second close waits for the same end.
     await on.conversation.close();
     await closed;
     expect(await Promise.all(decisions)).toEqual(['applied', 'applied', 'applied']);
@@ -29,7 +29,7 @@ it.each([{ synchronous: true }, { synchronous: false }])(
   },
 );
 
-/** A store whose opening takes until it is let through. */
+/** A store whose opening waits until the test permits it. */
 function slowStore() {
   const inner = memoryStore();
   let pass = (): void => {};
@@ -45,7 +45,7 @@ function slowStore() {
 }
 
 describe('an agent that is closed', () => {
-  it('lets go of a conversation that is still being opened: the opener is told, and another agent may open it', async () => {
+  it('it releases a conversation that is still being opened: the open rejects, and another agent may open it', async () => {
     const { inner, store, pass } = slowStore();
     const model = scripted(['late']);
     const agent = createAgent({ model, store });
@@ -61,14 +61,14 @@ describe('an agent that is closed', () => {
     await other.close();
   });
 
-  it('with a store that opens at once, an opening of the same tick ends with the agent too', async () => {
+  it('on a store that opens at once, an opening of the same tick ends with the agent too', async () => {
     const agent = createAgent({ model: scripted(['late']) });
     const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
     await agent.close();
     await told;
   });
 
-  it('calls no model for a request of the same tick', async () => {
+  it('it calls no model for a request of the same tick', async () => {
     const model = scripted(['late']);
     const agent = createAgent({ model });
     const told = expect(agent.run('x')).rejects.toMatchObject({ code: 'closed' });
@@ -77,7 +77,7 @@ describe('an agent that is closed', () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it('is closed also where an opening fails', async () => {
+  it('it closes even if an opening fails', async () => {
     const agent = createAgent({
       model: scripted([]),
       store: { ...memoryStore(), open: () => Promise.reject(new Error('no disk')) },
@@ -87,7 +87,7 @@ describe('an agent that is closed', () => {
     await told;
   });
 
-  it('that is closed twice is closed once its conversations are', async () => {
+  it('a second close resolves after its conversations are closed', async () => {
     const { store, pass } = slowStore();
     const agent = createAgent({ model: scripted([]), store });
     const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
@@ -102,7 +102,7 @@ const MOMENTS = 60;
 const ON: readonly LogEntry['type'][] = ['decision', 'run-suspended', 'run-stop', 'tool-result'];
 
 describe('INV-1, I22: a close', () => {
-  it.each(ON)('at any moment ends what a subscriber began on %s', async (type) => {
+  it.each(ON)('a close at any moment ends what a subscriber started on %s', async (type) => {
     for (let moment = 0; moment < MOMENTS; moment++) {
       const clock = new VirtualClock();
       const store = troubledStore({ clock });

@@ -1,4 +1,6 @@
-/** Earlier messages become a summary before a model call: when, which, by whom, at what cost, and what goes wrong. */
+/**
+ * A summary replaces earlier messages before a model call: the time, the range, the model, the cost, and the failures.
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { modelMessages } from '../../machines/index.ts';
@@ -26,7 +28,7 @@ const on = (replies: readonly Reply[], options: BenchOptions = {}, window: objec
 const say = (to: Bench, words: string) => to.conversation.send(words).result;
 const compactions = (to: Bench) => to.conversation.log().flatMap((each) => (each.type === 'compaction' ? [each] : []));
 const notices = (to: Bench) => to.conversation.log().flatMap((each) => (each.type === 'notice' ? [each.code] : []));
-/** Two turns that leave too little room for a third. */
+/** Two turns that leave no room for a third. */
 const full = [text(300), text(300)] as const;
 
 async function filled(replies: readonly Reply[], options: BenchOptions = {}, window: object = noRoom) {
@@ -36,8 +38,8 @@ async function filled(replies: readonly Reply[], options: BenchOptions = {}, win
   return to;
 }
 
-describe('when and what', () => {
-  it('TRC-6: above 80 % the older messages become a summary before the call, and the newest are sent as they are', async () => {
+describe('the time and the range', () => {
+  it('TRC-6: above 80 %, older messages become a summary before the call, and the newest are sent unchanged', async () => {
     const to = await filled([summed(), 'ok']);
     const { termination, text: said, turns } = await say(to, `third ${text(150)}`);
     expect([termination, said, turns]).toEqual(['NaturalEnd', 'ok', 1]);
@@ -55,7 +57,7 @@ describe('when and what', () => {
     expect(modelMessages(to.conversation.log())).toEqual(to.conversation.messages());
   });
 
-  it('S002-25: at exactly 80 % nothing is summed up, and just above it is', async () => {
+  it('S002-25: at exactly 80 % nothing is summarized, and just above it is', async () => {
     for (const [tokens, asked] of [
       [100, 3],
       [101, 4],
@@ -68,7 +70,7 @@ describe('when and what', () => {
     }
   });
 
-  it('a restored conversation sees what the living one saw, and sums up nothing twice', async () => {
+  it('a restored conversation shows the model the same messages, and summarizes nothing twice', async () => {
     const to = await filled([summed(), 'ok']);
     await say(to, text(150));
     const living = to.conversation.messages();
@@ -78,7 +80,7 @@ describe('when and what', () => {
     expect(compactions(again)).toHaveLength(1);
   });
 
-  it('the summary is durable before the request that rests on it', async () => {
+  it('the summary is durable before the request that contains it', async () => {
     const seen: unknown[] = [];
     const look = () => seen.push(to.conversation.log().at(-1)?.type);
     const to: Bench = await filled([summed(), during(look, 'ok')]);
@@ -90,7 +92,7 @@ describe('when and what', () => {
     expect(seen).toEqual(['extension']);
   });
 
-  it('what is streamed of a summary is no text of the run', async () => {
+  it('streamed text of a summary is not text of the run', async () => {
     const to = await filled([summed(), 'ok']);
     const live: unknown[] = [];
     to.conversation.live$.subscribe((signal) => 'text' in signal && live.push(signal.text));
@@ -98,7 +100,7 @@ describe('when and what', () => {
     expect([live, said]).toEqual([['ok'], 'ok']);
   });
 
-  it('the user’s last message stays word for word where a long run outgrows it', async () => {
+  it('the user’s last message is kept word for word in a long run that fills the window', async () => {
     const big = defineTool({
       name: 'big',
       description: 'Says much.',
@@ -114,7 +116,7 @@ describe('when and what', () => {
     expect(rest.map((line) => line.slice(0, 12))).toEqual(['assistant +c', expect.stringMatching(/^c x+/)]);
   });
 
-  it('a call that waits keeps its place in the round that is not over; its result comes behind a summary that took it', async () => {
+  it('a waiting call keeps its place in the unfinished round; its result follows a summary that contains the call', async () => {
     const ask = defineTool({
       name: 'ask',
       description: 'Asks.',
@@ -142,7 +144,7 @@ describe('when and what', () => {
     expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd' });
   });
 
-  it('what stays untouched: no window, no step `compact` in the policy, and a conversation that fits', async () => {
+  it('nothing is summarized without a window, without a step `compact` in the policy, or if the conversation fits', async () => {
     const without = [{ kind: 'warn', at: 0.8 }] as const;
     for (const [options, window] of [
       [{}, {}],
@@ -158,7 +160,7 @@ describe('when and what', () => {
   });
 });
 
-describe('S002-26: where the summary ends', () => {
+describe('S002-26: the end of the range', () => {
   const message = (characters: number, role: 'user' | 'assistant' = 'user'): Message =>
     role === 'user'
       ? { role, content: [{ type: 'text', text: 'x'.repeat(characters) }] }
@@ -172,7 +174,7 @@ describe('S002-26: where the summary ends', () => {
   const cut = (messages: Message[], window: number, seqs = messages.map((_, index) => index)) =>
     summaryCut({ messages: () => messages, seqs }, window);
 
-  it('of four messages of 104 tokens, 250 keep two; where all fit there is nothing to sum up', () => {
+  it('of four messages of 104 tokens, a limit of 250 keeps two; if all fit, there is nothing to summarize', () => {
     const four = [message(400), message(400, 'assistant'), message(400), message(400, 'assistant')];
     const users = [400, 400, 400, 400].map((each) => message(each));
     expect(cut(users, 250 / 0.4)).toEqual({ upToSeq: 1 });
@@ -180,23 +182,23 @@ describe('S002-26: where the summary ends', () => {
     expect(cut(four, 416 / 0.4)).toBeUndefined();
   });
 
-  it('a cut that would part a call from its result moves back, so that both are kept', () => {
+  it('a cut between a call and its result moves back, so that both are kept', () => {
     const messages = [message(2_000), message(40, 'assistant'), result('c', 40), message(40), message(4, 'assistant')];
     expect(cut(messages, 100, [0, 5, 5, 6, 9])).toEqual({ upToSeq: 0 });
   });
 
-  it('the model’s last words stay with what came behind them, however long', () => {
+  it('the model’s last reply is kept with everything after it, whatever its length', () => {
     const messages = [message(400), message(400), message(8_000, 'assistant'), result('c', 8_000)];
     expect(cut(messages, 1_000, [0, 1, 5, 5])).toEqual({ upToSeq: 1 });
   });
 
-  it('messages that a conversation was opened with are one entry, and go as one', () => {
+  it('messages that a conversation was opened with are one entry, and are summarized together', () => {
     const messages = [message(900), message(900, 'assistant'), message(900), message(9, 'assistant'), message(8)];
     expect(cut(messages, 1_000, [1, 1, 1, 1, 4])).toEqual({ upToSeq: 1 });
     expect(cut(messages.slice(0, 4), 1_000, [1, 1, 1, 1])).toBeUndefined();
   });
 
-  it('what was summed up is not summed up again alone: the reply behind it goes with it, but never the last one', () => {
+  it('a summary is not summarized again alone: the reply after it is included, but never the last one', () => {
     const rounds = [
       message(400),
       message(40, 'assistant'),
@@ -212,13 +214,13 @@ describe('S002-26: where the summary ends', () => {
     expect(again([message(400), message(4_000), message(40)], [2, 8, 9])).toEqual({ upToSeq: 8 });
   });
 
-  it('what is hardly anything is not worth a summary', () => {
+  it('a very small range is not summarized', () => {
     expect(cut([message(4), message(8_000, 'assistant'), message(4)], 1_000)).toBeUndefined();
   });
 });
 
-describe('its cost', () => {
-  it('counts in the run and the conversation, also after a restart', async () => {
+describe('the cost of a summary', () => {
+  it('it counts in the run and the conversation, also after a restart', async () => {
     const window = { ...noRoom, prices };
     const to = await filled([summed(5), [t('ok'), finish('stop', 1)]], {}, window);
     const { usage, costUsd, turns } = await say(to, text(150));
@@ -227,7 +229,7 @@ describe('its cost', () => {
     expect((await to.agent.list())[0]?.costUsd).toBe(12);
   });
 
-  it('a budget that the summary used up ends the run before its call, and on the other side of a restart too', async () => {
+  it('a budget that the summary spent ends the run before its call, also after a restart', async () => {
     const policies = { limits: { costUsd: 10 } };
     const window = { ...noRoom, prices };
     const to = await filled([summed(5)], { policies }, window);
@@ -238,8 +240,8 @@ describe('its cost', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  it('S002-28: the summary model throws: the old part is dropped, the newest is kept, the run goes on and says so', async () => {
+describe('failures of a summary', () => {
+  it('S002-28: if the summary model throws, the old part is dropped, the newest is kept, and the run continues with a diagnostic', async () => {
     const to = await filled([new ModelError({ code: 'bad-request' }), 'ok']);
     expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
     expect(notices(to)).toEqual(['compaction_failed']);
@@ -248,7 +250,7 @@ describe('what goes wrong', () => {
     expect(rest.map((line) => line.slice(0, 9))).toEqual(['assistant', 'user xxxx']);
   });
 
-  it('an attempt that may be repeated is, visibly, and a fallback is asked then', async () => {
+  it('a retryable attempt is repeated visibly, and then a fallback model is asked', async () => {
     const down = new ModelError({ code: 'server' });
     const other = { ...scripted([summed()]), id: 'other' };
     const modelRetry = { attempts: 2, baseMs: 100, jitter: 0, fallbackModels: [other] };
@@ -262,14 +264,14 @@ describe('what goes wrong', () => {
 
   it.each([
     ['empty', ' '],
-    ['as long as what it stands for', text(300)],
-  ])('a summary that is %s is none, and what it took is counted', async (_, said) => {
+    ['as long as its range', text(300)],
+  ])('a summary that is %s is rejected, and its tokens are counted', async (_, said) => {
     const to = await filled([[t(said), finish('stop', 3)], 'ok']);
     expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', usage: { inputTokens: 3 } });
     expect(notices(to)).toEqual(['compaction_failed']);
   });
 
-  it('secrets are in no summary', async () => {
+  it('summaries contain no secrets', async () => {
     const to = await filled([[t('the key is hunter22')], 'ok'], { secrets: ['hunter22'] });
     await say(to, text(150));
     expect(compactions(to)[0]?.summary).toBe('the key is [redacted]');
@@ -278,7 +280,7 @@ describe('what goes wrong', () => {
   it.each([
     ['the summary', {}, [deaf(t('so f'))]],
     ['the hook', { plugins: [{ name: 'slow', preCompact: () => new Promise<never>(() => undefined) }] }, []],
-  ])('a cancel within %s ends the run at once, and nothing is summed up', async (_, options, replies) => {
+  ])('a cancel during %s ends the run at once, and nothing is summarized', async (_, options, replies) => {
     const to = await filled([...replies, 'ok'], options);
     const asked = to.model.calls.length;
     const run = to.conversation.send(text(150));
@@ -290,7 +292,7 @@ describe('what goes wrong', () => {
     expect([compactions(to), to.alive()]).toEqual([[], []]);
   });
 
-  it('a summary that the store refuses is no summary: the run ends, and the next one asks again', async () => {
+  it('if the store rejects a summary, the run ends, and the next run asks again', async () => {
     let refuses = true;
     const isSummary = (each: { type: string }): boolean => each.type === 'compaction';
     const fates = (entries: readonly LogEntry[]) => (refuses && entries.some(isSummary) ? 'failed' : 'stored');
@@ -304,15 +306,15 @@ describe('what goes wrong', () => {
     expect(compactions(to)).toHaveLength(1);
   });
 
-  it('where a summary makes too little room the run ends as context_exhausted', async () => {
+  it('if a summary frees too little room, the run ends as context_exhausted', async () => {
     const to = await filled([summed()]);
     expect(await say(to, text(900))).toMatchObject({ termination: 'Stopped', cause: 'context_exhausted' });
     expect(compactions(to)).toHaveLength(1);
   });
 });
 
-describe('a process that dies', () => {
-  /** The log as it stood when so many entries of the last run were durable. */
+describe('the death of a process', () => {
+  /** The log after this many entries of the last run were durable. */
   const cutAt = async (type: LogEntry['type'], replies: readonly Reply[]) => {
     const to = await filled([summed(), 'ok']);
     await say(to, text(150));
@@ -322,21 +324,21 @@ describe('a process that dies', () => {
     return bench({ store, model: scripted(replies, noRoom) });
   };
 
-  it('within the summary: nothing of it is left, and the run that goes on asks again', async () => {
+  it('during the summary: no part of it is stored, and the resumed run asks again', async () => {
     const to = await cutAt('user-message', [summed(), 'ok']);
     expect(compactions(to)).toEqual([]);
     expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
     expect(compactions(to)).toHaveLength(1);
   });
 
-  it('behind the summary: it stands, and the run that goes on calls the model with it', async () => {
+  it('after the summary: it is kept, and the resumed run calls the model with it', async () => {
     const to = await cutAt('compaction', ['ok']);
     expect(await to.conversation.resume().result).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
     expect(lines(to.model.calls[0]?.messages ?? [])[0]).toBe(`user ${SUMMARY}`);
     expect(compactions(to)).toHaveLength(1);
   });
 
-  it('a fork of a log with a summary shows the model the same', async () => {
+  it('a fork of a log with a summary shows the model the same messages', async () => {
     const to = await filled([summed(), 'ok']);
     await say(to, text(150));
     const messages = to.conversation.messages();
@@ -348,7 +350,7 @@ describe('a process that dies', () => {
 });
 
 describe('plugins', () => {
-  it('what they want of the summary is in its request', async () => {
+  it('the request of the summary contains the instructions of plugins', async () => {
     const plugins = [
       { name: 'a', preCompact: () => ({ instructions: 'Keep the file names.' }) },
       { name: 'b', preCompact: () => undefined },
@@ -360,7 +362,7 @@ describe('plugins', () => {
     expect(to.model.calls[3]?.system).toBe('');
   });
 
-  it('one that blocks is named, and the run goes on with all its messages', async () => {
+  it('a plugin that blocks a summary is named, and the run continues with all its messages', async () => {
     const plugins = [{ name: 'guard', preCompact: () => ({ block: 'not now' }) }];
     const to = await filled(['ok'], { plugins });
     expect(await say(to, text(150))).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
@@ -368,7 +370,7 @@ describe('plugins', () => {
     expect(notices(to)).toEqual(['compaction_blocked']);
   });
 
-  it('one that fails is a diagnostic, and the summary is made without it', async () => {
+  it('a plugin that fails is a diagnostic, and the summary is made without it', async () => {
     const failing = () => {
       throw new Error('broken');
     };
@@ -379,7 +381,7 @@ describe('plugins', () => {
   });
 });
 
-describe('on demand', () => {
+describe('a summary on request', () => {
   const asking = (compact: true | string) => {
     let isAsked = false;
     const stepStart = () => {
@@ -395,7 +397,7 @@ describe('on demand', () => {
     };
   };
 
-  it('a plugin may want a summary before the next call, however full the window is, once, and say what matters', async () => {
+  it('a plugin may request one summary before the next call at any fill level, with instructions', async () => {
     const { plugins, ask } = asking('Keep the names.');
     const to = await on(['one', 'two', summed(), 'three', 'four'], { plugins }, { contextWindow: 100_000 });
     await say(to, 'first');
@@ -408,7 +410,7 @@ describe('on demand', () => {
     expect(compactions(to)).toHaveLength(1);
   });
 
-  it('where nothing is there to sum up, or the policy has no step `compact`, nothing happens', async () => {
+  it('the request is a no-op if there is nothing to summarize or the policy has no step `compact`', async () => {
     for (const context of [undefined, [{ kind: 'warn', at: 0.8 }] as const]) {
       const { plugins, ask } = asking(true);
       const policies = context ? { context } : {};
@@ -424,7 +426,7 @@ describe('on demand', () => {
 describe('a reply that its length limit cut', () => {
   const cut: Reply = [t(text(260)), finish('length')];
 
-  it('above the threshold: its text is kept, what was before is summed up, and the model goes on with it', async () => {
+  it('above the threshold its text is kept, earlier messages are summarized, and the model continues', async () => {
     const to = await on([text(300), cut, summed(), 'the rest']);
     await say(to, text(200));
     expect(await say(to, text(50))).toMatchObject({ termination: 'NaturalEnd', text: 'the rest', turns: 2 });
@@ -438,7 +440,7 @@ describe('a reply that its length limit cut', () => {
     expect(only(to.conversation.log(), 'continuation')).toHaveLength(1);
   });
 
-  it('below it: Stopped, max_tokens', async () => {
+  it('below the threshold the run is Stopped, max_tokens', async () => {
     const to = await on([cut], {}, { contextWindow: 100_000, maxOutputTokens: 0 });
     expect(await say(to, 'hi')).toMatchObject({ termination: 'Stopped', cause: 'max_tokens' });
   });

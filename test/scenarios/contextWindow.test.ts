@@ -1,4 +1,4 @@
-/** How full the context window is before a model call, and what each kind of the policy `context` does about it. */
+/** The fill level of the context window before a model call, and the effect of each kind of the policy `context`. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { modelMessages } from '../../machines/index.ts';
@@ -13,14 +13,14 @@ import {
 import { type Bench, type BenchOptions, bench, only, restart } from '../support/agent.ts';
 import { call, during, finish, lines, type Reply, scripted, t } from '../support/model.ts';
 
-/** A reply whose call took so many tokens in and out. */
+/** A reply whose call used this many tokens in and out. */
 const took = (tokens: number, text = 'ok'): ModelPart[] => [
   t(text),
   { type: 'finish', reason: 'stop', usage: { inputTokens: tokens - 1, outputTokens: 1 } },
 ];
-/** A text of so many tokens where four characters are one. */
+/** A text of this many tokens, at four characters a token. */
 const tokens = (count: number): string => 'x'.repeat(count * 4);
-/** Answers with as many tokens as it is asked for. */
+/** Answers with the requested number of tokens. */
 const big = defineTool({
   name: 'big',
   description: 'Says much.',
@@ -28,7 +28,7 @@ const big = defineTool({
   execute: ({ size }) => tokens(size),
 });
 const limits = { resultBytes: 1_000_000 };
-/** Nothing is summed up: what pruning alone does. */
+/** Nothing is summarized: the effect of pruning alone. */
 const pruning = {
   policies: {
     context: [
@@ -63,7 +63,7 @@ describe('warn', () => {
     [79_999, 0],
     [80_000, 0],
     [80_001, 1],
-  ])('S003-29: of 100,000 tokens %i are used, the room for the reply included: %i notices', async (used, count) => {
+  ])('S003-29: of 100,000 tokens %i are used, including the room for the reply: %i notices', async (used, count) => {
     const to = await on([took(used - 1_000), 'ok'], window);
     await say(to);
     expect(warnings(to)).toEqual([]);
@@ -82,13 +82,13 @@ describe('warn', () => {
     expect(warnings(above)).toMatchObject([{ used: 176_384, limit: 200_000 }]);
   });
 
-  it('a model that replies with more than 16,384 tokens is kept no more room than that', async () => {
+  it('the room for a reply is at most 16,384 tokens, even if the model replies with more', async () => {
     const to = await on(['ok'], { contextWindow: 100_000, maxOutputTokens: 60_000 }, { tools: [] });
     await say(to, tokens(70_000));
     expect(warnings(to)).toMatchObject([{ used: 86_384 }]);
   });
 
-  it('S003-29: once until use falls below, over runs and restarts', async () => {
+  it('S003-29: the notice appears once until use falls below, over runs and restarts', async () => {
     let to = await on([took(80_000), took(81_000), took(82_000), took(10_000)], window);
     for (let count = 0; count < 3; count++) await say(to);
     expect(warnings(to)).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('warn', () => {
     expect(warnings(to)).toHaveLength(2);
   });
 
-  it('what hooks add, steers and tools are part of the next request', async () => {
+  it('context of hooks, steers and tools counts in the next request', async () => {
     const context = tokens(85_000);
     const plugins = [{ name: 'more', beforeInference: () => ({ context }) }];
     const hooked = await on(['ok'], { contextWindow: 100_000, maxOutputTokens: 0 }, { plugins });
@@ -124,7 +124,7 @@ describe('warn', () => {
 describe('prune', () => {
   const calls = (callId: string, size: number): ModelPart[] => [call(callId, 'big', { size }), finish('tool-calls')];
 
-  it('S004-25, S002-29: of two user turns an old result of 70,000 tokens gives way; its call id and its entry stay', async () => {
+  it('S004-25, S002-29: of two user turns, an old result of 70,000 tokens is pruned; its call id and its entry remain', async () => {
     const to = await on([calls('c1', 70_000), 'seen', 'ok'], { contextWindow: 100_000 });
     await say(to);
     expect(extensions(to)).toEqual([]);
@@ -143,7 +143,7 @@ describe('prune', () => {
     expect(before).toMatchObject({ content: [{ text: tokens(70_000) }] });
   });
 
-  it('S004-25: a restored conversation sees what the living one saw', async () => {
+  it('S004-25: a restored conversation shows the model the same messages', async () => {
     const to = await on([calls('c1', 70_000), 'seen', 'ok', 'ok'], { contextWindow: 100_000 });
     await say(to);
     await say(to);
@@ -160,7 +160,7 @@ describe('prune', () => {
     expect(extensions(to)).toEqual([]);
   });
 
-  it('S004-26: where less than 20,000 tokens would be saved nothing is pruned', async () => {
+  it('S004-26: nothing is pruned if that saves less than 20,000 tokens', async () => {
     const to = await on([calls('c1', 10_000), calls('c2', 35_000), 'seen', 'ok'], { contextWindow: 70_000 }, pruning);
     await say(to);
     await say(to);
@@ -168,7 +168,7 @@ describe('prune', () => {
     expect(extensions(to)).toEqual([]);
   });
 
-  it('S004-26: small results are untouched, and so are the newest 40,000 tokens', async () => {
+  it('S004-26: small results and the newest 40,000 tokens are unchanged', async () => {
     const sizes = [3, 25_000, 20_000, 20_000];
     const replies = sizes.map((size, index) => calls(`c${index}`, size));
     const to = await on([...replies, 'seen', 'ok'], { contextWindow: 96_000 }, pruning);
@@ -177,7 +177,7 @@ describe('prune', () => {
     expect(extensions(to)).toEqual([['runchart.pruned', { callIds: ['c1'] }]]);
   });
 
-  it('a result that the model has not seen yet is never pruned', async () => {
+  it('a result that the model has not received yet is never pruned', async () => {
     const to = await on(['ok', calls('c1', 70_000), 'seen'], { contextWindow: 100_000 });
     await say(to);
     await say(to);
@@ -185,7 +185,7 @@ describe('prune', () => {
     expect(lines(to.model.calls[2]?.messages ?? []).at(-1)).toBe(`c1 ${tokens(70_000)}`);
   });
 
-  it('what was pruned is no longer counted in what the model reported, also where its next call fails', async () => {
+  it("pruned tokens are subtracted from the model's reported usage, even if its next call fails", async () => {
     const failure = new ModelError({ code: 'bad-request' });
     const to = await on([calls('c1', 70_000), took(80_000, 'seen'), failure, 'ok'], { contextWindow: 100_000 });
     await say(to);
@@ -213,20 +213,20 @@ describe('exhaust', () => {
     ]);
   });
 
-  it('just below 95 % it goes on', async () => {
+  it('just below 95 % the run continues', async () => {
     const to = await on([took(78_615), 'ok'], { contextWindow: 100_000 });
     await say(to);
     expect(await say(to)).toMatchObject({ termination: 'NaturalEnd' });
   });
 
-  it('pruning has its chance first', async () => {
+  it('pruning is tried first', async () => {
     const to = await on([[call('c1', 'big', { size: 70_000 })], took(80_000), 'ok'], { contextWindow: 100_000 });
     await say(to);
     expect(await say(to)).toMatchObject({ termination: 'NaturalEnd', text: 'ok' });
     expect(extensions(to)).toHaveLength(1);
   });
 
-  it('where pruning makes enough room nothing is summed up', async () => {
+  it('if pruning frees enough room, nothing is summarized', async () => {
     const window = { contextWindow: 200_000, maxOutputTokens: 1_000 };
     const to = await on([[call('c1', 'big', { size: 70_000 })], 'ok', 'ok', 'ok'], window);
     for (const size of [1, 60_000, 40_000]) {
@@ -236,14 +236,14 @@ describe('exhaust', () => {
     expect(only(to.conversation.log(), 'compaction')).toEqual([]);
   });
 
-  it('where pruning is not enough the run ends, and what was pruned stays pruned', async () => {
+  it('if pruning is not enough, the run ends, and pruned results remain pruned', async () => {
     const to = await on([[call('c1', 'big', { size: 70_000 })], took(80_000)], { contextWindow: 100_000 });
     await say(to);
     expect(await say(to, tokens(90_000))).toMatchObject({ cause: 'context_exhausted' });
     expect(extensions(to)).toEqual([['runchart.pruned', { callIds: ['c1'] }]]);
   });
 
-  it('the context is looked at before the limits: both are reached, and it is the context that is told of', async () => {
+  it('the context is checked before the limits: if both are reached, the context is reported', async () => {
     const policies = { limits: { ...limits, turns: 1 } };
     const to = await on([[call('c1', 'big', { size: 90_000 })]], { contextWindow: 100_000 }, { policies });
     expect(await say(to)).toMatchObject({ cause: 'context_exhausted', turns: 1 });
@@ -258,14 +258,14 @@ describe('exhaust', () => {
 });
 
 describe('the policy', () => {
-  it('without a window nothing is looked at, however long the conversation is', async () => {
+  it('without a window nothing is checked, however long the conversation is', async () => {
     const to = await on([took(5_000_000), 'ok'], {});
     await say(to, tokens(300_000));
     expect(await say(to)).toMatchObject({ termination: 'NaturalEnd' });
     expect([...warnings(to), ...extensions(to)]).toEqual([]);
   });
 
-  it('an empty list switches everything off; compact alone does nothing yet', async () => {
+  it('an empty list switches everything off; compact alone has no effect yet', async () => {
     for (const context of [[], [{ kind: 'compact', at: 0.1 } as const]]) {
       const to = await on(['ok'], { contextWindow: 1_000 }, { policies: { context } });
       expect(await say(to, tokens(5_000))).toMatchObject({ termination: 'NaturalEnd' });
@@ -273,7 +273,7 @@ describe('the policy', () => {
     }
   });
 
-  it('each kind has a share of its own', async () => {
+  it('each kind has its own threshold', async () => {
     const context = [{ kind: 'warn', at: 0.1 } as const];
     const to = await on(['ok'], { contextWindow: 100_000, maxOutputTokens: 0 }, { policies: { context } });
     await say(to, tokens(99_000));
@@ -294,7 +294,7 @@ describe('the policy', () => {
       ],
     ],
     ['nothing', [null]],
-  ])('%s is refused at start', (_, context) => {
+  ])('%s is refused at the start', (_, context) => {
     const agent = () => createAgent({ model: scripted([]), policies: { context: context as never } });
     expect(agent).toThrow(ConfigurationError);
     expect(agent).toThrow(/policies\.context must be a list/);

@@ -9,7 +9,7 @@ const nothing = [finish('stop')];
 const paused = (text: string) => [t(text), finish('pause')];
 
 describe('a continuation is written only where another call follows', () => {
-  it('H-034: not behind the empty reply that ends the run, nor is it said there that the model is asked again', async () => {
+  it('H-034: an empty reply that ends the run is followed by none, and its notice does not announce another call', async () => {
     const { conversation, model } = await bench({ replies: [nothing, nothing, nothing, 'here I am'] });
     expect((await conversation.send('hi').result).cause).toBe('empty_replies');
     expect(only(conversation.log(), 'notice', 'continuation', 'run-stop')).toEqual([
@@ -24,7 +24,7 @@ describe('a continuation is written only where another call follows', () => {
     expect(lines(model.calls[3]?.messages ?? [])).toHaveLength(4);
   });
 
-  it('not behind a pause at the limit of turns; a resumption tells the model itself', async () => {
+  it('a pause at the limit of turns is followed by none; a resume asks the model to continue', async () => {
     const policies = { limits: { turns: 2 } };
     const { conversation, model } = await bench({ replies: [paused('one'), paused('two')], policies });
     expect((await conversation.send('hi').result).cause).toBe('max_turns');
@@ -35,14 +35,14 @@ describe('a continuation is written only where another call follows', () => {
   });
 });
 
-describe('a resumption behind words that are still on their way into the log', () => {
+describe('a resume after a reply that is still being stored', () => {
   const half = deaf(t('half a '), t('word'));
   const policies = { partialReply: 'keep' } as const;
 
   it.each<[string, Fate]>([
     ['takes its time', { afterMs: 400 }],
     ['refuses them at first', { afterMs: 400, fails: true }],
-  ])('tells the model to go on, where the store %s', async (_, fate) => {
+  ])('the model is asked to continue if the store %s', async (_, fate) => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const { conversation, model } = await bench({ clock, store, policies, replies: [half, 'and the rest'] });
@@ -65,7 +65,7 @@ describe('a resumption behind words that are still on their way into the log', (
     expect(only(conversation.log(), 'continuation')).toEqual(['continuation resume']);
   });
 
-  it('tells it nothing where the words are lost', async () => {
+  it('the model is not asked to continue if the reply is lost', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const { conversation, model } = await bench({ clock, store, policies, replies: [half, 'anew'] });

@@ -1,4 +1,4 @@
-/** What a conversation has cost: by call, run and model, from its log alone. */
+/** The cost of a conversation by call, run and model, computed from its log alone. */
 import { describe, expect, it } from 'vitest';
 import { costOf, type LogEntry, ModelError, memoryStore } from '../../src/index.ts';
 import { bench, restart } from '../support/agent.ts';
@@ -8,7 +8,7 @@ import { echoTool } from '../support/tools.ts';
 const prices = { input: 3, output: 15 };
 
 describe('costOf', () => {
-  it('TRC-9 sums the calls of models by model, by run and in all', async () => {
+  it('TRC-9 it sums the model calls by model, by run and in total', async () => {
     const cheap = scripted([[t('from the other'), finish('stop', 1_000_000)]], {
       id: 'cheap',
       prices: { input: 1, output: 1 },
@@ -43,7 +43,7 @@ describe('costOf', () => {
     expect(total.usage).toMatchObject({ inputTokens: 3_000_000, outputTokens: 3_000_000 });
   });
 
-  it('TRC-9 a price that is not known is said, and never counted as nothing', async () => {
+  it('TRC-9 an unknown price is reported, and never counted as zero', async () => {
     const other = scripted([[t('unpriced'), finish('stop', 10)]], { id: 'unpriced' });
     const model = scripted([[t('priced'), finish('stop', 1_000_000)], new ModelError({ code: 'server' })], {
       id: 'priced',
@@ -75,7 +75,7 @@ describe('costOf', () => {
     });
   });
 
-  it('what summaries and sub-agents used is counted, and what no price can be is no price', () => {
+  it('summaries and sub-agents are counted, and an invalid price is ignored', () => {
     const base = { seq: 1, at: 0, conversationId: 'c', runId: 'r' };
     const usage = { inputTokens: 7, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
     const value = { callId: 'c1', conversationId: 'd', upTo: 3, usage, costUsd: 0.5 };

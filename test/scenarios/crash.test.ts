@@ -5,7 +5,7 @@ import { defineTool } from '../../src/index.ts';
 import { bench, entry, only, storeWith } from '../support/agent.ts';
 import { call, lines, type Reply } from '../support/model.ts';
 
-/** A tool that hangs in its first process and works in the next; keeps the idempotency keys it was given. */
+/** A tool that hangs in its first process and works in the next; records its idempotency keys. */
 function onceHanging(idempotent: boolean) {
   const keys: string[] = [];
   const tool = defineTool({
@@ -21,7 +21,7 @@ function onceHanging(idempotent: boolean) {
   return { tool, keys };
 }
 
-/** The process dies while the call runs; another one opens the log. */
+/** The process dies while the call runs, and another one opens the log. */
 async function diedInCall(idempotent: boolean, replies: readonly Reply[]) {
   const { tool, keys } = onceHanging(idempotent);
   const before = await bench({ replies: [[call('c1', 'pay')]], tools: [tool] });
@@ -32,7 +32,7 @@ async function diedInCall(idempotent: boolean, replies: readonly Reply[]) {
 }
 
 describe('a run whose message was lost with the rest of its first append', () => {
-  /** What is left of a log when the process dies at the append behind its first `kept` entries, one entry of it stored. */
+  /** The log of a process that died at the append after its first `kept` entries, with one entry of it stored. */
   async function torn(requests: readonly string[], replies: readonly Reply[]) {
     const before = await bench({ replies });
     for (const request of requests) await before.conversation.send(request).result;
@@ -42,7 +42,7 @@ describe('a run whose message was lost with the rest of its first append', () =>
   }
 
   it.each([[['first']], [['first', 'second']]])(
-    'is not continued: resume() finds nothing to do (%s)',
+    'the run is not continued: resume() finds nothing to do (%s)',
     async (requests) => {
       const { conversation, model } = await torn(requests, ['one', 'two']);
       const before = conversation.log();
@@ -54,7 +54,7 @@ describe('a run whose message was lost with the rest of its first append', () =>
     },
   );
 
-  it('is left behind where a message is queued: resume() promotes that', async () => {
+  it('if a message is queued, resume() promotes that message instead', async () => {
     const { conversation } = await torn(['first'], ['one']);
     const queued = [...conversation.log()];
     const at = { seq: queued.length, at: 0, conversationId: 'c', runId: null };
@@ -67,7 +67,7 @@ describe('a run whose message was lost with the rest of its first append', () =>
 });
 
 describe('a call that was started and has no outcome', () => {
-  it('B12: is unknown, never run again by itself, and the model is told', async () => {
+  it('B12: it is unknown, never run again automatically, and the model receives this result', async () => {
     const { conversation, keys, model } = await diedInCall(false, ['went on']);
     expect(conversation.status).toBe('idle');
     expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['c1']);
@@ -80,7 +80,7 @@ describe('a call that was started and has no outcome', () => {
     expect(keys).toHaveLength(1);
   });
 
-  it('B12: of a tool declared idempotent is run again with the same key when the run is resumed', async () => {
+  it('B12: if its tool is idempotent, a resume runs it again with the same key', async () => {
     const { conversation, keys } = await diedInCall(true, ['went on']);
     expect(keys).toHaveLength(1);
     expect((await conversation.resume().result).text).toBe('went on');
@@ -89,7 +89,7 @@ describe('a call that was started and has no outcome', () => {
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
   });
 
-  it('B12: of a tool declared idempotent is unknown where a new request comes instead of a resumption', async () => {
+  it('B12: it is unknown even for an idempotent tool if a new request arrives instead of a resume', async () => {
     const { conversation, keys, model } = await diedInCall(true, ['answer']);
     expect((await conversation.send('something else').result).text).toBe('answer');
     expect(keys).toHaveLength(1);
@@ -102,7 +102,7 @@ describe('a call that was started and has no outcome', () => {
     expect(lines(model.calls[0]?.messages ?? [])[2]).toMatch(/^c1! .*unknown/);
   });
 
-  it('settled as retry is run again with the same key when resumed, and its result supersedes the unknown one', async () => {
+  it('after settle retry, a resume runs it again with the same key, and its result replaces the unknown one', async () => {
     const { conversation, keys } = await diedInCall(false, ['went on']);
     expect(await conversation.settle('c1', { retry: true })).toBe('applied');
     expect(keys).toHaveLength(1);
@@ -113,7 +113,7 @@ describe('a call that was started and has no outcome', () => {
     expect(conversation.unsettled).toEqual([]);
   });
 
-  it('settled as retry is not run by a new request, in this process or the next', async () => {
+  it('after settle retry, a new request does not run it, in this process or the next', async () => {
     const before = await diedInCall(false, ['answer']);
     await before.conversation.settle('c1', { retry: true });
     expect((await before.conversation.send('first this').result).text).toBe('answer');
@@ -125,7 +125,7 @@ describe('a call that was started and has no outcome', () => {
     expect(keys).toEqual([]);
   });
 
-  it('settled as ran or as not run is what the model is shown', async () => {
+  it('after settle ran or not run, the model receives that result', async () => {
     const ran = await diedInCall(false, ['ok']);
     expect(await ran.conversation.settle('c1', { ran: { receipt: 7 } })).toBe('applied');
     expect(await ran.conversation.settle('c1', { didNotRun: true })).toBe('unknown');

@@ -1,4 +1,4 @@
-/** What a run that ends early leaves of calls that wait, or that wrote to the state, while plugins hear of them. */
+/** A run ends early while plugins handle calls that wait or that wrote to the state. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
@@ -16,11 +16,11 @@ const ask = defineTool({
   parameters,
   execute: () => toolResult.pending({ reason: 'input' }),
 });
-/** Hears for ever of the suspension with this number. */
+/** Hangs in the hook for the suspension with this number. */
 const slowAt = (wanted: number) => slowListener(wanted, wanted - 1, ({ outcome }) => outcome === 'suspended');
 
-describe('a call that waits, of which plugins still hear', () => {
-  it('goes on waiting where the store ends its run, and can be decided (INV-1)', async () => {
+describe('a waiting call whose suspension plugins still handle', () => {
+  it('it continues to wait if the store ends its run, and can be decided (INV-1)', async () => {
     const { plugin, begun } = slowAt(1);
     const store = troubledStore();
     const on = await bench({ replies: [[call('c1', 'ask')], 'done'], tools: [ask], plugins: [plugin], store });
@@ -42,7 +42,7 @@ describe('a call that waits, of which plugins still hear', () => {
     expect((await after.conversation.resume().result).termination).toBe('NaturalEnd');
   });
 
-  /** c1 is asked again at a gate beside the model's answer, which fails when it is told to. */
+  /** c1 is suspended again at a gate during the model's answer, which fails when the test says so. */
   async function askedAgain() {
     const { plugin, begun } = slowAt(2);
     let fail = (): void => {};
@@ -68,7 +68,7 @@ describe('a call that waits, of which plugins still hear', () => {
   }
   const told = ['tool-suspended', 'decision-consumed', 'tool-result', 'diagnostic'] as const;
 
-  it('and was asked again goes on waiting where the model ends its run; its first decision is used', async () => {
+  it('a call that was suspended again continues to wait if the model ends its run; its first decision is used', async () => {
     const { conversation, run, fail } = await askedAgain();
     fail();
     expect((await run.result).cause).toBe('model');
@@ -81,7 +81,7 @@ describe('a call that waits, of which plugins still hear', () => {
     expect(only(conversation.log(), 'diagnostic')).toEqual([]);
   });
 
-  it('and was asked again is cancelled with its run, and its first decision does not expire', async () => {
+  it('a call that was suspended again is cancelled with its run, and its first decision does not expire', async () => {
     const { conversation } = await askedAgain();
     await conversation.cancel();
     expect(only(conversation.log(), ...told).filter((line) => line.includes('c1'))).toEqual([
@@ -93,7 +93,7 @@ describe('a call that waits, of which plugins still hear', () => {
     expect(only(conversation.log(), 'diagnostic')).toEqual([]);
   });
 
-  it('and was asked again, which the store lost, is unknown; who has it retried uses its decision once', async () => {
+  it('a call whose second suspension the store lost is unknown; a retry uses its decision once', async () => {
     const { plugin } = slowAt(2);
     const store = troubledStore();
     let answers = false;
@@ -121,12 +121,12 @@ describe('a call that waits, of which plugins still hear', () => {
   });
 });
 
-describe('the state that a call wrote, whose run is cut', () => {
+describe('the state that a call of an interrupted run wrote', () => {
   const writes = (name: string, state: { [key: string]: number }) =>
     defineTool({ name, description: 'Writes.', parameters, execute: () => toolResult.success('written', { state }) });
   const hangs = defineTool({ name: 'hangs', description: 'Hangs.', parameters, execute: forever });
 
-  it('is kept where another call of its round is cancelled', async () => {
+  it('it is kept if another call of its round is cancelled', async () => {
     const on = await bench({
       replies: [[call('c1', 'write'), call('c2', 'hangs')]],
       tools: [writes('write', { k: 1 }), hangs],
@@ -144,7 +144,7 @@ describe('the state that a call wrote, whose run is cut', () => {
     expect((await restart(on)).conversation.state).toEqual({ k: 1 });
   });
 
-  it('is not applied where two calls wrote one key differently', async () => {
+  it('it is not applied if two calls wrote different values to one key', async () => {
     const tools = [writes('one', { k: 1 }), writes('two', { k: 2 }), hangs];
     const on = await bench({ replies: [[call('c1', 'one'), call('c2', 'two'), call('c3', 'hangs')]], tools });
     on.conversation.send('hi');
@@ -153,7 +153,7 @@ describe('the state that a call wrote, whose run is cut', () => {
     expect(on.conversation.state).toEqual({});
   });
 
-  it('is kept of calls at the gate that have ended, also where a plugin has not heard of the last', async () => {
+  it('it is kept for ended calls at the gate, even if a plugin has not received the last one', async () => {
     const approved = (name: string, key: string) =>
       defineTool({
         name,

@@ -6,7 +6,7 @@ import { call, deaf, during } from '../support/model.ts';
 import { type Fates, troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
-/** A run that goes on until it is cancelled, on a store that meets what comes from now on like this. */
+/** A run that continues until it is cancelled, on a store whose later appends have this outcome. */
 async function running(fates: Fates) {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
@@ -18,7 +18,7 @@ async function running(fates: Fates) {
 const silent: Fates = () => 'stuck';
 
 describe('a close on a store that never answers', () => {
-  it('answers every act on its way: decisions and settlements reject, messages that were not put are given back', async () => {
+  it('every pending act is answered: decisions and settlements reject, and undelivered messages are returned', async () => {
     const tools = [echoTool('ask').tool, gateTool('lost').tool];
     const before = await bench({
       tools,
@@ -55,7 +55,7 @@ describe('a close on a store that never answers', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('is given up after 5 s, and says so; every promise is settled and no timer is left', async () => {
+  it('the close is given up after 5 s with an error; every promise is settled and no timer remains', async () => {
     const on = await running(silent);
     on.trouble();
     const steer = on.conversation.steer('S');
@@ -70,7 +70,7 @@ describe('a close on a store that never answers', () => {
     expect(on.alive()).toEqual([]);
   });
 
-  it('lets go of the log: the next opening goes on from what is durable', async () => {
+  it('the log is released, and the next opening continues from the durable entries', async () => {
     const on = await running(silent);
     on.trouble();
     await on.clock.until(
@@ -83,7 +83,7 @@ describe('a close on a store that never answers', () => {
     await conversation.close();
   });
 
-  it('a store that does not let go of its log is given up too', async () => {
+  it('a store that does not release its log is given up too', async () => {
     const clock = new VirtualClock();
     const inner = troubledStore({ clock });
     const open = async (id: string) => ({ ...(await inner.open(id)), close: () => new Promise<void>(() => undefined) });
@@ -95,7 +95,7 @@ describe('a close on a store that never answers', () => {
   });
 });
 
-it('a close waits for a store that takes 3 s for each append, however many there are', async () => {
+it('a close waits for a store that takes 3 s for each append, however many appends there are', async () => {
   const on = await running(() => ({ afterMs: 3000 }));
   on.trouble();
   const receipts = [on.conversation.followUp('1'), on.conversation.followUp('2'), on.conversation.steer('3')];
@@ -106,7 +106,7 @@ it('a close waits for a store that takes 3 s for each append, however many there
 });
 
 it.each([{ synchronous: true }, { synchronous: false }])(
-  'B18: a receipt rejects where the message cannot be given back: it stays queued, and the next opening lists it (%o)',
+  'B18: a receipt rejects if the message cannot be returned: it stays queued, and the next opening lists it (%o)',
   async ({ synchronous }) => {
     const store = troubledStore({ synchronous });
     const on = await bench({ store, replies: [deaf()] });
@@ -126,7 +126,7 @@ it.each([{ synchronous: true }, { synchronous: false }])(
   },
 );
 
-it('a message that its run cannot take back from a store that fails is not called returned', async () => {
+it('a message that its run cannot withdraw from a failing store is not reported as returned', async () => {
   const store = troubledStore();
   const on = await bench({ store, replies: [deaf()] });
   on.conversation.send('go');
@@ -148,7 +148,7 @@ describe('a conversation that is closed while it waits', () => {
     return { ...on, run };
   };
 
-  it('refuses a cancel as closed, at once and later, and still waits when it is opened again', async () => {
+  it('it refuses a cancel as closed, at once and later, and still waits when it is opened again', async () => {
     const { conversation, agent, run } = await waiting();
     const closed = conversation.close();
     await expect(conversation.cancel()).rejects.toMatchObject({ code: 'closed' });
@@ -160,7 +160,7 @@ describe('a conversation that is closed while it waits', () => {
     expect(again.pending.map(({ callId }) => callId)).toEqual(['c1']);
   });
 
-  it('carries out a cancel that came before', async () => {
+  it('it performs a cancel that arrived before', async () => {
     const { conversation } = await waiting();
     const cancelled = conversation.cancel();
     await Promise.all([conversation.close(), cancelled]);
@@ -169,7 +169,7 @@ describe('a conversation that is closed while it waits', () => {
   });
 });
 
-it('a close from a subscriber at the stop of a run leaves the run completed', async () => {
+it('a close inside a subscriber at the stop of a run leaves the run completed', async () => {
   const on = await bench({ replies: [during(() => undefined, 'done')], store: troubledStore() });
   let closed: Promise<void> | undefined;
   on.conversation.log$().subscribe(({ type }) => {

@@ -19,7 +19,7 @@ import { asks, echoTool, gateTool } from '../support/tools.ts';
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });
 
-/** Three calls that wait. */
+/** Three waiting calls. */
 async function threeWait(clock = new VirtualClock()) {
   const ask = echoTool('ask');
   const calls = ['c1', 'c2', 'c3'].map((callId) => call(callId, 'ask', args));
@@ -41,7 +41,7 @@ const ACTIONS: readonly ((callId: string) => Decision)[] = [
   (callId) => ({ callId, action: 'answer', payload: 'yes' }),
 ];
 
-describe('B07: of three calls that wait, each is decided alone', () => {
+describe('B07: each of three waiting calls is decided separately', () => {
   it.each(ORDERS)('in the order %s, with each action first, second and third', async (order) => {
     for (let shift = 0; shift < ACTIONS.length; shift++) {
       const { conversation, ask } = await threeWait();
@@ -63,7 +63,7 @@ describe('B07: of three calls that wait, each is decided alone', () => {
   });
 });
 
-it('B06: a call that was approved starts at once, while its sibling still runs', async () => {
+it('B06: an approved call starts at once, while its sibling still runs', async () => {
   const [ask, gate] = [echoTool('ask'), gateTool()];
   const on = await bench({
     replies: [[call('a', 'ask', args), call('b', 'gate')], 'done'],
@@ -82,8 +82,8 @@ it('B06: a call that was approved starts at once, while its sibling still runs',
   expect((await run.result).text).toBe('done');
 });
 
-describe('B08: a decision is bound to its call and suspension; no other one runs anything', () => {
-  it('a wrong call or suspension, a repetition, a change of mind and a late word are told apart', async () => {
+describe('B08: a decision is bound to its call and suspension, and starts no other call', () => {
+  it('a wrong call or suspension, a repetition, a conflict and a late decision have different errors', async () => {
     const { conversation, ask } = await threeWait();
     const receipts = [
       await conversation.decide(approve('c9')),
@@ -105,7 +105,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     expect(ask.ran).toEqual(['c1']);
   });
 
-  /** One call that is approved and asks once more. */
+  /** One call that is approved and suspends again. */
   async function askedAgain(store?: LogStore, clock?: VirtualClock) {
     let asked = 0;
     const again = {
@@ -126,7 +126,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     return { conversation, ask };
   }
 
-  it('one without a number, given while the next suspension is written, is for that one and told to be applied', async () => {
+  it('a decision without a number that arrives while the next suspension is stored is applied to that suspension', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const { conversation, ask } = await askedAgain(store, clock);
@@ -144,7 +144,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     ['the same', 'b', 'duplicate'],
     ['another', 'c', 'conflict'],
   ])(
-    'one that says %s as one before it, which the store refused, and which landed with the stop, is told so',
+    'a decision with %s answer after one that the store rejected and then stored with the stop gets the true receipt',
     async (_, later, answer) => {
       const clock = new VirtualClock();
       const store = troubledStore({ clock });
@@ -178,7 +178,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     },
   );
 
-  it('one whose arguments hold a secret is applied, and stored without it', async () => {
+  it('a decision whose arguments contain a secret is applied, and stored without it', async () => {
     const { conversation } = await bench({
       ...{ replies: [[call('c1', 'ask', args)]], tools: [echoTool('ask').tool], plugins: [asks().plugin] },
       secrets: ['hunter2'],
@@ -188,7 +188,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
     expect(JSON.stringify(conversation.log())).not.toContain('hunter2');
   });
 
-  it('what was approved of one suspension is not approved of the next', async () => {
+  it('an approval of one suspension does not approve the next', async () => {
     const { conversation, ask } = await askedAgain();
     await conversation.resume().result;
     expect(conversation.pending.map(({ suspension }) => suspension)).toEqual([2]);
@@ -200,7 +200,7 @@ describe('B08: a decision is bound to its call and suspension; no other one runs
   });
 });
 
-it('B09: of two agents that would resume one run exactly one has the conversation; the call runs once', async () => {
+it('B09: of two agents that resume one run, exactly one opens the conversation; the call runs once', async () => {
   const store = memoryStore();
   const ask = echoTool('ask');
   const options = { store, tools: [ask.tool], plugins: [asks().plugin] };
@@ -246,7 +246,7 @@ it.each<[string, Json]>([
 });
 
 describe('B11: edited arguments', () => {
-  it('pass validation and the permission of the tool again; the log keeps what was proposed and what ran', async () => {
+  it('edited arguments pass validation and the permission of the tool again; the log contains the proposed and the executed ones', async () => {
     const checked: string[] = [];
     const ask = echoTool('ask', {
       needsApproval: ({ m }) => {
@@ -282,7 +282,7 @@ describe('B11: edited arguments', () => {
 });
 
 describe('B15: waiting for a person', () => {
-  it('takes no timer, no attempt and nothing of the time of a run, however long it lasts', async () => {
+  it('a wait uses no time limit, no attempt and no part of the duration of a run, however long it is', async () => {
     const clock = new VirtualClock();
     const policies = { limits: { runMs: 60_000 }, modelTimeout: { totalMs: 60_000 } };
     const ask = echoTool('ask');
@@ -301,7 +301,7 @@ describe('B15: waiting for a person', () => {
   });
 });
 
-describe('B23: a call whose tool is another one when it is decided', () => {
+describe('B23: a call whose tool changed before its decision', () => {
   const waitingLog = async () => {
     const { conversation } = await bench({
       replies: [[call('c1', 'ask', args)]],
@@ -312,7 +312,7 @@ describe('B23: a call whose tool is another one when it is decided', () => {
     return storeWith(conversation.log());
   };
 
-  it('is not run with arguments that the tool does not take any more', async () => {
+  it('it is not run with arguments that the tool no longer accepts', async () => {
     const ran: string[] = [];
     const other = defineTool({
       name: 'ask',
@@ -327,7 +327,7 @@ describe('B23: a call whose tool is another one when it is decided', () => {
     expect(ran).toEqual([]);
   });
 
-  it('is not run where there is no such tool any more', async () => {
+  it('it is not run if the tool no longer exists', async () => {
     const { conversation } = await bench({ store: await waitingLog(), replies: ['told'], tools: [] });
     await conversation.decide(approve('c1'));
     expect((await conversation.resume().result).text).toBe('told');

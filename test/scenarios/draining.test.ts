@@ -28,7 +28,7 @@ async function threeQueued(options: BenchOptions = {}) {
 }
 
 describe('queueDrain all', () => {
-  it('a promotion takes every queued followUp: the first is the root, the others are steers before the first model call', async () => {
+  it('a promotion takes every queued followUp: the first is the root, and the others are steers before the first model call', async () => {
     const { on, runs } = await threeQueued();
     await on.conversation.send('P').result;
     const results = await Promise.all(runs.map(({ result }) => result));
@@ -42,7 +42,7 @@ describe('queueDrain all', () => {
       'user-message steer F3',
       'run-stop completed end_turn',
     ]);
-    // Their runs are one: that of the root.
+    // Their runs are one: the run of the root.
     expect(results.map(({ runId, text }) => [runId, text])).toEqual(Array(3).fill([runs[0]?.id, 'A2']));
     expect(on.conversation.queue).toEqual([]);
     const [, cycle] = on.conversation.view().cycles;
@@ -51,7 +51,7 @@ describe('queueDrain all', () => {
     expect(on.conversation.view()).toMatchObject({ queued: [], diagnostics: [] });
   });
 
-  it('each message keeps its own id, and its receipt says delivered', async () => {
+  it('each message keeps its id, and its receipt is delivered', async () => {
     const receipts: { messageId: string; delivered: Promise<string> }[] = [];
     const on: Bench = await bench({
       policies: all,
@@ -63,7 +63,7 @@ describe('queueDrain all', () => {
     expect(ids.slice(1)).toEqual(receipts.map(({ messageId }) => messageId));
   });
 
-  it('a message that comes after the promotion waits for the next opportunity', async () => {
+  it('a message that arrives after the promotion waits for the next opportunity', async () => {
     const on: Bench = await bench({
       policies: all,
       replies: [
@@ -103,7 +103,7 @@ describe('queueDrain all', () => {
     ]);
   });
 
-  it('one that is taken back before its delivery is returned, and the others are delivered', async () => {
+  it('a followUp that is withdrawn before its delivery is returned, and the others are delivered', async () => {
     const gate = gateTool();
     const on = await bench({ policies: all, replies: [[call('c1', 'gate')], 'A1', 'A2'], tools: [gate.tool] });
     const first = on.conversation.send('P');
@@ -122,7 +122,7 @@ describe('queueDrain all', () => {
     ]);
   });
 
-  it('resume() promotes all that a stop left queued, also after a restart', async () => {
+  it('resume() promotes every message that a stop left queued, also after a restart', async () => {
     const policies = { ...all, promoteFollowUpOn: [] };
     const before = await bench({ replies: [deaf()], policies });
     before.conversation.send('P');
@@ -134,7 +134,7 @@ describe('queueDrain all', () => {
     const store = await storeWith(before.conversation.log());
     const on = await bench({ replies: ['A', 'B'], store, policies });
     expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['followUp', 'steer', 'followUp']);
-    // The cycle that was cut short is continued first; its steer is delivered, and what follows up stays.
+    // The interrupted cycle is continued first. Its steer is delivered, and the followUps stay queued.
     expect((await on.conversation.resume().result).text).toBe('A');
     expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['followUp', 'followUp']);
     expect((await on.conversation.resume().result).text).toBe('B');
@@ -143,7 +143,7 @@ describe('queueDrain all', () => {
   });
 });
 
-it('queueDrain one: each followUp is a cycle of its own', async () => {
+it('queueDrain one: each followUp is a separate cycle', async () => {
   const { on, runs } = await threeQueued({ policies: {}, replies: ['A2', fatal(), 'A4'] });
   await on.conversation.send('P').result;
   const results = await Promise.all(runs.map(({ result }) => result));

@@ -13,7 +13,7 @@ const args = { m: 'a' };
 const answer = (payload: number): Decision => ({ callId: 'c1', action: 'answer', payload });
 const deny = (callId: string): Decision => ({ callId, action: 'deny', reason: 'no' });
 
-/** Hangs in its first process; after that it asks, and is answered. */
+/** The tool hangs in its first process. After that it suspends, and receives an answer. */
 function hangingOnce() {
   let ran = 0;
   const tool = defineTool({
@@ -29,7 +29,7 @@ function hangingOnce() {
   return { tool, ran: () => ran };
 }
 
-/** The process dies while c1 runs, decided early; another one opens the log and has the call retried. */
+/** The process dies while c1 runs, with an early decision. Another process opens the log and retries the call. */
 async function retried() {
   const { tool, ran } = hangingOnce();
   const policies = { onPartialSuspend: 'wait' } as const;
@@ -44,8 +44,8 @@ async function retried() {
   return { ...on, opened, ran };
 }
 
-describe('a decision that came early, for a call that a crash cut off', () => {
-  it('expires with the run that the crash ended, and a diagnostic says so', async () => {
+describe('an early decision for a call that a crash interrupted', () => {
+  it('it expires with the run that the crash ended, and a diagnostic reports it', async () => {
     const { opened } = await retried();
     expect(only(opened, 'tool-result', 'diagnostic', 'run-stop')).toEqual([
       'tool-result c1 unknown',
@@ -54,7 +54,7 @@ describe('a decision that came early, for a call that a crash cut off', () => {
     ]);
   });
 
-  it('counts for nothing where the call is retried and suspends: it waits for a decision, and takes one', async () => {
+  it('it is ignored if the call is retried and suspends: the call waits for a decision, and accepts one', async () => {
     const { conversation, ran } = await retried();
     expect((await conversation.resume().result).termination).toBe('Suspended');
     expect(conversation.pending).toMatchObject([{ callId: 'c1', suspension: 1 }]);
@@ -65,7 +65,7 @@ describe('a decision that came early, for a call that a crash cut off', () => {
     expect(ran()).toBe(3);
   });
 
-  it('counts for nothing in the process after that either, and expires once', async () => {
+  it('it is ignored in the following process too, and expires once', async () => {
     const { conversation } = await retried();
     await conversation.resume().result;
     const { tool } = hangingOnce();
@@ -75,7 +75,7 @@ describe('a decision that came early, for a call that a crash cut off', () => {
     expect(only(on.conversation.log(), 'diagnostic')).toEqual(['diagnostic decision_expired']);
   });
 
-  it('expires also where the call ended before the crash', async () => {
+  it('it also expires if the call ended before the crash', async () => {
     const gate = gateTool();
     const before = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
     before.conversation.send('hi');
@@ -95,7 +95,7 @@ describe('a decision that came early, for a call that a crash cut off', () => {
   });
 });
 
-/** A sequential round that waits at c1; c2 stands behind it and is decided early. */
+/** A sequential round that waits at c1; c2 is next and is decided early. */
 async function behind(policies: { whileSuspended?: 'denyAndRun' } = {}, plugins: Plugin[] = [asks().plugin]) {
   const ask = echoTool('ask');
   const echo = echoTool();
@@ -109,8 +109,8 @@ async function behind(policies: { whileSuspended?: 'denyAndRun' } = {}, plugins:
 const expiries = (log: readonly LogEntry[]) =>
   log.flatMap((each) => (each.type === 'diagnostic' && each.code === 'decision_expired' ? [each.detail] : []));
 
-describe('a decision that came early, for a call behind one that waits', () => {
-  it('expires with a diagnostic where the call is run and never suspends', async () => {
+describe('an early decision for a call after a waiting one', () => {
+  it('it expires with a diagnostic if the call runs and never suspends', async () => {
     const { conversation, ran } = await behind();
     await conversation.decide({ callId: 'c1', action: 'approve' });
     expect((await conversation.resume().result).termination).toBe('NaturalEnd');
@@ -123,7 +123,7 @@ describe('a decision that came early, for a call behind one that waits', () => {
     expect(await conversation.decide(deny('c2'))).toBe('stale');
   });
 
-  it('is carried out where the call suspends when its turn comes', async () => {
+  it('it is applied if the call suspends at its turn', async () => {
     const all: Plugin = {
       name: 'all',
       beforeToolExecute: ({ decision }) => (decision ? undefined : { suspend: { reason: 'all' } }),
@@ -139,7 +139,7 @@ describe('a decision that came early, for a call behind one that waits', () => {
     expect(expiries(conversation.log())).toEqual([]);
   });
 
-  it.each(['cancel', 'denyAndRun'] as const)('expires with a diagnostic where the cycle ends by %s', async (how) => {
+  it.each(['cancel', 'denyAndRun'] as const)('it expires with a diagnostic if the cycle ends by %s', async (how) => {
     const { conversation } = await behind(how === 'denyAndRun' ? { whileSuspended: how } : {});
     await conversation.decide({ callId: 'c1', action: 'approve' });
     if (how === 'cancel') await conversation.cancel();

@@ -14,8 +14,8 @@ const standard = (validate: StandardSchemaV1.Props['validate']): StandardSchemaV
 });
 const good = JSON.stringify(lisbon);
 
-describe('a final answer that has a schema', () => {
-  it('is in the result and in the log as the schema takes it, behind the reply and before the stop', async () => {
+describe('a final answer with a schema', () => {
+  it('the result and the log contain the value that the schema returns, after the reply and before the stop', async () => {
     const { conversation, model } = await bench({ output, replies: [`\`\`\`json\n${good}\n\`\`\``] });
     const result = await conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'NaturalEnd', subtype: 'success', output: lisbon, turns: 1 });
@@ -30,7 +30,7 @@ describe('a final answer that has a schema', () => {
     expect(model.calls[0]?.system).toContain('"degrees":{"type":"number"}');
   });
 
-  it('is asked for again with what was wrong, as often as limits.outputRepairs says in a run, then the run fails', async () => {
+  it('an invalid answer is requested again with its error, at most limits.outputRepairs times in a run; then the run fails', async () => {
     const replies = ['18 degrees', '{"city":5,"degrees":18}', '{}', good];
     const { conversation, model } = await bench({ output, replies });
     const result = await conversation.send('hi').result;
@@ -49,11 +49,11 @@ describe('a final answer that has a schema', () => {
     expect(lines(model.calls[1]?.messages ?? []).at(-1)).toContain('no JSON');
     expect(lines(model.calls[2]?.messages ?? []).at(-1)).toContain('city: ');
     expect(conversation.status).toBe('error');
-    // Each run may be asked again as often.
+    // Each run may repeat the request this often.
     expect(await conversation.send('again').result).toMatchObject({ output: lisbon });
   });
 
-  it('is not asked for again where no repair is left, and a run may be mended by its last one', async () => {
+  it('it is not requested again without a remaining repair, and the last repair may save a run', async () => {
     const policies = (outputRepairs: number) => ({ limits: { outputRepairs } });
     const never = await bench({ output, replies: ['no'], policies: policies(0) });
     expect((await never.conversation.send('hi').result).error?.code).toBe('output_invalid');
@@ -62,7 +62,7 @@ describe('a final answer that has a schema', () => {
     expect((await once.conversation.send('hi').result).output).toEqual(lisbon);
   });
 
-  it('is the one behind the tools: replies with calls, and those of a run that ends otherwise, are held to nothing', async () => {
+  it('only the answer after the tools is validated, not replies with calls or of runs that end otherwise', async () => {
     const { tool } = echoTool();
     const replies = [[t('I look.'), call('c1', 'echo', { m: 'a' })], [t('cut'), finish('length')], good];
     const { conversation } = await bench({ output, replies, tools: [tool] });
@@ -71,7 +71,7 @@ describe('a final answer that has a schema', () => {
     expect((await conversation.send('again').result).output).toEqual(lisbon);
   });
 
-  it('is looked at when the run would end: a steer, and a plugin that goes on, come first', async () => {
+  it('it is validated when the run would end, after steers and plugins that continue the run', async () => {
     let asked = 0;
     const plugin: Plugin = {
       name: 'again',
@@ -83,14 +83,14 @@ describe('a final answer that has a schema', () => {
     expect(only(conversation.log(), 'continuation')).toEqual(['continuation stop_hook']);
   });
 
-  it('ends at the limit of turns like any other', async () => {
+  it('it ends at the limit of turns like any other', async () => {
     const { conversation, model } = await bench({ output, replies: ['no'], policies: { limits: { turns: 1 } } });
     expect(await conversation.send('hi').result).toMatchObject({ termination: 'Stopped', cause: 'max_turns' });
     expect(only(conversation.log(), 'continuation')).toEqual([]);
     expect(model.calls).toHaveLength(1);
   });
 
-  it('takes any text where the schema is one of texts, and what is transformed as it came out', async () => {
+  it('a schema of texts accepts any text, and a transformed value is stored as transformed', async () => {
     const { conversation, model } = await bench({ output: z.string().min(2), replies: ['42', 'yes, sir'] });
     expect((await conversation.send('hi').result).output).toBe('42');
     expect((await conversation.send('hi').result).output).toBe('yes, sir');
@@ -99,7 +99,7 @@ describe('a final answer that has a schema', () => {
     expect((await doubled.conversation.send('hi').result).output).toBe(42);
   });
 
-  it('is asked for again where its schema throws', async () => {
+  it('it is requested again if its schema throws', async () => {
     const strange = standard(async (text) => {
       if (text === 'bad') throw new Error('the schema broke');
       return { value: text };
@@ -110,8 +110,8 @@ describe('a final answer that has a schema', () => {
   });
 });
 
-describe('a message that comes with a schema of its own', () => {
-  it('has the last word on the answer to it, and says nothing of the next one', async () => {
+describe('a message with its own schema', () => {
+  it('the schema replaces that of the agent for this answer, and has no effect on the next one', async () => {
     const { conversation, model } = await bench({ output, replies: ['["a"]', good, 'plain'] });
     const own = conversation.send('a list', { output: z.array(z.string()) });
     expect((await own.result).output).toEqual(['a']);
@@ -120,7 +120,7 @@ describe('a message that comes with a schema of its own', () => {
     expect(model.calls[1]?.system).not.toContain('array');
   });
 
-  it('needs no schema of the agent, as a followUp and as a steer too', async () => {
+  it('the agent needs no schema, also for a followUp and a steer', async () => {
     let queued: Run | undefined;
     const replies = [
       during(() => {
@@ -140,7 +140,7 @@ describe('a message that comes with a schema of its own', () => {
     expect((await conversation.send('bye').result).text).toBe('free');
   });
 
-  it('holds for the rest of a request that waited for a decision', async () => {
+  it('the schema is kept for the rest of a request that waited for a decision', async () => {
     const { tool } = echoTool('ask', { needsApproval: true });
     const replies = [[call('c1', 'ask', { m: 'a' })], 'no JSON', good];
     const { conversation } = await bench({ replies, tools: [tool] });
@@ -149,7 +149,7 @@ describe('a message that comes with a schema of its own', () => {
     expect((await conversation.resume().result).output).toEqual(lisbon);
   });
 
-  it('is refused where it is no schema, before anything is changed', async () => {
+  it('an invalid schema is refused before anything changes', async () => {
     const { conversation } = await bench({ replies: [] });
     const before = conversation.log().length;
     expect(() => conversation.send('hi', { output: {} as never })).toThrow(ConfigurationError);
@@ -160,7 +160,7 @@ describe('a message that comes with a schema of its own', () => {
   });
 });
 
-it('the schema of the agent holds behind a restart, and for agent.run', async () => {
+it('the schema of the agent is used after a restart, and for agent.run', async () => {
   const store = memoryStore();
   const { tool } = echoTool('ask', { needsApproval: true });
   const first = await bench({ store, output, tools: [tool], replies: [[call('c1', 'ask', { m: 'a' })]] });

@@ -1,5 +1,5 @@
 /**
- * Several decisions or settlements of one call at once: the first one counts (docs/internals/lifecycle.md, Decision
+ * Several decisions or settlements of one call at once: the first one wins (docs/internals/lifecycle.md, Decision
  * Replay).
  */
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { call, deaf } from '../support/model.ts';
 import { troubledStore } from '../support/store.ts';
 import { asks, echoTool, gateTool } from '../support/tools.ts';
 
-/** The call c1 is unknown; another run is under way, and the store takes 200 ms for each append. */
+/** The call c1 is unknown, another run is active, and the store takes 200 ms for each append. */
 async function slowly() {
   const gate = gateTool('pay');
   const before = await bench({ replies: [[call('c1', 'pay', { m: 'a' })]], tools: [gate.tool] });
@@ -26,11 +26,11 @@ async function slowly() {
   return { ...on, clock, store, pay };
 }
 
-describe('two settlements of one call, while a cancel overtakes a slow store', () => {
+describe('two settlements of one call while a cancel overtakes a slow store', () => {
   it.each<[string, Settlement]>([
     ['retry', { retry: true }],
-    ['another word', { didNotRun: true }],
-  ])('INV-4, I10: the first one counts, also where the second is %s', async (_, second) => {
+    ['a different one', { didNotRun: true }],
+  ])('INV-4, I10: the first one wins, also if the second is %s', async (_, second) => {
     const { conversation, clock, store, pay } = await slowly();
     const first = conversation.settle('c1', { retry: true });
     const cancelled = conversation.cancel();
@@ -44,8 +44,8 @@ describe('two settlements of one call, while a cancel overtakes a slow store', (
   });
 });
 
-describe('two decisions on one suspension, while a cancel overtakes a slow store', () => {
-  it('I16, I22: the first one counts, and the second is not told that it does', async () => {
+describe('two decisions on one suspension while a cancel overtakes a slow store', () => {
+  it('I16, I22: the first one wins, and the second is answered as a conflict', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const [ask, gate] = [echoTool('ask'), gateTool()];

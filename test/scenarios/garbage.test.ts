@@ -1,4 +1,4 @@
-/** What conversations that are over leave in memory where only small collections ran: a full one may be long in coming. */
+/** Memory of ended conversations after small garbage collections alone; a full collection may be late. */
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { createAgent, defineTool, type Model, memoryStore } from '../../src/index.ts';
 
 const CONVERSATIONS = 100;
-/** One that is kept whole takes 25,000. */
+/** A conversation whose memory is kept takes 25,000. */
 const BYTES_LEFT = 10_000;
 
 async function* reply(
@@ -19,7 +19,7 @@ async function* reply(
 }
 
 it.skipIf(Number.parseInt(process.versions.node, 10) < 24)(
-  'a conversation that is closed and deleted is gone with the next small collection, also where its tool looked at its signal',
+  'a small garbage collection removes a closed and deleted conversation, even if its tool read its signal',
   async () => {
     setFlagsFromString('--expose-gc');
     const collect: (options: { type: 'minor' | 'major' }) => void = runInNewContext('gc');
@@ -44,7 +44,7 @@ it.skipIf(Number.parseInt(process.versions.node, 10) < 24)(
       }
     };
     await live();
-    // A collection of the whole may begin by itself in between, and then keeps what is made meanwhile: the least counts.
+    // A full collection may start on its own in between, and then keeps newer objects. So the smallest figure counts.
     const left: number[] = [];
     for (let round = 1; round <= 3; round++) {
       collect({ type: 'major' });

@@ -1,4 +1,4 @@
-/** Conversations that begin with earlier messages: nothing of the history runs. */
+/** Conversations that start with earlier messages: no call of the history runs. */
 import { describe, expect, it } from 'vitest';
 import { modelMessages } from '../../machines/index.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
@@ -21,7 +21,7 @@ const told = (callId: string): Message => ({
   isError: false,
 });
 
-/** The log with what its history stands for. */
+/** The log, with the history expanded to its events. */
 function past(log: readonly LogEntry[]): LogEntry[] {
   const told: LogEntry[] = [];
   for (const entry of log) {
@@ -31,7 +31,9 @@ function past(log: readonly LogEntry[]): LogEntry[] {
   return told;
 }
 
-/** A new conversation `h` with this history, whose model says `replies`; `again`: it is closed and opened anew first. */
+/**
+ * A new conversation `h` with this history, whose model gives `replies`. `again`: it is first closed and opened again.
+ */
 async function opened(history: readonly Message[], options: { again?: boolean; replies?: string[] } = {}) {
   const { again = false, replies = ['done'] } = options;
   const pay = echoTool('pay');
@@ -47,12 +49,12 @@ const UNANSWERED: [string, readonly Message[]][] = [
   ['that the model spoke behind', [user('a'), calls('', 'c1'), calls('I paid')]],
   ['that is the last word', [user('a'), calls('', 'c1')]],
   ['beside one that has its result', [user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok')]],
-  ['whose result stands before it', [user('a'), told('c1'), calls('', 'c1')]],
+  ['whose result precedes it', [user('a'), told('c1'), calls('', 'c1')]],
   ['without a request', [calls('', 'c1')]],
 ];
 
 describe('a call of a history without a result', () => {
-  it.each(UNANSWERED)('%s is never run: not by a message, not by resume()', async (_, history) => {
+  it.each(UNANSWERED)('a call %s is never run, neither by a message nor by resume()', async (_, history) => {
     for (const again of [false, true]) {
       const { conversation, model, ran } = await opened(history, { again });
       expect([conversation.status, conversation.pending, conversation.unsettled]).toEqual(['idle', [], []]);
@@ -64,7 +66,7 @@ describe('a call of a history without a result', () => {
     }
   });
 
-  it('has a result in its place that says so, with the history and not with a repair', async () => {
+  it('it has a result in its place that says so, stored with the history and not with a repair', async () => {
     const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')]);
     expect(conversation.log().map(({ type }) => type)).toEqual(['conversation', 'history']);
     const log = story(past(conversation.log()));
@@ -81,7 +83,7 @@ describe('a call of a history without a result', () => {
     expect(story(past(again.conversation.log()))).toEqual(log);
   });
 
-  it('has one result also where its id is used again', async () => {
+  it('it has one result even if its id is used again', async () => {
     const { conversation, ran } = await opened([user('a'), calls('', 'c1'), user('b'), calls('', 'c1', 'c1')]);
     expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 cancelled restart']);
     await conversation.send('hello').result;
@@ -89,7 +91,7 @@ describe('a call of a history without a result', () => {
   });
 });
 
-it('a history is one entry, and the log, the messages and the view are those of its events', async () => {
+it('a history is one entry, and the log, the messages and the view contain its events', async () => {
   const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok'), user('b')]);
   const log = conversation.log();
   const events = past(log).map((entry, seq) => ({ ...entry, seq }));
@@ -102,7 +104,7 @@ it('a history is one entry, and the log, the messages and the view are those of 
   ]);
 });
 
-it('a secret in a history is stored nowhere', async () => {
+it('a secret in a history is not stored', async () => {
   const on = await bench({ replies: ['done'], secrets: ['hunter2-hunter2'] });
   const history = [user('it is hunter2-hunter2'), calls('hunter2-hunter2', 'c1'), told('c1')];
   const secret = { ...told('c2'), content: [{ type: 'text' as const, text: 'hunter2-hunter2' }] };
@@ -112,14 +114,14 @@ it('a secret in a history is stored nowhere', async () => {
   expect(conversation.messages()).toHaveLength(5);
 });
 
-it('a history whose calls all have results is taken over as it is', async () => {
+it('a history whose calls all have results is stored unchanged', async () => {
   const history = [user('a'), calls('', 'c1'), told('c1'), calls('ok')];
   const { conversation } = await opened(history);
   expect(conversation.messages()).toEqual(history);
   expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 succeeded']);
 });
 
-it('a result of a history behind which the model has spoken again is told as a later word', async () => {
+it("a history's result that follows a later reply is sent to the model as a later message", async () => {
   const { conversation } = await opened([user('q'), calls('', 'c1'), calls('in between'), told('c1'), calls('ok')]);
   const shown = conversation.messages();
   expect(shown.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user', 'assistant']);
@@ -127,7 +129,7 @@ it('a result of a history behind which the model has spoken again is told as a l
   expect(JSON.stringify(shown[4])).toContain('c1 is paid');
 });
 
-it('messages of the model that follow one another in a history stay separate, with what the provider sent beside each', async () => {
+it('consecutive replies in a history stay separate, each with its provider data', async () => {
   const signed: Message = {
     role: 'assistant',
     content: [{ type: 'text', text: 'b' }],

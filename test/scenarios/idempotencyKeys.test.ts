@@ -1,11 +1,13 @@
-/** The key that every execution of a call is given: the same wherever one start is repeated, another one for every other start. */
+/**
+ * The idempotency key of an execution. Repetitions of one start have the same key; every other start has another key.
+ */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { forkConversation } from '../../src/conversation/fork.ts';
 import { createAgent, defineTool, type LogStore, memoryStore } from '../../src/index.ts';
 import { call, scripted } from '../support/model.ts';
 
-/** A tool that keeps its keys, and an agent that calls it once and then answers. */
+/** A tool that records its keys, and an agent that calls it once and then answers. */
 function paying(store: LogStore, { callId = 'c1', idempotent = false, replies = [call(callId, 'pay')] } = {}) {
   const keys: string[] = [];
   const pay = defineTool({
@@ -29,7 +31,7 @@ async function paidIn(store: LogStore, id: string, callId: string): Promise<stri
   return keys;
 }
 
-/** A fork behind the start of the call: what it was started with is in it, how it went is not. */
+/** A fork after the start of the call: it contains the start and not the outcome. */
 async function forkInCall(store: LogStore, idempotent: boolean) {
   const before = paying(store, { idempotent });
   const conversation = await before.agent.open('c');
@@ -42,21 +44,21 @@ async function forkInCall(store: LogStore, idempotent: boolean) {
 }
 
 describe('the idempotency key of a call', () => {
-  it('is kept by a fork that runs a started idempotent call again', async () => {
+  it('a fork that runs a started idempotent call again keeps the key', async () => {
     const { before, after, forked } = await forkInCall(memoryStore(), true);
     expect((await forked.resume().result).text).toBe('done');
     expect(after.keys).toEqual(['c/c1/0']);
     expect(after.keys).toEqual(before.keys);
   });
 
-  it('is kept by a fork that is told to retry an unknown call', async () => {
+  it('a fork that retries an unknown call keeps the key', async () => {
     const { before, after, forked } = await forkInCall(memoryStore(), false);
     expect(await forked.settle('c1', { retry: true })).toBe('applied');
     expect((await forked.resume().result).text).toBe('done');
     expect(after.keys).toEqual(before.keys);
   });
 
-  it('is of the fork for a call that had not started when it was taken', async () => {
+  it('a call that had not started at the fork has a key of the fork', async () => {
     const store = memoryStore();
     const { agent } = paying(store, { replies: [] });
     await (await agent.open('c')).send('hi').result;
@@ -65,7 +67,7 @@ describe('the idempotency key of a call', () => {
     expect(await paidIn(store, 'fork', 'c1')).toEqual(['fork/c1/0']);
   });
 
-  it('tells calls apart whose conversations and ids would read the same behind one another', async () => {
+  it('calls have different keys even if their joined conversations and ids are equal', async () => {
     const store = memoryStore();
     const first = await paidIn(store, 'user', '42/c1');
     const second = await paidIn(store, 'user/42', 'c1');
@@ -73,7 +75,7 @@ describe('the idempotency key of a call', () => {
     expect([...first, ...second, ...third]).toEqual(['user/42%2Fc1/0', 'user%2F42/c1/0', 'user%252F42/c1/0']);
   });
 
-  it('holds plain ids as they are', async () => {
+  it('plain ids are part of the key unchanged', async () => {
     expect(await paidIn(memoryStore(), 'demo', 'call_1')).toEqual(['demo/call_1/0']);
   });
 });

@@ -1,4 +1,4 @@
-/** Bytes are stored before the entry that names them, whatever that takes; acts keep their order meanwhile. */
+/** Bytes are stored before the entry that names them, however long that takes. Acts keep their order meanwhile. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type LogHandle, memoryStore, RunchartError } from '../../src/index.ts';
@@ -10,7 +10,7 @@ import { gateTool } from '../support/tools.ts';
 
 const image = { type: 'image' as const, mediaType: 'image/png', data: dot };
 
-/** A store whose blobs are written when the test says so. */
+/** A store that writes its blobs when the test permits it. */
 function slowBlobs() {
   const asked: { write(): void; fail(error: unknown): void }[] = [];
   let written = 0;
@@ -29,7 +29,7 @@ function slowBlobs() {
 const full = (): Error => new RunchartError('store', 'the disk is full');
 
 describe('a message with an image', () => {
-  it('is in no entry before its bytes are stored, and the conversation is active meanwhile', async () => {
+  it('no entry contains it before its bytes are stored, and the conversation is active meanwhile', async () => {
     const { store, asked, written } = slowBlobs();
     const { conversation } = await bench({ replies: ['Seen.'], store });
     conversation.log$().subscribe(({ type }) => {
@@ -44,7 +44,7 @@ describe('a message with an image', () => {
     expect(conversation.log().some(({ type }) => type === 'user-message')).toBe(true);
   });
 
-  it('keeps its place: what is sent after it waits for it', async () => {
+  it('it keeps its place: a later message waits for it', async () => {
     const { store, asked } = slowBlobs();
     const gate = gateTool();
     const model = scripted([[call('c1', 'gate')], 'One.', 'Two.', 'Three.']);
@@ -75,7 +75,7 @@ describe('a message with an image', () => {
     ]);
   });
 
-  it('counts as queued while its bytes are being stored', async () => {
+  it('it counts as queued while its bytes are being stored', async () => {
     const { store } = slowBlobs();
     const gate = gateTool();
     const policies = { limits: { queue: 2 } };
@@ -90,7 +90,7 @@ describe('a message with an image', () => {
 });
 
 describe('a message whose bytes cannot be stored is not accepted', () => {
-  it('a send ends as an error that says so; the log knows nothing of it, and the next message is taken', async () => {
+  it('a send ends with an error, the log contains nothing of it, and the next message is accepted', async () => {
     const { store, asked } = slowBlobs();
     const { conversation } = await bench({ replies: ['Hello.'], store });
     const run = conversation.send([image]);
@@ -104,7 +104,7 @@ describe('a message whose bytes cannot be stored is not accepted', () => {
     expect(await conversation.send('Hi.').text).toBe('Hello.');
   });
 
-  it('a steer and a followUp are returned, the run under way goes on, and what came later keeps its order', async () => {
+  it('a steer and a followUp are returned, the active run continues, and later messages keep their order', async () => {
     const { store, asked } = slowBlobs();
     const gate = gateTool();
     const { conversation, model } = await bench({ replies: [[call('c1', 'gate')], 'One.'], tools: [gate.tool], store });
@@ -125,7 +125,7 @@ describe('a message whose bytes cannot be stored is not accepted', () => {
     expect(only(conversation.log(), 'diagnostic')).toEqual(Array(2).fill('diagnostic image_not_stored'));
   });
 
-  it('nor where putBlob answers with no reference', async () => {
+  it('a message is refused too if putBlob returns no reference', async () => {
     for (const answer of [undefined, '', 7, 'x'.repeat(2_000)]) {
       const store = withBlobs(memoryStore(), () => ({ putBlob: async () => answer as never }));
       const { conversation } = await bench({ store });
@@ -135,7 +135,7 @@ describe('a message whose bytes cannot be stored is not accepted', () => {
 });
 
 describe('a store that never answers', () => {
-  it('holds no cancel: the message is given back, and nothing of it is logged', async () => {
+  it('it delays no cancel: the message is returned, and no part of it is logged', async () => {
     for (const how of ['run', 'conversation', 'signal'] as const) {
       const { store } = slowBlobs();
       const { conversation } = await bench({ replies: ['Hello.'], store });
@@ -151,7 +151,7 @@ describe('a store that never answers', () => {
     }
   });
 
-  it('begins no run behind a cancel of the one that it was to steer: it is given back', async () => {
+  it('no run starts after a cancel of the run that the message should steer: the message is returned', async () => {
     const { store, asked } = slowBlobs();
     const gate = gateTool();
     const { conversation, model } = await bench({
@@ -169,7 +169,7 @@ describe('a store that never answers', () => {
     expect([conversation.status, model.calls.length]).toEqual(['idle', 1]);
   });
 
-  it('holds no close: what waits is returned', async () => {
+  it('it delays no close: waiting messages are returned', async () => {
     const { store, asked } = slowBlobs();
     const gate = gateTool();
     const { conversation } = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool], store });
@@ -185,7 +185,7 @@ describe('a store that never answers', () => {
     expect(only(conversation.log(), 'message-queued', 'diagnostic')).toEqual([]);
   });
 
-  it('holds no cancel of a tool whose picture it is to take', async () => {
+  it('it delays no cancel of a tool whose image is being stored', async () => {
     const { store } = slowBlobs();
     const look = defineTool({ name: 'look', description: 'Looks.', parameters: z.object({}), execute: () => [image] });
     const { conversation, clock } = await bench({ replies: [[call('c1', 'look')]], tools: [look], store });
@@ -198,7 +198,7 @@ describe('a store that never answers', () => {
   });
 });
 
-it('a picture of a tool that cannot be stored is told to the model; the rest of the result is kept', async () => {
+it('if the image of a tool cannot be stored, the model is informed, and the rest of the result is kept', async () => {
   const store = withBlobs(memoryStore(), () => ({ putBlob: () => Promise.reject(full()) }));
   const execute = () => [{ type: 'text', text: 'A dot:' }, image];
   const look = defineTool({ name: 'look', description: 'Looks.', parameters: z.object({}), execute });

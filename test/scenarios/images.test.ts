@@ -21,7 +21,7 @@ interface Sent {
   type: string;
   image_url: { url: string };
 }
-/** Images of the last message but `back` of a request. */
+/** Images of the message `back` places before the last one of a request. */
 const imagesIn = (model: ScriptedModel, request: number, back = 0): StoredPart[] =>
   (model.calls[request]?.messages.at(-1 - back)?.content ?? []).filter((part) => part.type === 'image');
 const said = (model: ScriptedModel, request: number): string =>
@@ -45,7 +45,7 @@ const tool = (execute: () => unknown) =>
   defineTool({ name: 'look', description: 'Looks.', parameters: z.object({}), execute });
 
 describe('S003-32 a message with two images', () => {
-  it('keeps both references; one above the limit is scaled to fit, one below goes byte for byte', async () => {
+  it('both references are kept; an image above the limit is scaled to fit, and one below is sent byte for byte', async () => {
     const [large, small] = [await plain(4_000, 3_000), await noise(64, 48, 'jpeg')];
     const { model, conversation, blobs, place: at } = await onDisk(['Two areas.']);
     const run = conversation.send([text('See'), image(large), image(small, 'image/jpeg')]);
@@ -66,7 +66,7 @@ describe('S003-32 a message with two images', () => {
     for (const name of await blobs()) expect((await stat(at.path(`c.blobs/${name}`))).mode & 0o777).toBe(0o600);
   });
 
-  it('is sent again in the same bytes by another process', async () => {
+  it('another process sends the same bytes again', async () => {
     const first = await onDisk(['One.', 'Two.']);
     await first.conversation.send([image(await plain(2_600, 1_000, 'jpeg')), image(dot)]).result;
     await first.conversation.send('And?').result;
@@ -78,7 +78,7 @@ describe('S003-32 a message with two images', () => {
     expect(before?.[0]?.content.map(({ type }) => type)).toEqual(['image', 'image']);
   });
 
-  it('is scaled once, however many requests show it', async () => {
+  it('an image is scaled once, however many requests contain it', async () => {
     let scaled = 0;
     const small = await plain(10, 10);
     const scaleImage = async () => {
@@ -94,7 +94,7 @@ describe('S003-32 a message with two images', () => {
     expect(imagesIn(model, 2, 4)).toEqual([{ type: 'image', mediaType: 'image/png', data: base64(small) }]);
   });
 
-  it('reaches a server as data: URLs, and an http: URL as it is', async () => {
+  it('a server receives data: URLs, and an http: URL unchanged', async () => {
     const server = await modelServer((reply) => {
       reply.text('Seen.');
       reply.finish('stop');
@@ -116,8 +116,8 @@ describe('S003-32 a message with two images', () => {
   });
 });
 
-describe('images come in', () => {
-  it('by steer and followUp, and wait in the queue as references', async () => {
+describe('sources of images', () => {
+  it('steers and followUps may contain them, and are queued with references', async () => {
     const { tool: echo } = echoTool();
     const { plugin } = asks('echo');
     const at = await place();
@@ -135,7 +135,7 @@ describe('images come in', () => {
     expect(JSON.stringify(conversation.log()).includes(base64(dot))).toBe(false);
   });
 
-  it('by a tool and by a plugin that changes a result; the model is shown them and calls stay paired', async () => {
+  it('a tool or a plugin that changes a result may add them; the model receives them, and calls stay paired', async () => {
     const at = await place();
     const other = await plain(3, 3);
     const model = scripted([[call('c1', 'look'), call('c2', 'look')], 'Seen.']);
@@ -160,7 +160,7 @@ describe('images come in', () => {
     expect(imagesIn(model, 1)).toEqual([image(base64(dot)), image(base64(other))]);
   });
 
-  it('with an earlier history, bytes and base64 alike', async () => {
+  it('an earlier history may contain them, as bytes or base64', async () => {
     const at = await place();
     const model = scripted(['Yes.']);
     const agent = createAgent({ model, store: at.store });
@@ -182,7 +182,7 @@ describe('images come in', () => {
     });
   });
 
-  it('as base64 in the entry where a store has no blobs', async () => {
+  it('a store without blobs keeps them as base64 in the entry', async () => {
     const model = scripted(['Yes.', 'Still.']);
     const store = withBlobs((await place()).store, () => ({}));
     const { conversation } = await opened({ model, store });
@@ -191,7 +191,7 @@ describe('images come in', () => {
     expect(imagesIn(model, 0)).toEqual([image(base64(dot))]);
   });
 
-  it('and what cannot be one is refused by send() itself: nothing is logged', async () => {
+  it('send() itself refuses invalid images, and nothing is logged', async () => {
     const { conversation } = await onDisk([]);
     for (const data of ['file:///a.png', new Uint8Array(3), 'nothing'])
       for (const act of ['send', 'steer', 'followUp'] as const)
@@ -200,10 +200,10 @@ describe('images come in', () => {
   });
 });
 
-describe('an image that cannot be shown', () => {
+describe('an image that cannot be sent', () => {
   const diagnostics = (log: Parameters<typeof only>[0]): string[] => only(log, 'diagnostic');
 
-  it('because its blob is gone or was changed is a text for the model and one diagnostic, in every request', async () => {
+  it('a lost or changed blob is a text for the model and one diagnostic, in every request', async () => {
     const first = await onDisk(['One.']);
     await first.conversation.send([image(dot), image(await plain(2, 2))]).result;
     await first.agent.close();
@@ -218,7 +218,7 @@ describe('an image that cannot be shown', () => {
     expect(diagnostics(later.conversation.log())).toEqual(['diagnostic image_missing', 'diagnostic image_missing']);
   });
 
-  it('because it would have to be scaled, and nothing can', async () => {
+  it('an image that needs scaling is a text too if nothing can scale it', async () => {
     const model = scripted(['Nothing to see.']);
     const scaleImage = async () => {
       throw new Error('the optional package sharp cannot be loaded: npm install sharp');
@@ -234,13 +234,13 @@ describe('an image that cannot be shown', () => {
     });
   });
 
-  it('because the model takes none', async () => {
+  it('an image is a text too if the model accepts no images', async () => {
     const { model, conversation } = await onDisk(['Blind.'], undefined, { imageLimits: { mediaTypes: [] } });
     await conversation.send([image(dot), image('https://pictures.test/a.png')]).result;
     expect(said(model, 0).match(/this model takes no images/g)).toHaveLength(2);
   });
 
-  it('because a tool made up its reference', async () => {
+  it('an image is a text too if a tool invented its reference', async () => {
     const references = ['blob:../../../etc/passwd', `blob:${'0'.repeat(64)}:image/png`, 'file:///etc/passwd'];
     for (const data of references) {
       const model = scripted([[call('c1', 'look')], 'Hm.']);
@@ -254,7 +254,7 @@ describe('an image that cannot be shown', () => {
     }
   });
 
-  it('is nothing that a fallback model with other limits has to suffer from', async () => {
+  it('a fallback model with other limits still receives it', async () => {
     const bytes = await plain(3_000, 10);
     const fallback = { ...scripted(['Seen.']), id: 'other', imageLimits: { maxPixels: 4_000 } } as ScriptedModel;
     const model = { ...scripted([new Error('down')]), imageLimits: { mediaTypes: [] } } as ScriptedModel;
@@ -269,7 +269,7 @@ describe('an image that cannot be shown', () => {
   });
 });
 
-it('a result that a tool marks keeps its images and its outcome', async () => {
+it('a marked result of a tool keeps its images and its outcome', async () => {
   const model = scripted([[call('c1', 'look')], 'Ok.']);
   const { conversation } = await opened({
     model,

@@ -1,11 +1,16 @@
-/** A model that ignores its signal is named as soon as it says something after the end of its call; the run does not wait for it. */
+/**
+ * A model that ignores its signal is reported when it emits something after the end of its call. The run does not wait
+ * for it.
+ */
 import { expect, it } from 'vitest';
 import type { LogEntry, ModelPart } from '../../src/index.ts';
 import { bench } from '../support/agent.ts';
 import { flush } from '../support/clock.ts';
 import { deaf, finish, t } from '../support/model.ts';
 
-/** Says `a`, then waits to be let go, whatever its signal says. `heeds`: it ends where the signal was aborted meanwhile. */
+/**
+ * Emits `a`, then waits until released and ignores its signal. `heeds`: it ends if the signal was aborted meanwhile.
+ */
 function held({ heeds = false } = {}) {
   let letGo = (): void => undefined;
   const wait = new Promise<void>((resolve) => {
@@ -26,7 +31,7 @@ const diagnosed = (log: readonly LogEntry[]): unknown[] =>
   log.flatMap((entry) => (entry.type === 'diagnostic' ? [[entry.code, entry.detail]] : []));
 const NAMED = [['late_part', { model: 'scripted' }]];
 
-it.each(['cancel', 'time-out'] as const)('a model that ignores the %s of its call is named once', async (way) => {
+it.each(['cancel', 'time-out'] as const)('a model that ignores the %s of its call is reported once', async (way) => {
   const { reply, letGo } = held();
   const policies = { modelRetry: { attempts: 1 }, modelTimeout: { idleMs: 500 } };
   const { conversation, clock } = await bench({ replies: [reply, 'next'], policies });
@@ -43,7 +48,7 @@ it.each(['cancel', 'time-out'] as const)('a model that ignores the %s of its cal
   await conversation.close();
 });
 
-it('a model that heeds its signal, late too, is not named, nor is one that never says anything more', async () => {
+it('a model that obeys its signal, even late, is not reported, nor is one that never emits anything more', async () => {
   const { reply, letGo } = held({ heeds: true });
   const { conversation, clock } = await bench({ replies: [reply, deaf(t('a')), 'next'] });
   for (const text of ['one', 'two']) {

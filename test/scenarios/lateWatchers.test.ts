@@ -34,7 +34,7 @@ const inputOf = (index: number, name: string | undefined, text: string) => ({
   ...(name !== undefined && { name }),
 });
 
-/** What a listener makes of the signals it hears. */
+/** The text that a listener builds from its signals. */
 class Assembly {
   shown = NOTHING;
 
@@ -59,14 +59,14 @@ const flying = ({ inFlight }: Conversation): Shown => {
 const committed = (log: readonly LogEntry[], kind: 'assistant' | 'reasoning'): string =>
   log.flatMap((each) => (each.type === 'agent-output' && each.item.type === kind ? [each.item.text] : [])).join('');
 
-/** What the reader of a run makes of its signals. */
+/** The text that the reader of a run builds from its signals. */
 async function read(run: AsyncIterable<LogEntry | Live>): Promise<Assembly> {
   const assembly = new Assembly();
   for await (const item of run) if (!('seq' in item)) assembly.hear(item);
   return assembly;
 }
 
-/** Who comes behind how many deltas, and whether while the last of them is being told. */
+/** The number of deltas before a subscriber arrives, and whether it arrives during the last notification. */
 type Comer = { behind: number; within: boolean };
 
 class Watchers {
@@ -95,7 +95,7 @@ class Watchers {
     this.#readers.push(read(run));
   }
 
-  /** Called between two deltas: everybody shows the same. */
+  /** Called between two deltas: every subscriber shows the same text. */
   between(): void {
     this.#come(false);
     const { shown } = this.early;
@@ -126,7 +126,7 @@ class Watchers {
   }
 }
 
-/** Deltas of one attempt, and whether the connection breaks behind them. */
+/** Deltas of one attempt, and whether the connection breaks after them. */
 const attempt = fc.record({
   parts: fc.array(
     fc.oneof(
@@ -142,8 +142,8 @@ const attempt = fc.record({
 });
 const comer = fc.record({ behind: fc.nat(12), within: fc.boolean() });
 
-describe('a reply that streams', () => {
-  it('is the same to whoever comes, whenever, and its text is the text that is stored', async () => {
+describe('a streaming reply', () => {
+  it('it is the same for every subscriber at any time, and its text is the stored text', async () => {
     let came = 0;
     const attempts = fc.array(attempt, { minLength: 1, maxLength: 3 });
     await fc.assert(
@@ -179,7 +179,7 @@ describe('a reply that streams', () => {
   });
 });
 
-/** A run whose reply takes a second to be stored, or what is said. */
+/** A run whose reply takes a second to be stored, unless another time is set. */
 async function slowly(fate: () => Fate = () => ({ afterMs: 1_000 })) {
   const clock = new VirtualClock();
   const isReply = (entries: readonly LogEntry[]): boolean => entries.some(({ type }) => type === 'agent-output');
@@ -191,7 +191,7 @@ async function slowly(fate: () => Fate = () => ({ afterMs: 1_000 })) {
 }
 
 describe('inFlight', () => {
-  it('is null between replies, and the whole of what was streamed in one', async () => {
+  it('it is null between replies, and contains all streamed text during one', async () => {
     const seen: (InFlight | null)[] = [];
     const parts = [thought('hm'), t('he'), t('llo'), input(1, '{"m"', 'echo'), input(1, ':1}'), input(0, '')];
     const replies: Reply[] = [
@@ -221,7 +221,7 @@ describe('inFlight', () => {
     expect(Object.isFrozen(seen[2]) && Object.isFrozen(seen[2]?.toolInputs)).toBe(true);
   });
 
-  it('is what this attempt has streamed: a reset clears it', async () => {
+  it('it contains the text of this attempt: a reset clears it', async () => {
     const on = await bench({ replies: [[t('half'), finish('content-filter')]] });
     const seen: string[] = [];
     on.conversation.live$.subscribe(({ type }) => seen.push(`${type} ${on.conversation.inFlight?.text ?? 'nothing'}`));
@@ -229,7 +229,7 @@ describe('inFlight', () => {
     expect(seen.filter((line) => !line.startsWith('status'))).toEqual(['text-delta half', 'reset nothing']);
   });
 
-  it('is there until the reply is durable, and whoever comes meanwhile sees its text once', async () => {
+  it('it remains until the reply is durable, and a subscriber that arrives meanwhile receives the text once', async () => {
     const { store, conversation, clock, run } = await slowly();
     await clock.advance(0);
     expect(store.tried.at(-1)?.some(({ type }) => type === 'agent-output')).toBe(true);
@@ -248,7 +248,7 @@ describe('inFlight', () => {
     expect(texts.filter((text, i) => text !== texts[i - 1])).toEqual(['|', 'hello|', '|hello']);
   });
 
-  it('is dropped with a reset where the reply cannot be stored', async () => {
+  it('it is dropped with a reset if the reply cannot be stored', async () => {
     const { conversation, clock, run, store } = await slowly();
     const assembly = new Assembly();
     conversation.live$.subscribe((signal) => assembly.hear(signal));
@@ -258,7 +258,7 @@ describe('inFlight', () => {
     expect([conversation.inFlight, assembly.shown]).toEqual([null, NOTHING]);
   });
 
-  it('is dropped where the conversation is closed while its store is silent', async () => {
+  it('it is dropped if the conversation is closed while its store is silent', async () => {
     const { conversation, clock, store } = await slowly(() => 'stuck');
     await clock.advance(0);
     expect(store.tried.at(-1)?.some(({ type }) => type === 'agent-output')).toBe(true);
@@ -271,7 +271,7 @@ describe('inFlight', () => {
     expect([conversation.inFlight, assembly.shown]).toEqual([null, NOTHING]);
   });
 
-  it('is null when a run that streamed was cancelled, and what its listeners were shown is dropped', async () => {
+  it('it is null after a cancel of a streaming run, and its listeners receive a reset', async () => {
     const on = await bench({ replies: [deaf(t('half'))] });
     const assembly = new Assembly();
     on.conversation.live$.subscribe((signal) => assembly.hear(signal));
@@ -283,7 +283,7 @@ describe('inFlight', () => {
     expect([on.conversation.inFlight, assembly.shown]).toEqual([null, NOTHING]);
   });
 
-  it('who acts while the beginning is shown is shown what comes of it behind the beginning', async () => {
+  it('a subscriber that acts during the replay receives the consequences after the replay', async () => {
     const on = await bench({ replies: [deaf(t('he'), thought('hm'))] });
     on.conversation.send('hi');
     await on.clock.advance(0);

@@ -1,24 +1,24 @@
-/** What runs leave behind in a process that goes on: nothing. `npm run bench:memory` weighs the heap. */
+/** Ended runs release all resources of a process. `npm run bench:memory` measures the heap. */
 import { describe, expect, it } from 'vitest';
 import { ManyRuns } from '../support/manyRuns.ts';
 
 const nothing = { listeners: 0, timers: 0, actors: 0 };
 const left = ({ listeners, timers, actors }: ManyRuns) => ({ listeners, timers, actors });
 
-describe('B17: of finished runs and closed conversations', () => {
-  it('no listener on the caller’s signal, no timer and no actor is left by runs that finished', async () => {
+describe('B17: finished runs and closed conversations', () => {
+  it('finished runs leave no listener on the caller’s signal, no timer and no actor', async () => {
     const runs = new ManyRuns();
     for (let run = 0; run < 40; run++) await runs.finish();
     expect(left(runs)).toEqual(nothing);
   });
 
-  it('nor by conversations that were closed while they waited for a person', async () => {
+  it('nor do conversations that were closed while they waited for a person', async () => {
     const runs = new ManyRuns();
     for (let run = 0; run < 40; run++) await runs.suspend();
     expect(left(runs)).toEqual(nothing);
   });
 
-  it('each run under way has one listener on the caller’s signal, however many calls it makes', async () => {
+  it('each active run has one listener on the caller’s signal, however many calls it makes', async () => {
     const runs = new ManyRuns();
     const most: number[] = [];
     await Promise.all(Array.from({ length: 10 }, () => runs.finish(() => most.push(runs.listeners))));

@@ -15,7 +15,7 @@ import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts
 import { troubledStore } from '../support/store.ts';
 import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
 
-/** Takes anything, says the same. */
+/** Accepts anything, and returns the same. */
 const quiet = defineTool({
   name: 'quiet',
   description: 'Says ok.',
@@ -45,7 +45,7 @@ describe('turns, money, tokens', () => {
     expect(result.calls).toHaveLength(3);
   });
 
-  it('the turns of a new request count anew, those of a resumed one go on', async () => {
+  it('a new request starts at zero turns, and a resumed one continues its count', async () => {
     const ask = echoTool('ask');
     const decision: Decision = { callId: 'c1', action: 'approve' };
     const on = await bench({
@@ -62,7 +62,7 @@ describe('turns, money, tokens', () => {
     expect(on.model.calls).toHaveLength(3);
   });
 
-  it('TRC-5 S002-17: a spent budget stops before the next model call, and never a reply that ends the run', async () => {
+  it('TRC-5 S002-17: a spent budget stops before the next model call, and never interrupts a reply that ends the run', async () => {
     const model = (replies: readonly Reply[]) => scripted(replies, { prices });
     const options = { tools: [echoTool().tool], policies: { limits: { costUsd: 0.000001 } } };
     const spent = await bench({ ...options, model: model([calls('c1', 10), 'never']) });
@@ -81,7 +81,7 @@ describe('turns, money, tokens', () => {
     expect(next).toMatchObject({ termination: 'Stopped', cause: 'max_budget', turns: 0 });
   });
 
-  it('a budget on a model without prices is refused at start', () => {
+  it('a budget on a model without prices is refused at the start', () => {
     const options = { model: scripted([]), policies: { limits: { costUsd: 1 } } };
     expect(() => createAgent(options)).toThrow(ConfigurationError);
   });
@@ -101,7 +101,7 @@ describe('turns, money, tokens', () => {
 describe('empty and repeated', () => {
   const nothing: ModelPart[] = [finish('stop')];
 
-  it('H-034: three empty replies in a row end the run; each but the last is told to the model', async () => {
+  it('H-034: three empty replies in a row end the run; the model is informed of each except the last', async () => {
     const on = await bench({ replies: many(5, () => nothing) });
     const result = await on.conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'empty_replies', turns: 3, reason: 'error' });
@@ -112,7 +112,7 @@ describe('empty and repeated', () => {
     });
   });
 
-  it('H-030: a reply that ends with tool calls and has none is an empty one; a reply with text in between starts the count anew', async () => {
+  it('H-030: a reply that announces tool calls and has none is empty; a reply with text in between resets the count', async () => {
     const on = await bench({
       replies: [[finish('tool-calls')], nothing, calls('c1'), nothing, nothing, 'at last'],
       tools: [echoTool().tool],
@@ -124,12 +124,12 @@ describe('empty and repeated', () => {
     });
   });
 
-  it('S002-20: a reply with text that says tool calls and has none is the end', async () => {
+  it('S002-20: a reply with text that announces tool calls and has none is final', async () => {
     const on = await bench({ replies: [[t('done'), finish('tool-calls')]] });
     expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
   });
 
-  it('onEmptyReply accept ends the run with empty text, retry asks again without a word', async () => {
+  it('onEmptyReply accept ends the run with empty text, and retry asks again without a notice', async () => {
     const accepted = await bench({ replies: [nothing], policies: { onEmptyReply: 'accept' } });
     expect(await accepted.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', text: '' });
     const retried = await bench({ replies: [nothing, 'ok'], policies: { onEmptyReply: 'retry' } });
@@ -137,24 +137,24 @@ describe('empty and repeated', () => {
     expect(only(retried.conversation.log(), 'continuation', 'notice')).toEqual([]);
   });
 
-  it('INV-2: a reply of nothing but blanks is not shown to the model again', async () => {
+  it('INV-2: a reply of blanks alone is not sent to the model again', async () => {
     const on = await bench({ replies: [' \n', 'ok'], policies: { onEmptyReply: 'retry' } });
     expect((await on.conversation.send('hi').result).text).toBe('ok');
     expect(on.model.calls[1]?.messages.map(({ role }) => role)).toEqual(['user']);
   });
 
-  it('H-036: eight rounds in a row that make the same call with the same result end the run', async () => {
+  it('H-036: eight rounds in a row with the same call and the same result end the run', async () => {
     const on = await bench({ replies: many(20, (n) => calls(`c${n}`, 0, 'same')), tools: [echoTool().tool] });
     const result = await on.conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress', turns: 8 });
   });
 
-  it('H-036: a call that fails the same way again and again counts too', async () => {
+  it('H-036: a call that repeatedly fails the same way counts too', async () => {
     const on = await bench({ replies: many(20, (n) => [call(`c${n}`, 'boom')]), tools: [boom] });
     expect(await on.conversation.send('hi').result).toMatchObject({ cause: 'no_progress', turns: 8 });
   });
 
-  it('H-036: different arguments are different calls, whatever they answer', async () => {
+  it('H-036: different arguments are different calls, whatever their results', async () => {
     const on = await bench({
       replies: [...many(10, (n) => [call(`c${n}`, 'quiet', { m: `${n}` })]), 'done'],
       tools: [quiet],
@@ -164,7 +164,7 @@ describe('empty and repeated', () => {
 });
 
 describe('time', () => {
-  it('runMs: a run that takes longer is ended as Cancelled, cause timeout, which is an error', async () => {
+  it('runMs: a run that takes longer ends as Cancelled, cause timeout, which is an error', async () => {
     const on = await bench({ replies: [deaf()], policies: { limits: { runMs: 5000 } } });
     const run = on.conversation.send('hi');
     expect(await on.clock.until(run.result, 10_000)).toBe(5000);
@@ -176,7 +176,7 @@ describe('time', () => {
     expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop error timeout']);
   });
 
-  it('runMs: a resumed run goes on counting, and waiting for a person takes none of it', async () => {
+  it('runMs: a resumed run continues its count, and the wait for a person does not count', async () => {
     const on = await bench({
       replies: [[call('c1', 'gate'), call('c2', 'ask', { m: 'a' })], deaf()],
       tools: [gateTool('gate', { timeoutMs: 3000 }).tool, echoTool('ask').tool],
@@ -198,7 +198,7 @@ describe('time', () => {
     const hour = 3_600_000;
     const day = 24 * hour;
     const PATIENT = { firstPartMs: 9 * day, idleMs: 9 * day };
-    /** A process works for an hour, ends by `cut`, and three days later another one opens what it left and resumes. */
+    /** A process works for an hour, ends by `cut`, and three days later another one opens the log and resumes. */
     async function later(runMs: number, cut: (on: Bench) => Promise<unknown> | unknown = () => undefined) {
       const gate = gateTool();
       const policies = { limits: { runMs, toolMs: day }, modelTimeout: PATIENT };
@@ -219,13 +219,13 @@ describe('time', () => {
       return { ...next, run: next.conversation.resume() };
     }
 
-    it('an hour at work, a crash, three days: what is left is all but the hour', async () => {
+    it('after an hour of work, a crash and three days, all but the hour remains', async () => {
       const { clock, run } = await later(3 * hour);
       expect(await clock.until(run.result, 10 * day)).toBe(2 * hour);
       expect(await run.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
     });
 
-    it('a log that was repaired and left again counts no more than before', async () => {
+    it('a log that was repaired and then not continued has the same count', async () => {
       const { clock, store, agent } = await later(3 * hour);
       await agent.close();
       const log = (await bench({ store })).conversation.log();
@@ -239,13 +239,13 @@ describe('time', () => {
       expect(await next.clock.until(next.conversation.resume().result, 10 * day)).toBe(2 * hour);
     });
 
-    it('a run that was cancelled counts to its end', async () => {
+    it('a cancelled run counts until its end', async () => {
       const { clock, run } = await later(3 * hour, ({ conversation }) => conversation.cancel());
       expect(await clock.until(run.result, 10 * day)).toBe(hour);
     });
   });
 
-  it('runMs: the time until a cycle that waited was cancelled is no time of work', async () => {
+  it('runMs: the time until a waiting cycle is cancelled does not count', async () => {
     const on = await bench({
       replies: [[call('c1', 'ask', { m: 'a' })], deaf()],
       tools: [echoTool('ask').tool],
@@ -258,7 +258,7 @@ describe('time', () => {
     expect(await on.clock.until(on.conversation.resume().result, 10_000)).toBe(5000);
   });
 
-  it('runMs: the time until an end that was lost is written is no time of work', async () => {
+  it('runMs: the time until a lost end is written does not count', async () => {
     const store = troubledStore();
     const on = await bench({ replies: ['one', deaf()], store, policies: { limits: { runMs: 5000 } } });
     store.trouble((entries) => (entries.some(({ type }) => type === 'run-stop') ? 'failed' : 'stored'));
@@ -269,13 +269,13 @@ describe('time', () => {
     expect(await on.clock.until(run.result, 10_000)).toBe(5000);
   });
 
-  it('runMs leaves no timer behind a run that ends in time', async () => {
+  it('runMs: a run that ends in time leaves no timer', async () => {
     const on = await bench({ replies: ['ok'], policies: { limits: { runMs: 5000 } } });
     await on.conversation.send('hi').result;
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('H-071: a tool that never settles is given up after toolMs, its late result is one diagnostic, the run goes on', async () => {
+  it('H-071: a tool that never settles is given up after toolMs, its late result is one diagnostic, and the run continues', async () => {
     const gate = gateTool();
     const on = await bench({
       replies: [[call('c1', 'gate')], 'went on'],
@@ -294,7 +294,7 @@ describe('time', () => {
 });
 
 describe('decisions', () => {
-  /** Calls that wait, at most two decisions held. */
+  /** Waiting calls with at most two held decisions. */
   async function waiting(ids: readonly string[], more: BenchOptions = {}) {
     const ask = echoTool('ask');
     const policies = { limits: { decisions: 2 } };
@@ -305,7 +305,7 @@ describe('decisions', () => {
   }
   const approve = (callId: string): Decision => ({ callId, action: 'approve' });
 
-  it('limits.decisions bounds what the whole conversation holds: one more is a LimitError, and changes nothing', async () => {
+  it('limits.decisions bounds the held decisions of the whole conversation: one more is a LimitError, and changes nothing', async () => {
     const { conversation } = await waiting(['c1', 'c2', 'c3']);
     expect(await conversation.decide(approve('c1'))).toBe('applied');
     expect(await conversation.decide(approve('c2'))).toBe('applied');
@@ -315,7 +315,7 @@ describe('decisions', () => {
     expect(await conversation.decide(approve('c1'))).toBe('duplicate');
   });
 
-  it('a decision that its call has used is held no more', async () => {
+  it('a decision that its call has used is no longer held', async () => {
     const { conversation, ran } = await waiting(['c1', 'c2', 'c3', 'c4']);
     for (const callId of ['c1', 'c2']) await conversation.decide(approve(callId));
     await conversation.resume().result;
@@ -323,14 +323,14 @@ describe('decisions', () => {
     for (const callId of ['c3', 'c4']) expect(await conversation.decide(approve(callId))).toBe('applied');
   });
 
-  it('what is held is counted again by the process after', async () => {
+  it('the next process counts held decisions from the log', async () => {
     const on = await waiting(['c1', 'c2', 'c3']);
     for (const callId of ['c1', 'c2']) await on.conversation.decide(approve(callId));
     const { conversation } = await bench({ ...on.options, store: await storeWith(on.conversation.log()) });
     await expect(conversation.decide(approve('c3'))).rejects.toThrow(LimitError);
   });
 
-  it('decisions of calls that were cancelled are held no more', async () => {
+  it('decisions of cancelled calls are no longer held', async () => {
     const { conversation } = await waiting(['c1', 'c2', 'c3']);
     for (const callId of ['c1', 'c2']) await conversation.decide(approve(callId));
     await conversation.cancel();
@@ -340,7 +340,7 @@ describe('decisions', () => {
     for (const callId of ids) expect(await next.conversation.decide(approve(callId))).toBe('applied');
   });
 
-  it('decisions that are on their way to a slow store count too', async () => {
+  it('decisions that a slow store has not stored yet count too', async () => {
     const store = troubledStore();
     const { conversation } = await waiting(['c1', 'c2', 'c3'], { store });
     const answers = ['c1', 'c2', 'c3'].map((callId) => conversation.decide(approve(callId)));
@@ -369,7 +369,7 @@ describe('calls', () => {
     ]);
   });
 
-  it('toolCallsPerTurn: calls beyond it are not run and say so', async () => {
+  it('toolCallsPerTurn: excess calls are not run, and their results say so', async () => {
     const echo = echoTool();
     const on = await bench({
       replies: [[call('c1', 'echo', { m: 'a' }), call('c2', 'echo', { m: 'a' })], 'x'],
@@ -382,14 +382,14 @@ describe('calls', () => {
   });
 });
 
-describe('how a reply may end', () => {
-  it('cut by length with text and no call: the text is kept and the run is Stopped, max_tokens', async () => {
+describe('the end of a reply', () => {
+  it('a reply with text and no call that is cut by length is kept, and the run is Stopped, max_tokens', async () => {
     const on = await bench({ replies: [[t('half a sen'), finish('length')]] });
     const result = await on.conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_tokens', text: 'half a sen', reason: 'error' });
   });
 
-  it('cut by length: a steer that waits stays queued for the next run', async () => {
+  it('a steer that waits during a reply cut by length stays queued for the next run', async () => {
     const on: Bench = await bench({
       replies: [
         async function* () {
@@ -404,7 +404,7 @@ describe('how a reply may end', () => {
     expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['steer']);
   });
 
-  it('H-032: cut by length inside a call: it is not run and says so; a complete one of the same reply is run', async () => {
+  it('H-032: a call that is cut by length is not run, with a result that says so; a complete call of the same reply runs', async () => {
     const echo = echoTool();
     const replies = [[call('c1', 'echo', { m: 'a' }), call('c2', 'echo', '{"m": "par'), finish('length')], 'x'];
     const on = await bench({ replies, tools: [echo.tool] });
@@ -414,7 +414,7 @@ describe('how a reply may end', () => {
     expect(resultText(on.conversation.log(), 'c2')).toContain('not run');
   });
 
-  it('H-032: cut by length before the arguments of a call: it is not run without any', async () => {
+  it('H-032: a call that is cut before its arguments is not run with empty ones', async () => {
     let ran = 0;
     const parameters = z.object({ all: z.boolean().optional() });
     const clear = defineTool({ name: 'clear', description: 'Clears.', parameters, execute: () => `${ran++}` });
@@ -424,7 +424,7 @@ describe('how a reply may end', () => {
     expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed truncated']);
   });
 
-  it('BED-3: a pause commits the reply and calls again', async () => {
+  it('BED-3: a pause commits the reply and calls the model again', async () => {
     const on = await bench({ replies: [[t('one moment'), finish('pause')], 'done'] });
     const result = await on.conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done', turns: 2 });

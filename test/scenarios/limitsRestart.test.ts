@@ -19,7 +19,7 @@ const echo = (callId: string, m = 'same', tokens = 0): ModelPart[] => [
 const ask = (callId: string): ModelPart[] => [call(callId, 'ask', { m: 'same' })];
 const given = (): BenchOptions => ({ tools: [echoTool().tool, echoTool('ask').tool, boom], plugins: [asks().plugin] });
 
-/** The process dies while its model is asked for the reply behind these; another one opens what it left, and resumes. */
+/** The process dies during the model call after these replies. Another one opens the log, and resumes. */
 async function died(replies: readonly Reply[], rest: readonly Reply[], more: BenchOptions = {}) {
   let ask = (): void => {};
   const asked = new Promise<void>((resolve) => {
@@ -37,30 +37,30 @@ async function died(replies: readonly Reply[], rest: readonly Reply[], more: Ben
 }
 
 describe('limits after a crash and a resumption', () => {
-  it('empty replies go on counting', async () => {
+  it('empty replies continue their count', async () => {
     const result = await died([nothing, nothing], [nothing, 'never']);
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'empty_replies', turns: 1 });
   });
 
-  it('a reply with text or a call in between has started their count anew', async () => {
+  it('a reply with text or a call in between has reset their count', async () => {
     const result = await died([nothing, nothing, echo('c1')], [nothing, nothing, 'done']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 3 });
   });
 
-  it('H-036: identical calls go on counting', async () => {
+  it('H-036: identical calls continue their count', async () => {
     const policies = { limits: { identicalCalls: 3 } };
     const result = await died([echo('c1'), echo('c2')], [echo('c3'), 'never'], { policies });
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress', turns: 1 });
   });
 
-  it('tokens go on counting: two replies, and the third is max_total_tokens', async () => {
+  it('tokens continue their count: two replies, and the third is max_total_tokens', async () => {
     const policies = { limits: { tokens: 120 } };
     const replies = [echo('c1', 'a', 20), echo('c2', 'b', 20)];
     const result = await died(replies, [echo('c3', 'c', 20), 'never'], { policies });
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_total_tokens', turns: 1 });
   });
 
-  it('also where a message goes on with what waited, and nobody resumed it', async () => {
+  it('the same is true if a message continues the waiting run without resume()', async () => {
     const policies = { limits: { tokens: 100, turns: 3 } };
     const replies = [echo('c1', 'a', 20), [...ask('c2'), finish('tool-calls', 30)]];
     const before = await bench({ ...given(), replies, policies });
@@ -72,12 +72,12 @@ describe('limits after a crash and a resumption', () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it('turns go on counting', async () => {
+  it('turns continue their count', async () => {
     const result = await died([echo('c1'), echo('c2')], [echo('c3'), 'never'], { policies: { limits: { turns: 3 } } });
     expect(result).toMatchObject({ termination: 'Stopped', cause: 'max_turns', turns: 1 });
   });
 
-  it('a reply of unknown price is beyond every budget: the run is stopped before its first call', async () => {
+  it('a reply of unknown price exceeds every budget: the run is stopped before its first call', async () => {
     const free = await bench({ replies: ['ok'] });
     await free.conversation.send('hi').result;
     const model = scripted(['never'], { prices: { input: 1, output: 1 } });
@@ -88,10 +88,10 @@ describe('limits after a crash and a resumption', () => {
   });
 });
 
-describe('what counts as identical', () => {
+describe('the identity of calls', () => {
   const policies = { limits: { identicalCalls: 3 } };
 
-  it('tokens that are reached exactly are reached', async () => {
+  it('a limit of tokens is reached at exactly its value', async () => {
     const on = await bench({
       ...given(),
       replies: [echo('c1', 'a', 20), 'never'],
@@ -100,7 +100,7 @@ describe('what counts as identical', () => {
     expect(await on.conversation.send('hi').result).toMatchObject({ cause: 'max_total_tokens', turns: 1 });
   });
 
-  it('a different round in between begins anew', async () => {
+  it('a different round in between resets the count', async () => {
     const replies = [echo('c1'), echo('c2'), echo('c3', 'other'), echo('c4'), echo('c5'), 'done'];
     const on = await bench({ ...given(), replies, policies });
     expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', turns: 6 });
@@ -121,7 +121,7 @@ describe('what counts as identical', () => {
   });
 
   it.each(['approve', 'deny'] as const)(
-    'calls that wait and are decided count with their result, in one process or in many (%s)',
+    'decided calls count with their result, in one process or in many (%s)',
     async (action) => {
       for (const restarts of [false, true]) {
         const replies = [ask('c1'), ask('c2'), ask('c3'), 'never'];
@@ -138,7 +138,7 @@ describe('what counts as identical', () => {
     },
   );
 
-  it('a result that comes late counts in the round of its call', async () => {
+  it('a late result counts in the round of its call', async () => {
     const beside = (callId: string): ModelPart[] => [...ask(`a${callId}`), call(callId, 'echo', { m: callId })];
     const replies = [beside('c1'), beside('c2'), beside('c3'), 'waits', 'never'];
     const on = await bench({ ...given(), replies, policies });
@@ -164,7 +164,7 @@ function reloaded(log: readonly LogEntry[]) {
 }
 const inMemory = (on: Bench) => ordered((on.contextOf('run') as { counters: Counters }).counters);
 
-/** Replies by a letter; ids are made unique by the library. */
+/** Replies by a letter; the library makes ids unique. */
 const REPLIES: { readonly [letter: string]: Reply } = {
   t: [t('text'), finish('stop', 3)],
   n: nothing,
@@ -189,8 +189,8 @@ const acts = fc.array(
 );
 const plan = fc.array(fc.constantFrom(...Object.keys(REPLIES)), { minLength: 4, maxLength: 30 });
 
-describe('the counts that a run is held to', () => {
-  /** Lives through the acts; at each model call and behind each run what the chart counts is what its log says. */
+describe('the counts that limit a run', () => {
+  /** Runs the acts. At each model call and after each run, the counts of the chart equal those of the log. */
   async function live(letters: readonly string[], todo: readonly Act[], sequential: boolean) {
     let on: Bench | undefined;
     let left = letters.slice();
@@ -249,7 +249,7 @@ describe('the counts that a run is held to', () => {
     return compared;
   }
 
-  it('are those of its log, at each model call and each end of random conversations', {
+  it('they equal those of the log, at each model call and each end of random conversations', {
     timeout: HANG_MS,
   }, async () => {
     let compared = 0;

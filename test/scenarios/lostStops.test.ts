@@ -11,7 +11,7 @@ const args = { m: 'a' };
 const CLOSED = ['tool-result c1 cancelled cancelled', 'run-stop interrupted cancelled'];
 const finishes = (entries: readonly LogEntry[]): boolean => commits(entries, 'RunFinished');
 
-/** The first append that is `wanted` meets this fate, every other one is stored. */
+/** The first append that matches `wanted` has this outcome; every other one is stored. */
 function once(wanted: (entries: readonly LogEntry[]) => boolean, fate: Fate) {
   let met = false;
   return (entries: readonly LogEntry[]): Fate => {
@@ -30,8 +30,8 @@ async function waiting() {
   return { ...on, store };
 }
 
-describe('a conversation that waits, on a store that takes 300 ms for each append', () => {
-  it('INV-1, INV-3: cancelled twice, it writes its stop and the results of its calls once', async () => {
+describe('a waiting conversation on a store that takes 300 ms for each append', () => {
+  it('INV-1, INV-3: two cancels write its stop and the results of its calls once', async () => {
     const { conversation, store, clock } = await waiting();
     store.trouble(() => ({ afterMs: 300 }));
     expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
@@ -43,7 +43,7 @@ describe('a conversation that waits, on a store that takes 300 ms for each appen
     expect(clock.waiting).toBe(0);
   });
 
-  it('takes a message that comes in between as the next request', async () => {
+  it('a message that arrives in between is accepted as the next request', async () => {
     const { conversation, store, clock } = await waiting();
     store.trouble(() => ({ afterMs: 300 }));
     await clock.until(conversation.cancel());
@@ -53,7 +53,7 @@ describe('a conversation that waits, on a store that takes 300 ms for each appen
     expect(only(conversation.log(), 'tool-result', 'run-stop')).toEqual([...CLOSED, 'run-stop completed end_turn']);
   });
 
-  it('goes on waiting where the append fails in the end, and the next cancel ends it', async () => {
+  it('it continues to wait if the append finally fails, and the next cancel ends it', async () => {
     const { conversation, store, clock } = await waiting();
     store.trouble(() => ({ afterMs: 300, fails: true }));
     await clock.until(conversation.cancel());
@@ -82,7 +82,7 @@ describe.each([{ synchronous: true }, { synchronous: false }])('an end that cann
     expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop interrupted crash']);
   });
 
-  it('INV-3: the next request in the same process carries the stop, before its own beginning', async () => {
+  it('INV-3: the next request in the same process writes the stop, before its own start', async () => {
     const on = await failing();
     expect(await on.conversation.send('again').result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
     const told = ['run-stop error store', 'run-stop completed end_turn'];
@@ -92,7 +92,7 @@ describe.each([{ synchronous: true }, { synchronous: false }])('an end that cann
     expect(conversation.view().cycles.map(({ stop }) => stop?.reason)).toEqual(['error', 'completed']);
   });
 
-  it('INV-3: a resumption in the same process carries the stop and opens the cycle again', async () => {
+  it('INV-3: a resume in the same process writes the stop and reopens the cycle', async () => {
     const on = await failing();
     await on.conversation.resume().result;
     const { conversation } = await restart(on);
@@ -105,7 +105,7 @@ describe.each([{ synchronous: true }, { synchronous: false }])('an end that cann
   });
 });
 
-it('INV-1: calls whose results were lost with the end of their run have one when the next run begins', async () => {
+it('INV-1: calls whose results were lost with the end of their run receive one when the next run starts', async () => {
   const gate = gateTool();
   const store = troubledStore();
   const { conversation } = await bench({
@@ -128,7 +128,7 @@ it('INV-1: calls whose results were lost with the end of their run have one when
   expect(conversation.unsettled.map(({ callId }) => callId)).toEqual(['c1', 'c2']);
 });
 
-it('INV-3: an end that was given up and lands later is the only one', async () => {
+it('INV-3: an abandoned end that is stored later is the only one', async () => {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const gate = gateTool();
@@ -147,7 +147,7 @@ it('INV-3: an end that was given up and lands later is the only one', async () =
   expect(only((await bench({ store: store2 })).conversation.log(), 'run-stop')).toEqual(stops);
 });
 
-it('INV-3: an end that was given up and fails later is written with the beginning of the next run', async () => {
+it('INV-3: an abandoned end that fails later is written with the start of the next run', async () => {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const gate = gateTool();
@@ -165,7 +165,7 @@ it('INV-3: an end that was given up and fails later is written with the beginnin
   ]);
 });
 
-it('INV-3: what a cancelled run could not store does not end the run that began since', async () => {
+it('INV-3: entries that a cancelled run could not store do not end the next run', async () => {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const { conversation } = await bench({ clock, store, replies: [deaf(), 'next'] });
@@ -179,7 +179,7 @@ it('INV-3: what a cancelled run could not store does not end the run that began 
   await clock.advance(55);
   const next = conversation.send('and', { kind: 'followUp' });
   await clock.until(Promise.all([cancelled, next.result]), 5_000);
-  // It was tried again with the end of its run, and then with the beginning of the next one, which took it.
+  // The append was tried again with the end of its run, and then with the start of the next one, which succeeded.
   expect(await steered.delivered).toBe('delivered');
   expect(only(conversation.log(), 'user-message').at(-1)).toBe('user-message steer more');
   expect((await next.result).termination).toBe('NaturalEnd');

@@ -1,6 +1,7 @@
 /**
- * A message of each kind, in each state of a conversation, under each policy about messages: what becomes of it. Rule: what is
- * expected is said by hand, from the rules about queues and statuses; every combination is tried through the public face.
+ * A message of each kind, in each state of a conversation, under each policy about messages: its outcome. Invariant:
+ * the expected outcomes are written by hand, from the rules about queues and statuses. Every combination is tried
+ * through the public API.
  */
 import { describe, expect, it } from 'vitest';
 import { type AgentOptions, type LogEntry, ModelError, RunchartError } from '../../src/index.ts';
@@ -48,7 +49,7 @@ type Fate =
 const textOf = (item: Extract<LogEntry, { type: 'user-message' }>): string =>
   item.content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
-/** Read off the log, the queue and the view. */
+/** Read from the log, the queue and the view. */
 function fateOf({ conversation }: Bench): Fate | string {
   const [queued] = conversation.queue;
   if (queued) return `queued as a ${queued.kind}`;
@@ -77,7 +78,7 @@ function given({ conversation }: Bench, kind: Choice['kind']): string | undefine
   }
 }
 
-/** A reply that a test gives when it likes. */
+/** A reply that the test releases. */
 function held() {
   let give = (_: Error | undefined): void => undefined;
   let asked = (): void => undefined;
@@ -168,7 +169,7 @@ async function waiting(choice: Choice, decided: boolean): Promise<string> {
   return refusal ?? fateOf(on);
 }
 
-/** By hand: what a message is while a run is active or being cancelled, and what becomes of it when the run ends so. */
+/** Written by hand: the kind of a message during a run or a cancel, and its outcome after the run ends this way. */
 function behindRun({ kind, whileActive, promoteFollowUpOn }: Choice, ending: Ending, refusal: Fate): Fate {
   const as = kind === 'send' ? whileActive : kind;
   if (as === 'reject') return refusal;
@@ -177,7 +178,10 @@ function behindRun({ kind, whileActive, promoteFollowUpOn }: Choice, ending: End
   return isPromoted ? 'a followUp in its own cycle, when P has ended' : 'queued as a followUp';
 }
 
-/** By hand: what a message is while a call waits. Where every call is decided, a message that is queued has P go on first. */
+/**
+ * Written by hand: the kind of a message while a call waits. If every call is decided, a queued message first lets P
+ * continue.
+ */
 function whileWaiting(choice: Choice, decided: boolean): Fate {
   const { kind, whileSuspended, promoteFollowUpOn } = choice;
   if (kind === 'steer') return decided ? 'a steer in the cycle of P' : 'queued as a steer';

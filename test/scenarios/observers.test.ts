@@ -10,7 +10,7 @@ import { echoTool, gateTool } from '../support/tools.ts';
 const SECRET = 'sk-very-secret';
 const propagate = { observerErrors: 'propagate' } as const;
 
-/** Collects what leaves the library uncaught while the test runs. */
+/** Collects uncaught errors of the library during the test. */
 function uncaught(): unknown[] {
   const found: unknown[] = [];
   const take = (error: unknown): void => void found.push(error);
@@ -23,7 +23,7 @@ function uncaught(): unknown[] {
   return found;
 }
 
-/** Throws once, when `when` says so. */
+/** Throws once, when `when` is true. */
 function once<T>(when: (value: T) => boolean): (value: T) => void {
   let thrown = false;
   return (value) => {
@@ -43,7 +43,7 @@ const watchers: [string, (on: Conversation) => void][] = [
   ['view$, at a block', (on) => void on.view$.subscribe(once(({ cycles }) => (cycles[0]?.steps.length ?? 0) > 1))],
 ];
 
-/** The log is whole: every call has its result, the cycle its one stop. */
+/** The log is complete: every call has its result, and the cycle has one stop. */
 function whole({ conversation }: Bench): void {
   const log = conversation.log();
   expect(log.map(({ seq }) => seq)).toEqual(log.map((_, index) => index));
@@ -53,7 +53,7 @@ function whole({ conversation }: Bench): void {
 
 describe('observerErrors propagate', () => {
   describe.each([{ synchronous: true }, { synchronous: false }])('on a store (%o)', (how) => {
-    it.each(watchers)('a throw in %s ends the run under way as an error of its own', async (_, watch) => {
+    it.each(watchers)('an error in %s ends the active run as a separate error', async (_, watch) => {
       const found = uncaught();
       const on = await bench({
         replies: [[t('let me see'), call('c1', 'echo', { m: 'a' })], 'done', 'next'],
@@ -76,7 +76,7 @@ describe('observerErrors propagate', () => {
     });
   });
 
-  it('running tools are aborted, and those that had not ended are told so', async () => {
+  it('running tools are aborted, and unfinished calls have a result that says so', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'x'], tools: [gate.tool], policies: propagate });
     const run = on.conversation.send('hi');
@@ -122,7 +122,7 @@ describe('observerErrors propagate', () => {
       },
     ],
   ];
-  it.each(over)('%s there is nothing to end: it is a diagnostic', async (_, options, act) => {
+  it.each(over)('%s there is no run to end: the error is a diagnostic', async (_, options, act) => {
     const found = uncaught();
     const on = await bench({ ...options, policies: propagate, secrets: [SECRET] });
     await act(on);
@@ -132,7 +132,7 @@ describe('observerErrors propagate', () => {
     expect(found).toEqual([]);
   });
 
-  it('a watcher that always throws is detached after three times; what comes later is not its concern', async () => {
+  it('a subscriber that always throws is detached after three times, and receives nothing later', async () => {
     const on = await bench({ replies: ['one', 'two', 'three', 'four'], policies: propagate });
     let called = 0;
     on.conversation.log$().subscribe(() => {
@@ -145,7 +145,7 @@ describe('observerErrors propagate', () => {
     whole(on);
   });
 
-  it('who iterates a run throws in its own loop and nowhere else', async () => {
+  it('an error of a reader that iterates a run is thrown in its own loop and nowhere else', async () => {
     const on: Bench = await bench({ replies: [during(() => undefined, 'one')], policies: propagate });
     const run = on.conversation.send('hi');
     const read = async (): Promise<void> => {
@@ -157,7 +157,7 @@ describe('observerErrors propagate', () => {
   });
 });
 
-it('observerErrors isolate: a watcher that throws changes nothing of the run, and is told of without secrets', async () => {
+it('observerErrors isolate: a subscriber that throws does not affect the run, and is reported without secrets', async () => {
   const found = uncaught();
   const on = await bench({ replies: ['one'], secrets: [SECRET] });
   on.conversation.log$().subscribe(once(({ type }) => type === 'model-reply'));

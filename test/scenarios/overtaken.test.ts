@@ -41,7 +41,7 @@ async function begun(hookMs: number) {
 
 type Life = Awaited<ReturnType<typeof begun>>;
 
-/** What a host does, step by step; a run with every kind of entry. */
+/** The steps of a host: a run with every kind of entry. */
 const steps: readonly ((on: Life) => unknown)[] = [
   ({ conversation }) => conversation.send('go'),
   ({ conversation }) => conversation.steer('this too'),
@@ -51,7 +51,10 @@ const steps: readonly ((on: Life) => unknown)[] = [
   ({ conversation }) => conversation.resume(),
 ];
 
-/** Lives until append number `at` is under way, cancels then, and lets everything come to rest; false where there is none. */
+/**
+ * Runs until append number `at` starts, cancels then, and waits until everything is settled. False if there is no such
+ * append.
+ */
 async function cancelAt(on: Life, at: number, then: Fate): Promise<boolean> {
   const { store, clock, conversation, gate } = on;
   store.trouble((_, number) => (number === at ? refusal : number === at + 1 ? then : 'stored'));
@@ -77,7 +80,7 @@ describe.each(sampled([0, 25], volume.caseOf))(
       ['refuses it twice', 'failed'],
       ['stores it late', { afterMs: 300 }],
       ['refuses it twice and late', { afterMs: 300, fails: true }],
-    ])('a store that %s leaves calls with one result, cycles with one stop', async (_, then) => {
+    ])('if a store %s, calls have one result and cycles have one stop', async (_, then) => {
       const kinds = new Set<string>();
       let at = 1;
       for (; ; at++) {
@@ -87,7 +90,7 @@ describe.each(sampled([0, 25], volume.caseOf))(
         for (const { type } of store.tried[at] ?? []) kinds.add(type);
         const where = `append ${at}: ${store.tried[at]?.map(({ type }) => type)}`;
         expect(logFaults(conversation.log()), where).toEqual([]);
-        // What a store has refused for good is written with what comes next.
+        // Entries that a store has rejected for good are written with the next ones.
         if (conversation.status === 'idle') expect(restFaults(conversation.log()), where).toEqual([]);
         if (conversation.status === 'waiting') await clock.until(conversation.cancel());
         const next = conversation.send('again');
@@ -97,7 +100,7 @@ describe.each(sampled([0, 25], volume.caseOf))(
         await clock.advance(20_000);
         expect(restFaults(conversation.log()), where).toEqual([]);
         const messages = conversation.messages();
-        // A call that still waited is closed behind the last reply, and told there.
+        // A waiting call is closed after the last reply, and its result is there.
         const asked = messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages;
         expect(pairingFaults(asked), where).toEqual([]);
         expect(appendFaults(store.tried), where).toEqual([]);
@@ -113,7 +116,7 @@ describe.each(sampled([0, 25], volume.caseOf))(
   },
 );
 
-it('INV-1: a reply that is refused behind a cancel is in the log with the results of its calls, or not at all', async () => {
+it('INV-1: a reply that is rejected after a cancel is in the log with the results of its calls, or not at all', async () => {
   const on = await begun(25);
   const reply = (entries: readonly LogEntry[]): boolean => entries.some(({ type }) => type === 'model-reply');
   let refused = false;

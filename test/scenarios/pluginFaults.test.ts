@@ -16,7 +16,7 @@ const faults = {
 };
 const ways = ['throws', 'hangs'] as const;
 
-/** A request with one tool round, held by a plugin that fails in one phase; another plugin records. */
+/** A request with one tool round and a plugin that fails in one phase. Another plugin records. */
 async function faulty(phase: string, way: 'throws' | 'hangs', options: { required?: boolean } = {}) {
   const echo = echoTool();
   const seen = recorder();
@@ -34,7 +34,7 @@ async function faulty(phase: string, way: 'throws' | 'hangs', options: { require
 
 describe('a plugin that is not required', () => {
   it.each(anyPhase.flatMap((phase) => ways.map((way) => ({ phase, way }))))(
-    'that $way in $phase is a diagnostic; the others are called, the run goes on',
+    'a plugin that $way in $phase is a diagnostic; the others are called, and the run continues',
     async ({ phase, way }) => {
       const { conversation, result, seen, clock } = await faulty(phase, way);
       expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
@@ -44,7 +44,7 @@ describe('a plugin that is not required', () => {
     },
   );
 
-  it.each(ways)('that %s in beforeToolExecute blocks the call with plugin_error', async (way) => {
+  it.each(ways)('a plugin that %s in beforeToolExecute blocks the call with plugin_error', async (way) => {
     const { conversation, result, echo, tookMs } = await faulty('beforeToolExecute', way);
     expect(result.termination).toBe('NaturalEnd');
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed plugin_error']);
@@ -53,7 +53,7 @@ describe('a plugin that is not required', () => {
     expect(tookMs).toBe(way === 'hangs' ? 30_000 : 0);
   });
 
-  it('that throws a long text in beforeToolExecute is quoted within limits.resultBytes', async () => {
+  it('a long error in beforeToolExecute is cut at limits.resultBytes', async () => {
     const beforeToolExecute = (): never => {
       throw new Error('long '.repeat(1_000));
     };
@@ -69,7 +69,7 @@ describe('a plugin that is not required', () => {
     expect(Buffer.byteLength(told ?? '')).toBeLessThan(1_200);
   });
 
-  it.each(ways)('that %s in runEnd changes nothing of the end', async (way) => {
+  it.each(ways)('a plugin that %s in runEnd does not change the end', async (way) => {
     const { conversation, result, tookMs } = await faulty('runEnd', way);
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
     expect(only(conversation.log(), 'diagnostic')).toEqual(['diagnostic plugin_error']);
@@ -79,7 +79,7 @@ describe('a plugin that is not required', () => {
 
 describe('a required plugin', () => {
   it.each(anyPhase.flatMap((phase) => ways.map((way) => ({ phase, way }))))(
-    'that $way in $phase ends the run with Error, and each call has its result',
+    'a plugin that $way in $phase ends the run with Error, and each call has its result',
     async ({ phase, way }) => {
       const { conversation, result, clock } = await faulty(phase, way, { required: true });
       expect(result).toMatchObject({ termination: 'Error', reason: 'error', error: { code: 'plugin_error' } });
@@ -92,13 +92,13 @@ describe('a required plugin', () => {
     },
   );
 
-  it('that throws in beforeToolExecute blocks the call, and the run goes on', async () => {
+  it('an error in beforeToolExecute blocks the call, and the run continues', async () => {
     const { conversation, result } = await faulty('beforeToolExecute', 'throws', { required: true });
     expect(result.termination).toBe('NaturalEnd');
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed plugin_error']);
   });
 
-  it('that throws in runEnd is a diagnostic like any other', async () => {
+  it('an error in runEnd is a diagnostic like any other', async () => {
     const { result } = await faulty('runEnd', 'throws', { required: true });
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
   });
@@ -113,7 +113,7 @@ describe('a required plugin', () => {
   });
 });
 
-describe('a phase whose answer cannot be used', () => {
+describe('a phase with an invalid answer', () => {
   const spec = { name: 'echo', description: 'echoes', parameters: {} };
   it.each([
     ['beforeInference', { request: { tools: 'x' } }, 'request.tools', 'a list of', 'got string'],
@@ -125,7 +125,7 @@ describe('a phase whose answer cannot be used', () => {
     ['beforeInference', { terminate: true }, 'terminate', 'a text', 'got boolean'],
     ['runStart', { context: ['a'] }, 'context', 'a text', 'list'],
   ])(
-    'ends the run before a model is called, naming plugin, phase and field: %s %j',
+    'it ends the run before a model is called, with an error that names plugin, phase and field: %s %j',
     async (phase, answer, ...words) => {
       const plugin = { name: 'odd', [phase]: () => answer } as Plugin;
       const { conversation, model } = await bench({ replies: ['never'], plugins: [plugin] });
@@ -141,15 +141,15 @@ describe('a phase whose answer cannot be used', () => {
     },
   );
 
-  it('of a run that is over changes nothing', async () => {
+  it('it changes nothing in a run that has ended', async () => {
     const plugin = { name: 'odd', runEnd: () => ({ request: 7 }) } as unknown as Plugin;
     const { conversation } = await bench({ replies: ['done'], plugins: [plugin] });
     expect((await conversation.send('hi').result).termination).toBe('NaturalEnd');
   });
 });
 
-describe('what a phase says too late', () => {
-  it('counts for nothing: a patch and a context of a run that was cancelled are not in the next request', async () => {
+describe('a late answer of a phase', () => {
+  it('a patch and a context of a cancelled run are ignored in the next request', async () => {
     let first = true;
     const plugins: Plugin[] = [
       { name: 'patches', beforeInference: () => (first ? { request: { system: 'patched' } } : undefined) },
@@ -164,7 +164,7 @@ describe('what a phase says too late', () => {
     expect(on.model.calls.map(({ system }) => system)).toEqual(['own']);
   });
 
-  it('counts for nothing: a phase that answers after its time is not heard', async () => {
+  it('the answer of a phase after its time limit is ignored', async () => {
     let answer = (_: { terminate: string }): void => {};
     const plugin: Plugin = {
       name: 'late',

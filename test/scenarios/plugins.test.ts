@@ -17,7 +17,7 @@ const once = (): Plugin['beforeInference'] => {
 };
 
 describe('the model request', () => {
-  it('TRC-7: context holds for the next request only, in plugin order, and is never a message', async () => {
+  it('TRC-7: context is part of the next request only, in plugin order, and never a message', async () => {
     let starts = 0;
     const plugin: Plugin = {
       name: 'contexts',
@@ -44,7 +44,7 @@ describe('the model request', () => {
     expect(lines(on.conversation.messages()).join('\n')).not.toContain('from ');
   });
 
-  it('a patch of the request holds for one request; every attempt of it sends the same', async () => {
+  it('a patch of the request applies to one request, and every attempt of it sends the same', async () => {
     let turn = 0;
     const plugin: Plugin = {
       name: 'patches',
@@ -70,7 +70,7 @@ describe('the model request', () => {
     expect(seen).toEqual([patched, patched, { system: 'own', temperature: undefined, maxOutputTokens: undefined }]);
   });
 
-  it('TOOL-2: a tool that a patch took out of the request is out_of_scope in its reply, and not run', async () => {
+  it('TOOL-2: a tool that a patch removed from the request is out_of_scope in its reply, and not run', async () => {
     const echo = echoTool();
     const plugin: Plugin = {
       name: 'hides',
@@ -90,7 +90,7 @@ describe('the model request', () => {
     expect(echo.ran).toEqual(['c2']);
   });
 
-  it('INV-2: a plugin that hands back the whole request it was shown changes no message', async () => {
+  it('INV-2: a plugin that returns the whole request changes no message', async () => {
     const plugin: Plugin = {
       name: 'spreads',
       beforeInference: ({ request }) => {
@@ -106,7 +106,7 @@ describe('the model request', () => {
 });
 
 describe('ending a run', () => {
-  it('RUN-4: terminate after inference commits the reply, and its calls get cancelled, terminated', async () => {
+  it('RUN-4: terminate after inference commits the reply, and its calls are cancelled, terminated', async () => {
     const seen = recorder();
     const echo = echoTool();
     const ender: Plugin = { name: 'ender', afterInference: () => ({ terminate: 'enough' }) };
@@ -140,7 +140,7 @@ describe('ending a run', () => {
   it.each([
     ['NaturalEnd', 'ok'],
     ['Error', new Error('x')],
-  ] as const)('runEnd hears how the run ends: %s', async (termination, reply) => {
+  ] as const)('runEnd receives the end of the run: %s', async (termination, reply) => {
     const heard: string[] = [];
     const plugin: Plugin = { name: 'listens', runEnd: (c) => void heard.push(c.termination) };
     const on = await bench({ replies: [reply], plugins: [plugin], policies: { modelRetry: { attempts: 1 } } });
@@ -150,7 +150,7 @@ describe('ending a run', () => {
 });
 
 describe('the gate before a tool', () => {
-  it('TOOL-5: a blocked call is a failed result for the model, and after-hooks see it', async () => {
+  it('TOOL-5: a blocked call is a failed result for the model, and after-hooks receive it', async () => {
     const echo = echoTool();
     const outcomes: string[] = [];
     const plugin: Plugin = {
@@ -168,7 +168,7 @@ describe('the gate before a tool', () => {
   it.each([
     ['suspends first', ['suspender', 'blocker']],
     ['blocks first', ['blocker', 'suspender']],
-  ])('a block beats a suspension, whoever %s', async (_, order) => {
+  ])('a block takes precedence over a suspension, whoever %s', async (_, order) => {
     const verdicts: Record<string, Plugin> = {
       suspender: { name: 'suspender', beforeToolExecute: () => ({ suspend: { reason: 'ask' } }) },
       blocker: { name: 'blocker', beforeToolExecute: () => ({ block: 'no' }) },
@@ -179,7 +179,7 @@ describe('the gate before a tool', () => {
     expect(only(on.conversation.log(), 'tool-result', 'tool-suspended')).toEqual(['tool-result c1 failed blocked']);
   });
 
-  it('a rewrite is what runs; the log keeps both, and the next plugin sees the new arguments', async () => {
+  it('rewritten arguments run; the log contains both, and the next plugin receives the new ones', async () => {
     const echo = echoTool();
     const seen: unknown[] = [];
     const plugins: Plugin[] = [
@@ -203,7 +203,7 @@ describe('the gate before a tool', () => {
     expect(echo.ran).toEqual([]);
   });
 
-  it('permission is looked at for what a rewrite makes of the call, and a person is asked once', async () => {
+  it('the rewritten call is checked for permission, and a person is asked once', async () => {
     const asked: unknown[] = [];
     const echo = echoTool('ask', {
       needsApproval: (given) => {
@@ -226,7 +226,7 @@ describe('the gate before a tool', () => {
     expect(echo.ran).toEqual(['c1']);
   });
 
-  it('a block beats the question for a permission', async () => {
+  it('a block takes precedence over a request for permission', async () => {
     const echo = echoTool('ask', { needsApproval: true });
     const plugin: Plugin = { name: 'guard', beforeToolExecute: () => ({ block: 'never' }) };
     const on = await bench({ replies: [[call('c1', 'ask', args)], 'x'], tools: [echo.tool], plugins: [plugin] });
@@ -234,7 +234,7 @@ describe('the gate before a tool', () => {
     expect(only(on.conversation.log(), 'tool-result', 'tool-suspended')).toEqual(['tool-result c1 failed blocked']);
   });
 
-  it('agent.run() has nobody to ask: what needs approval is denied', async () => {
+  it('agent.run() has nobody to ask: calls that need approval are denied', async () => {
     const echo = echoTool('ask', { needsApproval: true });
     const on = await bench({ replies: [[call('c1', 'ask', args)], 'x'], tools: [echo.tool] });
     const result = await on.agent.run('hi');
@@ -257,7 +257,7 @@ describe('the gate before a tool', () => {
 });
 
 describe('after a tool', () => {
-  it('TOOL-4: what one plugin makes of a result is what the next one is shown', async () => {
+  it('TOOL-4: each plugin receives the result that the previous plugin returned', async () => {
     const adds = (name: string): Plugin => ({
       name,
       afterToolExecute: ({ result }) => ({ result: `${textOfContent(result)} ${name}` }),
@@ -271,7 +271,7 @@ describe('after a tool', () => {
     expect(resultText(on.conversation.log(), 'c1')).toMatch(/ one two$/);
   });
 
-  it('TOOL-4: every outcome passes AfterToolExecute, and what it makes of the result is what the model sees', async () => {
+  it('TOOL-4: every outcome passes AfterToolExecute, and the model receives the changed result', async () => {
     const outcomes: string[] = [];
     const plugin: Plugin = {
       name: 'after',

@@ -19,8 +19,8 @@ const callReply = {
 } as const;
 const assistantIn = (messages: readonly Message[]) => messages.filter((message) => message.role === 'assistant');
 
-describe('what a provider attaches to a reply', () => {
-  it('stands on the last item of the reply in the log, and goes back with the message unchanged', async () => {
+describe('provider data of a reply', () => {
+  it('it is on the last item of the reply in the log, and is sent back with the message unchanged', async () => {
     const model = scriptedModel([callReply, 'done']);
     const conversation = await createAgent({ model, tools: [look] }).open('c');
     await conversation.send('go').result;
@@ -33,7 +33,7 @@ describe('what a provider attaches to a reply', () => {
       expect(logEntrySchema['~standard'].validate(entry)).not.toHaveProperty('issues');
   });
 
-  it('is there again when the conversation is opened from its store', async () => {
+  it('it is kept when the conversation is opened from its store', async () => {
     const store = memoryStore();
     const first = await createAgent({ model: scriptedModel([callReply, 'done']), tools: [look], store }).open('c');
     await first.send('go').result;
@@ -44,14 +44,14 @@ describe('what a provider attaches to a reply', () => {
     expect(assistantIn(model.calls[0]?.messages ?? [])[0]).toMatchObject({ extra: SIGNED });
   });
 
-  it('is absent where the provider attached nothing, as in older logs', async () => {
+  it('it is absent if the provider attached nothing, as in older logs', async () => {
     const conversation = await createAgent({ model: scriptedModel(['hello']) }).open('c');
     await conversation.send('go').result;
     expect(conversation.log().some((entry) => 'extra' in entry)).toBe(false);
     expect(conversation.messages().some((message) => 'extra' in message)).toBe(false);
   });
 
-  it('holds no secret in the log', async () => {
+  it('it is stored without secrets', async () => {
     const secret = 'sk-very-secret-value';
     const parts = [
       { type: 'text-delta', text: 'hi' },
@@ -64,7 +64,7 @@ describe('what a provider attaches to a reply', () => {
     expect(conversation.messages().at(-1)).toMatchObject({ extra: { '[redacted]': ['a [redacted] b'] } });
   });
 
-  it('of earlier messages goes to the model too, without secrets', async () => {
+  it('data of earlier messages is sent to the model too, without secrets', async () => {
     const history: Message[] = [
       { role: 'user', content: [{ type: 'text', text: 'before' }] },
       {
@@ -82,7 +82,7 @@ describe('what a provider attaches to a reply', () => {
     expect(JSON.stringify(conversation.log())).not.toContain('sk-very-secret');
   });
 
-  it('of one of two replies that make one message does not count for both', () => {
+  it('data of one of two joined replies does not apply to both', () => {
     const output = (text: string, extra?: Json): object => ({
       type: 'agent-output',
       item: { type: 'assistant', text },
@@ -107,7 +107,7 @@ describe('what a provider attaches to a reply', () => {
     ]);
   });
 
-  it('that is no JSON is left out, and the reply counts', async () => {
+  it('invalid JSON is dropped, and the reply is kept', async () => {
     const round: { self?: unknown } = {};
     round.self = round;
     const parts = [

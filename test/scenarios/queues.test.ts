@@ -6,11 +6,11 @@ import { call, deaf, during, lines } from '../support/model.ts';
 import { gateTool } from '../support/tools.ts';
 
 const fatal = (): ModelError => new ModelError({ code: 'auth', message: 'no key' });
-/** What the model was shown last, by call. */
+/** The last message of each model request. */
 const shown = (on: Bench, index: number): string[] => lines(on.model.calls[index]?.messages ?? []);
 
 describe('a message while the run is active', () => {
-  it('S000-22: a plain one is refused with an error that names cancel, steer and followUp; the log is unchanged', async () => {
+  it('S000-22: a plain message is refused with an error that names cancel, steer and followUp; the log is unchanged', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'x'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -53,7 +53,7 @@ describe('a message while the run is active', () => {
     },
   );
 
-  it('S000-10: steers come before followUps', async () => {
+  it('S000-10: steers are delivered before followUps', async () => {
     const on: Bench = await bench({
       replies: [
         during(() => {
@@ -115,7 +115,7 @@ describe('a message while the run is active', () => {
     return { text: text?.split(' ')[1] };
   }
 
-  it('the run of a followUp is that of its own cycle, the run of a steer is the one under way', async () => {
+  it('a followUp has the run of its own cycle, and a steer has the active run', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'first', 'second'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -128,7 +128,7 @@ describe('a message while the run is active', () => {
     expect(result).toMatchObject({ runId: later.id, text: 'second', turns: 1 });
   });
 
-  it('a steer that nobody wants any more when it is sent is given back, and no part of the run under way', async () => {
+  it('a steer whose signal is already aborted is returned, and is no part of the active run', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'first'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -141,7 +141,7 @@ describe('a message while the run is active', () => {
     expect(only(on.conversation.log(), 'user-message')).toEqual(['user-message direct hi']);
   });
 
-  it('queueDrain one: one steer at a time, in order; all: all at once', async () => {
+  it('queueDrain one delivers one steer at a time, in order; all delivers all at once', async () => {
     for (const queueDrain of ['one', 'all'] as const) {
       const on: Bench = await bench({
         replies: [
@@ -172,7 +172,7 @@ describe('promotion', () => {
     expect(on.conversation.status).toBe('idle');
   });
 
-  it('a followUp is promoted after a cancel, which has resolved by then', async () => {
+  it('a followUp is promoted after a cancel that has resolved', async () => {
     const on: Bench = await bench({ replies: [deaf(), 'A2'] });
     on.conversation.send('P');
     await on.clock.advance(0);
@@ -183,7 +183,7 @@ describe('promotion', () => {
     await entry(on.conversation, 'run-stop', ({ reason }) => reason === 'completed');
   });
 
-  it('S000-16: with promoteFollowUpOn completed, an error keeps the queue, and the next run’s end promotes it', async () => {
+  it('S000-16: with promoteFollowUpOn completed, an error keeps the queue, and the end of the next run promotes it', async () => {
     const on: Bench = await bench({
       replies: [during(() => on.conversation.followUp('F1'), fatal()), 'A2', 'A3'],
       policies: { promoteFollowUpOn: ['completed'] },
@@ -212,7 +212,7 @@ describe('promotion', () => {
     expect(on.conversation.status).toBe('idle');
   });
 
-  it('a steer that a stop left queued is delivered before the next run’s first model call', async () => {
+  it('a steer that a stop left queued is delivered before the first model call of the next run', async () => {
     const on: Bench = await bench({ replies: [during(() => on.conversation.steer('S'), fatal()), 'A2'] });
     await on.conversation.send('P').result;
     expect(on.conversation.queue.map(({ kind }) => kind)).toEqual(['steer']);
@@ -221,11 +221,11 @@ describe('promotion', () => {
     expect(on.conversation.queue).toEqual([]);
   });
 
-  it('a cancel of a promotion that has not begun ends at once: of the conversation it keeps the message, of its run it gives it back', async () => {
+  it("a cancel of a promotion that has not started ends at once: a conversation's cancel keeps the message, a run's cancel returns it", async () => {
     const { conversation } = await bench({ replies: ['one', 'two'], policies: { promoteFollowUpOn: [] } });
     let act = (): Promise<unknown> => Promise.resolve();
     let over: Promise<unknown> | undefined;
-    // Within the telling of a stop a promotion has to wait.
+    // A promotion waits until the stop was reported.
     conversation.log$().subscribe((each) => {
       if (each.type === 'checkpoint' && each.boundary === 'RunFinished') over = act();
     });
@@ -257,7 +257,7 @@ describe('promotion', () => {
     await before.clock.advance(0);
     before.conversation.followUp('F');
     await before.conversation.cancel();
-    // A process that dies gives nothing back: the log is what another one finds.
+    // A dying process returns no message: another one finds the log as it was.
     const store = await storeWith(before.conversation.log());
     const on = await bench({ replies: ['A', 'B'], store, policies });
     expect(on.conversation.queue).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** Reading a living conversation: what a look shows, and that it leaves no trace (S004, the log is the truth). */
+/** Reading an open conversation: a read agrees with the log, and changes nothing (S004: the log is the only source). */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createTranscript, modelMessages } from '../../machines/index.ts';
@@ -12,7 +12,7 @@ import { troubledStore } from '../support/store.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
 import { echoTool } from '../support/tools.ts';
 
-/** Looks at everything, at each entry, each signal and each view; answers what did not fit the log. */
+/** Reads everything, at each entry, each signal and each view; returns the differences from the log. */
 function reader(faults: string[]) {
   return (conversation: Conversation): void => {
     const look = (where: string): void => {
@@ -29,7 +29,7 @@ function reader(faults: string[]) {
   };
 }
 
-/** The messages behind each entry, as one fold shows them that is asked everything each time. */
+/** The messages after each entry, from one fold that computes everything each time. */
 function foldFaults(log: readonly LogEntry[]): string[] {
   const read = createTranscript();
   const unread = createTranscript();
@@ -47,11 +47,11 @@ function foldFaults(log: readonly LogEntry[]): string[] {
   return faults;
 }
 
-describe('a conversation that is read while an append is told', () => {
+describe('a conversation that is read while an append is reported', () => {
   const replies = [[t('let me see'), call('c1', 'echo', { m: 'a' }), call('c2', 'echo', { m: 'b' })], 'done'];
 
   it.each([{ synchronous: true }, { synchronous: false }])(
-    'INV-1: the next request has the reply whole, with the results of its calls (%o)',
+    'INV-1: the next request contains the complete reply, with the results of its calls (%o)',
     async (how) => {
       const on = await bench({ replies, tools: [echoTool().tool], store: troubledStore(how) });
       on.conversation.log$().subscribe(() => void on.conversation.messages());
@@ -65,7 +65,7 @@ describe('a conversation that is read while an append is told', () => {
     },
   );
 
-  it('who watches hears of an append when all of it is in the log and in what is read off the log', async () => {
+  it('a subscriber receives an append after all of it is in the log and in the folds of the log', async () => {
     const store = troubledStore();
     const on = await bench({ replies, tools: [echoTool().tool], store });
     const ends = new Set<number>();
@@ -77,7 +77,7 @@ describe('a conversation that is read while an append is told', () => {
     expect(heard).toEqual(heard.map(([seq]) => [seq, endOf(seq)]));
   });
 
-  it('who comes in the middle of an append sees each of its entries once', async () => {
+  it('a subscriber that arrives in the middle of an append receives each of its entries once', async () => {
     const on = await bench({ replies, tools: [echoTool().tool], store: troubledStore() });
     const late: LogEntry[][] = [];
     on.conversation.log$().subscribe(() => {
@@ -111,7 +111,7 @@ const policies: fc.Arbitrary<Partial<Policies>> = fc.record({
   partialReply: fc.constantFrom('keep' as const, 'discard' as const),
 });
 
-it('whoever looks at everything at every moment sees what the log says, and changes neither log nor requests', {
+it('a reader of everything at every moment agrees with the log, and changes neither log nor requests', {
   timeout: HANG_MS,
 }, async () => {
   const life = fc.record({

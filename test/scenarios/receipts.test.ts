@@ -9,7 +9,7 @@ import { asks, echoTool, gateTool } from '../support/tools.ts';
 
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });
-/** What the model was shown, by call. */
+/** The messages of each model request. */
 const shown = (on: Bench, index: number): string[] => lines(on.model.calls[index]?.messages ?? []);
 
 describe('receipts', () => {
@@ -25,7 +25,7 @@ describe('receipts', () => {
     ]);
   });
 
-  it('B18: what cannot be delivered before the conversation closes is returned, and is in the log as such', async () => {
+  it('B18: a message that cannot be delivered before the conversation closes is returned, and the log records this', async () => {
     const on = await bench({ replies: [deaf(), 'never'] });
     const run = on.conversation.send('P');
     await on.clock.advance(0);
@@ -45,7 +45,7 @@ describe('receipts', () => {
     ]);
   });
 
-  it('a queued message is in queue and view until it counts', async () => {
+  it('a queued message is in the queue and the view until its delivery', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')], 'x', 'y'], tools: [gate.tool] });
     const run = on.conversation.send('hi');
@@ -60,7 +60,7 @@ describe('receipts', () => {
     expect(on.conversation.view().queued).toEqual([]);
   });
 
-  it('INV-7: the queue is bounded, and what is over is refused before anything changes', async () => {
+  it('INV-7: the queue is bounded, and an excess message is refused before anything changes', async () => {
     const gate = gateTool();
     const on = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool], policies: { limits: { queue: 2 } } });
     on.conversation.send('hi');
@@ -72,7 +72,7 @@ describe('receipts', () => {
     expect(on.conversation.log()).toHaveLength(before);
   });
 
-  it('INV-7: the queue is as bounded while its messages wait behind a slow append', async () => {
+  it('INV-7: the queue has the same bound while its messages wait for a slow append', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const on = await bench({ replies: ['one'], clock, store, policies: { limits: { queue: 2 } } });
@@ -106,7 +106,7 @@ describe('a message while the conversation waits for a person', () => {
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('B19: where all is decided it resumes the suspended cycle first, and then becomes a cycle of its own', async () => {
+  it('B19: if all calls are decided, it first resumes the suspended cycle, and then becomes a separate cycle', async () => {
     const on = await waiting();
     await on.conversation.decide(approve('c1'));
     const run = on.conversation.send('more');
@@ -119,7 +119,7 @@ describe('a message while the conversation waits for a person', () => {
     ]);
   });
 
-  it('a message queued before the decision is promoted when the cycle was resumed and has ended', async () => {
+  it('a message queued before the decision is promoted after the cycle was resumed and has ended', async () => {
     const on = await waiting();
     const later = on.conversation.send('more');
     await on.conversation.decide(approve('c1'));
@@ -129,7 +129,7 @@ describe('a message while the conversation waits for a person', () => {
   });
 
   it.each([1, 2])(
-    'INV-7: one that would start a run counts against limits.queue %i where a message on its way before it resumes the cycle',
+    'INV-7: a message that would start a run counts against limits.queue %i after an earlier message that resumes the cycle',
     async (queue) => {
       const clock = new VirtualClock();
       const store = troubledStore({ clock });
@@ -165,7 +165,7 @@ describe('a message while the conversation waits for a person', () => {
     expect(story(on.conversation.log())).toEqual(before);
   });
 
-  it('a steer sent while it waits can be cancelled by its run, which is the one that takes it', async () => {
+  it('a steer sent during the wait can be cancelled by its run, which is the one that takes it', async () => {
     const ask = echoTool('ask');
     const on = await bench({
       replies: [[call('c1', 'ask', args)], deaf()],
@@ -182,7 +182,7 @@ describe('a message while the conversation waits for a person', () => {
     expect((await steered.result).termination).toBe('Cancelled');
   });
 
-  it('a steer sent while it waits belongs to the run that takes it', async () => {
+  it('a steer sent during the wait belongs to the run that takes it', async () => {
     const on = await waiting();
     const steered = on.conversation.send('S', { kind: 'steer' });
     await on.conversation.decide(approve('c1'));
@@ -193,12 +193,12 @@ describe('a message while the conversation waits for a person', () => {
   });
 });
 
-describe('INV-7: a receipt, where the store fails around the end of the run that the message was for', () => {
+describe('INV-7: a receipt if the store fails around the end of the run that the message is for', () => {
   const fates = [{ afterMs: 40, fails: true }, 'failed'] as const;
   const cases = fates.flatMap((fate) =>
     (['steer', 'followUp'] as const).flatMap((kind) => [0, 1, 2, 3, 4, 5, 6].map((times) => ({ fate, kind, times }))),
   );
-  it.each(cases)('says what the log says (%o)', async ({ fate, kind, times }) => {
+  it.each(cases)('it agrees with the log (%o)', async ({ fate, kind, times }) => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const gate = gateTool();

@@ -1,4 +1,4 @@
-/** The policy `onRestart`: what an opening does on its own (docs/internals/lifecycle.md, CONVERSATION). */
+/** The policy `onRestart`: the automatic acts of an opening (docs/internals/lifecycle.md, CONVERSATION). */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Decision, type LogEntry, ModelError } from '../../src/index.ts';
 import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';
@@ -9,7 +9,7 @@ const args = { m: 'a' };
 const replay = { onRestart: 'replayDecided' } as const;
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });
 
-/** A process dies while c1 and c2 wait; another one opens what it left. */
+/** A process dies while c1 and c2 wait, and another one opens the log. */
 async function reopened(decisions: readonly Decision[], more: BenchOptions = {}): Promise<Bench & { ran: string[] }> {
   const ask = echoTool('ask');
   const options = { tools: [ask.tool], plugins: [asks().plugin] };
@@ -24,7 +24,7 @@ async function reopened(decisions: readonly Decision[], more: BenchOptions = {})
 }
 
 describe('onRestart replayDecided', () => {
-  it('applies what was decided at the first gate of a run that nobody asked for', async () => {
+  it('decisions are applied at the first gate of a run that starts automatically', async () => {
     const on = await reopened([approve('c1'), { callId: 'c2', action: 'deny', reason: 'no' }]);
     const log = on.conversation.log();
     const stop = await entry(on.conversation, 'run-stop');
@@ -45,7 +45,7 @@ describe('onRestart replayDecided', () => {
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('is told of at once: the conversation is active when it is open, and resume() is that run', async () => {
+  it('the conversation is active once it is open, and resume() returns that run', async () => {
     const on = await reopened([approve('c1'), approve('c2')], { replies: [deaf()] });
     expect(on.conversation.status).toBe('active');
     const run = on.conversation.resume();
@@ -58,7 +58,7 @@ describe('onRestart replayDecided', () => {
     ]);
   });
 
-  it('applies the decided ones where others are open, and goes on as a resumption does', async () => {
+  it('decided calls are applied while others are open, and the run continues like a resumed one', async () => {
     const on = await reopened([approve('c2')]);
     await entry(on.conversation, 'run-suspended', ({ seq }) => seq > 12);
     expect(on.ran).toEqual(['c2']);
@@ -66,7 +66,7 @@ describe('onRestart replayDecided', () => {
     expect(on.conversation.pending.map(({ callId }) => callId)).toEqual(['c1']);
   });
 
-  it('does nothing where nothing is decided', async () => {
+  it('nothing happens if no call is decided', async () => {
     const on = await reopened([]);
     const before = story(on.conversation.log());
     await on.clock.advance(10);
@@ -75,7 +75,7 @@ describe('onRestart replayDecided', () => {
     expect(on.model.calls).toHaveLength(0);
   });
 
-  it('applies each decision once, however often the conversation is opened', async () => {
+  it('each decision is applied once, however often the conversation is opened', async () => {
     const first = await reopened([approve('c1')]);
     await entry(first.conversation, 'run-suspended', ({ seq }) => seq > 12);
     const store = await storeWith(first.conversation.log());
@@ -110,7 +110,7 @@ describe('onRestart resume', () => {
     return { log: before.conversation.log(), options };
   }
 
-  it('goes on with a cycle that a crash cut off, when it is opened', async () => {
+  it('it continues a cycle that a crash interrupted when it is opened', async () => {
     const { log, options } = await cutOff();
     const on = await bench({ ...options, policies, replies: ['done'], store: await storeWith(log) });
     expect(on.conversation.status).toBe('active');
@@ -127,7 +127,7 @@ describe('onRestart resume', () => {
     expect(again.model.calls).toHaveLength(0);
   });
 
-  it('also where an opening before this one only wrote its stop', async () => {
+  it('it also does so if an earlier opening only wrote its stop', async () => {
     const { log, options } = await cutOff();
     const idle = await bench({ ...options, store: await storeWith(log) });
     expect(idle.conversation.status).toBe('idle');
@@ -144,7 +144,7 @@ describe('onRestart resume', () => {
   it.each<[string, (on: Bench) => Promise<unknown>]>([
     ['was cancelled', ({ conversation }) => conversation.cancel()],
     ['was closed', ({ agent }) => agent.close()],
-  ])('never goes on with one that %s', async (_, end) => {
+  ])('it never continues a cycle that %s', async (_, end) => {
     const { log, options } = await cutOff(end);
     const on = await bench({ ...options, policies, store: await storeWith(log) });
     await on.clock.advance(10);
@@ -152,7 +152,7 @@ describe('onRestart resume', () => {
     expect(on.conversation.log()).toEqual(log);
   });
 
-  it('never goes on with one that ended', async () => {
+  it('it never continues a cycle that has ended', async () => {
     const before = await bench({ replies: [new ModelError({ code: 'auth' })] });
     expect((await before.conversation.send('hi').result).termination).toBe('Error');
     const log = before.conversation.log();
@@ -161,7 +161,7 @@ describe('onRestart resume', () => {
     expect(on.conversation.log()).toEqual(log);
   });
 
-  it('applies what was decided while it waits, and nothing where nothing is decided', async () => {
+  it('it applies the decisions of a waiting cycle, and nothing if there are none', async () => {
     const decided = await reopened([approve('c1'), approve('c2')], { policies });
     await entry(decided.conversation, 'run-stop');
     expect(decided.ran).toEqual(['c1', 'c2']);
@@ -172,7 +172,7 @@ describe('onRestart resume', () => {
 });
 
 describe('a conversation with a history', () => {
-  it.each([[5], ['hi'], [{}]])('is refused where the history is no list but %o', async (history) => {
+  it.each([[5], ['hi'], [{}]])('a history %o that is not a list is refused', async (history) => {
     const on = await bench();
     const opened = on.agent.open('n', { history: history as never });
     await expect(opened).rejects.toMatchObject({ code: 'configuration', message: expect.stringContaining('list') });
@@ -180,7 +180,7 @@ describe('a conversation with a history', () => {
   });
 });
 
-it('a run-stop with a reason of a later version ended its cycle, as an error: the next message starts anew', async () => {
+it('a run-stop with a reason of a later version ended its cycle as an error, and the next message starts a new one', async () => {
   const before = await bench({ replies: ['ok'] });
   await before.conversation.send('hi').result;
   const log = before.conversation

@@ -1,4 +1,6 @@
-/** Messages under ids of the host's own: one that comes again is the same message. And what one message does to calls that wait. */
+/**
+ * Messages with ids of the host: a repeated id is the same message. Also, the effect of one message on waiting calls.
+ */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, type RunResult } from '../../src/index.ts';
 import { bench, entry, only, restart } from '../support/agent.ts';
@@ -13,13 +15,13 @@ const held = () => {
   });
   return { wait, goOn: () => goOn() };
 };
-/** What a log can say of a result: the words of an error are not in it, and neither is what waits no more. */
+/** The parts of a result that the log contains; the words of an error and ended waits are not in it. */
 const said = ({ error: _, pending: _p, ...result }: RunResult) => result;
 
-describe('a message that comes again under its id', () => {
-  it('while its run goes on, in the same tick or later, is answered by that run; nothing is queued', async () => {
+describe('a message that is repeated under its id', () => {
+  it('while its run continues, in the same tick or later, that run answers it, and nothing is queued', async () => {
     const { wait, goOn } = held();
-    // The store takes its time: in the same tick nothing is in the log yet.
+    // The store is slow: in the same tick the log contains nothing.
     const on = await bench({ store: troubledStore(), replies: [during(() => wait, 'done')] });
     const run = on.conversation.send('hi', { messageId: 'm1' });
     expect(only(on.conversation.log(), 'user-message')).toEqual([]);
@@ -43,7 +45,7 @@ describe('a message that comes again under its id', () => {
       { plugins: [{ name: 'enough', beforeInference: () => ({ terminate: 'enough' }) }] },
     ],
   ];
-  it.each(ends)('after its run was %s has the same result, also after a restart', async (_, replies, more) => {
+  it.each(ends)('after its run was %s it has the same result, also after a restart', async (_, replies, more) => {
     const options = { tools: [echoTool().tool, echoTool('ask').tool], plugins: [asks().plugin], replies, ...more };
     const on = await bench(options);
     const first = await on.conversation.send('hi', { messageId: 'm1' }).result;
@@ -58,7 +60,7 @@ describe('a message that comes again under its id', () => {
     expect(on.conversation.log()).toHaveLength(length);
   });
 
-  it('as a steer and as a followUp is taken once, and belongs to the run that takes it', async () => {
+  it('a repeated steer or followUp is accepted once, and belongs to the run that takes it', async () => {
     const { wait, goOn } = held();
     const on = await bench({
       replies: [during(() => wait, [call('c1', 'echo', { m: '' })]), 'one', 'two'],
@@ -84,7 +86,7 @@ describe('a message that comes again under its id', () => {
     expect(only(on.conversation.log(), 'user-message')).toEqual(kinds);
   });
 
-  it('that was given back is given back again, and one that a store refused may be sent anew', async () => {
+  it('a returned message is returned again, and a message that a store rejected may be sent again', async () => {
     const store = troubledStore();
     const on = await bench({
       store,
@@ -106,7 +108,7 @@ describe('a message that comes again under its id', () => {
     expect((await on.conversation.send('new', { messageId: 'n' }).result).text).toBe('done');
   });
 
-  it.each([7, '', 'a/b', 'a\nb', 'x'.repeat(201)])('an id %j is refused before anything begins', async (messageId) => {
+  it.each([7, '', 'a/b', 'a\nb', 'x'.repeat(201)])('an id %j is refused before anything starts', async (messageId) => {
     const on = await bench({ replies: [] });
     expect(() => on.conversation.send('hi', { messageId: messageId as string })).toThrow(ConfigurationError);
     expect(on.conversation.log()).toHaveLength(1);
@@ -124,7 +126,7 @@ describe('whileSuspended of one message', () => {
   const all = ['followUp', 'reject', 'denyAndRun'] as const;
 
   it.each(all.flatMap((policy) => all.map((asked) => [asked, policy] as const)))(
-    '%s holds in place of the policy %s',
+    '%s replaces the policy %s',
     async (whileSuspended, policy) => {
       const on = await waiting(policy);
       await on.conversation.send('hi').result;

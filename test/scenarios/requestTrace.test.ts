@@ -1,6 +1,7 @@
 /**
- * The document's request, "Read main.go and tell me what it does", run for real: a model server on the loopback, a file on disk, a
- * log of lines, the shipped adapter, tools, rules, hooks, prompt and transport. Each component's touches are counted where they happen.
+ * The document's request, "Read main.go and tell me what it does", with real parts: a model server on the loopback, a
+ * file on disk, a log of lines, the shipped adapter, tools, rules, hooks, prompt and transport. Each part counts its
+ * uses.
  */
 import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +39,7 @@ function kindOf(message: Outgoing): string | undefined {
   return message.signal.type === 'tool-progress' ? `progress ${String(message.signal.update)}` : undefined;
 }
 
-/** A store that counts: conversations made, and durable steps by their boundary. */
+/** A store that counts conversations, and durable steps by boundary. */
 function counted(store: LogStore, persists: string[]): LogStore {
   return {
     ...{ list: () => store.list(), delete: (id: string) => store.delete(id) },
@@ -58,7 +59,7 @@ function counted(store: LogStore, persists: string[]): LogStore {
   };
 }
 
-/** Counts how often the chart RUN comes to call the model. */
+/** Counts the model calls of the chart RUN. */
 function loopCounter() {
   const inCall = new Map<AnyActorRef, boolean>();
   let iterations = 0;
@@ -87,7 +88,7 @@ async function traced() {
       reply.finish('tool_calls');
     },
     (reply) => {
-      // The prompt is that of the session, whatever the files say by now.
+      // The prompt is that of the session, even if the files have changed.
       writeFileSync(join(cwd, 'CLAUDE.md'), 'Be long.');
       reply.text('This is a ', 'Go main package ', 'that greets.');
       reply.finish('stop');
@@ -180,12 +181,12 @@ it(
     expect(kinds).toEqual(['system-init', 'assistant', 'progress started', 'progress ended', 'assistant', 'result']);
     expect(told.at(-1)).toMatchObject({ subtype: 'success', result: ANSWER, turns: 2, costUsd: total.costUsd });
     expect({
-      // One message in, six out; the table says "about 8".
+      // One message in, six out; the table has "about 8".
       transport: 1 + kinds.length,
       router: bridged(),
       runLoop: loop.iterations,
       llmClient: server.asked.length,
-      // The frames of both replies, a usage and a [DONE] each included; the table says "about 12".
+      // The frames of both replies, each with a usage and a [DONE]; the table has "about 12".
       sseParser: spies.sse.mock.calls.length,
       accumulator: spies.replies.mock.calls.length,
       toolRegistry: spies.lookups.mock.calls.map(([{ name }]) => name),
@@ -219,7 +220,7 @@ it(
       costTracker: [true, true],
       contextCompactor: 0,
     });
-    // The document's own messages, as the model server was sent them.
+    // The document's own messages, as sent to the model server.
     expect(server.asked[1]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
     expect(server.asked[0]?.messages[0]?.content).toContain('Be brief.');
     expect(server.asked[1]?.messages[3]?.content).toContain('1 | package main');

@@ -54,7 +54,7 @@ async function comeBack(
 }
 
 describe.each(stores)('after a restart ($where)', ({ make }) => {
-  it('S001-18: an approved call is replayed once, its result after the placeholder, and nothing waits any more', async () => {
+  it('S001-18: an approved call is replayed once, its result follows the placeholder, and nothing waits any more', async () => {
     const { conversation, ask, model } = await comeBack(await make(), ['c1'], ['done']);
     expect(await conversation.decide(approve('c1'))).toBe('applied');
     expect(conversation.status).toBe('waiting');
@@ -88,7 +88,7 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
     expect(cycles).toMatchObject([{ waiting: [], stop: { reason: 'completed' } }]);
   });
 
-  it('S001-18: a decision that was durable before the restart is applied by resume()', async () => {
+  it('S001-18: resume() applies a decision that was durable before the restart', async () => {
     const ask = echoTool('ask');
     const options = { tools: [ask.tool], plugins: [asks().plugin], store: await make() };
     const before = await bench({ ...options, replies: [[call('c1', 'ask', args)]] });
@@ -131,7 +131,7 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
     ]);
   });
 
-  it('S001-27: resuming with undecided calls only ends Suspended without a model call', async () => {
+  it('S001-27: a resume with undecided calls only ends Suspended without a model call', async () => {
     const { conversation, model } = await comeBack(await make(), ['c1'], []);
     const from = conversation.log().length;
     const result = await conversation.resume().result;
@@ -142,7 +142,7 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
     expect(conversation.status).toBe('waiting');
   });
 
-  it('B26: a denial is a failed result with code denied, told apart from a failure, also after another restart', async () => {
+  it('B26: a denial is a failed result with code denied, different from a failure, also after another restart', async () => {
     const store = await make();
     const back = await comeBack(store, ['c1'], ['done']);
     await back.conversation.decide({ callId: 'c1', action: 'deny', reason: 'User canceled in UI' });
@@ -154,7 +154,7 @@ describe.each(stores)('after a restart ($where)', ({ make }) => {
   });
 });
 
-describe('resume() with undecided calls only, however the run before it ended', () => {
+describe('resume() with undecided calls only, for each end of the previous run', () => {
   const both = [call('c1', 'ask', args), call('c2', 'echo', args)];
   const wordsEnd: Plugin = {
     name: 'ender',
@@ -187,8 +187,8 @@ describe('resume() with undecided calls only, however the run before it ended', 
   });
 });
 
-describe('what a decision leads to', () => {
-  it('S001-19: a replay and then a plugin that terminates: UserMessage, ToolResultsCommitted, RunFinished', async () => {
+describe('the effect of a decision', () => {
+  it('S001-19: a replay and then a plugin that terminates commit UserMessage, ToolResultsCommitted, RunFinished', async () => {
     const ender: Plugin = {
       name: 'ender',
       beforeInference: ({ turn }) => (turn > 0 ? { terminate: 'enough' } : undefined),
@@ -208,7 +208,7 @@ describe('what a decision leads to', () => {
     ]);
   });
 
-  it('S001-21: a denied call has one result besides its placeholder, with the wording of the human', async () => {
+  it('S001-21: a denied call has one result besides its placeholder, with the words of the human', async () => {
     const { conversation, ask } = await comeBack(memoryStore(), ['c1'], ['done']);
     await conversation.decide({ callId: 'c1', action: 'deny', reason: 'User canceled in UI' });
     expect((await conversation.resume().result).termination).toBe('NaturalEnd');
@@ -248,7 +248,7 @@ describe('what a decision leads to', () => {
     expect(ask.ran).toEqual(['c1']);
   });
 
-  it('RES-7: edited arguments run, the log keeps both, and the model is told', async () => {
+  it('RES-7: edited arguments run, the log contains both, and the model learns of the edit', async () => {
     const { conversation, ask } = await comeBack(memoryStore(), ['c1'], ['done']);
     await conversation.decide({ callId: 'c1', action: 'edit', args: { m: 'edited' } });
     await conversation.resume().result;
@@ -266,7 +266,7 @@ describe('what a decision leads to', () => {
     expect(ask.ran).toEqual([]);
   });
 
-  it('TOOL-3: a tool that answers pending is suspended, and its replay sees the decision and its payload', async () => {
+  it('TOOL-3: a tool that returns pending is suspended, and its replay receives the decision and its payload', async () => {
     const seen: unknown[] = [];
     const survey = defineTool({
       name: 'survey',

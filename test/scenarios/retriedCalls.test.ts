@@ -9,7 +9,7 @@ import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } f
 import { call, lines } from '../support/model.ts';
 import { recorder } from '../support/tools.ts';
 
-/** Hangs in its first process, and as often as it is told to later; keeps its idempotency keys. */
+/** A tool that hangs in its first process, and later as often as the test requires; records its idempotency keys. */
 function payTool(hangs = 1) {
   const keys: string[] = [];
   const tool = defineTool({
@@ -24,7 +24,10 @@ function payTool(hangs = 1) {
   return { tool, keys };
 }
 
-/** A crash cut c1 off; the request behind it, or its own resumption, has ended since. Then the host wants it retried. */
+/**
+ * A crash interrupted c1. The next request, or a resume of its own run, has ended since. Then the host requests a
+ * retry.
+ */
 async function retried(how: 'another request' | 'its own', more: BenchOptions = {}, hangs = 1) {
   const { tool, keys } = payTool(hangs);
   const before = await bench({ ...more, replies: [[call('c1', 'pay')]], tools: [tool] });
@@ -41,7 +44,7 @@ async function retried(how: 'another request' | 'its own', more: BenchOptions = 
 const ways = ['another request', 'its own'] as const;
 
 describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
-  it('runs it with its key and puts its result on record; no cycle reopens and no model is called', async () => {
+  it('the call runs with its key and its result is logged; no cycle reopens and no model is called', async () => {
     const { conversation, keys, model, from } = await retried(how);
     const before = conversation.view();
     const result = await conversation.resume().result;
@@ -63,7 +66,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     expect(conversation.unsettled).toEqual([]);
   });
 
-  it('is done once: then there is nothing to resume, in this process or the next', async () => {
+  it('the retry is done once: then there is nothing to resume, in this process or the next', async () => {
     const { conversation, keys, options } = await retried(how);
     await conversation.resume().result;
     const log = conversation.log();
@@ -75,7 +78,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     expect(keys).toHaveLength(2);
   });
 
-  it('is done by the next process where the first did not come to it', async () => {
+  it('the next process does the retry if the first did not reach it', async () => {
     const { conversation, keys, options } = await retried(how);
     const on = await bench({ ...options, store: await storeWith(conversation.log()) });
     expect((await on.conversation.resume().result).calls).toHaveLength(1);
@@ -84,7 +87,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     expect(on.model.calls).toHaveLength(0);
   });
 
-  it('that a crash cuts off is unknown again', async () => {
+  it('a retry that a crash interrupts is unknown again', async () => {
     const { conversation, options } = await retried(how, {}, 2);
     conversation.resume();
     await entry(conversation, 'tool-started', ({ seq }) => seq > 12);
@@ -95,7 +98,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     ]);
   });
 
-  it('that is cancelled has one result more, and writes no stop', async () => {
+  it('a cancelled retry has one more result, and writes no stop', async () => {
     const { conversation, from } = await retried(how, {}, 2);
     const run = conversation.resume();
     await entry(conversation, 'tool-started', ({ seq }) => seq >= from);
@@ -107,7 +110,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     expect((await conversation.send('on').result).text).toBe('next');
   });
 
-  it('lets the model know with the next request, and plugins take part in the call alone', async () => {
+  it('the model receives the result with the next request, and plugins take part in the call alone', async () => {
     const { plugin, phases } = recorder();
     const { conversation, model } = await retried(how, { plugins: [plugin] });
     phases.length = 0;
@@ -117,7 +120,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     expect(lines(model.calls.at(-1)?.messages ?? []).filter((line) => line.includes('paid'))).toHaveLength(1);
   });
 
-  it('that waits for a person goes on alone when it is decided', async () => {
+  it('a retry that waits for a person continues alone when it is decided', async () => {
     let asking = false;
     const plugin: Plugin = {
       name: 'later',
@@ -139,7 +142,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
     expect([...model.calls, ...on.model.calls]).toHaveLength(1);
   });
 
-  it('that waits for a person leaves no message behind: one that came meanwhile begins its run', async () => {
+  it('after a retry that waited for a person, a message that arrived meanwhile starts its run', async () => {
     let asking = false;
     const plugin: Plugin = {
       name: 'later',
@@ -157,7 +160,7 @@ describe.each(ways)('a retry of a call whose cycle has ended (%s)', (how) => {
   });
 });
 
-it('a retry of a call of an earlier cycle is done with the resumption of the last one, where that was cut short', async () => {
+it('a retry of a call of an earlier cycle runs with the resume of the last one, if that was interrupted', async () => {
   const { tool, keys } = payTool();
   const before = await bench({ replies: [[call('c1', 'pay')]], tools: [tool] });
   before.conversation.send('hi');

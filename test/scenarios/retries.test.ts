@@ -11,7 +11,7 @@ const failing = (code: string, more: { status?: number; retryAfterMs?: number } 
   new ModelError({ code, message: `it is ${code}`, ...more });
 const busy = (): ModelError => failing('rate-limit', { status: 429 });
 
-/** Runs one request in virtual time; answers what came of it and how long it took. */
+/** Runs one request in virtual time; returns its result and its duration. */
 async function outcome(on: Bench) {
   const run = on.conversation.send('hi');
   const tookMs = await on.clock.until(run.result, 1_000_000);
@@ -19,7 +19,7 @@ async function outcome(on: Bench) {
 }
 
 describe('attempts', () => {
-  it('S003-10: the same model is asked four times, visibly, and the fourth failure says how many attempts there were', async () => {
+  it('S003-10: the same model is called four times, visibly, and the fourth failure contains the number of attempts', async () => {
     const on = await bench({ replies: [busy(), busy(), busy(), busy()] });
     const statuses: string[] = [];
     on.conversation.log$().subscribe((each) => each.type === 'model-retry' && statuses.push(on.conversation.status));
@@ -37,7 +37,7 @@ describe('attempts', () => {
     expect(on.conversation.status).toBe('error');
   });
 
-  it('S003-11: the waits grow by the factor from the configured base, up to the cap', async () => {
+  it('S003-11: the waits grow by the factor from the configured base, up to the maximum', async () => {
     const modelRetry = { attempts: 5, baseMs: 100, factor: 3, capMs: 500 };
     const on = await bench({ replies: [busy(), busy(), busy(), busy(), 'ok'], policies: { modelRetry } });
     const result = await outcome(on);
@@ -52,7 +52,7 @@ describe('attempts', () => {
   });
 
   it.each(['network', 'timeout', 'rate-limit', 'server', 'stream-incomplete'])(
-    'S003-13: %s is tried again',
+    'S003-13: %s is retried',
     async (code) => {
       const on = await bench({ replies: [failing(code), 'ok'] });
       expect((await outcome(on)).text).toBe('ok');
@@ -61,7 +61,7 @@ describe('attempts', () => {
   );
 
   it.each([408, 409, 429, 500, 503, 529])(
-    "S003-13: a failure with a code of the model's own and status %i is tried again",
+    'S003-13: a failure with a code of the model and status %i is retried',
     async (status) => {
       const on = await bench({ replies: [failing('overloaded', { status }), 'ok'] });
       expect((await outcome(on)).text).toBe('ok');
@@ -90,14 +90,14 @@ describe('attempts', () => {
     },
   );
 
-  it('S003-13: anything else that a model throws counts as a network failure', async () => {
+  it('S003-13: any other error of a model counts as a network failure', async () => {
     const on = await bench({ replies: [new Error('socket hang up'), 'ok'] });
     expect((await outcome(on)).text).toBe('ok');
     const retry = await entry(on.conversation, 'model-retry');
     expect(retry.reason).toBe('network: socket hang up');
   });
 
-  it('H-001: a stream that ends without a finish is a failed attempt, and its text is in no view', async () => {
+  it('H-001: a stream that ends without a finish is a failed attempt, and no view contains its text', async () => {
     const cut = async function* (): AsyncGenerator<ModelPart> {
       yield t('half');
     };
@@ -117,7 +117,7 @@ describe('attempts', () => {
   it.each<[string, ModelPart]>([
     ['reasoning-delta', { type: 'reasoning-delta', text: 'let me think' }],
     ['tool-input-delta', { type: 'tool-call-delta', index: 0, name: 'f', text: '{"a":' }],
-  ])('a failed attempt that streamed %s alone is taken back too, before the next one', async (type, part) => {
+  ])('a failed attempt that streamed %s alone is reset too, before the next one', async (type, part) => {
     const cut = async function* (): AsyncGenerator<ModelPart> {
       yield part;
     };
@@ -139,10 +139,10 @@ describe('attempts', () => {
   });
 });
 
-describe('what the provider asks for', () => {
+describe('the wait that the provider requests', () => {
   const asksFor = (retryAfterMs: number) => failing('rate-limit', { retryAfterMs });
 
-  it('S002-31: a Retry-After is respected, longer or shorter than the own wait', async () => {
+  it('S002-31: a Retry-After replaces the computed wait, longer or shorter', async () => {
     const on = await bench({ replies: [asksFor(7000), asksFor(10), 'ok'] });
     expect((await outcome(on)).tookMs).toBe(7010);
     expect(only(on.conversation.log(), 'model-retry')).toEqual([
@@ -151,7 +151,7 @@ describe('what the provider asks for', () => {
     ]);
   });
 
-  it('H-042: a Retry-After above the limit fails at once, fallback models or not', async () => {
+  it('H-042: a Retry-After above the limit fails at once, with or without fallback models', async () => {
     const other = scripted(['never'], { id: 'other' });
     const on = await bench({ replies: [asksFor(277_403_000)], policies: { modelRetry: { fallbackModels: [other] } } });
     expect(await outcome(on)).toMatchObject({ termination: 'Error', tookMs: 0, error: { code: 'rate-limit' } });
@@ -159,7 +159,7 @@ describe('what the provider asks for', () => {
     expect(other.calls).toHaveLength(0);
   });
 
-  it('with respectRetryAfter false the own wait counts', async () => {
+  it('with respectRetryAfter false the computed wait is used', async () => {
     const on = await bench({
       replies: [asksFor(277_403_000), 'ok'],
       policies: { modelRetry: { respectRetryAfter: false } },
@@ -171,13 +171,13 @@ describe('what the provider asks for', () => {
 describe('fallback models', () => {
   const withFallback = async (replies: readonly Reply[], others: readonly Reply[], attempts = 2) => {
     const other = scripted(others, { id: 'other' });
-    // The agent's own model named again is no other model.
+    // The agent's own model does not count as another model.
     const own = scripted([], { id: 'scripted' });
     const on = await bench({ replies, policies: { modelRetry: { attempts, fallbackModels: [own, other] } } });
     return { ...on, other, own };
   };
 
-  it('when the attempts are spent the next distinct model starts anew; attempt numbers run on', async () => {
+  it('after the last attempt the next distinct model starts its own attempts, and attempt numbers continue', async () => {
     const on = await withFallback([busy(), busy()], [busy(), 'from the other']);
     const result = await outcome(on);
     expect(result.text).toBe('from the other');
@@ -192,13 +192,13 @@ describe('fallback models', () => {
     expect((await entry(on.conversation, 'model-reply')).model).toBe('other');
   });
 
-  it('a failure that is not tried again does not switch models', async () => {
+  it('a failure that is not retried does not switch models', async () => {
     const on = await withFallback([failing('auth')], ['never']);
     expect((await outcome(on)).termination).toBe('Error');
     expect(on.other.calls).toHaveLength(0);
   });
 
-  it('the next turn begins with the agent’s own model again', async () => {
+  it('the next turn starts with the agent’s own model again', async () => {
     const on = await withFallback([busy(), 'second'], ['first'], 1);
     expect((await outcome(on)).text).toBe('first');
     expect((await on.conversation.send('more').result).text).toBe('second');
@@ -218,7 +218,7 @@ describe('time-outs of the model', () => {
       yield finish('stop');
     };
 
-  it('firstPartMs: a model that says nothing at all', async () => {
+  it('firstPartMs: a model that emits nothing', async () => {
     const on = await timed([deaf()], { firstPartMs: 300, idleMs: 50 });
     expect(await outcome(on)).toMatchObject({ tookMs: 300, error: { code: 'timeout' } });
     expect(on.model.signals[0]?.aborted).toBe(true);
@@ -231,12 +231,12 @@ describe('time-outs of the model', () => {
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('idleMs: parts that keep coming reset it', async () => {
+  it('idleMs: each new part resets it', async () => {
     const on = await timed([ticking(() => on, 150, 10)], { firstPartMs: 200, idleMs: 200 });
     expect(await outcome(on)).toMatchObject({ tookMs: 1500, text: '..........' });
   });
 
-  it('idleMs: silence behind several parts is counted from the last one, with one timer armed', async () => {
+  it('idleMs: silence after several parts is counted from the last one, with one timer', async () => {
     const parts = async function* (): AsyncGenerator<ModelPart> {
       for (let part = 0; part < 5; part++) {
         await new Promise<void>((resolve) => void on.clock.setTimer(150, resolve));
@@ -249,7 +249,7 @@ describe('time-outs of the model', () => {
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('idleMs: what is no part is no sign of life', async () => {
+  it('idleMs: a value that is not a part does not reset it', async () => {
     const ticks = async function* (): AsyncGenerator<ModelPart> {
       yield t('par');
       for (let tick = 0; tick < 20; tick++) {
@@ -261,7 +261,7 @@ describe('time-outs of the model', () => {
     expect(await outcome(on)).toMatchObject({ tookMs: 200, error: { code: 'timeout' } });
   });
 
-  it('firstPartMs: what is no part is no first part', async () => {
+  it('firstPartMs: a value that is not a part does not stop it', async () => {
     const nonsense = async function* (): AsyncGenerator<ModelPart> {
       yield null as never;
       await new Promise(() => undefined);
@@ -270,12 +270,12 @@ describe('time-outs of the model', () => {
     expect(await outcome(on)).toMatchObject({ tookMs: 300, error: { code: 'timeout' } });
   });
 
-  it('totalMs: a model that never comes to its end', async () => {
+  it('totalMs: a model that never ends', async () => {
     const on = await timed([ticking(() => on, 50, 1000)], { firstPartMs: 100, idleMs: 100, totalMs: 1025 });
     expect(await outcome(on)).toMatchObject({ tookMs: 1025, error: { code: 'timeout' } });
   });
 
-  it('a time-out is tried again like any other failure', async () => {
+  it('a time-out is retried like any other failure', async () => {
     const on = await bench({ replies: [deaf(), 'ok'], policies: { modelTimeout: { firstPartMs: 500 } } });
     expect(await outcome(on)).toMatchObject({ tookMs: 1500, text: 'ok' });
     expect((await entry(on.conversation, 'model-retry')).reason).toContain('timeout');

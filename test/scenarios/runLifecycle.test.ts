@@ -17,7 +17,7 @@ const keep = defineTool({
 });
 
 describe('the plain run', () => {
-  it('S001-01: ends naturally with its text, its state and three checkpoints', async () => {
+  it('S001-01: it ends naturally with its text, its state and three checkpoints', async () => {
     const plugin: Plugin = { name: 'starts', runStart: () => ({ state: { started: true } }) };
     const { conversation } = await bench({ replies: ['done'], plugins: [plugin] });
     const result = await conversation.send('hi').result;
@@ -74,8 +74,8 @@ describe('the plain run', () => {
   });
 });
 
-describe('what tools do wrong', () => {
-  it('S001-06: a failing tool is an error result, and the model is asked again', async () => {
+describe('failures of tools', () => {
+  it('S001-06: a failing tool is an error result, and the model is called again', async () => {
     const { conversation, model } = await bench({ replies: [[call('c1', 'boom')], 'x'], tools: [boom] });
     const result = await conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'x', turns: 2 });
@@ -83,7 +83,7 @@ describe('what tools do wrong', () => {
     expect(lines(model.calls[1]?.messages ?? [])).toEqual(['user hi', 'assistant +c1', 'c1! Error: boom']);
   });
 
-  it('S001-07: a tool nobody has and bad arguments are two error results, and the loop goes on', async () => {
+  it('S001-07: an unknown tool and invalid arguments are two error results, and the loop continues', async () => {
     const echo = echoTool();
     const replies = [[call('c1', 'nope'), call('c2', 'echo')], 'x'];
     const { conversation, model } = await bench({ replies, tools: [echo.tool] });
@@ -99,7 +99,7 @@ describe('what tools do wrong', () => {
     expect(model.calls).toHaveLength(2);
   });
 
-  it('S001-09: invalid arguments beat a suspension', async () => {
+  it('S001-09: invalid arguments take precedence over a suspension', async () => {
     const echo = echoTool();
     const replies = [[call('c1', 'echo')], 'x'];
     const { conversation } = await bench({ replies, tools: [echo.tool], plugins: [asks('echo').plugin] });
@@ -111,8 +111,8 @@ describe('what tools do wrong', () => {
   });
 });
 
-describe('what ends a run with an error', () => {
-  it('S001-34: a model that fails for good is heard by AfterInference, StepEnd and RunEnd', async () => {
+describe('errors that end a run', () => {
+  it('S001-34: AfterInference, StepEnd and RunEnd receive the final failure of a model', async () => {
     const seen = recorder();
     const errors: unknown[] = [];
     const ends: unknown[] = [];
@@ -138,7 +138,7 @@ describe('what ends a run with an error', () => {
   });
 
   it.each([{ synchronous: true }, { synchronous: false }])(
-    'S001-36: a failed commit of the assistant turn ends the run with Error and still attempts RunFinished (%o)',
+    'S001-36: a failed commit of the assistant turn ends the run with Error, and RunFinished is still attempted (%o)',
     async ({ synchronous }) => {
       const store = troubledStore({ synchronous });
       store.trouble((entries) => (commits(entries, 'AssistantTurnCommitted') ? 'failed' : 'stored'));
@@ -160,7 +160,7 @@ describe('what ends a run with an error', () => {
   );
 
   it.each([{ synchronous: true }, { synchronous: false }])(
-    'S001-37: a failed commit of tool results shows the call as started, its outcome as unknown, and attempts RunFinished (%o)',
+    'S001-37: after a failed commit of tool results the call is started, its outcome is unknown, and RunFinished is attempted (%o)',
     async ({ synchronous }) => {
       const store = troubledStore({ synchronous });
       store.trouble((entries) => (commits(entries, 'ToolResultsCommitted') ? 'failed' : 'stored'));
@@ -180,7 +180,7 @@ describe('what ends a run with an error', () => {
     },
   );
 
-  it('CKPT-4: where RunFinished cannot be stored either, neither the log nor the view shows a stop', async () => {
+  it('CKPT-4: if RunFinished cannot be stored either, neither the log nor the view contains a stop', async () => {
     const store = troubledStore({ synchronous: true });
     const { conversation } = await bench({ replies: ['x'], store });
     store.trouble((entries) => (commits(entries, 'RunFinished') ? 'failed' : 'stored'));
@@ -196,14 +196,14 @@ describe('the state that calls write', () => {
   const keeps = (...writes: [string, string, number][]) =>
     writes.map(([callId, key, value]) => call(callId, 'keep', { key, value }));
 
-  it('S001-39: two calls of a round that write different keys are both seen', async () => {
+  it('S001-39: two calls of a round may write different keys', async () => {
     const replies = [keeps(['c1', 'a', 1], ['c2', 'b', 2]), 'x'];
     const { conversation } = await bench({ replies, tools: [keep] });
     expect((await conversation.send('hi').result).termination).toBe('NaturalEnd');
     expect(conversation.state).toEqual({ a: 1, b: 2 });
   });
 
-  it('S001-39: two calls of a round that write one key differently end the run, and nothing is applied', async () => {
+  it('S001-39: two calls of a round that write different values to one key end the run, and nothing is applied', async () => {
     const replies = [keeps(['c1', 'a', 1], ['c2', 'a', 2]), 'x'];
     const { conversation, model } = await bench({ replies, tools: [keep] });
     const result = await conversation.send('hi').result;
@@ -213,7 +213,7 @@ describe('the state that calls write', () => {
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded', 'tool-result c2 succeeded']);
   });
 
-  it('S001-39: two calls of a round that write the same value to one key agree', async () => {
+  it('S001-39: two calls of a round may write the same value to one key', async () => {
     const replies = [keeps(['c1', 'a', 1], ['c2', 'a', 1]), 'x'];
     const { conversation } = await bench({ replies, tools: [keep] });
     expect((await conversation.send('hi').result).termination).toBe('NaturalEnd');
@@ -221,7 +221,7 @@ describe('the state that calls write', () => {
   });
 });
 
-describe('S001-40: what the model is shown of a log', () => {
+describe('S001-40: the messages that the model receives for a log', () => {
   const stamped = (entries: NewEntry[]): LogEntry[] =>
     entries.map((entry, seq) => ({ seq, at: 0, conversationId: 'c', ...entry }) as LogEntry);
   const runId = 'run';
@@ -240,17 +240,17 @@ describe('S001-40: what the model is shown of a log', () => {
     content: content(`result of ${callId}`),
   });
 
-  it('one result for the call, the real one, and none for a call the model never made', () => {
+  it('a call has one result, the real one, and a call that the model never made has none', () => {
     const messages = modelMessages(stamped([...head, result('c1'), result('ghost')]));
     expect(lines(messages)).toEqual(['user hi', 'assistant +c1', 'c1 result of c1']);
   });
 
-  it('with only a placeholder, the placeholder', () => {
+  it('a call with only a placeholder has the placeholder', () => {
     const messages = modelMessages(stamped(head));
     expect(lines(messages)[2]).toContain('c1 This call is suspended (permission) and awaits approval');
   });
 
-  it('a result that comes after the model has spoken again is told where it came, quoted as data', () => {
+  it('a result that follows a later reply is sent in its own place, quoted as data', () => {
     const spoken: NewEntry = { runId, type: 'agent-output', item: { type: 'assistant', text: 'meanwhile' } };
     const messages = modelMessages(stamped([...head, spoken, result('c1')]));
     expect(lines(messages).slice(2)).toEqual([

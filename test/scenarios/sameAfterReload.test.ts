@@ -1,4 +1,4 @@
-/** A reloaded conversation equals the living one (docs/internals/model.md, Log). */
+/** A reloaded conversation equals the open one (docs/internals/model.md, Log). */
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, ModelError, type ModelPart, memoryStore } from '../../src/index.ts';
 import { type Bench, bench, entry, only, restart, storeWith, story } from '../support/agent.ts';
@@ -9,7 +9,7 @@ import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
 const args = { m: 'a' };
 const CALLS = [call('c1', 'gate'), call('c2', 'gate'), call('c3', 'ask', args), call('c4', 'boom')];
 
-/** The four calls of one reply, some running, one waiting, one failed; then something happens. */
+/** The four calls of one reply: two run, one waits, one failed. Then an event follows. */
 async function inRound(policies: object = {}) {
   const gate = gateTool();
   const store = troubledStore();
@@ -56,7 +56,7 @@ const ways: readonly [string, (round: Round) => Promise<unknown>][] = [
 
 describe.each(ways)('B02: after %s', (_, happen) => {
   it.each(['parallel', 'sequential'])(
-    'every result that was made up is an entry: reloaded is as live (%s)',
+    'every result that the library made is an entry: the reloaded log equals the live one (%s)',
     async (toolExecution) => {
       const round = await inRound({ toolExecution });
       await happen(round);
@@ -71,7 +71,7 @@ describe.each(ways)('B02: after %s', (_, happen) => {
   );
 });
 
-it('B02: what is repaired on opening is written once; the next opening finds it', async () => {
+it('B02: repairs of an opening are written once, and the next opening finds them', async () => {
   const { conversation, gate } = await inRound();
   gate.release('c1');
   await entry(conversation, 'tool-result', ({ callId }) => callId === 'c1');
@@ -84,7 +84,7 @@ it('B02: what is repaired on opening is written once; the next opening finds it'
   expect(third.conversation.log()).toEqual(second.conversation.log());
 });
 
-describe('B25: opening and closing again and again', () => {
+describe('B25: repeated opening and closing', () => {
   const states: readonly [string, () => Promise<Bench>][] = [
     ['an empty conversation', () => bench()],
     [
@@ -111,7 +111,7 @@ describe('B25: opening and closing again and again', () => {
     ],
   ];
 
-  it.each(states)('adds nothing to %s and changes nothing of it', async (_, make) => {
+  it.each(states)('it adds nothing to %s and changes nothing in it', async (_, make) => {
     let on = await make();
     const tools = [echoTool('ask').tool, echoTool().tool];
     const stateOf = ({ conversation }: Bench) => {
@@ -125,7 +125,7 @@ describe('B25: opening and closing again and again', () => {
     }
   });
 
-  it('a suspension outlives three processes and is carried out by the fourth, once', async () => {
+  it('a suspension outlives three processes, and the fourth applies the decision once', async () => {
     const ask = echoTool('ask');
     const options = { tools: [ask.tool], plugins: [asks().plugin] };
     let on = await bench({ ...options, replies: [[call('c1', 'ask', args)]] });
@@ -139,8 +139,8 @@ describe('B25: opening and closing again and again', () => {
   });
 });
 
-describe('B16: the log', () => {
-  it('of 40 turns with 10 kB each is under twice the transcript and 1 kB an entry', async () => {
+describe('B16: the size of the log', () => {
+  it('40 turns with 10 kB each take less than twice the transcript and 1 kB an entry', async () => {
     const text = 'x'.repeat(10_000);
     const replies = Array.from({ length: 40 }, (_, turn) => [call(`c${turn}`, 'echo', { m: `${turn}${text}` })]);
     const { conversation } = await bench({ replies: [...replies, 'done'], tools: [echoTool().tool] });
@@ -150,7 +150,7 @@ describe('B16: the log', () => {
     expect(bytes(log)).toBeLessThan(2 * bytes(conversation.messages()) + 1_000 * log.length);
   });
 
-  it('grows by the same number of entries and bytes with each turn, however many there were', async () => {
+  it('each turn adds the same number of entries and bytes, however many turns there were', async () => {
     const replies = Array.from({ length: 60 }, (_, turn) => [call(`c${100 + turn}`, 'echo', { m: `${100 + turn}` })]);
     const { conversation } = await bench({ replies: [...replies, 'done'], tools: [echoTool().tool] });
     await conversation.send('hi').result;
@@ -167,7 +167,7 @@ describe('B16: the log', () => {
   });
 });
 
-it('B22: of an attempt that was tried again nothing is in the log, the view, the messages or the result', async () => {
+it('B22: a failed attempt leaves nothing in the log, the view, the messages or the result', async () => {
   const half = async function* (): AsyncGenerator<ModelPart> {
     yield { type: 'reasoning-delta', text: 'half a thought' };
     yield t('half a word');
@@ -191,7 +191,7 @@ it('B22: of an attempt that was tried again nothing is in the log, the view, the
   expect(story(conversation.log()).filter((line) => line.startsWith('model-retry'))).toHaveLength(2);
 });
 
-describe('B04: after a cancel the caller, the view and the model are told the same of each call', () => {
+describe('B04: after a cancel, the caller, the view and the model have the same outcome of each call', () => {
   const KNOWN = {
     c1: ['cancelled', 'cancelled'],
     c2: ['succeeded', undefined],
@@ -225,7 +225,7 @@ describe('B04: after a cancel the caller, the view and the model are told the sa
     expect(said.find((line) => line.startsWith('c1'))).toMatch(/may have had an effect/);
   });
 
-  it('a call that had not begun, and one that finished too late', async () => {
+  it('a call that had not started, and one that finished too late', async () => {
     const { conversation, gate, run } = await inRound({ toolExecution: 'sequential' });
     await conversation.cancel();
     gate.release('c1');

@@ -1,6 +1,6 @@
 /**
- * What a host does a second time with a conversation: attach, detach, close, open, act after the end. Rule: the second time neither
- * repeats the first nor is spoilt by it. A row is an act, and what it gives the second time.
+ * Acts of a host that are done twice with a conversation: attach, detach, close, open, act after the end. Invariant:
+ * the second time neither repeats nor breaks the first. A row contains an act and its second result.
  */
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ function attach(conversation: Conversation, stream: Stream) {
 }
 
 describe.each(STREAMS)('%s', (stream) => {
-  it('goes on for the second subscriber when the first one leaves, in either order', async () => {
+  it('it continues for the second subscriber when the first one leaves, in either order', async () => {
     for (const leaving of [0, 1]) {
       const { conversation } = await bench({ replies: [[t('a'), t('b')], [t('c')]] });
       const both = [attach(conversation, stream), attach(conversation, stream)] as const;
@@ -44,7 +44,7 @@ describe.each(STREAMS)('%s', (stream) => {
     }
   });
 
-  it('is attached again after it was left, and shows what comes from then on', async () => {
+  it('a subscriber that attaches again receives the later values', async () => {
     const { conversation } = await bench({ replies: ['a', 'b'] });
     attach(conversation, stream).detach();
     await conversation.send('one').result;
@@ -55,7 +55,7 @@ describe.each(STREAMS)('%s', (stream) => {
     await conversation.close();
   });
 
-  it('completes once for each subscriber when the conversation is closed, idle, waiting or in the middle of a reply', async () => {
+  it('it completes once for each subscriber when the conversation is closed, idle, waiting or during a reply', async () => {
     const ways: (() => Promise<Bench>)[] = [
       () => bench({ replies: ['a'] }),
       async () => {
@@ -80,7 +80,7 @@ describe.each(STREAMS)('%s', (stream) => {
     }
   });
 
-  it('completes at once for who comes after the end', async () => {
+  it('it completes at once for a subscriber that arrives after the end', async () => {
     const { conversation } = await bench({ replies: ['a'] });
     await conversation.send('one').result;
     await conversation.close();
@@ -89,7 +89,7 @@ describe.each(STREAMS)('%s', (stream) => {
 });
 
 describe('a conversation that is closed', () => {
-  it('is closed once: every close resolves, one within another too, and the store lets go once', async () => {
+  it('it closes once: every close resolves, even one inside another, and the store releases the log once', async () => {
     const store = memoryStore();
     let closed = 0;
     const counted: LogStore = {
@@ -115,7 +115,7 @@ describe('a conversation that is closed', () => {
     expect(closed).toBe(1);
   });
 
-  it('refuses what is asked of it, each time with the same code, and its log stays readable', async () => {
+  it('it refuses every request with the same code each time, and its log stays readable', async () => {
     const { conversation } = await bench({ replies: ['a'] });
     await conversation.send('one').result;
     const { length } = conversation.log();
@@ -128,7 +128,7 @@ describe('a conversation that is closed', () => {
     expect(conversation.log()).toHaveLength(length);
   });
 
-  it('is opened again by the same agent, as often as it is closed, and each time it goes on', async () => {
+  it('the same agent may open it again after each close, and it continues each time', async () => {
     const { agent, conversation, model } = await bench({ replies: ['a', 'b', 'c'] });
     let open = conversation;
     for (const text of ['one', 'two', 'three']) {
@@ -142,7 +142,7 @@ describe('a conversation that is closed', () => {
     await agent.close();
   });
 
-  it('whose opening failed is opened by the next try', async () => {
+  it('after a failed opening the next one succeeds', async () => {
     const store = memoryStore();
     let tries = 0;
     const failing: LogStore = {

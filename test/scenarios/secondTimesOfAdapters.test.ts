@@ -1,6 +1,7 @@
 /**
- * Every adapter with a state, at the second time and the third. A row is an adapter, an act, and what the act must answer each time;
- * a new adapter is one row, a new store one line of `STORES`. The same rows of stores run on IndexedDB in the browser's tests.
+ * Every adapter with a state, used a second and a third time. A row contains an adapter, an act, and the result of each
+ * time. A new adapter is one row; a new store is one line of `STORES`. The browser's tests run the same rows of stores
+ * on IndexedDB.
  */
 import { mkdtempSync, realpathSync } from 'node:fs';
 import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -24,9 +25,9 @@ import { echoTool } from '../support/tools.ts';
 interface Row {
   adapter: string;
   act: string;
-  /** What the act answers each time. */
+  /** The result of the act each time. */
   same: unknown;
-  /** Makes the adapter; answers the act, which is done three times. */
+  /** Creates the adapter, and returns the act, which is done three times. */
   begin(): ((time: number) => unknown) | Promise<(time: number) => unknown>;
 }
 
@@ -106,7 +107,7 @@ const ofFiles: readonly Row[] = [
   },
 ];
 
-/** What a living lease says of this process. */
+/** The content of a current lease of this process. */
 async function identityText(directory: string): Promise<string> {
   const probe = await jsonlStore(directory).open('probe');
   const lock = join(directory, 'probe.jsonl.lock');

@@ -19,7 +19,7 @@ async function steering(calls: readonly ReturnType<typeof call>[], options: Benc
 }
 
 describe('a steer that comes while a tool runs', () => {
-  it('S000-15: the next call is not executed and has one error result that names the message; the model sees both, then the steer', async () => {
+  it('S000-15: the next call is not executed and has one error result that names the message; the model receives both, then the steer', async () => {
     const [gate, echo] = [gateTool(), echoTool()];
     const on = await steering([call('c1', 'gate'), call('c2', 'echo', args)], {
       tools: [gate.tool, echo.tool],
@@ -46,7 +46,7 @@ describe('a steer that comes while a tool runs', () => {
     ]);
   });
 
-  it('it is a step of its cycle, behind the calls', async () => {
+  it('it is a step of its cycle, after the calls', async () => {
     const gate = gateTool();
     const on = await steering([call('c1', 'gate'), call('c2', 'gate')], { tools: [gate.tool], policies: serial });
     const run = on.conversation.send('hi');
@@ -61,7 +61,7 @@ describe('a steer that comes while a tool runs', () => {
     expect(diagnostics).toEqual([]);
   });
 
-  it('running siblings of a parallel round finish; those beyond the window are not started', async () => {
+  it('running siblings of a parallel round finish, and calls beyond the window are not started', async () => {
     const gate = gateTool();
     const ids = ['c1', 'c2', 'c3', 'c4'];
     const on = await steering(
@@ -85,7 +85,7 @@ describe('a steer that comes while a tool runs', () => {
     ).toEqual(['c1', 'c2', 'c3!', 'c4!', 'user']);
   });
 
-  it('where every call runs already nothing is left out', async () => {
+  it('if every call runs already, none is skipped', async () => {
     const gate = gateTool();
     const on = await steering([call('c1', 'gate'), call('c2', 'gate')], {
       tools: [gate.tool],
@@ -100,7 +100,7 @@ describe('a steer that comes while a tool runs', () => {
     expect(shown(on, 1).slice(-3)).toEqual(['c1 c1 is done', 'c2 c2 is done', 'user S']);
   });
 
-  it('several steers leave the same calls out, and each is delivered', async () => {
+  it('several steers skip the same calls, and each is delivered', async () => {
     const gate = gateTool();
     const on = await steering([call('c1', 'gate'), call('c2', 'gate')], {
       tools: [gate.tool],
@@ -116,7 +116,7 @@ describe('a steer that comes while a tool runs', () => {
     expect(shown(on, 1).slice(-2)).toEqual(['user S1', 'user S2']);
   });
 
-  it('in the wait of a tool that is tried again, that call comes to its end first', async () => {
+  it('a call that waits for its next execution ends first', async () => {
     let executions = 0;
     const flaky = defineTool({
       name: 'flaky',
@@ -141,7 +141,7 @@ describe('a steer that comes while a tool runs', () => {
     expect(shown(on, 1).slice(-3)).toEqual(['c1 now', expect.stringMatching(/^c2! /), 'user S']);
   });
 
-  it('a cancel while it waits ends the calls as any cancel does, and the steer stays queued', async () => {
+  it('a cancel while the steer waits ends the calls like any cancel, and the steer stays queued', async () => {
     const gate = gateTool();
     const on = await steering([call('c1', 'gate'), call('c2', 'gate')], { tools: [gate.tool], policies: serial });
     on.conversation.send('hi');
@@ -177,7 +177,7 @@ describe('a steer that comes while a tool runs', () => {
 });
 
 describe('a steer and calls that wait for a person', () => {
-  it('a suspended call goes on waiting, and the calls behind it have their result', async () => {
+  it('a suspended call continues to wait, and the calls after it have their result', async () => {
     const hook = asks();
     const ask = echoTool('ask');
     let steered = false;
@@ -211,8 +211,8 @@ describe('a steer and calls that wait for a person', () => {
   });
 });
 
-describe('a steer that does not come into a round', () => {
-  it('before the round starts, it is delivered behind the whole round', async () => {
+describe('a steer outside a round', () => {
+  it('a steer before the start of a round is delivered after the whole round', async () => {
     const echo = echoTool();
     const on: Bench = await bench({
       replies: [during(() => on.conversation.steer('S'), [call('c1', 'echo', args), call('c2', 'echo', args)]), 'A2'],
@@ -224,7 +224,7 @@ describe('a steer that does not come into a round', () => {
     expect(shown(on, 1).at(-1)).toBe('user S');
   });
 
-  it('the rounds behind it run whole', async () => {
+  it('the rounds after it run completely', async () => {
     const [gate, echo] = [gateTool(), echoTool()];
     const replies = [
       [call('c1', 'gate'), call('c2', 'echo', args)],

@@ -1,6 +1,6 @@
 /**
- * A steer that comes while the natural end of a run is checked. Rule: where the run could end, it goes on with the steer; where the check
- * fails the run, the steer stays queued and is delivered before the first model call of the next run.
+ * A steer that arrives while the natural end of a run is checked. Invariant: if the run could end, it continues with
+ * the steer. If the check fails the run, the steer stays queued until the first model call of the next run.
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -10,11 +10,11 @@ import { lines } from '../support/model.ts';
 
 interface Check {
   options: Parameters<typeof bench>[0];
-  /** How the run ends that had the steer before its end. */
+  /** The end of the run that received the steer before its end. */
   first: string;
 }
 
-/** Each is asked at the natural end, and steers while it is. */
+/** Each check runs at the natural end, and sends a steer. */
 const CHECKS: { [name: string]: (steer: () => void) => Check } = {
   'a plugin that lets it end': (steer) => ({
     options: { plugins: [endOf(steer, () => undefined)] },
@@ -49,7 +49,7 @@ const endOf = (steer: () => void, says: () => undefined): Plugin => ({
   },
 });
 
-/** The first answer fits or does not, every later one fits. */
+/** The first answer is valid or invalid; every later one is valid. */
 function schemaOf(steer: () => void, fits: boolean): z.ZodType {
   let asked = 0;
   return z.string().refine(async () => {
@@ -59,8 +59,8 @@ function schemaOf(steer: () => void, fits: boolean): z.ZodType {
   });
 }
 
-describe('a steer that comes in the middle of the natural end', () => {
-  it.each(Object.entries(CHECKS))('of a run that is checked by %s', async (_, made) => {
+describe('a steer during the check of a natural end', () => {
+  it.each(Object.entries(CHECKS))('it is delivered, or stays queued if the check fails the run: %s', async (_, made) => {
     let conversation: Conversation | undefined;
     let outcome: string | undefined;
     const { options = {}, first } = made(() => {

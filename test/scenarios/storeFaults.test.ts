@@ -1,5 +1,5 @@
 /**
- * A store that fails at odd moments: the errors that are reported, and the log after them (docs/internals/lifecycle.md,
+ * A store that fails at unusual moments: the reported errors, and the log after them (docs/internals/lifecycle.md,
  * Checkpoint Triggers).
  */
 import { describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ async function waiting(synchronous: boolean, clock = new VirtualClock()) {
 
 describe('a message that cannot be stored', () => {
   it.each(both)(
-    'was not accepted: its run ends with the error, its receipt is returned, the queue is as before (%o)',
+    'it is not accepted: its run ends with the error, its receipt is returned, and the queue is unchanged (%o)',
     async ({ synchronous }) => {
       const { conversation, store } = await waiting(synchronous);
       store.trouble((entries) => (holds(entries, 'message-queued') ? 'failed' : 'stored'));
@@ -46,7 +46,7 @@ describe('a message that cannot be stored', () => {
   );
 
   it.each(both)(
-    'ends the run under way with the error too: the store is what it stands on (%o)',
+    'it also ends the active run with the error, because the run needs the store (%o)',
     async ({ synchronous }) => {
       const gate = gateTool();
       const store = troubledStore({ synchronous });
@@ -64,7 +64,7 @@ describe('a message that cannot be stored', () => {
     },
   );
 
-  it('that comes while the run’s end is being stored does not change that end', async () => {
+  it('a message that arrives while the end of a run is being stored does not change that end', async () => {
     const store = troubledStore();
     const { conversation } = await bench({ store, replies: ['done'] });
     let stored = (): void => {};
@@ -82,7 +82,7 @@ describe('a message that cannot be stored', () => {
 });
 
 it.each([60, 95])(
-  'a message whose append fails after %d ms of a cancel is told of, and the cancel is not held',
+  'a message whose append fails after %d ms of a cancel is reported, and the cancel is not delayed',
   async (afterMs) => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
@@ -99,8 +99,8 @@ it.each([60, 95])(
   },
 );
 
-describe('a run that could not begin', () => {
-  it.each(both)('leaves the result of the run before it as it was (%o)', async ({ synchronous }) => {
+describe('a run that could not start', () => {
+  it.each(both)('it leaves the result of the previous run unchanged (%o)', async ({ synchronous }) => {
     const store = troubledStore({ synchronous });
     const on = await bench({ store, replies: [during(() => on.conversation.followUp('F'), 'one'), 'two'] });
     let failures = 0;
@@ -120,7 +120,7 @@ describe('a run that could not begin', () => {
     ]);
   });
 
-  it.each(both)('still says what was said, where the store answers again (%o)', async ({ synchronous }) => {
+  it.each(both)('its message is stored if the store works again (%o)', async ({ synchronous }) => {
     const store = troubledStore({ synchronous });
     const { conversation, model } = await bench({ store, replies: ['ok'] });
     let failures = 0;
@@ -138,8 +138,8 @@ describe('a run that could not begin', () => {
   });
 });
 
-describe('a conversation that waits', () => {
-  it.each(both)('goes on waiting where its cancel cannot be stored (%o)', async ({ synchronous }) => {
+describe('a waiting conversation', () => {
+  it.each(both)('it continues to wait if its cancel cannot be stored (%o)', async ({ synchronous }) => {
     const { conversation, store, clock } = await waiting(synchronous);
     store.trouble((entries) => (holds(entries, 'run-stop') ? 'failed' : 'stored'));
     expect(await clock.until(conversation.cancel())).toBeLessThanOrEqual(100);
@@ -151,7 +151,7 @@ describe('a conversation that waits', () => {
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
   });
 
-  it('is closed by a cancel though a message that came meanwhile could not be stored', async () => {
+  it('a cancel closes it even if a message that arrived meanwhile could not be stored', async () => {
     const { conversation, store } = await waiting(false);
     let stored = (): void => {};
     const after = new Promise<void>((resolve) => (stored = resolve));
@@ -170,7 +170,7 @@ describe('a conversation that waits', () => {
     ]);
   });
 
-  it.each(both)('knows nothing of a decision that could not be stored (%o)', async ({ synchronous }) => {
+  it.each(both)('a decision that could not be stored has no effect (%o)', async ({ synchronous }) => {
     const { conversation, store, ask } = await waiting(synchronous);
     store.trouble((entries) => (holds(entries, 'decision') ? 'failed' : 'stored'));
     await expect(conversation.decide({ callId: 'c1', action: 'approve' })).rejects.toMatchObject({ code: 'store' });
@@ -182,7 +182,7 @@ describe('a conversation that waits', () => {
     expect(ask.ran).toEqual(['c1']);
   });
 
-  it('answers a decision once it is durable, not before, also while a cancel is under way', async () => {
+  it('a decision is answered after it is durable, also during a cancel', async () => {
     const clock = new VirtualClock();
     const on = await waiting(false, clock);
     on.store.trouble((entries) => (holds(entries, 'decision') ? { afterMs: 70 } : 'stored'));
@@ -200,7 +200,7 @@ describe('a conversation that waits', () => {
   });
 });
 
-it('INV-6: the hurry of a cancel ends with it: the run that follows has all the time it needs', async () => {
+it('INV-6: the deadline of a cancel ends with it, and the next run has unlimited time', async () => {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const on = await bench({
@@ -219,7 +219,7 @@ it('INV-6: the hurry of a cancel ends with it: the run that follows has all the 
   expect(clock.waiting).toBe(0);
 });
 
-it('CKPT-4: a suspension that was lost with the end of its run is not waited for', async () => {
+it('CKPT-4: a suspension that was lost with the end of its run does not wait', async () => {
   const store = troubledStore({ synchronous: true });
   const keep = defineTool({
     name: 'keep',
@@ -241,7 +241,7 @@ it('CKPT-4: a suspension that was lost with the end of its run is not waited for
   expect(conversation.status).toBe('idle');
 });
 
-it('CKPT-4: a commit that fails in the middle of a replay leaves the call unknown, and later decisions are told so', async () => {
+it('CKPT-4: a commit that fails during a replay leaves the call unknown, and later decisions are refused as such', async () => {
   const { conversation, store, ask } = await waiting(true);
   await conversation.decide({ callId: 'c1', action: 'approve' });
   store.trouble((entries) => (commits(entries, 'ToolResultsCommitted') ? 'failed' : 'stored'));
@@ -253,7 +253,7 @@ it('CKPT-4: a commit that fails in the middle of a replay leaves the call unknow
   expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown']);
 });
 
-it('CKPT-4: a denial that is lost with its commit is said again, and the decision is used with it', async () => {
+it('CKPT-4: a denial that was lost with its commit may be repeated, and the decision is used with it', async () => {
   const { conversation, store } = await waiting(true);
   await conversation.decide({ callId: 'c1', action: 'deny', reason: 'not now' });
   store.trouble((entries) => (commits(entries, 'ToolResultsCommitted') ? 'failed' : 'stored'));
@@ -262,7 +262,7 @@ it('CKPT-4: a denial that is lost with its commit is said again, and the decisio
   expect(said).toEqual(['decision c1 1', 'tool-result c1 failed denied', 'decision-consumed c1 1']);
 });
 
-it('tells the end of a run when that is stored, though what begins behind it is not', async () => {
+it('the end of a run is reported once it is stored, even if the start of the next run is not', async () => {
   const gate = gateTool();
   const store = troubledStore({ synchronous: false });
   const on = await bench({ store, replies: [[call('c1', 'gate')], 'done', 'next'], tools: [gate.tool] });

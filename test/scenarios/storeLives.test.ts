@@ -1,6 +1,6 @@
 /**
- * Random lives on stores that fail: INV-1, INV-2, INV-3 and INV-5 on the durable log. `STORE_LIVES=first:count` runs
- * other seeds, one alone where `count` is left out.
+ * Random lives on failing stores: INV-1, INV-2, INV-3 and INV-5 on the durable log. `STORE_LIVES=first:count` runs
+ * other seeds, or one seed if `count` is absent.
  */
 import { beforeAll, expect, it } from 'vitest';
 import { everyPart } from '../../src/onDemand.ts';
@@ -10,10 +10,10 @@ import { volume } from '../support/tier.ts';
 
 const [first = 1, count = 1] = (process.env.STORE_LIVES ?? `1:${volume.storeLives}`).split(':').map(Number);
 
-// Time is virtual, and no file is loaded in it.
+// Time is virtual, so no file may be loaded meanwhile.
 beforeAll(everyPart);
 
-it('INV-1, INV-2, INV-3, INV-5: whatever a store does, calls have one result, cycles one stop, and nothing told is lost', async () => {
+it('INV-1, INV-2, INV-3, INV-5: on every store, calls have one result, cycles have one stop, and no confirmed act is lost', async () => {
   const failed: string[] = [];
   for (let seed = first; seed < first + count; seed++) {
     const { faults, log } = await faultsOfSeed(seed);

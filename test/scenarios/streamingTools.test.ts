@@ -16,7 +16,7 @@ function resultOf(conversation: Conversation) {
   return code === undefined ? { outcome, text } : { outcome, code, text };
 }
 
-/** The tool is called once; what it told on the way. */
+/** A tool that streams values is called once, and its values are reported in the meantime. */
 async function at(execute: (context: ToolContext) => unknown) {
   const replies = [[call('c1', 'work'), finish('tool-calls')], 'done'];
   const made = await bench({
@@ -38,8 +38,8 @@ const played = async (execute: (context: ToolContext) => unknown) => {
   return { result: resultOf(conversation), told: told.slice(1, -1) };
 };
 
-describe('a tool that gives one value after another', () => {
-  it('tells each value of an async generator as progress, and the last one is its result', async () => {
+describe('a tool that yields several values', () => {
+  it('each value of an async generator is progress, and the last one is the result', async () => {
     expect(
       await played(async function* () {
         yield { done: 1 };
@@ -49,7 +49,7 @@ describe('a tool that gives one value after another', () => {
     ).toEqual({ result: { outcome: 'succeeded', text: '{"done":2}' }, told: [{ done: 1 }, { done: 2 }] });
   });
 
-  it('has what a generator returns for its result, where it returns something', async () => {
+  it('the return value of a generator is the result, if there is one', async () => {
     expect(
       await played(async function* () {
         yield 'half';
@@ -64,7 +64,7 @@ describe('a tool that gives one value after another', () => {
     ).toEqual({ result: { outcome: 'failed', code: 'halfway', text: 'no more' }, told: ['half'] });
   });
 
-  it('may be a plain generator, a promise of one, or anything with an async iterator', async () => {
+  it('a plain generator, a promise of one, and any async iterable are accepted', async () => {
     const both = { result: { outcome: 'succeeded', text: 'b' }, told: ['a', 'b'] };
     function* plain() {
       yield 'a';
@@ -80,14 +80,14 @@ describe('a tool that gives one value after another', () => {
     expect(await played(() => ({ [Symbol.asyncIterator]: () => plain() }))).toEqual(both);
   });
 
-  it('that gives nothing has no output', async () => {
+  it('a generator without values has no output', async () => {
     expect(await played(async function* () {})).toEqual({
       result: { outcome: 'succeeded', text: '(no output)' },
       told: [],
     });
   });
 
-  it('fails as it throws, and is closed where one of its values does', async () => {
+  it('it fails with the error that it throws, and is closed if one of its values is an error', async () => {
     let closed = false;
     expect(
       await played(async function* () {
@@ -108,7 +108,7 @@ describe('a tool that gives one value after another', () => {
     });
   });
 
-  it('cuts a last value that is too long, and does not tell values that are too long or no JSON', async () => {
+  it('a last value that is too long is cut, and long or non-JSON values are not reported', async () => {
     const { result, told } = await played(function* () {
       yield 'a';
       yield () => 1;
@@ -119,7 +119,7 @@ describe('a tool that gives one value after another', () => {
     expect(told).toEqual(['a']);
   });
 
-  it('is closed by a cancel, and what it gives later counts for nothing', async () => {
+  it('a cancel closes it, and later values are ignored', async () => {
     let closed = false;
     const { clock, conversation, run, told } = await at(async function* ({ sleep }) {
       try {
@@ -141,7 +141,7 @@ describe('a tool that gives one value after another', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('that waits for nothing and never ends is ended with its time, and holds nobody up meanwhile', async () => {
+  it('a tool that never awaits and never ends is ended after its time limit, and delays nobody meanwhile', async () => {
     let given = 0;
     let closed = false;
     const { clock, conversation, run } = await at(async function* () {
@@ -160,7 +160,7 @@ describe('a tool that gives one value after another', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('that is deaf is asked to return at once, and left behind by a cancel', async () => {
+  it('a tool that ignores its signal is asked to return at once, and a cancel abandons it', async () => {
     let returned = 0;
     const never = () => new Promise<never>(() => {});
     const deaf = {
@@ -179,7 +179,7 @@ describe('a tool that gives one value after another', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('that fails when it is asked to return harms nobody', async () => {
+  it('a tool that throws on return affects nobody', async () => {
     const failing = {
       next: () => new Promise<never>(() => {}),
       return: () => {

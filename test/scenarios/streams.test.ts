@@ -1,4 +1,4 @@
-/** Subscribers of log, live signals, view and run iteration, connected at any time. */
+/** Subscribers of the log, live signals, view and run iteration, connected at any time. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { emptyLogState } from '../../machines/internal.ts';
 import { RunFeed, RunHandle } from '../../src/conversation/run.ts';
@@ -16,7 +16,7 @@ const seqs = (entries: readonly LogEntry[]): number[] => entries.map(({ seq }) =
 const upTo = (end: number): number[] => Array.from({ length: end }, (_, seq) => seq);
 
 describe('log$', () => {
-  it('BED-11: a watcher that comes in the middle gets what is stored and then what comes, no gap and no repeat', async () => {
+  it('BED-11: a subscriber that arrives during a run receives stored entries, then new ones, with no gap and no repetition', async () => {
     const gate = gateTool();
     const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const run = conversation.send('hi');
@@ -32,7 +32,7 @@ describe('log$', () => {
   });
 
   it.each([{ synchronous: true }, { synchronous: false }])(
-    'BED-11: a watcher that comes from inside another watcher, at any entry, sees each entry once (%o)',
+    'BED-11: a subscriber that arrives inside another subscriber, at any entry, receives each entry once (%o)',
     async ({ synchronous }) => {
       const store = troubledStore({ synchronous });
       const { conversation } = await bench({ replies: oneRound, tools: [echoTool().tool], store });
@@ -49,7 +49,7 @@ describe('log$', () => {
     },
   );
 
-  it('a watcher that sends a message while it is shown the past sees each entry once, in order', async () => {
+  it('a subscriber that sends a message during the replay receives each entry once, in order', async () => {
     const { conversation } = await bench({ replies: ['one', 'two'] });
     await conversation.send('hi').result;
     const seen: number[] = [];
@@ -62,7 +62,7 @@ describe('log$', () => {
     expect(seen).toEqual(upTo(conversation.log().length));
   });
 
-  it('entries are frozen: a watcher cannot change what the log says', async () => {
+  it('entries are frozen: a subscriber cannot change the log', async () => {
     const { conversation } = await bench({ replies: oneRound, tools: [echoTool().tool] });
     await conversation.send('hi').result;
     for (const each of conversation.log()) expect(Object.isFrozen(each)).toBe(true);
@@ -70,7 +70,7 @@ describe('log$', () => {
     expect(() => Object.assign(output.item, { name: 'forged' })).toThrow(TypeError);
   });
 
-  it('completes when the conversation closes', async () => {
+  it('it completes when the conversation closes', async () => {
     const { conversation } = await bench({ replies: ['one'] });
     const done = new Promise<void>((resolve) => conversation.log$().subscribe({ complete: resolve }));
     await conversation.close();
@@ -78,8 +78,8 @@ describe('log$', () => {
   });
 });
 
-describe('watchers that throw', () => {
-  /** Collects what leaves the library uncaught while the test runs. */
+describe('subscribers that throw', () => {
+  /** Collects uncaught errors of the library during the test. */
   function uncaught(): unknown[] {
     const found: unknown[] = [];
     const take = (error: unknown): void => void found.push(error);
@@ -92,7 +92,7 @@ describe('watchers that throw', () => {
     return found;
   }
 
-  it('harm neither the run, nor each other, nor the process; each is told of in the log', async () => {
+  it('they affect neither the run, nor each other, nor the process, and the log reports each of them', async () => {
     const found = uncaught();
     const { conversation, clock } = await bench({ replies: oneRound, tools: [echoTool().tool] });
     const fail = (): never => {
@@ -123,7 +123,7 @@ describe('iterating a run', () => {
     return items;
   };
 
-  it('gives the same entries whether it begins at once, late, or after the end', async () => {
+  it('the entries are the same whether the iteration starts at once, late, or after the end', async () => {
     const gate = gateTool();
     const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const run = conversation.send('hi');
@@ -141,14 +141,14 @@ describe('iterating a run', () => {
     expect(after).toEqual(own);
   });
 
-  it('gives the live signals of the run to who is there in time, between its entries', async () => {
+  it('a reader that arrives in time receives the live signals of the run between its entries', async () => {
     const { conversation } = await bench({ replies: [[t('he'), t('llo')]] });
     const items: string[] = [];
     for await (const item of conversation.send('hi')) items.push(item.type === 'text-delta' ? item.text : item.type);
     expect(items.slice(0, 6)).toEqual(['run-started', 'user-message', 'checkpoint', 'he', 'llo', 'agent-output']);
   });
 
-  it('of a queued followUp begins at its first entry, when it is promoted', async () => {
+  it('a run of a queued followUp starts at its first entry, when it is promoted', async () => {
     const gate = gateTool();
     const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'one', 'two'], tools: [gate.tool] });
     conversation.send('hi');
@@ -161,14 +161,14 @@ describe('iterating a run', () => {
     expect(new Set((await items).map(({ runId }) => runId))).toEqual(new Set([later.id]));
   });
 
-  it('may be left early; the run goes on', async () => {
+  it('a reader may leave early, and the run continues', async () => {
     const { conversation } = await bench({ replies: oneRound, tools: [echoTool().tool] });
     const run = conversation.send('hi');
     for await (const item of run) if (item.type === 'model-reply') break;
     expect((await run.result).text).toBe('done');
   });
 
-  it('text rejects with the result where the run did not complete', async () => {
+  it('text rejects with the result if the run did not complete', async () => {
     const on = await bench({ replies: [deaf()] });
     const run = on.conversation.send('hi');
     const text = run.text;
@@ -177,7 +177,7 @@ describe('iterating a run', () => {
     await expect(text).rejects.toMatchObject({ code: 'run', result: { termination: 'Cancelled' } });
   });
 
-  it('reads that are ahead of the run are answered in order, and those behind its end are told so', async () => {
+  it('early reads are answered in order, and reads after the end report it', async () => {
     const { conversation } = await bench({ replies: ['one'] });
     const run = conversation.send('hi');
     const iterator = run[Symbol.asyncIterator]();
@@ -209,7 +209,7 @@ describe('view and view$', () => {
     expect(conversation.view().cycles).toHaveLength(1);
   });
 
-  it('view$ ends with the last view though its watcher acts while it is shown the first', async () => {
+  it('view$ ends with the last view even if its subscriber acts during the first one', async () => {
     const on = await bench({
       replies: [[call('c1', 'ask', args)]],
       tools: [echoTool('ask').tool],
@@ -227,7 +227,7 @@ describe('view and view$', () => {
     expect(last).toEqual(on.conversation.view());
   });
 
-  it('live$ tells of the status as it changes', async () => {
+  it('live$ reports each change of the status', async () => {
     const on = await bench({ replies: [during(() => undefined, 'one'), deaf()] });
     const seen: Live[] = [];
     on.conversation.live$.subscribe((signal) => signal.type === 'status' && seen.push(signal));
@@ -246,7 +246,7 @@ describe('view and view$', () => {
 });
 
 describe('a reader that leaves a run', () => {
-  it('is fed no more: what comes later is not kept for it', async () => {
+  it('it receives no more, and later items are not kept for it', async () => {
     const gate = gateTool();
     const { conversation } = await bench({ replies: [[call('c1', 'gate')], 'done'], tools: [gate.tool] });
     const run = conversation.send('hi');
@@ -264,7 +264,7 @@ describe('a reader that leaves a run', () => {
     expect((await stays?.next())?.done).toBe(false);
   });
 
-  it('by break leaves no observer of the signals, so that none is made for it; the last one counts', async () => {
+  it('a break removes the observer of live signals, and the last one ends their creation', async () => {
     const live = new LiveFeed(() => null);
     const log = { entries: [], listen: () => undefined };
     const feed = new RunFeed({ log, live, runId: 'r', logState: emptyLogState() } as unknown as Runtime);

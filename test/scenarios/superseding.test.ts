@@ -58,7 +58,7 @@ describe('whileSuspended denyAndRun', () => {
     ]);
   });
 
-  it('the model is shown each denial in its place, with its reason, before the message', async () => {
+  it('the model receives each denial in its place, with its reason, before the message', async () => {
     const on = await waiting();
     await on.conversation.send('never mind').result;
     const shown = lines(on.model.calls[1]?.messages ?? []);
@@ -66,7 +66,7 @@ describe('whileSuspended denyAndRun', () => {
     expect(resultText(on.conversation.log(), 'c1')).toMatch(/denied.*new message.*not run/);
   });
 
-  it('a decision that was durable and not carried out gives way too, and later ones are stale', async () => {
+  it('a durable decision that was not applied is replaced too, and later ones are stale', async () => {
     const on = await waiting();
     expect(await on.conversation.decide({ callId: 'c1', action: 'approve' })).toBe('applied');
     await on.conversation.send('never mind').result;
@@ -79,7 +79,7 @@ describe('whileSuspended denyAndRun', () => {
     expect(await on.conversation.decide({ callId: 'c2', action: 'approve' })).toBe('stale');
   });
 
-  it('calls that kept their turn behind a suspended one are skipped', async () => {
+  it('calls that kept their turn after a suspended one are skipped', async () => {
     const on = await waiting({ policies: { ...policies, toolExecution: 'sequential' } });
     await on.conversation.send('never mind').result;
     expect(only(on.conversation.log(), 'tool-result')).toEqual([
@@ -88,7 +88,7 @@ describe('whileSuspended denyAndRun', () => {
     ]);
   });
 
-  it('steer and followUp are queued as ever; the queue does not hold up the message and is promoted behind it', async () => {
+  it('steer and followUp are queued as usual; the queue does not delay the message and is promoted after it', async () => {
     const on = await waiting({ policies: { ...policies, limits: { queue: 1 } } });
     const later = on.conversation.followUp('later');
     expect(on.conversation.status).toBe('waiting');
@@ -101,7 +101,7 @@ describe('whileSuspended denyAndRun', () => {
     ]);
   });
 
-  it('a message that was given up before it was sent denies nothing', async () => {
+  it('a message with an aborted signal denies nothing', async () => {
     const on = await waiting();
     const from = on.conversation.log().length;
     const run = on.conversation.send('never mind', { signal: AbortSignal.abort() });
@@ -110,7 +110,7 @@ describe('whileSuspended denyAndRun', () => {
     expect(on.conversation.status).toBe('waiting');
   });
 
-  it('works the same after a restart', async () => {
+  it('it works the same after a restart', async () => {
     const before = await waiting();
     const on = await restart(before, { replies: ['instead'], tools: [echoTool('ask').tool], policies });
     expect((await on.conversation.send('never mind').result).text).toBe('instead');
@@ -121,10 +121,10 @@ describe('whileSuspended denyAndRun', () => {
   });
 });
 
-describe('a store that is in trouble while a message takes the place of a decision', () => {
+describe('a failing store while a message replaces a decision', () => {
   const stores = [{ synchronous: true }, { synchronous: false }];
 
-  it.each(stores)('loses nothing: the cycle goes on waiting, with its decisions (%o)', async (how) => {
+  it.each(stores)('nothing is lost: the cycle continues to wait, with its decisions (%o)', async (how) => {
     const store = troubledStore(how);
     const on = await waiting({ store, replies: [two, 'decided'] });
     await on.conversation.decide({ callId: 'c1', action: 'approve' });
@@ -152,7 +152,7 @@ describe('a store that is in trouble while a message takes the place of a decisi
     return { ...on, held };
   }
 
-  it('what comes meanwhile is taken by the run of the message: a steer, a followUp, a decision too late', async () => {
+  it('the run of the message receives later acts: a steer, a followUp, a late decision', async () => {
     const on = await slow({ replies: [two, 'instead', 'and then'] });
     const run = on.conversation.send('never mind');
     await on.clock.advance(0);
@@ -170,13 +170,13 @@ describe('a store that is in trouble while a message takes the place of a decisi
   });
 
   it.each(['run', 'conversation'] as const)(
-    'a cancel of the %s meanwhile gives the message back; the cycle is over all the same',
+    'a cancel of the %s meanwhile returns the message, and the cycle still ends',
     async (which) => {
       const on = await slow({ replies: [two, deaf()] });
       const run = on.conversation.send('never mind');
       await on.clock.advance(0);
       const cancelled = which === 'run' ? run.cancel() : on.conversation.cancel();
-      // A cancel gives a slow store a moment before it overtakes it.
+      // A cancel waits briefly for a slow store before it overtakes the append.
       await on.clock.advance(60);
       expect(on.conversation.status).toBe('cancelling');
       let thrown: unknown;
@@ -201,13 +201,13 @@ describe('a store that is in trouble while a message takes the place of a decisi
     },
   );
 
-  it('a cancel while the store says nothing is over in time, and says that the message could not be stored', async () => {
+  it('a cancel on a silent store ends in time, and reports that the message could not be stored', async () => {
     const on = await slow({ replies: [two, deaf()] });
     const run = on.conversation.send('never mind');
     await on.clock.advance(0);
     expect(await on.clock.until(on.conversation.cancel())).toBeLessThanOrEqual(100);
     expect(await run.result).toMatchObject({ termination: 'Error', error: { code: 'store' } });
-    // It lands after all: then the cycle is over.
+    // If the append succeeds later, the cycle has ended.
     on.held.release();
     await on.clock.advance(1);
     expect(only(on.conversation.log(), 'run-stop')).toEqual(['run-stop interrupted superseded']);
@@ -215,7 +215,7 @@ describe('a store that is in trouble while a message takes the place of a decisi
     expect(on.conversation.pending).toEqual([]);
   });
 
-  it('a queued followUp is promoted where the message was given back', async () => {
+  it('a queued followUp is promoted after the message was returned', async () => {
     const on = await slow({ replies: [two, 'and then'] });
     const run = on.conversation.send('never mind');
     await on.clock.advance(0);

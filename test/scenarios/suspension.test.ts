@@ -9,7 +9,7 @@ const args = { m: 'approved' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });
 const bothWays = ['immediate', 'atGate'] as const;
 
-describe('how a call is suspended', () => {
+describe('the suspension of a call', () => {
   it('S001-10: one suspended call ends the run Suspended with a placeholder and no text', async () => {
     const ask = echoTool('ask');
     const { conversation, model } = await bench({
@@ -47,7 +47,7 @@ describe('how a call is suspended', () => {
     expect(conversation.view()).toMatchObject({ state: 'active', cycles: [{ stop: null, waiting: ['c1'] }] });
   });
 
-  it('S001-12: finished siblings take the run on to the model with a placeholder, and it ends Suspended with that text', async () => {
+  it('S001-12: after finished siblings the model receives a placeholder, and the run ends Suspended with its text', async () => {
     const [echo, ask] = [echoTool(), echoTool('ask')];
     const { conversation, model } = await bench({
       replies: [[call('c1', 'echo', args), call('c2', 'ask', args), call('c3', 'echo', args)], 'rest'],
@@ -72,7 +72,7 @@ describe('how a call is suspended', () => {
     expect(echo.ran).toEqual(['c1', 'c3']);
   });
 
-  it('S001-13: a sequential round stops at the first suspended call, and the hook saw only that one', async () => {
+  it('S001-13: a sequential round stops at the first suspended call, and the hook received only that one', async () => {
     const ask = echoTool('ask');
     const hook = asks();
     const { conversation } = await bench({
@@ -93,7 +93,7 @@ describe('how a call is suspended', () => {
 
 describe('a decision while the run is active', () => {
   it.each(bothWays)(
-    'S001-15: a decision for a call whose hook still thinks is held and applied in the round (%s)',
+    'S001-15: a decision for a call whose hook is still running is held and applied in the round (%s)',
     async (decisionsDuringRound) => {
       const [echo, ask] = [echoTool(), echoTool('ask')];
       let think = (): void => {};
@@ -202,7 +202,7 @@ describe('a decision while the run is active', () => {
     expect(shown.at(-1)).toMatch(/earlier call "old".*approved/s);
   });
 
-  it('S001-30: at once, the old call is replayed while the round still runs, and nothing of it is reported twice', async () => {
+  it('S001-30: at once, the old call is replayed while the round still runs, and nothing is reported twice', async () => {
     const { conversation, run, gate, ask } = await waitingThenBusy('immediate');
     const done = entry(conversation, 'tool-result', ({ callId }) => callId === 'old');
     expect(await conversation.decide(approve('old'))).toBe('applied');

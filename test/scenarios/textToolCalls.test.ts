@@ -1,4 +1,4 @@
-/** Calls that a model writes into its text: taken where the policy says so, and then calls like any other. */
+/** Calls that a model writes into its text. If the policy permits them, they are treated like any other. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, createAgent, defineTool, presets } from '../../src/index.ts';
@@ -37,7 +37,7 @@ describe('calls in text', () => {
     ['fence', '```\n{"name": "read_file", "arguments": {"filepath": "a.ts"}}\n```'],
     ['json', 'I will {"name": "read_file", "parameters": {"filepath": "a.ts"}} now.'],
     ['json', '{"tool": "read_file", "args": {"filepath": "a.ts"}}'],
-  ])('LOOP-7, S004-14: %s in %j is run; the text stays as it is and the call follows it', async (_, text) => {
+  ])('LOOP-7, S004-14: %s in %j is run; the text is unchanged, and the call follows it', async (_, text) => {
     const { result, read, log, model } = await told([text, 'done']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done', turns: 2 });
     expect(read).toEqual(['a.ts']);
@@ -54,13 +54,13 @@ describe('calls in text', () => {
     ]);
   });
 
-  it('LOOP-7, S004-16: where a reply has a structured call, only that one is run', async () => {
+  it('LOOP-7, S004-16: if a reply has a structured call, only that one is run', async () => {
     const { read, log } = await told([[t(TAGGED), call('c1', 'read_file', { filepath: 'b.ts' })], 'done']);
     expect(read).toEqual(['b.ts']);
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 succeeded']);
   });
 
-  it('S004-16: with the policy off, which it is unless asked for, none is run', async () => {
+  it('S004-16: with the policy off, which is the default, none is run', async () => {
     for (const policies of [{}, { textToolCalls: false as const }, { textToolCalls: [] }]) {
       const { result, read } = await told([TAGGED], policies);
       expect(result).toMatchObject({ termination: 'NaturalEnd', text: TAGGED, calls: [] });
@@ -68,24 +68,24 @@ describe('calls in text', () => {
     }
   });
 
-  it('S004-17: of a tag and a fence only the tag is taken; every call has an id of its own', async () => {
+  it('S004-17: of a tag and a fence only the tag is read, and every call has a separate id', async () => {
     const fence = '```json\n{"name": "read_file", "arguments": {"filepath": "fenced"}}\n```';
     const { read, log } = await told([`${fence} ${TAGGED} ${TAGGED}`, TAGGED, 'done'], presets.requestLoop);
     expect(read).toEqual(['a.ts', 'a.ts', 'a.ts']);
     expect(only(log, 'tool-started')).toEqual(['call_1', 'call_2', 'call_3'].map((id) => `tool-started ${id}`));
   });
 
-  it('a reply with such a call is not the end, whatever finish reason it came with', async () => {
+  it('a reply with such a call is not final, whatever its finish reason is', async () => {
     const { result } = await told([[t(TAGGED), finish('stop')], [t(TAGGED), finish('length')], 'done']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 3 });
   });
 
-  it('reasoning is no text: what stands in it is not run', async () => {
+  it('calls in reasoning are not run', async () => {
     const { read } = await told([[{ type: 'reasoning-delta', text: TAGGED }, t('done')]]);
     expect(read).toEqual([]);
   });
 
-  it('a tool nobody has is told of as usual, and calls beyond the limit are not run', async () => {
+  it('an unknown tool is reported as usual, and calls beyond the limit are not run', async () => {
     const unknown = await told(['{"name": "nobody", "arguments": {}}', 'done']);
     expect(only(unknown.log, 'tool-result')).toEqual(['tool-result call_1 failed unknown_tool']);
     const limits = { toolCallsPerTurn: 1 };
@@ -96,7 +96,7 @@ describe('calls in text', () => {
     ]);
   });
 
-  it('streaming is not changed by it: the text is shown as it comes', async () => {
+  it('streaming is unchanged: the text is shown as it arrives', async () => {
     const { tool } = reader();
     const on = await bench({
       replies: [[t(TAGGED.slice(0, 9)), t(TAGGED.slice(9))], 'done'],
@@ -117,13 +117,13 @@ describe('arguments in text', () => {
     expect((await written('"{\\"filepath\\":\\"b\\"}"')).read).toEqual(['b']);
   });
 
-  it('S004-19: what is no object is a validation error', async () => {
+  it('S004-19: a value that is not an object is a validation error', async () => {
     const { log, read } = await written('"[1]"');
     expect(read).toEqual([]);
     expect(only(log, 'tool-result')).toEqual(['tool-result call_1 failed invalid_arguments']);
   });
 
-  it('S004-19: what does not parse is a validation error that shows at most 200 characters of it', async () => {
+  it('S004-19: invalid JSON is a validation error that contains at most 200 characters of it', async () => {
     const { log, read } = await written(`"{bad${'d'.repeat(1_000)}"`);
     expect(read).toEqual([]);
     expect(only(log, 'tool-result')).toEqual(['tool-result call_1 failed invalid_arguments']);
@@ -132,7 +132,7 @@ describe('arguments in text', () => {
     expect(shown.length).toBeLessThanOrEqual(200);
   });
 
-  it('__proto__ is no argument', async () => {
+  it('__proto__ is not an argument', async () => {
     const { read, log } = await written('{"__proto__": {"filepath": "x"}, "filepath": "own"}');
     expect(read).toEqual(['own']);
     const made = log.find((entry) => entry.type === 'agent-output' && entry.item.type === 'tool-call');
@@ -141,7 +141,7 @@ describe('arguments in text', () => {
 });
 
 describe('the policy', () => {
-  it.each([[['xml']], ['all'], [true]])('%j is refused at start', (textToolCalls) => {
+  it.each([[['xml']], ['all'], [true]])('%j is refused at the start', (textToolCalls) => {
     const agent = () => createAgent({ model: scripted([]), policies: { textToolCalls: textToolCalls as never } });
     expect(agent).toThrow(ConfigurationError);
     expect(agent).toThrow(/policies\.textToolCalls must be false or a list of tool_call, function, fence, json/);

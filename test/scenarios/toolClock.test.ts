@@ -9,7 +9,7 @@ type Work = (context: ToolContext) => unknown;
 const worker = (work: Work) =>
   defineTool({ name: 'work', description: '', parameters: z.object({}), execute: (_, context) => work(context) });
 
-/** A conversation in whose first round the tool works, and what came of its promise. */
+/** A conversation in whose first round the tool works, and the outcome of the tool's promise. */
 async function at(work: Work) {
   const said: { value?: unknown; error?: unknown } = {};
   const tool = worker((context) => {
@@ -28,7 +28,7 @@ async function at(work: Work) {
 }
 
 describe('the clock of a tool', () => {
-  it("now() is the agent's, and sleep(ms) takes that long by it", async () => {
+  it("now() is the agent's time, and sleep(ms) takes that long", async () => {
     const { clock, run, said } = await at(async ({ now, sleep }) => {
       const since = now();
       await sleep(250);
@@ -56,7 +56,7 @@ describe('the clock of a tool', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('the end of its time rejects a sleep that is longer, and leaves no timer', async () => {
+  it('a time-out rejects a longer sleep, and leaves no timer', async () => {
     const { clock, run, said } = await at(({ sleep }) => sleep(60_000));
     await clock.advance(1_000);
     await run.result;
@@ -64,7 +64,7 @@ describe('the clock of a tool', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('a sleep after the signal has fired is no sleep', async () => {
+  it('a sleep after the signal has fired rejects at once', async () => {
     let later: unknown;
     const { conversation } = await at(async ({ sleep }) => {
       await sleep(100).catch(() => undefined);
@@ -75,7 +75,7 @@ describe('the clock of a tool', () => {
     expect(later).toMatchObject({ name: 'AbortError' });
   });
 
-  it('a sleep that the tool did not wait for ends with the call, and harms nobody', async () => {
+  it('a sleep that the tool did not await ends with the call, without an uncaught error', async () => {
     const { clock, run } = await at(({ sleep }) => {
       void sleep(60_000);
       return 'at once';

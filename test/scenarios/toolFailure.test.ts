@@ -14,7 +14,7 @@ const approve = (callId: string): Decision => ({ callId, action: 'approve' });
 const failRun = { onToolFailure: 'failRun' } as const;
 const boomed = { code: 'error', message: 'Error: boom' };
 
-/** A tool that answers or throws as the test says. */
+/** A tool that returns or throws as the test requires. */
 const acting = (name: string, act: () => unknown) =>
   defineTool({ name, description: 'Acts.', parameters: z.object({}), execute: act, timeoutMs: 50 });
 
@@ -24,7 +24,7 @@ async function failing(replies: readonly Reply[], options: BenchOptions = {}): P
 }
 
 describe('a tool that fails in a round', () => {
-  it('S004-10: ends the run with its error; its sibling was executed once, and both have their results', async () => {
+  it('S004-10: it ends the run with its error; its sibling was executed once, and both have their results', async () => {
     const echo = echoTool();
     const on = await failing([[call('c1', 'echo', args), call('c2', 'boom')]], { tools: [echo.tool, boom] });
     const result = await on.conversation.send('hi').result;
@@ -44,7 +44,7 @@ describe('a tool that fails in a round', () => {
     expect(on.alive()).toEqual([]);
   });
 
-  it('S004-10: with retries, the run ends when they are spent', async () => {
+  it('S004-10: with retries, the run ends after the last one', async () => {
     let executions = 0;
     const tool = acting('pay', () => {
       executions += 1;
@@ -57,25 +57,28 @@ describe('a tool that fails in a round', () => {
     expect(executions).toBe(3);
   });
 
-  it.each(['parallel', 'sequential'] as const)('ends it when its siblings are through (%s)', async (toolExecution) => {
-    const gate = gateTool();
-    const on = await failing([[call('c1', 'boom'), call('c2', 'gate'), call('c3', 'boom')]], {
-      tools: [boom, gate.tool],
-      policies: { toolExecution },
-    });
-    const run = on.conversation.send('hi');
-    await gate.begun('c2');
-    expect(only(on.conversation.log(), 'run-stop')).toEqual([]);
-    gate.release('c2');
-    expect((await run.result).cause).toBe('tool');
-    expect(only(on.conversation.log(), 'tool-result').sort()).toEqual([
-      'tool-result c1 failed error',
-      'tool-result c2 succeeded',
-      'tool-result c3 failed error',
-    ]);
-  });
+  it.each(['parallel', 'sequential'] as const)(
+    'it ends the run after its siblings have ended (%s)',
+    async (toolExecution) => {
+      const gate = gateTool();
+      const on = await failing([[call('c1', 'boom'), call('c2', 'gate'), call('c3', 'boom')]], {
+        tools: [boom, gate.tool],
+        policies: { toolExecution },
+      });
+      const run = on.conversation.send('hi');
+      await gate.begun('c2');
+      expect(only(on.conversation.log(), 'run-stop')).toEqual([]);
+      gate.release('c2');
+      expect((await run.result).cause).toBe('tool');
+      expect(only(on.conversation.log(), 'tool-result').sort()).toEqual([
+        'tool-result c1 failed error',
+        'tool-result c2 succeeded',
+        'tool-result c3 failed error',
+      ]);
+    },
+  );
 
-  it('the first failing call in call order gives the error', async () => {
+  it('the first failing call in call order determines the error', async () => {
     const slow = gateTool('slow');
     const on = await failing([[call('c1', 'slow'), call('c2', 'boom')]], { tools: [slow.tool, boom] });
     const run = on.conversation.send('hi');
@@ -88,7 +91,7 @@ describe('a tool that fails in a round', () => {
     ['a code of its own', () => toolResult.error('closed', 'closed_account'), 'closed_account', 'closed'],
     ['no code', () => toolResult.error('closed'), 'error', 'closed'],
     ['a time-out', () => new Promise(() => undefined), 'timeout', /did not finish within 50 ms/],
-  ])('an error that came back with %s counts', async (_, act, code, message) => {
+  ])('a returned error with %s counts', async (_, act, code, message) => {
     const on = await failing([[call('c1', 'act')]], { tools: [acting('act', act)] });
     const run = on.conversation.send('hi');
     await on.clock.until(run.result);
@@ -97,7 +100,7 @@ describe('a tool that fails in a round', () => {
     expect(error?.message).toMatch(message);
   });
 
-  it('what a call says of itself before any execution ends nothing: unknown, invalid, blocked', async () => {
+  it('a failure before any execution ends nothing: unknown, invalid, blocked', async () => {
     const echo = echoTool();
     const on = await failing([[call('c1', 'nope'), call('c2', 'echo'), call('c3', 'echo', args)], 'done'], {
       tools: [echo.tool],
@@ -111,7 +114,7 @@ describe('a tool that fails in a round', () => {
     ]);
   });
 
-  it('what the other calls wrote into the state stays written', async () => {
+  it('the state that the other calls wrote is kept', async () => {
     const on = await failing([[call('c1', 'note'), call('c2', 'boom')]], {
       tools: [acting('note', () => toolResult.success('ok', { state: { seen: true } })), boom],
     });
@@ -132,7 +135,7 @@ describe('a tool that fails in a round', () => {
     expect(error?.message).toBe('Error: wrong password [redacted]');
   });
 
-  it('a sibling that waits for a person goes on waiting, and is replayed when the conversation is resumed', async () => {
+  it('a sibling that waits for a person continues to wait, and is replayed when the conversation is resumed', async () => {
     const ask = echoTool('ask');
     const on = await failing([[call('c1', 'ask', args), call('c2', 'boom')], 'done'], {
       tools: [ask.tool, boom],
@@ -145,7 +148,7 @@ describe('a tool that fails in a round', () => {
     expect(ask.ran).toEqual(['c1']);
   });
 
-  it('the conversation takes the next message, and the model sees what failed', async () => {
+  it('the conversation accepts the next message, and the model receives the failure', async () => {
     const on = await failing([[call('c1', 'boom')], 'sorry']);
     await on.conversation.send('hi').result;
     expect(on.conversation.status).toBe('error');
@@ -153,7 +156,7 @@ describe('a tool that fails in a round', () => {
     expect(lines(on.model.calls[1]?.messages ?? []).slice(-2)).toEqual(['c1! Error: boom', 'user again']);
   });
 
-  it('S001-06: by default the model is told and the run goes on', async () => {
+  it('S001-06: by default the model receives the failure and the run continues', async () => {
     const on = await bench({ replies: [[call('c1', 'boom')], 'x'], tools: [boom] });
     expect((await on.conversation.send('hi').result).termination).toBe('NaturalEnd');
     expect(resultText(on.conversation.log(), 'c1')).toContain('boom');
@@ -164,7 +167,7 @@ describe('a tool that fails at a gate', () => {
   const gated = (replies: readonly Reply[], more: BenchOptions = {}): Promise<Bench> =>
     failing(replies, { plugins: [asks('boom').plugin], ...more });
 
-  it('ends the resumed run, without a model call and behind the checkpoint of its gate', async () => {
+  it('it ends the resumed run, without a model call and after the checkpoint of its gate', async () => {
     const on = await gated([[call('c1', 'boom')]]);
     await on.conversation.send('hi').result;
     await on.conversation.decide(approve('c1'));
@@ -179,7 +182,7 @@ describe('a tool that fails at a gate', () => {
     expect(on.model.calls).toHaveLength(1);
   });
 
-  it('does so after a restart', async () => {
+  it('it does so after a restart', async () => {
     const before = await gated([[call('c1', 'boom')]]);
     await before.conversation.send('hi').result;
     await before.conversation.decide(approve('c1'));
@@ -188,14 +191,14 @@ describe('a tool that fails at a gate', () => {
     expect(on.model.calls).toHaveLength(0);
   });
 
-  it('a denial is no failure of the tool', async () => {
+  it('a denial does not count as a failure of the tool', async () => {
     const on = await gated([[call('c1', 'boom')], 'done']);
     await on.conversation.send('hi').result;
     await on.conversation.decide({ callId: 'c1', action: 'deny' });
     expect((await on.conversation.resume().result).text).toBe('done');
   });
 
-  it('while a round runs: the round comes to its end first', async () => {
+  it('during a round, the round ends first', async () => {
     const gate = gateTool();
     const on = await gated([[call('c1', 'boom'), call('c2', 'gate')]], { tools: [boom, gate.tool] });
     const run = on.conversation.send('hi');
@@ -211,7 +214,7 @@ describe('a tool that fails at a gate', () => {
     ]);
   });
 
-  it('in a round while a replay runs: the replay comes to its end first, and both checkpoints are there', async () => {
+  it('in a round during a replay, the replay ends first, and both checkpoints are stored', async () => {
     const [ask, slow] = [gateTool('ask'), gateTool('slow')];
     const on = await failing([[call('c1', 'ask'), call('c2', 'slow')]], {
       tools: [ask.tool, slow.tool],
@@ -235,7 +238,7 @@ describe('a tool that fails at a gate', () => {
     ]);
   });
 
-  it('while the model answers: the run ends at once, and the model hears of it', async () => {
+  it('during a model call, the run ends at once, and the model receives the failure later', async () => {
     const on = await gated([[call('c1', 'boom'), call('c2', 'echo', args)], deaf(t('par'))], {
       tools: [boom, echoTool().tool],
     });
@@ -249,7 +252,7 @@ describe('a tool that fails at a gate', () => {
     expect(on.alive()).toEqual([]);
   });
 
-  it('behind the model’s last words: the reply is kept, and the run ends with the error all the same', async () => {
+  it('after the last reply, the reply is kept, and the run still ends with the error', async () => {
     const ask = gateTool('ask');
     const deciding = during(async () => {
       await on.conversation.decide(approve('c1'));

@@ -11,7 +11,7 @@ const broke = (): never => {
   throw new Error('the line is dead');
 };
 
-/** Does what the script says, one execution after the other, its last line for ever; keeps the keys it was given. */
+/** Follows the script, one line for each execution, and repeats the last line; records its keys. */
 function flaky(script: readonly (() => unknown)[], options: { idempotent?: boolean; timeoutMs?: number } = {}) {
   const keys: string[] = [];
   const tool = defineTool({
@@ -28,7 +28,7 @@ function flaky(script: readonly (() => unknown)[], options: { idempotent?: boole
 }
 const ok = (): string => 'paid';
 
-/** One request with one call of the tool, run to its end; answers how long that took. */
+/** One complete request with one call of the tool; returns its duration. */
 async function paying(
   script: readonly (() => unknown)[],
   retry: Retry | false,
@@ -53,7 +53,7 @@ describe('toolRetry', () => {
     expect(on.result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
   });
 
-  it('S004-07: one that always fails is executed `attempts` times, and then the model is told once', async () => {
+  it('S004-07: a tool that always fails is executed `attempts` times, and then the model receives one result', async () => {
     const on = await paying([broke], { attempts: 3 });
     expect(on.keys).toHaveLength(3);
     expect(only(on.log, 'tool-started', 'tool-result')).toEqual(['tool-started c1', 'tool-result c1 failed error']);
@@ -73,21 +73,21 @@ describe('toolRetry', () => {
     ]);
   });
 
-  it('the waits grow by the factor up to the cap, and jitter × random lengthens each', async () => {
+  it('the waits grow by the factor up to the maximum, and jitter × random lengthens each', async () => {
     const retry = { attempts: 5, baseMs: 100, factor: 3, capMs: 500, jitter: 0.2 };
     const on = await paying([broke], retry, { random: () => 0.5 });
     expect(on.clock.waits.filter((ms) => ms > 50 && ms < 1000)).toEqual([110, 330, 550, 550]);
     expect(on.tookMs).toBe(1540);
   });
 
-  it('S004-08: switched off, which is the default, a tool is executed once', async () => {
+  it('S004-08: by default the policy is off, and a tool is executed once', async () => {
     for (const policies of [{ toolRetry: false as const }, {}]) {
       const on = await paying([broke], false, { policies });
       expect(on.keys).toHaveLength(1);
     }
   });
 
-  it('limits.toolMs, or the tool’s own time, counts for each execution', async () => {
+  it('limits.toolMs, or the tool’s own limit, applies to each execution', async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const on = await paying([broke, never], { baseMs: 200 });
     expect(on.tookMs).toBe(250);
@@ -111,7 +111,7 @@ describe('toolRetry', () => {
     ]);
   });
 
-  it('in sequential execution the next call waits until the one before it has failed or succeeded for good', async () => {
+  it('in sequential execution the next call waits until the previous one has finally failed or succeeded', async () => {
     const { tool } = flaky([broke, ok]);
     const echo = echoTool();
     const on = await bench({
@@ -150,7 +150,7 @@ describe('toolRetry', () => {
   });
 });
 
-describe('what is executed again', () => {
+describe('failures that are retried', () => {
   const aborted = (): never => {
     throw new DOMException('stopped', 'AbortError');
   };
@@ -173,7 +173,7 @@ describe('what is executed again', () => {
     ['an error the host’s word on which is no boolean', broke, { retryable: (() => 'yes') as never }],
     ['an error the host throws over', broke, { retryable: broke }],
     ['an error the host’s word on which never comes', broke, { retryable: (async () => broke()) as never }],
-  ])('S004-08: %s is not', async (_, act, retry) => {
+  ])('S004-08: %s is not retried', async (_, act, retry) => {
     const on = await paying([act], retry);
     expect(on.keys).toHaveLength(1);
     expect(notices(on)).toEqual([]);
@@ -199,7 +199,7 @@ describe('what is executed again', () => {
     expect(on.clock.waiting).toBe(0);
   });
 
-  it('a failure that an idempotent tool returns as a time-out is its own last word', async () => {
+  it('a failure that an idempotent tool returns as a time-out is final', async () => {
     const said = (): unknown => toolResult.error('the server is slow', 'timeout');
     const { tool, keys } = flaky([said, ok], { idempotent: true });
     const on = await bench({ replies: [[call('c1', 'pay')], 'done'], tools: [tool], policies: { toolRetry: {} } });
@@ -207,7 +207,7 @@ describe('what is executed again', () => {
     expect(keys).toHaveLength(1);
   });
 
-  it('an idempotent tool that hangs is executed `attempts` times, each for its whole time, and then the model is told', async () => {
+  it('an idempotent tool that hangs is executed `attempts` times, each for its whole time, and then the model receives the result', async () => {
     const { tool, keys } = flaky([hung], { idempotent: true, timeoutMs: 50 });
     const policies = { toolRetry: { attempts: 3, baseMs: 100, factor: 1 } };
     const on = await bench({ replies: [[call('c1', 'pay')], 'done'], tools: [tool], policies });
@@ -217,7 +217,7 @@ describe('what is executed again', () => {
     expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed timeout']);
   });
 
-  it('S004-08: invalid arguments and a denial never come to an execution', async () => {
+  it('S004-08: invalid arguments and a denial are never executed', async () => {
     const { tool, keys } = flaky([ok]);
     const on = await bench({
       replies: [[call('c1', 'pay', { m: 1 }), call('c2', 'pay'), call('c3', 'nope')], 'done'],
@@ -237,7 +237,7 @@ describe('what is executed again', () => {
   it.each([
     ['what the tool returned', returned, 'closed_account'],
     ['a time-out', hung, 'timeout'],
-  ])('%s is where the host calls it retryable, which sees its code', async (_, act, code) => {
+  ])("%s is retried if the host's function returns true for its code", async (_, act, code) => {
     const seen: unknown[] = [];
     const retryable = (error: unknown): boolean => {
       seen.push((error as { code?: unknown }).code);
@@ -248,7 +248,7 @@ describe('what is executed again', () => {
     expect(only(on.log, 'tool-result')).toEqual(['tool-result c1 succeeded']);
   });
 
-  it('the host sees the very error that was thrown', async () => {
+  it('the host receives the same error object that was thrown', async () => {
     const error = Object.assign(new Error('busy'), { errno: 11 });
     const seen: unknown[] = [];
     const reject = (): Promise<never> => Promise.reject(error);
@@ -267,7 +267,7 @@ describe('a wait between two executions', () => {
     return { ...on, run, tool, keys, policies };
   }
 
-  it('S003-16: is over at once when the run is cancelled; the call is cancelled and no timer is left', async () => {
+  it('S003-16: it ends at once when the run is cancelled; the call is cancelled and no timer is left', async () => {
     const on = await waiting();
     expect(await on.clock.until(on.conversation.cancel())).toBe(0);
     expect(on.conversation.status).toBe('idle');
@@ -282,7 +282,7 @@ describe('a wait between two executions', () => {
     expect((await on.conversation.send('again').result).text).toBe('next');
   });
 
-  it('ends with the run’s deadline', async () => {
+  it('it ends with the run’s deadline', async () => {
     const { tool, keys } = flaky([broke, ok]);
     const policies = { toolRetry: { baseMs: 60_000, capMs: 60_000 }, limits: { runMs: 1000 } };
     const on = await bench({ replies: [[call('c1', 'pay')]], tools: [tool], policies });
@@ -316,7 +316,7 @@ describe('toolRetry as an option', () => {
 
   const agentWith = (toolRetry: unknown): Promise<Bench> => bench({ policies: { toolRetry } as never });
 
-  it('is merged key by key over its own defaults', async () => {
+  it('it is merged key by key over its defaults', async () => {
     const on = await paying([broke], { attempts: 2 });
     expect(story(on.log).filter((line) => line.startsWith('notice'))).toHaveLength(1);
     expect(on.tookMs).toBe(500);

@@ -11,8 +11,8 @@ import { asks, echoTool, gateTool } from '../support/tools.ts';
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });
 
-describe('what runs at once', () => {
-  it('S004-11: no more calls than maxParallelTools, the next one as one ends; the model sees call order', async () => {
+describe('the number of parallel calls', () => {
+  it('S004-11: at most maxParallelTools calls run, the next one starts when one ends, and the model receives call order', async () => {
     const gate = gateTool();
     const ids = ['c1', 'c2', 'c3', 'c4', 'c5'];
     const on = await bench({
@@ -45,7 +45,7 @@ describe('what runs at once', () => {
     );
   });
 
-  it('S003-07: sequential execution starts a call when the one before it has its result', async () => {
+  it('S003-07: sequential execution starts a call after the previous one has its result', async () => {
     const gate = gateTool();
     const on = await bench({
       replies: [[call('t1', 'gate'), call('t2', 'gate'), call('t3', 'gate')], 'x'],
@@ -70,7 +70,7 @@ describe('what runs at once', () => {
     expect(on.model.calls).toHaveLength(2);
   });
 
-  it('S002-32: parallelIfReadOnly runs reading calls at once and everything else one after the other', async () => {
+  it('S002-32: parallelIfReadOnly runs read-only calls at once and all others one after the other', async () => {
     const [ro, writer] = [gateTool('ro', { readOnly: true }), gateTool('writer')];
     const on = await bench({
       replies: [[call('r1', 'ro'), call('r2', 'ro'), call('r3', 'ro')], [call('m1', 'ro'), call('m2', 'writer')], 'x'],
@@ -88,7 +88,7 @@ describe('what runs at once', () => {
     expect((await run.result).termination).toBe('NaturalEnd');
   });
 
-  it('S002-32: three reading calls of 50 ms each take less than 150 ms, and their results stand in request order', async () => {
+  it('S002-32: three read-only calls of 50 ms each take less than 150 ms, and their results are in request order', async () => {
     const on: Bench = await bench({
       replies: [['r1', 'r2', 'r3'].map((callId) => call(callId, 'ro')), 'x'],
       tools: [slowReader(() => on)],
@@ -99,7 +99,7 @@ describe('what runs at once', () => {
     expect(lines(on.model.calls[1]?.messages ?? []).slice(2)).toEqual(['r1 read r1', 'r2 read r2', 'r3 read r3']);
   });
 
-  it('S002-32: five reading calls under a cap of 2 run two at a time, never more, and one call runs alone', async () => {
+  it('S002-32: five read-only calls with a maximum of 2 run two at a time, never more, and one call runs alone', async () => {
     const ro = gateTool('ro', { readOnly: true });
     const ids = ['r1', 'r2', 'r3', 'r4', 'r5'];
     const on = await bench({
@@ -180,7 +180,7 @@ describe('a round with a suspended call', () => {
     ).toEqual(['c1', 'c2', 'c3']);
   });
 
-  it('onPartialSuspend wait, parallel: with a decision during the round there is nothing to wait for', async () => {
+  it('onPartialSuspend wait, parallel: after a decision during the round the run does not wait', async () => {
     const [ask, gate] = [echoTool('ask'), gateTool()];
     const on = await bench({
       replies: [[call('c1', 'ask', args), call('c2', 'gate')], 'done'],
@@ -196,7 +196,7 @@ describe('a round with a suspended call', () => {
     expect(await run.result).toMatchObject({ termination: 'NaturalEnd', text: 'done', pending: [] });
   });
 
-  it('sequential, continue: the run goes on, and a call behind the suspended one gets not_started', async () => {
+  it('sequential, continue: the run continues, and a call after the suspended one gets not_started', async () => {
     const on = await round(['rest', 'done'], { toolExecution: 'sequential' });
     const result = await on.conversation.send('hi').result;
     expect(result).toMatchObject({ termination: 'Suspended', text: 'rest', turns: 2 });
@@ -213,7 +213,7 @@ describe('a round with a suspended call', () => {
     expect((await on.conversation.resume().result).text).toBe('done');
   });
 
-  it('sequential, wait: a call behind the suspended one keeps its turn and starts after the decision', async () => {
+  it('sequential, wait: a call after the suspended one keeps its turn and starts after the decision', async () => {
     const on = await round(['done'], { toolExecution: 'sequential', onPartialSuspend: 'wait' });
     const first = await on.conversation.send('hi').result;
     expect(first).toMatchObject({ termination: 'Suspended', calls: [{}, { callId: 'c2' }, { callId: 'c3' }] });
@@ -245,7 +245,7 @@ describe('a round with a suspended call', () => {
     expect(ask.ran).toEqual(['c2']);
   });
 
-  it('sequential: a call that was refused behind a suspended one has its result, and no later process runs it', async () => {
+  it('sequential: a refused call after a suspended one has its result, and no later process runs it', async () => {
     const policies = {
       toolExecution: 'sequential',
       onPartialSuspend: 'wait',
@@ -264,7 +264,7 @@ describe('a round with a suspended call', () => {
     expect([...echo.ran, ...ask.ran]).toEqual(['c2']);
   });
 
-  it('sequential, wait: a denied call frees the turn of the next one', async () => {
+  it('sequential, wait: a denied call starts the next one', async () => {
     const on = await round(['done'], { toolExecution: 'sequential', onPartialSuspend: 'wait' });
     await on.conversation.send('hi').result;
     await on.conversation.decide({ callId: 'c2', action: 'deny' });
@@ -276,7 +276,7 @@ describe('a round with a suspended call', () => {
     ]);
   });
 
-  it('sequential: calls behind a suspended one are asked for in their turn, not before', async () => {
+  it('sequential: calls after a suspended one ask for approval at their turn, not before', async () => {
     const hook = asks();
     const ask = echoTool('ask');
     const on = await bench({
@@ -290,12 +290,12 @@ describe('a round with a suspended call', () => {
     const second = await on.conversation.resume().result;
     expect(hook.saw).toEqual(['c1', 'c1', 'c2']);
     expect(ask.ran).toEqual(['c1']);
-    // The answered call is a result: the model is asked with a placeholder for the other.
+    // The answered call has a result: the model is called with a placeholder for the other.
     expect(second).toMatchObject({ termination: 'Suspended', text: 'done' });
     expect(second.pending.map(({ callId }) => callId)).toEqual(['c2']);
   });
 
-  it('B07: deciding on one call of three repeats, delays and discards none of its siblings', async () => {
+  it('B07: a decision on one call of three repeats, delays and discards none of its siblings', async () => {
     const ask = echoTool('ask');
     const on = await bench({
       replies: [['c1', 'c2', 'c3'].map((callId) => call(callId, 'ask', args)), 'one', 'two', 'three'],

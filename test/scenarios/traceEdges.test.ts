@@ -17,7 +17,7 @@ const read = defineTool({
     file_path === 'gone' ? toolResult.error('there is no such file', 'not_found') : `all of ${file_path}`,
 });
 
-describe('the loop goes on', () => {
+describe('the loop continues', () => {
   it.each(['Raed', 'read', 'delete_everything', '__proto__'])(
     'S002-04 after a call of a tool that is not there, with an error result that names it: %s',
     async (name) => {
@@ -34,7 +34,7 @@ describe('the loop goes on', () => {
     },
   );
 
-  it('S002-05 after a result that is an error, which the model is told as one: the text on the wire begins with a mark', async () => {
+  it('S002-05 after an error result, which the model receives with a mark at the start of the text', async () => {
     const bodies: { messages: { role: string; content: unknown }[] }[] = [];
     const replies = [
       frame(
@@ -59,8 +59,8 @@ describe('the loop goes on', () => {
   });
 });
 
-describe('a reply that comes in pieces', () => {
-  it('S002-35 calls that are interleaved are put together by index, behind reasoning and text', async () => {
+describe('a reply in pieces', () => {
+  it('S002-35 interleaved calls are assembled by index, after reasoning and text', async () => {
     const head = (index: number, id: string, name: string) => ({ index, id, function: { name, arguments: '' } });
     const tail = (index: number, text: string) => ({ index, function: { arguments: text } });
     const body = frame(

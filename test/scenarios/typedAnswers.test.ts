@@ -1,4 +1,4 @@
-/** The types of final answers: what a schema takes is what a result is typed as, from the agent or from one request. */
+/** The types of final answers: the output type of the schema is the type of the result, for an agent or one request. */
 import { expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import { type Agent, type Conversation, createAgent, memoryStore, type Run, type RunResult } from '../../src/index.ts';
@@ -7,7 +7,7 @@ import { scripted } from '../support/model.ts';
 const city = z.object({ name: z.string(), people: z.number().transform(String) });
 type City = { name: string; people: string };
 
-it('createAgent({ output }) types its conversations, runs and results by what the schema makes of an answer', async () => {
+it('createAgent({ output }) types its conversations, runs and results by the output of the schema', async () => {
   const agent = createAgent({ model: scripted(['{"name":"Bern","people":7}']), store: memoryStore(), output: city });
   expectTypeOf(agent).toEqualTypeOf<Agent<City>>();
   const conversation = await agent.open();
@@ -21,7 +21,7 @@ it('createAgent({ output }) types its conversations, runs and results by what th
   await agent.close();
 });
 
-it('send({ output }) types its own run, and leaves the others', async () => {
+it('send({ output }) types its own run, and no others', async () => {
   const agent = createAgent({ model: scripted(['3', 'hello']) });
   expectTypeOf(agent).toEqualTypeOf<Agent<unknown>>();
   const conversation = await agent.open();
@@ -32,7 +32,7 @@ it('send({ output }) types its own run, and leaves the others', async () => {
   await agent.close();
 });
 
-it('a typed agent fits where any agent is taken', () => {
+it('a typed agent is assignable to any agent', () => {
   expectTypeOf<Agent<City>>().toExtend<Agent>();
   expectTypeOf<Conversation<City>>().toExtend<Conversation>();
   expectTypeOf<Run<City>>().toExtend<Run>();

@@ -9,10 +9,13 @@ import { HANG_MS, volume } from '../support/tier.ts';
 import { echoTool } from '../support/tools.ts';
 
 interface Watcher {
-  /** After so many turns of the promise queue, or when another watcher is shown the entry of this number. */
+  /**
+   * After this many turns of the promise queue, or during another subscriber's notification of the entry with this
+   * number.
+   */
   comes: { tick: number } | { at: number };
   from: number;
-  /** `leaves`: goes away after so many entries, and comes back for what it has not seen. */
+  /** `leaves`: disconnects after this many entries, and returns for the others. */
   how: 'stays' | 'throws' | 'slow' | { leaves: number };
 }
 
@@ -25,7 +28,7 @@ const watcher: fc.Arbitrary<Watcher> = fc.record({
   ),
 });
 
-/** Starts a watcher; what it was shown is in the list. */
+/** Starts a subscriber; the list contains its entries. */
 function watch(conversation: Conversation, { from, how }: Watcher): LogEntry[] {
   const seen: LogEntry[] = [];
   if (typeof how === 'object') {
@@ -40,7 +43,7 @@ function watch(conversation: Conversation, { from, how }: Watcher): LogEntry[] {
   return seen;
 }
 
-/** Comes back from where it left: at once, from inside its own `next`. */
+/** Returns where it left: at once, from inside its own `next`. */
 function reconnecting(conversation: Conversation, from: number, leaves: number, seen: LogEntry[]): void {
   let left = leaves;
   let gone = false;
@@ -59,7 +62,7 @@ function reconnecting(conversation: Conversation, from: number, leaves: number, 
 
 const isHarmless = ({ how }: Watcher): boolean => how !== 'throws';
 
-it('BED-11, B20: whoever watches, whenever it comes, goes or comes back, sees each entry from its number on once, in order', {
+it('BED-11, B20: a subscriber that arrives, leaves or returns at any time receives each entry from its number on once, in order', {
   timeout: HANG_MS,
 }, async () => {
   const scene = fc.record({

@@ -1,6 +1,6 @@
 /**
  * Waiting calls and messages after a store lost the end of a run (docs/internals/lifecycle.md, Checkpoint Triggers).
- * The next run begins with the calls, decisions and messages of the log, whatever the charts did in the meantime.
+ * The next run starts with the calls, decisions and messages of the log, whatever the charts did in the meantime.
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
@@ -15,7 +15,7 @@ const args = { m: 'a' };
 const has = (entries: readonly LogEntry[], ...types: LogEntry['type'][]): boolean =>
   entries.some(({ type }) => types.includes(type));
 
-/** A conversation with the call `c1` before a person, in front of a store that can be told to refuse. */
+/** A conversation with the call `c1`, which waits for a person, on a store that can reject appends. */
 async function waiting(policies: object = {}, reply = [call('c1', 'ask', args)]) {
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
@@ -26,8 +26,8 @@ async function waiting(policies: object = {}, reply = [call('c1', 'ask', args)])
   return { ...on, store, ask };
 }
 
-describe('INV-1: behind a denial whose result and whose run the store has lost', () => {
-  it('the call still waits, and the next run carries the denial out', async () => {
+describe('INV-1: after a denial whose result and run the store lost', () => {
+  it('the call still waits, and the next run applies the denial', async () => {
     const { conversation, store, ask } = await waiting();
     let lost = false;
     store.trouble((entries) => {
@@ -43,7 +43,7 @@ describe('INV-1: behind a denial whose result and whose run the store has lost',
     expect(restFaults(conversation.log())).toEqual([]);
   });
 
-  it('a resumption without the decision waits, and no model speaks behind its own last words', async () => {
+  it('a resume without the decision waits, and no model is called directly after its own reply', async () => {
     const { conversation, store, model } = await waiting();
     let failing = true;
     store.trouble((entries) => (failing && has(entries, 'run-resumed', 'run-stop') ? 'failed' : 'stored'));
@@ -55,8 +55,8 @@ describe('INV-1: behind a denial whose result and whose run the store has lost',
   });
 });
 
-describe('INV-1: behind a run that a refused decision has ended', () => {
-  it('no followUp begins while the call waits, and a second decision carries it out', async () => {
+describe('INV-1: after a run that a rejected decision has ended', () => {
+  it('no followUp starts while the call waits, and a second decision is applied', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const [ask, gate] = [echoTool('ask'), gateTool()];
@@ -81,8 +81,8 @@ describe('INV-1: behind a run that a refused decision has ended', () => {
   });
 });
 
-describe('INV-1: behind a resumption that the store has lost', () => {
-  it('a call that kept its turn behind the decided one runs with the next resumption', async () => {
+describe('INV-1: after a resume that the store lost', () => {
+  it('a call that kept its turn after the decided one runs with the next resume', async () => {
     const reply = [call('c1', 'ask', args), call('c2', 'ask', { m: 'b' })];
     const { conversation, store, ask } = await waiting({ toolExecution: 'sequential' }, reply);
     await conversation.decide({ callId: 'c1', action: 'approve' });
@@ -98,8 +98,8 @@ describe('INV-1: behind a resumption that the store has lost', () => {
   });
 });
 
-describe('INV-1: behind a resumption that the store has lost, a call that may run again', () => {
-  /** A process died while `c1` ran; of the one that opened its log next, the store has lost a resumption. */
+describe('INV-1: after a resume that the store lost, a call that may run again', () => {
+  /** A process died while `c1` ran. The next process opened its log, and the store lost its resume. */
   async function cutOff() {
     const reply = [call('c1', 'gate', {})];
     const gate = gateTool('gate', { idempotent: true });
@@ -116,7 +116,7 @@ describe('INV-1: behind a resumption that the store has lost, a call that may ru
     return { ...on, again };
   }
 
-  it('is left behind by a new message, so that no cancel leaves it open', async () => {
+  it('a new message abandons it, so that no cancel leaves it open', async () => {
     const { conversation, again } = await cutOff();
     const run = conversation.send('something else');
     await run.cancel();
@@ -125,7 +125,7 @@ describe('INV-1: behind a resumption that the store has lost, a call that may ru
     expect(restFaults(conversation.log())).toEqual([]);
   });
 
-  it('runs with the next resumption', async () => {
+  it('it runs with the next resume', async () => {
     const { conversation, again } = await cutOff();
     const run = conversation.resume();
     await again.begun('c1');
@@ -136,8 +136,8 @@ describe('INV-1: behind a resumption that the store has lost, a call that may ru
   });
 });
 
-describe('INV-2: behind a run whose end the store has lost with the result of a call', () => {
-  it('the call is unknown, and no resumption of the same process runs it again', async () => {
+describe('INV-2: after a run whose end the store lost with the result of a call', () => {
+  it('the call is unknown, and no resume of the same process runs it again', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const gate = gateTool('gate', { idempotent: true });
@@ -156,8 +156,8 @@ describe('INV-2: behind a run whose end the store has lost with the result of a 
   });
 });
 
-describe('INV-2: behind a retry whose result the store has lost', () => {
-  /** The call c1 was cut off, a person had it run again, and the store refused its result. */
+describe('INV-2: after a retry whose result the store lost', () => {
+  /** The call c1 was interrupted, a person requested a retry, and the store rejected its result. */
   async function lost() {
     const gate = gateTool();
     const dead = await bench({ tools: [gate.tool], replies: [[call('c1', 'gate', {})]] });
@@ -178,13 +178,13 @@ describe('INV-2: behind a retry whose result the store has lost', () => {
     return { conversation, started: again.started };
   }
 
-  it('the call of a cycle that is over is not run again unasked', async () => {
+  it('a call of an ended cycle is not run again automatically', async () => {
     const { conversation, started } = await lost();
     await conversation.resume().result;
     expect(started).toEqual(['c1']);
   });
 
-  it('the next message leaves the call behind: its outcome is unknown, and it can be settled again', async () => {
+  it('the next message abandons the call: its outcome is unknown, and it can be settled again', async () => {
     const { conversation, started } = await lost();
     await conversation.send('go on').result;
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 unknown', 'tool-result c1 unknown']);
@@ -194,7 +194,7 @@ describe('INV-2: behind a retry whose result the store has lost', () => {
 });
 
 describe('I29: messages that the log still has in its queue', () => {
-  it('a steer whose delivery was lost with the end of its run is delivered by the next run', async () => {
+  it('the next run delivers a steer whose delivery was lost with the end of its run', async () => {
     const { conversation, store, model } = await waiting();
     void conversation.steer('by the way').delivered.catch(() => undefined);
     await conversation.decide({ callId: 'c1', action: 'approve' });
@@ -208,7 +208,7 @@ describe('I29: messages that the log still has in its queue', () => {
     expect(lines(model.calls.at(-1)?.messages ?? [])).toEqual(expect.arrayContaining(['user by the way']));
   });
 
-  it('a followUp whose return was refused counts against limits.queue, and is promoted', async () => {
+  it('a followUp whose return was rejected counts against limits.queue, and is promoted', async () => {
     const { conversation, store } = await waiting({ limits: { queue: 1 } });
     const run = conversation.send('later', { kind: 'followUp' });
     store.trouble((entries) => (has(entries, 'message-returned') ? 'failed' : 'stored'));
@@ -223,8 +223,8 @@ describe('I29: messages that the log still has in its queue', () => {
   });
 });
 
-describe('I29: a followUp whose promotion the store has lost', () => {
-  it('stays in the queue, and resume() promotes it', async () => {
+describe('I29: a followUp whose promotion the store lost', () => {
+  it('it stays in the queue, and resume() promotes it', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const { conversation } = await bench({ clock, store, replies: ['one', 'two'] });
@@ -244,8 +244,8 @@ describe('I29: a followUp whose promotion the store has lost', () => {
   });
 });
 
-describe('I4: limits count what is stored', () => {
-  it('a reply that the store refused uses up no tokens of the followUp behind it', async () => {
+describe('I4: limits count stored entries', () => {
+  it('a reply that the store rejected uses no tokens of the next followUp', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const policies = { limits: { tokens: 100 }, promoteFollowUpOn: ['error' as const] };
