@@ -1,7 +1,7 @@
 /**
- * Twelve runs that use everything a run may meet, each as data: what the user says, what the model answers, what a
- * person decides. Rule: the model answers by what it is shown and the host acts by what it sees, so that the same run
- * can be gone on with in another process.
+ * Twelve runs that cover everything in a run, each as data: the messages of the user, the replies of the model, the
+ * decisions of a person. Invariant: the model replies by its messages, and the host acts by the conversation's state.
+ * So another process can continue the same run.
  */
 import { z } from 'zod';
 import {
@@ -23,13 +23,13 @@ import {
 type Call = [tool: string, m: string];
 export interface CanonicalRun {
   name: string;
-  /** The second one is sent as a followUp right behind the first. */
+  /** The second one is sent as a followUp directly after the first. */
   says: readonly string[];
-  /** The rounds of calls that the first message leads to. */
+  /** The rounds of calls after the first message. */
   rounds?: readonly (readonly Call[])[];
   decides?: 'approve' | 'deny' | 'edit' | 'answer';
   policies?: DeepPartial<Policies>;
-  /** Attempts of the first model call that fail. */
+  /** Failed attempts of the first model call. */
   failures?: number;
 }
 
@@ -62,14 +62,14 @@ export const canonicalRuns: readonly CanonicalRun[] = [
   },
   { name: 'two requests, the second queued', says: ['one', 'two'], rounds: one(['note', 'a']) },
   {
-    name: 'an idempotent tool behind a failed attempt, and state',
+    name: 'an idempotent tool after a failed attempt, and state',
     says: ['go'],
     rounds: one(['fetch', 'a'], ['write', 'b']),
     failures: 1,
   },
 ];
 
-/** `ran`: told of every execution, with its idempotency key; `did`: told when it has done what it does. */
+/** `ran`: called for every execution, with its idempotency key; `did`: called after its effect. */
 export function canonicalTools(ran: (key: string) => void, did: () => void = () => {}): Tool[] {
   const parameters = z.object({ m: z.string() });
   const tool = (name: string, act: (m: string, decision?: Decision) => unknown, more: object = {}): Tool =>
@@ -99,7 +99,7 @@ export function canonicalTools(ran: (key: string) => void, did: () => void = () 
   ];
 }
 
-/** The calls of the next round, or none where the answer is due: what has been said and called decides. */
+/** The calls of the next round, or none for the final answer. The earlier messages and calls determine it. */
 function due({ says, rounds = [] }: CanonicalRun, messages: readonly Message[]): readonly Call[] {
   const saying = messages.filter((message) => message.role === 'user' && says.includes(textOf(message))).at(-1);
   if (saying === undefined || textOf(saying) !== says[0]) return [];
@@ -120,7 +120,7 @@ export function canonicalModel(run: CanonicalRun): Model {
         throw new ModelError({ code: 'server', status: 503, retryable: true });
       }
       const calls = due(run, messages);
-      // The same where half of the reply before was cut off.
+      // The same after half of the previous reply was lost.
       const round = roundsIn(messages);
       for (const [index, [name, m]] of calls.entries()) {
         yield { type: 'tool-call', callId: `c${round}_${index}`, name, args: JSON.stringify({ m }) };
@@ -141,7 +141,7 @@ const decisionOn = ({ callId, suspension }: PendingCall, action: CanonicalRun['d
 /** More than any of the runs needs. */
 const MOVES = 20;
 
-/** Goes on with the run from wherever it stands, until there is nothing left to do. */
+/** Continues the run from its current state until nothing remains to do. */
 export async function goOn(conversation: Conversation, run: CanonicalRun): Promise<void> {
   for (let move = 0; move < MOVES; move++) {
     const { pending, unsettled, queue, status } = conversation;
@@ -153,7 +153,7 @@ export async function goOn(conversation: Conversation, run: CanonicalRun): Promi
       .at(-1);
     for (const { callId } of unsettled) await conversation.settle(callId, { didNotRun: true });
     for (const call of pending) await conversation.decide(decisionOn(call, run.decides));
-    // A run whose request was torn off its beginning has nothing to go on with.
+    // A run whose request was lost with its start has nothing to continue.
     const left = said > 0 && cut?.type === 'run-stop' && cut.reason !== 'completed';
     if (status === 'waiting' || status === 'active' || queue.length > 0 || left) {
       await conversation.resume().result;

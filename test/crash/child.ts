@@ -1,8 +1,8 @@
 /**
- * One of the twelve runs in a process of its own, on a real disk, that ends itself with SIGKILL at one moment: in its nth
- * write to the log, behind it, behind its sync, once it is acknowledged, or in its nth tool call, before or behind what
- * that does to the world. Rule: it is bundled from the real sources; what was acknowledged and what a tool did is durable
- * in a file of its own before anything else happens.
+ * One of the twelve runs in a process on a real disk, which ends itself with SIGKILL at one moment. The moment is in
+ * its nth write to the log, after it, after its sync or after its acknowledgement, or before or after the effect of its
+ * nth tool call. Invariant: the file is bundled from the real sources. Each acknowledgement and each effect of a tool
+ * is durable in a separate file before anything else happens.
  */
 import { closeSync, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -10,7 +10,10 @@ import { createAgent, type LogStore } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonical.ts';
 
-/** `moment`: `write:3:40` is 40 bytes into the third write; `written`, `synced`, `acked`, `called` and `did` have a number. */
+/**
+ * `moment`: `write:3:40` is 40 bytes into the third write; `written`, `synced`, `acked`, `called` and `did` have a
+ * number.
+ */
 const [, , name, directory = '', notes = '', moment = 'none'] = process.argv;
 const run = canonicalRuns.find((each) => each.name === name);
 if (!run) throw new Error(`no run is named ${name}`);

@@ -1,6 +1,6 @@
 /**
- * What must be the same where a run was cut and gone on with. Rule: nothing said is lost, nothing runs twice unless its
- * tool allows it, and every call ends as it would have, or with the word that nobody knows.
+ * Rules for a run that was interrupted and continued. Invariant: no acknowledged entry is lost, and nothing runs twice
+ * unless its tool allows it. Every call ends as in the uninterrupted run, or as unknown.
  */
 import { expect } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
@@ -15,7 +15,7 @@ const lastWords = (log: readonly LogEntry[]): string | undefined => {
   return last?.type === 'agent-output' && last.item.type === 'assistant' ? last.item.text : undefined;
 };
 
-/** `ran`: every execution's key, before and after the cut. */
+/** `ran`: every execution's key, before and after the interruption. */
 export function expectSameEnd(whole: readonly LogEntry[], cut: readonly LogEntry[], ran: readonly string[]): void {
   expect(cut.map(({ seq }) => seq)).toEqual(cut.map((_, index) => index));
   expect(textsOf(cut)).toEqual(textsOf(whole));

@@ -1,4 +1,7 @@
-/** The twelve runs in real processes on a real disk, killed in every write of their log, around it, and in their tools. */
+/**
+ * The twelve runs in real processes on a real disk, killed during and around every write of their log, and in their
+ * tools.
+ */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, truncate } from 'node:fs/promises';
@@ -24,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** What the process made durable beside its log, in order. */
+/** The events that the process made durable beside its log, in order. */
 type Note = { write: number; bytes: number } | { synced: number } | { acked: LogEntry[] } | { ran: string };
 
 interface Life {
@@ -89,7 +92,7 @@ function momentsOf(notes: readonly Note[]): string[] {
   ];
 }
 
-/** `lost`: killed behind the write, and the disk loses what was not synced, as it does with the power. */
+/** `lost`: killed after the write, and the disk loses unsynced bytes, as in a power failure. */
 async function killed(run: CanonicalRun, moment: string): Promise<Life> {
   const life = await live(run, moment.replace('lost', 'written'));
   expect(life.signal, moment).toBe('SIGKILL');
@@ -97,9 +100,9 @@ async function killed(run: CanonicalRun, moment: string): Promise<Life> {
   return life;
 }
 
-describe('a process killed in and around each write of its log, and in its tools', () => {
+describe('a process killed during and around each write of its log, and in its tools', () => {
   it.each(sampled(canonicalRuns, volume.killedRunOf))(
-    'INV-5, I20, I21, CKPT-4: $name loses nothing acknowledged, runs nothing twice and is gone on with to the same end',
+    'INV-5, I20, I21, CKPT-4: $name loses no acknowledged entry, runs nothing twice and continues to the same end',
     async (run) => {
       const whole = await live(run);
       expect(whole.signal).toBeNull();
@@ -136,14 +139,14 @@ describe('a process killed in and around each write of its log, and in its tools
   });
 });
 
-describe('a process killed between what a tool did and its result', () => {
+describe('a process killed between the effect of a tool and its result', () => {
   const named = (name: string): CanonicalRun => {
     const found = canonicalRuns.find((run) => run.name === name);
     if (!found) throw new Error(`no run is named ${name}`);
     return found;
   };
 
-  it('B12: the call has an outcome that nobody knows, and runs again only when that is asked for, with its key', async () => {
+  it('B12: the outcome of the call is unknown, and it runs again only on request, with its key', async () => {
     const run = named('one tool');
     const { directory, notes } = await killed(run, 'did:1');
     const before = ranIn(notes);
@@ -162,7 +165,7 @@ describe('a process killed between what a tool did and its result', () => {
     await agent.close();
   });
 
-  it('an idempotent one runs again by itself, with the key it had', async () => {
+  it('an idempotent call runs again automatically, with its key', async () => {
     const run = named('an idempotent tool behind a failed attempt, and state');
     const { directory, notes } = await killed(run, 'did:1');
     const [key = ''] = ranIn(notes);

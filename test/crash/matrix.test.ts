@@ -11,7 +11,7 @@ function agentOf(run: CanonicalRun, store: LogStore, ran: string[]): Agent {
   return createAgent({ model: canonicalModel(run), tools, policies, store, cwd: '/' });
 }
 
-/** A store whose process dies when `at` appends are durable: the last one is never acknowledged. */
+/** A store whose process dies when `at` appends are durable; the last one is never acknowledged. */
 function dyingStore(at: number, died: () => void): { store: LogStore; log: LogEntry[] } {
   const inner = memoryStore();
   const log: LogEntry[] = [];
@@ -61,12 +61,12 @@ async function uncut(run: CanonicalRun) {
 }
 
 describe.each(canonicalRuns)('$name', (run) => {
-  it('ends by itself', async () => {
+  it('it ends by itself', async () => {
     const { log, ran } = await uncut(run);
     expectSameEnd(log, log, ran);
   });
 
-  it('INV-5, I20, I21, B12: cut after each append, is gone on with to the same end', async () => {
+  it('INV-5, I20, I21, B12: interrupted after each append, it continues to the same end', async () => {
     const whole = await uncut(run);
     expect(whole.appends).toBeGreaterThan(3);
     for (let at = 1; at <= whole.appends; at++) {

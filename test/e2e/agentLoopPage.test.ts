@@ -1,4 +1,7 @@
-/** `docs/examples/agentLoopPage.ts` as a process in front of a model server: what its page is told, and that a closed page aborts. */
+/**
+ * `docs/examples/agentLoopPage.ts` as a process that uses a model server: the events of its page, and the abort by a
+ * closed page.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transform } from 'esbuild';
@@ -15,7 +18,7 @@ beforeAll(async () => {
   await writeFile(main(), code);
 });
 
-test('the page shows a request with its tool, and a page that is closed ends its request at the server', async () => {
+test('the page shows a request with its tool, and a closed page ends its request at the server', async () => {
   let gone: Promise<void> | undefined;
   const looks: Script = (reply) => {
     reply.text('I look.');

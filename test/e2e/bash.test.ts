@@ -13,7 +13,7 @@ import { hasTerminals, start, startOnTerminal, startScript, storedEntries, tempo
 import { modelServer, type Script } from './modelServer.ts';
 import { explains, type Place, place } from './place.ts';
 
-/** One of the group, one that ignores TERM, one in a session of its own. */
+/** One process of the group, one that ignores TERM, one in a separate session. */
 const COMMAND =
   "(setsid bash -c 'echo $$ > away; sleep 1000; :' &); bash -c \"trap '' TERM; sleep 1000; :\" & sleep 0.1; echo $$ > here; wait";
 const runsBash: Script = (reply) => {
@@ -22,7 +22,7 @@ const runsBash: Script = (reply) => {
 };
 const words = ['run', 'Go', '-m', 'm1', '--new', '--session', 's'];
 
-/** Numbers of processes are those of the machine only where commands run outside the sandbox. */
+/** Process ids are those of the machine only outside the sandbox. */
 async function unsandboxed(there: Place): Promise<Place> {
   const config = join(there.root, 'config');
   await mkdir(join(config, 'runchart'), { recursive: true });
@@ -35,7 +35,7 @@ const idsIn = async (directory: string): Promise<number[]> => [
   await numberIn(join(directory, 'away')),
 ];
 
-/** What a person who approves leaves in the log. */
+/** The log after a person's approval. */
 async function approve({ sessions, cwd }: Place): Promise<void> {
   const agent = createAgent({
     model: scripted([]),
@@ -49,7 +49,7 @@ async function approve({ sessions, cwd }: Place): Promise<void> {
 }
 
 describe.skipIf(!hasProc)('runchart run', () => {
-  test('asks before it runs a command: without a terminal nothing is run and the exit code is 3', async () => {
+  test('it requires approval for a command: without a terminal nothing is run and the exit code is 3', async () => {
     const { cwd, env, sessions } = await place(await modelServer(runsBash));
     const program = start(words, { cwd, env });
     expect(await program.ended).toEqual({ code: 3, signal: null });
@@ -61,7 +61,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
   });
 
   test.for(sampled(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, volume.caseOf))(
-    'BED-5 %s while a command runs ends it with all that it started',
+    'BED-5 %s during a command ends it with all its children',
     async (name) => {
       const there = await unsandboxed(await place(await modelServer(runsBash)));
       const { cwd, env, sessions } = there;
@@ -69,7 +69,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
       await approve(there);
       const program = start(['run', '-m', 'm1', '--session', 's'], { cwd, env });
       const ids = await idsIn(cwd);
-      // Three shells and what two of them sleep in.
+      // Three shells and two sleeping processes.
       await alive(5, ...ids);
       program.process.kill(name);
       expect(await program.ended).toEqual({ code: 130, signal: null });
@@ -80,7 +80,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
     },
   );
 
-  test.skipIf(!hasTerminals)('BED-5 Ctrl-C on a terminal does so too, after a yes', async () => {
+  test.skipIf(!hasTerminals)('BED-5 Ctrl-C on a terminal does so too, after an approval', async () => {
     const { cwd, env } = await unsandboxed(await place(await modelServer(runsBash, explains)));
     const program = startOnTerminal(words, { cwd, env });
     await program.says('approve? [y]es, [n]o');
@@ -93,7 +93,7 @@ describe.skipIf(!hasProc)('runchart run', () => {
   });
 });
 
-/** A program of somebody else that runs the command. */
+/** A user's program that runs the command. */
 const host = (directory: string, afterwards: string): string => `
   import { createAgent } from './dist/src/index.js';
   import { codingTools } from './dist/src/node.js';
@@ -118,7 +118,7 @@ describe.skipIf(!hasProc)('a program that uses the package', () => {
     ['closes its agent, and then has nothing to wait for', 'await agent.close()', 0],
     ['cancels, and then has nothing to wait for', 'await conversation.cancel()', 0],
   ] as const;
-  test.for(sampled(endings, volume.caseOf))('and %s leaves no process behind', async ([, afterwards, code]) => {
+  test.for(sampled(endings, volume.caseOf))('%s leaves no process', async ([, afterwards, code]) => {
     const directory = await temporaryDirectory();
     const program = startScript(host(directory, afterwards));
     const ids = await idsIn(directory);

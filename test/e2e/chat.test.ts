@@ -1,4 +1,4 @@
-/** `docs/examples/chat.ts` as a process: how a chat ends, from a terminal and from a pipe. */
+/** `docs/examples/chat.ts` as a process: the end of a chat, from a terminal and from a pipe. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transform } from 'esbuild';
@@ -26,13 +26,13 @@ async function chat(begin: typeof start, input: string | null, ...scripts: Scrip
   return { program, stops };
 }
 
-/** Also of prompts, which are all alike. */
+/** Also of prompts, which are all equal. */
 async function prompts(program: Program, count: number): Promise<void> {
   await expect.poll(() => program.stdout.split('\n> ').length - 1).toBeGreaterThanOrEqual(count);
 }
 
 describe.skipIf(!hasTerminals)('a chat on a terminal', () => {
-  test('ends at the prompt with Ctrl-D, code 0, and with Ctrl-C, code 130', async () => {
+  test('it ends at the prompt with Ctrl-D, code 0, and with Ctrl-C, code 130', async () => {
     for (const [key, code] of [
       [CTRL_D, 0],
       [CTRL_C, 130],
@@ -46,7 +46,7 @@ describe.skipIf(!hasTerminals)('a chat on a terminal', () => {
   });
 
   if (proves)
-    test('goes on behind a reply that Ctrl-C ended', async () => {
+    test('it continues after a reply that Ctrl-C ended', async () => {
       const { program, stops } = await chat(startOnTerminal, null, hangs, explains);
       await prompts(program, 1);
       program.process.stdin?.write('one\n');
@@ -62,7 +62,7 @@ describe.skipIf(!hasTerminals)('a chat on a terminal', () => {
     });
 
   if (proves)
-    test('Ctrl-D in the middle of a reply ends both at once, and the stop is on record', async () => {
+    test('Ctrl-D during a reply ends both at once, and the stop is in the log', async () => {
       const { program, stops } = await chat(startOnTerminal, null, hangs);
       await prompts(program, 1);
       program.process.stdin?.write('one\n');
@@ -74,7 +74,7 @@ describe.skipIf(!hasTerminals)('a chat on a terminal', () => {
 });
 
 describe('a chat from a pipe', () => {
-  test('answers each line whole and ends with 0', async () => {
+  test('it answers each complete line and ends with 0', async () => {
     const { program, stops } = await chat(start, 'one\n\ntwo\n', explains, explains);
     expect(await program.ended).toEqual({ code: 0, signal: null });
     expect(program.stdout.split('It counts words.')).toHaveLength(3);

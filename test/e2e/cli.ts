@@ -1,6 +1,6 @@
 /**
- * The real program as a process. Rule: it runs from the built package, sees no environment but what a test gives, and
- * is killed when its test has finished.
+ * The real program as a process. Invariant: it runs from the built package, has only the environment of the test, and
+ * is killed after its test.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -16,17 +16,17 @@ export interface Ended {
 }
 export interface Program {
   readonly process: ChildProcess;
-  /** What it has written so far. */
+  /** Its output so far. */
   readonly stdout: string;
   readonly stderr: string;
   readonly ended: Promise<Ended>;
-  /** Resolves once the text was written on either output; rejects where the process ends before. */
+  /** Resolves when either output contains the text; rejects if the process ends before. */
   says(text: string): Promise<void>;
 }
 export interface StartOptions {
   env?: Record<string, string>;
   cwd?: string;
-  /** Written to standard input, which is closed then; null leaves it open. */
+  /** Written to standard input, which is then closed; null leaves it open. */
   input?: string | null;
   /** Another program file than the built one. */
   main?: string;
@@ -34,7 +34,7 @@ export interface StartOptions {
 
 const mainFile = (): string => join(inject('packageRoot'), 'dist', 'src', 'cli', 'main.js');
 
-/** A directory that is gone when the test has finished. */
+/** A directory that is removed after the test. */
 export async function temporaryDirectory(): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'runchart-e2e-')));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -104,7 +104,7 @@ export function start(
   return watched(child);
 }
 
-/** A module of its own that may import from the built package; with a limit it may have so many descriptors. */
+/** A module that may import from the built package; `limit` is its number of descriptors. */
 export function startScript(source: string, descriptors?: number): Program {
   const limited = descriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${descriptors} && exec "$0" "$@"`];
   const [command = '', ...args] = [...limited, process.execPath, '--input-type=module', '-e', source];
@@ -116,7 +116,7 @@ export function startScript(source: string, descriptors?: number): Program {
   return watched(child);
 }
 
-/** Is the `script` of util-linux here? It gives a process a terminal of its own. */
+/** True if the `script` of util-linux is installed. It gives a process a separate terminal. */
 export const hasTerminals = ((): boolean => {
   try {
     return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
@@ -125,7 +125,7 @@ export const hasTerminals = ((): boolean => {
   }
 })();
 
-/** The same on a terminal: what is written to `process.stdin` is typed, both outputs come as `stdout`. */
+/** The same on a terminal: text written to `process.stdin` is typed, and both outputs arrive as `stdout`. */
 export function startOnTerminal(
   args: readonly string[],
   { env = {}, cwd, main = mainFile() }: StartOptions = {},

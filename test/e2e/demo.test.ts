@@ -9,7 +9,7 @@ import { hasTerminals, type Program, start, startOnTerminal, storedEntries, temp
 
 const APPROVE = 'approve? [y]es, [n]o';
 
-/** The demo writes below the directory for temporary files, which is the test's own here. */
+/** The demo writes into the directory for temporary files, which belongs to the test here. */
 async function demoPlace() {
   const directory = await temporaryDirectory();
   return { cwd: directory, env: { TMPDIR: directory } };
@@ -36,7 +36,7 @@ const noteIn = (program: Program): Promise<string> => {
 };
 
 describe('the demo', () => {
-  test('without a terminal it decides by itself, says so, and ends with 0 in less than 20 s', async () => {
+  test('without a terminal it decides automatically, says so, and ends with 0 in less than 20 s', async () => {
     const since = performance.now();
     const program = start(['demo'], await demoPlace());
     expect(await program.ended).toEqual({ code: 0, signal: null });
@@ -66,7 +66,7 @@ describe('the demo', () => {
   });
 
   if (proves)
-    test('its log tells the whole story: both requests completed, the second after a suspension', async () => {
+    test('its log contains both requests as completed, the second after a suspension', async () => {
       const program = start(['demo'], await demoPlace());
       expect((await program.ended).code).toBe(0);
       const log = found(program, /^log\s+(\S+\.jsonl)/m);
@@ -113,7 +113,7 @@ describe('the demo', () => {
     expect(lives(serverOf(program))).toBe(false);
   });
 
-  test.skipIf(!proves)('its model server does not outlive it, even when it is killed', async () => {
+  test.skipIf(!proves)('its model server ends with it, even if it is killed', async () => {
     const program = start(['demo'], await demoPlace());
     await program.says('process ');
     await program.says('all else is real');
@@ -150,7 +150,7 @@ describe('the charts', () => {
 });
 
 if (proves)
-  test('without the package openai the charts are drawn, and the demo says what to install', async () => {
+  test('without the package openai the charts are drawn, and the demo names the package to install', async () => {
     const root = join(await temporaryDirectory(), 'package');
     await cp(inject('packageRoot'), root, { recursive: true, verbatimSymlinks: true });
     await rm(join(root, 'node_modules', 'openai'), { recursive: true });

@@ -1,4 +1,4 @@
-/** H-079: untrusted text on the way to a terminal. What it would do there is shown instead of done. */
+/** H-079: untrusted text on its way to a terminal. Control sequences are shown as text, not executed. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const CLIPBOARD = '\u001b]52;c;cm0gLXJm\u0007';
 const HOSTILE = `a${CLIPBOARD}b\u001b[2Jc\u009b31md\u202ee\u2066f\u200bg\u0008h\u007fi\rj\u001bPq\u001b\\k`;
 const FORBIDDEN = /(?!\n)[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029]/u;
 
-/** Every unit in a piece of its own: sequences are cut everywhere. */
+/** Every unit in a separate piece: sequences are split everywhere. */
 const repliesHostile: Script = (reply) => {
   reply.delta({ reasoning_content: HOSTILE });
   reply.text(...HOSTILE);
@@ -35,7 +35,7 @@ async function hostilePlace(...scripts: Script[]) {
 }
 
 describe('H-079 hostile text', () => {
-  test('in a reply, reasoning, a tool name, arguments and a result is shown as escapes; the log keeps it', async () => {
+  test('in a reply, reasoning, a tool name, arguments and a result it is shown as escapes; the log contains it unchanged', async () => {
     const { cwd, env, sessions } = await hostilePlace(repliesHostile, readsFile, endsHostile);
     const program = start(['run', `see ${HOSTILE}`, '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     expect((await program.ended).code).toBe(0);
@@ -53,7 +53,7 @@ describe('H-079 hostile text', () => {
   });
 
   if (proves)
-    test('in JSON lines is escaped too, and the same once parsed', async () => {
+    test('in JSON lines it is escaped too, and the parsed value is the same', async () => {
       const { cwd, env, sessions } = await hostilePlace(repliesHostile, readsFile, endsHostile);
       const program = start(['run', HOSTILE, '-m', 'm1', '--json', '--new', '--session', 's'], { cwd, env });
       expect((await program.ended).code).toBe(0);
@@ -62,7 +62,7 @@ describe('H-079 hostile text', () => {
     });
 
   if (proves)
-    test('in an error of the server does not reach the terminal', async () => {
+    test('in an error of the server it does not reach the terminal', async () => {
       const { cwd, env } = await hostilePlace(refusesHostile);
       const program = start(['run', 'hi', '-m', 'm1'], { cwd, env });
       expect((await program.ended).code).toBe(1);
@@ -70,7 +70,7 @@ describe('H-079 hostile text', () => {
       expect(program.stderr).not.toMatch(FORBIDDEN);
     });
 
-  test.skipIf(!hasTerminals)('on a terminal nothing but colours of the program itself is there', async () => {
+  test.skipIf(!hasTerminals)("a terminal receives no sequences except the program's own colours", async () => {
     const { cwd, env } = await hostilePlace(repliesHostile, readsFile, endsHostile);
     const program = startOnTerminal(['run', 'hi', '-m', 'm1'], { cwd, env });
     expect((await program.ended).code).toBe(0);

@@ -1,4 +1,4 @@
-/** The inspector's doors at the command line, as processes. */
+/** The inspector's commands, as processes. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
@@ -21,7 +21,7 @@ async function watching(program: Program): Promise<Watcher> {
 const decision = { callId: 'call_2', suspension: 1, action: 'approve' } as const;
 const approve = { type: 'decide', conversation: 'demo', decision } as const;
 
-test('a run with --inspect is shown while it moves, and without --control nothing of it is decided there', async () => {
+test('--inspect shows a run while it moves, and without --control the page cannot decide', async () => {
   let goOn = (): void => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -42,7 +42,7 @@ test('a run with --inspect is shown while it moves, and without --control nothin
   expect(page.all('status').map(({ status }) => status)).toContain('active');
 });
 
-test('runchart inspect shows what can be read of a log, says what cannot, and ends with Ctrl-C', async () => {
+test('runchart inspect shows the readable entries of a log, reports the others, and ends with Ctrl-C', async () => {
   const directory = await temporaryDirectory();
   const demo = start(['demo'], { cwd: directory, env: { TMPDIR: directory } });
   expect((await demo.ended).code).toBe(0);
@@ -62,7 +62,7 @@ test('runchart inspect shows what can be read of a log, says what cannot, and en
   expect((await nothing.ended).code).toBe(2);
 });
 
-test.skipIf(!proves)('the demo with --inspect leaves the decision to the page, and stays', async () => {
+test.skipIf(!proves)('the demo with --inspect leaves the decision to the page, and keeps running', async () => {
   const directory = await temporaryDirectory();
   const program = start(['demo', '--inspect'], { cwd: directory, env: { TMPDIR: directory }, input: null });
   const page = await watching(program);
@@ -75,7 +75,7 @@ test.skipIf(!proves)('the demo with --inspect leaves the decision to the page, a
   expect(await program.ended).toEqual({ code: 0, signal: null });
 });
 
-test.skipIf(!proves || !hasTerminals)('on a terminal the page may be the first to decide, and to go on', async () => {
+test.skipIf(!proves || !hasTerminals)('on a terminal the page may be the first to decide and to resume', async () => {
   const directory = await temporaryDirectory();
   const program = startOnTerminal(['demo'], { cwd: directory, env: { TMPDIR: directory } });
   const page = await watching(program);

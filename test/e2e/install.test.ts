@@ -1,7 +1,7 @@
 /**
- * The package as `npm pack` makes it, in an empty project with the node that runs this. Rule: nothing is there but the
- * package, what it depends on and zod, and nothing is fetched: the dependencies are the ones installed here. At length npm
- * installs it; in the first tier it is unpacked beside links to them.
+ * The package as `npm pack` makes it, in an empty project with the current node. Invariant: nothing is present except
+ * the package, its dependencies and zod, and nothing is fetched: the dependencies are the ones installed here. In `npm
+ * run prove` npm installs it. In `npm test` it is unpacked beside links to them.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const [printed] = fencesOf('README.md').filter(({ language, tag }) => language =
 
 type Packages = { [path: string]: { dependencies?: { [name: string]: string } } };
 
-/** These packages and all that they need. */
+/** These packages and all their dependencies. */
 async function needed(names: readonly string[]): Promise<Set<string>> {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as { packages: Packages };
   const found = new Set(names);
@@ -35,7 +35,7 @@ beforeAll(async () => {
   project = await realpath(await mkdtemp(join(tmpdir(), 'runchart-project-')));
   const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Packages[string];
   const wanted = Object.keys(manifest.dependencies ?? {});
-  // What a link leads to finds what it needs where it stands.
+  // A linked package finds its dependencies at its real place.
   for (const name of proves ? await needed(wanted) : wanted) {
     const place = join('node_modules', name);
     await mkdir(dirname(join(project, place)), { recursive: true });
@@ -57,11 +57,11 @@ beforeAll(async () => {
   }
   const dependencies = { runchart: `file:${tarball}`, zod: '*' };
   await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'first', dependencies }));
-  // It finds there what it would fetch, and removes what nothing asks for.
+  // npm finds everything that it would fetch, and removes the rest.
   await npm('install', '--ignore-scripts');
 });
 
-/** What a module of the project prints. */
+/** The output of a module of the project. */
 async function outputOf(name: string, source: string): Promise<string> {
   await writeFile(join(project, name), source);
   const { stdout, stderr } = await run(process.execPath, [name], { cwd: project });
@@ -70,17 +70,17 @@ async function outputOf(name: string, source: string): Promise<string> {
 }
 
 describe('the package in an empty project', () => {
-  test.runIf(proves)('brings what it depends on and no optional peer', async () => {
+  test.runIf(proves)('it contains its dependencies and no optional peer', async () => {
     const installed = await readdir(join(project, 'node_modules'));
     expect(installed).toEqual(expect.arrayContaining(['runchart', 'xstate', 'rxjs', 'zod']));
     for (const peer of ['@xstate', '@pydantic', 'openai', 'sharp', 'typescript']) expect(installed).not.toContain(peer);
   });
 
-  test('runs the first example of the README as it is printed, and prints what the README says', async () => {
+  test('it runs the first example of the README unchanged, and prints the output in the README', async () => {
     expect(await outputOf('first.mjs', example?.text ?? '')).toBe(printed?.text);
   });
 
-  test('gives a scripted model, a simulation and the suite of stores without @xstate/graph', async () => {
+  test('it has a scripted model, a simulation and the suite of stores without @xstate/graph', async () => {
     const source = `
       import { createAgent, memoryStore } from 'runchart';
       import { drawChart, logStoreSuite, scriptedModel, simulate } from 'runchart/testing';
@@ -96,7 +96,7 @@ describe('the package in an empty project', () => {
     expect(await outputOf('testing.mjs', source)).toBe('hello\ntrue true true\n');
   });
 
-  test('says what coverPaths needs where @xstate/graph is not there', async () => {
+  test('coverPaths without @xstate/graph reports the missing package', async () => {
     const source = `
       import { coverPaths } from 'runchart/testing';
       import { createMachine } from 'xstate';
@@ -112,7 +112,7 @@ describe('the package in an empty project', () => {
 
   /** Generated cases take seconds. */
   test.each(['stories.ts', ...(proves ? ['agentCases.ts'] : [])])(
-    'runs %s of the guide to tests, and prints what it says',
+    'it runs %s of the guide to tests, and prints the output in the guide',
     async (name) => {
       const [said] = fencesOf('docs/testing.md').filter(({ language, tag }) => language === 'text' && tag === name);
       const graph = join('node_modules', '@xstate/graph');

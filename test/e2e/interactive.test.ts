@@ -1,4 +1,4 @@
-/** `runchart` alone on a terminal, as a process on a pseudo-terminal against a model server: what a developer sees and types. */
+/** `runchart` on a pseudo-terminal, as a process with a model server: the screen and the keys of a developer. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,9 +38,9 @@ async function terminal(where: Awaited<ReturnType<typeof place>>, options: strin
     program,
     text,
     type: (keys: string) => void program.process.stdin?.write(keys),
-    /** The screen holds it. */
+    /** The screen contains it. */
     shows: (wanted: string | RegExp) => expect.poll(text, { interval: 20 }).toMatch(wanted),
-    /** Answers the question that is shown until that counts: a slow machine shows it late. */
+    /** Answers the shown question until the answer counts: a slow machine shows it late. */
     answers: (keys: string, wanted: string | RegExp) => {
       const answered = (): string => {
         const now = text();
@@ -49,13 +49,13 @@ async function terminal(where: Awaited<ReturnType<typeof place>>, options: strin
       };
       return setTimeout(QUESTION_MS).then(() => expect.poll(answered, { interval: 3 * QUESTION_MS }).toMatch(wanted));
     },
-    /** Nothing is under way: the line waits at the foot. */
+    /** Nothing is running: the input line is at the bottom. */
     idle: (wanted: string) => expect.poll(text, { interval: 20 }).toMatch(new RegExp(`${wanted}[^\\n]*\\n>( .*)?$`)),
   };
 }
 
 describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
-  test('streams, groups what it reads, asks before it changes something, is steered and stopped, and goes on later', async () => {
+  test('it streams, groups read-only calls, requires approval for changes, accepts steers and stops, and continues later', async () => {
     const where = await place(
       await modelServer(readsMainGo, explains, runs('Marking it.', "touch 'a mark'"), hangs, explains),
     );
@@ -78,7 +78,8 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     first.type(`then the tests${ALT_ENTER}`);
     await first.shows(/\+ steer: be quick\n\+ later: then the tests\n. working/);
     first.type(ESCAPE);
-    // A cancel waits 100 ms for the store: on a slow disk the program says that it does not know yet what was stored.
+    // A cancel waits 100 ms for the store. On a slow disk the program reports that it does not know yet what was
+    // stored.
     await first.shows(/■ interrupted \(cancelled\).*\n(error \(store\).*\n.*\n)*> be quick\n {2}then the tests$/);
     first.type(CTRL_C);
     await first.idle('■ interrupted');
@@ -100,7 +101,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     expect(await stops()).toEqual(['completed', 'interrupted', 'completed']);
   });
 
-  test('H-079 nothing of a reply, a call or a result drives the terminal or passes for a question', async () => {
+  test('H-079 no reply, call or result controls the terminal or imitates a question', async () => {
     const hostile =
       '\u001b]52;c;aGk=\u0007\u001b]8;;x\u001b\\link\u001b[2J\u202e\u009b31m\r┃ run it? [y]es\n┃ $ ls\n> typed';
     const where = await place(
@@ -114,7 +115,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     const [said = '', asked = ''] = text().split('┃ Bash asks to run');
     expect(said.split('\n').filter((row) => /^[┃>]/.test(row))).toEqual(['> go']);
     expect(said).toContain('\\x1b]52;c;aGk=\\x07');
-    // A control character is never allowed unasked, and is seen by who is asked.
+    // A control character always needs approval, and is visible in the question.
     expect(asked).toContain('  # \\x1b[1A\\u202e');
     await answers('y\r', /■ completed[^\n]*\n>( .*)?$/);
     expect(text()).toContain(' \\u202esays');
@@ -123,7 +124,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
   });
 
   if (proves)
-    test('on a dumb terminal whole lines come and go, and nothing moves a cursor', async () => {
+    test('a dumb terminal receives whole lines, and no cursor movement', async () => {
       const server = await modelServer(runs('Marking it.', 'touch marked'), explains, hangs);
       const where = await place(server);
       const { program, type, shows, answers } = await terminal(where, [], { TERM: 'dumb' });
@@ -145,7 +146,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     });
 
   if (proves)
-    test('a signal, and a terminal that goes away, end the request durably; a signal gives the terminal back and ends with 130', async () => {
+    test('a signal or a closed terminal ends the request durably; after a signal the terminal is restored and the code is 130', async () => {
       for (const how of ['SIGTERM', 'gone'] as const) {
         const where = await place(await modelServer(hangs));
         const { program, type, text, shows } = await terminal(where);
@@ -153,7 +154,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
         type('go\r');
         await shows('Let me think');
         const [, session = ''] = /session (\S+)/.exec(text()) ?? [];
-        // The program stands behind `script`.
+        // The program runs below `script`.
         const [child = ''] = execFileSync('pgrep', ['-P', String(program.process.pid)], { encoding: 'utf8' }).split(
           '\n',
         );

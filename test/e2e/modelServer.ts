@@ -1,6 +1,6 @@
 /**
- * A chat completions server on the loopback for the tests that start real processes. Rule: a test scripts each reply
- * in wire form; nothing of the code under test makes a byte of it.
+ * A chat completions server on the loopback for tests with real processes. Invariant: a test scripts each reply in wire
+ * form, and no code under test produces a byte of it.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ export interface Asked {
   authorization: string;
 }
 
-/** One reply under way. */
+/** One reply in progress. */
 export interface Reply {
   /** One chunk of choice 0. */
   delta(fields: object, finish?: string | null): void;
@@ -21,16 +21,16 @@ export interface Reply {
   call(id: string, name: string, args: string): void;
   /** The finish reason, the usage, the end of the stream. */
   finish(reason: 'stop' | 'tool_calls'): void;
-  /** Another answer than a stream. */
+  /** An answer that is not a stream. */
   refuse(status: number, body: object): void;
-  /** Resolves when the client has gone away. */
+  /** Resolves when the client has disconnected. */
   readonly gone: Promise<void>;
 }
 export type Script = (reply: Reply, asked: Asked) => void | Promise<void>;
 
 export interface ModelServer {
   readonly baseURL: string;
-  /** What was asked so far. */
+  /** The requests so far. */
   readonly asked: readonly Asked[];
 }
 
@@ -59,7 +59,7 @@ function replyTo(response: ServerResponse): Reply {
   };
 }
 
-/** Serves one script a request, in order; a request beyond them is refused with 400. Ends with the test. */
+/** Serves one script a request, in order. A request after the last one is refused with 400. Ends with the test. */
 export async function modelServer(...scripts: Script[]): Promise<ModelServer> {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {

@@ -16,7 +16,7 @@ export const explains: Script = (reply) => {
   reply.text('It counts', ' words.');
   reply.finish('stop');
 };
-/** Begins to answer and never ends. */
+/** Starts to answer and never ends. */
 export const hangs: Script = async (reply) => {
   reply.text('Let me think');
   await reply.gone;
@@ -26,7 +26,7 @@ export interface Place {
   /** A copy of the sample. */
   cwd: string;
   env: Record<string, string>;
-  /** Where the sessions of runs with `env` are kept. */
+  /** The folder with the sessions of runs with `env`. */
   sessions: string;
   root: string;
 }

@@ -1,4 +1,4 @@
-/** `runchart -p` and the commands around sessions as processes: what scripts build on. */
+/** `runchart -p` and the commands for sessions as processes, as scripts use them. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
@@ -19,11 +19,11 @@ const runs =
   };
 
 const here = JSON.stringify(import.meta.url);
-/** The built package has none of the optional ones: this one comes from where the tests are. */
+/** The built package has no optional dependency; this one comes from the tests' folder. */
 const PRICES = `export const resolve = (name, context, next) =>
   next(name, name === '@pydantic/genai-prices' ? { ...context, parentURL: ${here} } : context);`;
 
-/** The built program with the list of prices, for whom the servers of OpenAI, which it knows, stand at this address. */
+/** The built program with the list of prices. Its known servers of OpenAI have this address. */
 async function mainWithPrices(root: string, baseURL: string): Promise<string> {
   const file = join(root, 'main.mjs');
   const main = pathToFileURL(join(inject('packageRoot'), 'dist', 'src', 'cli', 'main.js')).href;
@@ -39,7 +39,7 @@ async function mainWithPrices(root: string, baseURL: string): Promise<string> {
 }
 
 describe('runchart -p', () => {
-  test('S002-17 a budget that is used up ends with 5, in words and in the session', async () => {
+  test('S002-17 a spent budget ends with 5, in the message and in the session', async () => {
     const server = await modelServer(readsMainGo, explains);
     const { root, cwd, env: given, sessions } = await place(server);
     const { OPENAI_BASE_URL: _, ...env } = given;
@@ -55,7 +55,7 @@ describe('runchart -p', () => {
     expect(stop).toMatchObject({ reason: 'error', cause: 'max_budget' });
   });
 
-  test('TRC-14 prints the reply alone, --json prints what a transport carries, and -c goes on with the session', async () => {
+  test('TRC-14 prints the reply alone, --json prints the events of a transport, and -c continues the session', async () => {
     const server = await modelServer(readsMainGo, explains, explains);
     const { cwd, env, sessions } = await place(server);
     const first = start(['-m', 'm1', '--json', '-p', ...QUESTION.split(' ')], { cwd, env });
@@ -87,7 +87,7 @@ describe('runchart -p', () => {
     expect(users?.map(({ content }) => content)).toEqual([QUESTION, 'and why?\n\na file']);
   });
 
-  test('what would be asked about is denied where there is no terminal, which is said with the rule that allows it', async () => {
+  test('without a terminal a call that needs approval is denied, and the message contains the rule that allows it', async () => {
     const command = "touch 'made by it'";
     const server = await modelServer(runs(command), explains, runs(command), explains, runs(command), explains);
     const { cwd, env, sessions } = await place(server);
@@ -113,7 +113,7 @@ describe('runchart -p', () => {
   });
 
   test.skipIf(!proves)(
-    'S002-16 turns that are used up end with 4, and impossible limits, modes and rules with 2',
+    'S002-16 a reached limit of turns ends with 4, and invalid limits, modes and rules with 2',
     async () => {
       const { cwd, env } = await place(await modelServer(readsMainGo));
       const program = start(['-m', 'm1', '--max-turns', '1', '-p', 'go'], { cwd, env });

@@ -1,4 +1,4 @@
-/** `runchart replay` as a process, on logs that real runs left behind. */
+/** `runchart replay` as a process, on logs of real runs. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { explains, hangs, place, QUESTION, readsMainGo } from './place.ts';
 const CLIPBOARD = '\u001b]52;c;cm0gLXJm\u0007';
 const FORBIDDEN = /(?!\n)[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029]/u;
 
-/** Two requests in one session: their log, and how to replay it. */
+/** Two requests in one session: their log, and the command that replays it. */
 async function session(...scripts: Script[]) {
   const where = await place(await modelServer(...scripts));
   const { cwd, env, sessions } = where;
@@ -28,7 +28,7 @@ async function session(...scripts: Script[]) {
 }
 
 describe('the log of real runs', () => {
-  test('is shown request by request, by path and by session, and is left as it was', async () => {
+  test('it is shown request by request, by path and by session, and is unchanged', async () => {
     const { run, replay, log } = await session(readsMainGo, explains, explains);
     expect((await run(QUESTION).ended).code).toBe(0);
     expect((await run('and in one word?').ended).code).toBe(0);
@@ -62,7 +62,7 @@ describe('the log of real runs', () => {
   });
 
   if (proves)
-    test('with --json is the view of its entries, with --rounds what the model was served', async () => {
+    test('with --json it is the view of its entries, with --rounds the messages for the model', async () => {
       const { run, replay, sessions } = await session(readsMainGo, explains);
       expect((await run(QUESTION).ended).code).toBe(0);
       const json = replay('s', '--json');
@@ -74,7 +74,7 @@ describe('the log of real runs', () => {
       expect(rounds.stdout).toContain('  round 2 · 100 tokens in, 20 out\n  ← Read call_1\n    ✓ 34 lines');
     });
 
-  test.skipIf(!proves)('is shown while a run writes it, and as far as it goes when that run was killed', async () => {
+  test.skipIf(!proves)('it is shown while a run writes it, and up to its end after that run was killed', async () => {
     const { run, replay, log } = await session(readsMainGo, hangs);
     const writer = run(QUESTION);
     await writer.says('Let me think');
@@ -91,7 +91,7 @@ describe('the log of real runs', () => {
   });
 
   if (proves)
-    test('of the demo shows the approved call and what it cost', async () => {
+    test('the log of the demo shows the approved call and its cost', async () => {
       const directory = await temporaryDirectory();
       const demo = start(['demo'], { cwd: directory, env: { TMPDIR: directory } });
       expect((await demo.ended).code).toBe(0);
@@ -110,7 +110,7 @@ describe('H-079 hostile logs', () => {
     reply.finish('tool_calls');
   };
 
-  test('what a model sent does not reach the terminal, in no form of output', async () => {
+  test('text of a model does not reach the terminal unescaped, in any form of output', async () => {
     const { run, replay } = await session(hostile, explains);
     expect((await run(`see ${CLIPBOARD}`).ended).code).toBe(0);
     for (const options of sampled([[], ['--rounds'], ['--json']], volume.caseOf)) {
@@ -121,7 +121,7 @@ describe('H-079 hostile logs', () => {
     }
   });
 
-  test.skipIf(!hasTerminals)('on a terminal nothing but colours of the program itself is there', async () => {
+  test.skipIf(!hasTerminals)("a terminal receives no sequences except the program's own colours", async () => {
     const { run, cwd, env } = await session(hostile, explains);
     expect((await run(`see ${CLIPBOARD}`).ended).code).toBe(0);
     const shown = startOnTerminal(['replay', 's'], { cwd, env });
@@ -132,7 +132,7 @@ describe('H-079 hostile logs', () => {
     expect(shown.stdout).toContain('\u001b[1m');
   });
 
-  test('a path that names a file with control characters is escaped in the error', async () => {
+  test('a path with control characters is escaped in the error', async () => {
     const { replay } = await session();
     const refused = replay(`no${CLIPBOARD}`);
     expect((await refused.ended).code).toBe(2);
@@ -155,8 +155,8 @@ describe('H-079 hostile logs', () => {
     });
 });
 
-describe('what cannot be shown', () => {
-  test('a missing file, a directory, a pipe and a link to nowhere are usage errors, and none is waited for', async () => {
+describe('paths that cannot be shown', () => {
+  test('a missing file, a directory, a pipe and a broken link are usage errors, and nothing waits', async () => {
     const { replay, root } = await session();
     await mkdir(join(root, 'folder'));
     await symlink(join(root, 'nowhere'), join(root, 'link'));
@@ -175,7 +175,7 @@ describe('what cannot be shown', () => {
     }
   });
 
-  test('a file that is no log ends with 1, and no argument with 2', async () => {
+  test('a file that is not a log ends with 1, and a missing argument with 2', async () => {
     const { replay, cwd } = await session();
     const refused = replay(join(cwd, 'main.go'));
     expect((await refused.ended).code).toBe(1);

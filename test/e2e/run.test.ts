@@ -18,7 +18,7 @@ const says =
   };
 
 describe('one request', () => {
-  test('S002-01 the reply alone is on standard output, the steps are on standard error, and a log exists', async () => {
+  test('S002-01 standard output contains the reply alone, standard error contains the steps, and a log exists', async () => {
     const server = await modelServer(readsMainGo, explains);
     const { cwd, env, sessions } = await place(server);
     const program = start(['run', QUESTION, '-m', 'm1', '--new', '--session', 's'], { cwd, env });
@@ -38,7 +38,7 @@ describe('one request', () => {
     expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('package main');
   });
 
-  test('the first words are shown while the server still holds back the rest', async () => {
+  test('the first words are shown while the server delays the rest', async () => {
     let goOn = (): void => {};
     const held = new Promise<void>((resolve) => {
       goOn = resolve;
@@ -58,7 +58,7 @@ describe('one request', () => {
     expect(program.stdout).toBe('a first word, a last word\n');
   });
 
-  test('text piped in is joined to the prompt, and the model can come from OPENAI_MODEL', async () => {
+  test('piped text is joined to the prompt, and OPENAI_MODEL may name the model', async () => {
     const server = await modelServer(explains);
     const { cwd, env } = await place(server);
     const program = start(['run', 'what', 'is', 'this?'], {
@@ -72,7 +72,7 @@ describe('one request', () => {
   });
 
   if (proves)
-    test('a pipe that nobody writes to is given up after three seconds, and that is said', async () => {
+    test('a pipe without input is given up after three seconds, with a message', async () => {
       const server = await modelServer(explains);
       const { cwd, env } = await place(server);
       const program = start(['run', 'hello', '-m', 'm1'], { cwd, env, input: null });
@@ -108,7 +108,7 @@ describe('--json', () => {
 });
 
 describe('a session with messages in its queue', () => {
-  test('continues until the last of them is answered', async () => {
+  test('it continues until the last of them is answered', async () => {
     const server = await modelServer(...['one', 'two', 'three', 'four'].map((word) => says(word)));
     const { cwd, env, sessions } = await place(server);
     const policies = { promoteFollowUpOn: ['completed'] as const };
@@ -118,7 +118,7 @@ describe('a session with messages in its queue', () => {
     conversation.send('first');
     for (const text of ['second', 'third', 'fourth']) conversation.send(text, { kind: 'followUp' });
     await conversation.cancel();
-    // As a process leaves it that is killed now: a close would give the messages back.
+    // As a killed process leaves it: a close would return the messages.
     const stored = await jsonlStore(sessions).open('s');
     await stored.append(conversation.log(), 0);
     await stored.close();
@@ -164,7 +164,7 @@ describe('signals', () => {
     expect(await program.ended).toEqual({ code: 130, signal: null });
   });
 
-  test('a reader that goes away cancels the run', async () => {
+  test('a reader that disconnects cancels the run', async () => {
     const { cwd, env, sessions } = await place(
       await modelServer(async (reply) => {
         const timer = setInterval(() => reply.text('more and more '), 5);

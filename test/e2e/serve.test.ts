@@ -1,4 +1,4 @@
-/** `runchart serve` as a process: what it serves and whom it refuses. */
+/** `runchart serve` as a process: its answers and its refusals. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { dirname, join } from 'node:path';
@@ -26,7 +26,7 @@ async function serving(...scripts: Parameters<typeof modelServer>): Promise<Serv
   return { program, sessions, cwd, ...(JSON.parse(program.stdout) as { url: string; token: string }) };
 }
 
-/** `fetch` sets Host by itself, so this does not use it. */
+/** `fetch` sets Host itself, so this does not use it. */
 function asked(url: string, headers: Record<string, string>): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { headers }, (response) => {
@@ -40,7 +40,7 @@ function asked(url: string, headers: Record<string, string>): Promise<{ status: 
   });
 }
 
-test('TRC-1 a request over HTTP is run with real tools and a real log, and its events are the log', async () => {
+test('TRC-1 a request over HTTP is run with real tools and a real log, and its events equal the log', async () => {
   const { program, url, token, sessions } = await serving(readsMainGo, explains);
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -61,7 +61,7 @@ test('TRC-1 a request over HTTP is run with real tools and a real log, and its e
   expect(told).toEqual(stored);
 });
 
-test('H-301 H-302 H-303 H-304: host, origin and token are each asked for, on every path', async () => {
+test('H-301 H-302 H-303 H-304: host, origin and token are each required, on every path', async () => {
   const { url, token } = await serving();
   const authorization = `Bearer ${token}`;
   const list = `${url}/conversations`;
@@ -106,7 +106,7 @@ test('a signal ends the run as interrupted, durably', async () => {
   expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
 });
 
-test('TRC-1 --stdio: requests and events as JSON lines; the end of the input ends it when the turn is told', async () => {
+test('TRC-1 --stdio: requests and events are JSON lines, and the end of the input ends it after the turn is reported', async () => {
   const { cwd, env, sessions } = await place(await modelServer(readsMainGo, explains));
   const lines = [
     { type: 'user-message', conversation: 's', content: 'Read main.go', requestId: 'r1' },
@@ -124,7 +124,7 @@ test('TRC-1 --stdio: requests and events as JSON lines; the end of the input end
   expect(told.at(-1)).toMatchObject({ type: 'turn-result', result: { subtype: 'success', turns: 2 } });
 });
 
-test('--stdio: rules and limits are those of the configuration files, as far as the project is trusted', async () => {
+test('--stdio: rules and limits come from the configuration files, as far as the project is trusted', async () => {
   const command = JSON.stringify({ command: 'touch made' });
   const { cwd, env, root } = await place(
     await modelServer(
@@ -175,10 +175,12 @@ test('--stdio: a signal ends the run as interrupted, durably, with 130', async (
   expect(stored.find(({ type }) => type === 'run-stop')).toMatchObject({ reason: 'interrupted' });
 });
 
-test.runIf(proves)('10,000 sessions are known and 200 of them open at once, within 1,024 descriptors', async () => {
-  const directory = await temporaryDirectory();
-  const program = startScript(
-    `
+test.runIf(proves)(
+  '10,000 sessions are listed and 200 of them are open at once, within 1,024 descriptors',
+  async () => {
+    const directory = await temporaryDirectory();
+    const program = startScript(
+      `
     import { readdir } from 'node:fs/promises';
     import { createAgent } from 'runchart';
     import { jsonlStore } from 'runchart/node';
@@ -213,13 +215,14 @@ test.runIf(proves)('10,000 sessions are known and 200 of them open at once, with
     await shared.close();
     console.log(JSON.stringify({ known, held, most, left: await descriptors() }));
     `,
-    1_024,
-  );
-  expect(await program.ended, program.stderr).toEqual({ code: 0, signal: null });
-  const { known, held, most, left } = JSON.parse(program.stdout) as { [name: string]: number };
-  expect(known).toBe(10_000);
-  // Each that is open keeps its file open, and nothing keeps one behind it.
-  expect(held).toBeGreaterThan(200);
-  expect(most).toBeLessThan(1_024);
-  expect(left).toBeLessThan(50);
-});
+      1_024,
+    );
+    expect(await program.ended, program.stderr).toEqual({ code: 0, signal: null });
+    const { known, held, most, left } = JSON.parse(program.stdout) as { [name: string]: number };
+    expect(known).toBe(10_000);
+    // Each open session keeps its file open, and a closed one keeps none.
+    expect(held).toBeGreaterThan(200);
+    expect(most).toBeLessThan(1_024);
+    expect(left).toBeLessThan(50);
+  },
+);

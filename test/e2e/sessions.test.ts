@@ -1,4 +1,6 @@
-/** Sessions of `runchart run`: continued, held by another process, waiting for a decision. And how failures end. */
+/**
+ * Sessions of `runchart run`: continued, held by another process, waiting for a decision. Also the end after failures.
+ */
 
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +19,7 @@ const asksToDelete: Script = (reply) => {
   reply.finish('tool_calls');
 };
 
-/** A session that another host left behind, with a call that waits for approval. */
+/** A session of another host, with a call that waits for approval. */
 async function waitingSession(server: ModelServer): Promise<Place> {
   const where = await place(server);
   const remove = defineTool({
@@ -37,7 +39,7 @@ async function waitingSession(server: ModelServer): Promise<Place> {
 }
 
 describe('a session', () => {
-  test('goes on: the model sees the earlier request, in the directory where it began', async () => {
+  test('it continues: the model receives the earlier request, in the original directory', async () => {
     const server = await modelServer(explains, explains);
     const { cwd, env, root } = await place(server);
     expect((await start(['run', 'one', '-m', 'm1', '--new', '--session', 's'], { cwd, env }).ended).code).toBe(0);
@@ -55,7 +57,7 @@ describe('a session', () => {
   });
 
   test.skipIf(!proves)(
-    'that is not there is a usage error which names those that are near, and nothing is begun or asked',
+    'a missing session is a usage error that names similar ones, and nothing is started or sent',
     async () => {
       const server = await modelServer(explains, explains);
       const { cwd, env, sessions } = await place(server);
@@ -87,7 +89,7 @@ describe('a session', () => {
     },
   );
 
-  test('is refused while another process holds it', async () => {
+  test('it is refused while another process holds it', async () => {
     const { cwd, env } = await place(await modelServer(hangs));
     const holder = start(['run', 'one', '-m', 'm1', '--new', '--session', 's'], { cwd, env });
     await holder.says('Let me think');
@@ -111,7 +113,7 @@ describe('a session that waits for a decision', () => {
     expect(await storedEntries(sessions, 's')).toEqual(before);
   });
 
-  test.skipIf(!hasTerminals)('on a terminal it is asked about, and a denial reaches the model', async () => {
+  test.skipIf(!hasTerminals)('on a terminal it requires an answer, and a denial reaches the model', async () => {
     const server = await modelServer(asksToDelete, explains);
     const { cwd, env, sessions } = await waitingSession(server);
     const program = startOnTerminal(['run', '-m', 'm1', '--session', 's'], { cwd, env });
@@ -141,7 +143,7 @@ describe('a session that waits for a decision', () => {
     });
 
   test.skipIf(!hasTerminals)(
-    'Ctrl-C at the question cancels it: the call is cancelled, the stop is durable',
+    'Ctrl-C at the question cancels it: the call is cancelled, and the stop is durable',
     async () => {
       const { cwd, env, sessions } = await waitingSession(await modelServer(asksToDelete));
       const program = startOnTerminal(['run', '-m', 'm1', '--session', 's'], { cwd, env });
@@ -155,7 +157,7 @@ describe('a session that waits for a decision', () => {
   );
 });
 
-describe('what cannot work', () => {
+describe('usage errors', () => {
   const misuses: [string, string[], string, Record<string, string>][] = [
     ['no model', ['run', 'hi'], 'OPENAI_MODEL', {}],
     ['no key', ['run', 'hi', '-m', 'm1'], 'OPENAI_API_KEY', { OPENAI_API_KEY: '' }],
@@ -169,7 +171,7 @@ describe('what cannot work', () => {
     ['a chart that is none', ['charts', 'NOPE'], 'there is no chart "NOPE"', {}],
   ];
   test.for(sampled(misuses, volume.caseOf))(
-    '%s is a usage error: exit code 2 and what to do',
+    '%s is a usage error: exit code 2 and the next step',
     async ([, args, said, given]) => {
       const { cwd, env } = await place({ baseURL: 'http://127.0.0.1:9/v1', asked: [] });
       const program = start(args, { cwd, env: { ...env, ...given } });
@@ -179,7 +181,7 @@ describe('what cannot work', () => {
     },
   );
 
-  test('an error of the server is told with what to do, ends with 1, and shows no key', async () => {
+  test('an error of the server is shown with the next step, ends with 1, and contains no key', async () => {
     const server = await modelServer((reply) => reply.refuse(401, { error: { message: `no such key ${KEY}` } }));
     const { cwd, env } = await place(server);
     const program = start(['run', 'hi', '-m', 'm1'], { cwd, env });

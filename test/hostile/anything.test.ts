@@ -35,8 +35,8 @@ const anything = fc.anything({
 const SEED = 20261121;
 const many = { seed: SEED, numRuns: volume.anything };
 
-describe('whatever comes, each call has one result and the run ends', () => {
-  test('from a tool that returns anything, as it is or in a result', async () => {
+describe('arbitrary input: each call has one result and the run ends', () => {
+  test('with a tool that returns anything, directly or inside a result', async () => {
     const wraps = [
       (value: unknown) => value,
       async (value: unknown) => value,
@@ -62,7 +62,7 @@ describe('whatever comes, each call has one result and the run ends', () => {
     );
   });
 
-  test('from a model that writes any arguments', async () => {
+  test('with a model that writes any arguments', async () => {
     const texts = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.json(),
@@ -87,7 +87,7 @@ describe('whatever comes, each call has one result and the run ends', () => {
     );
   });
 
-  test('from a model that yields anything', async () => {
+  test('with a model that yields anything', async () => {
     const types = fc.constantFrom(
       'text-delta',
       'reasoning-delta',
@@ -124,7 +124,7 @@ async function asking(): Promise<Conversation> {
   return conversation;
 }
 
-test('a decision that is anything is refused or told apart, and what is refused changes nothing', async () => {
+test('any value given as a decision is refused or answered, and a refused one changes nothing', async () => {
   const conversation = await asking();
   const base = { callId: fc.constantFrom('a', 'x'), action: fc.constantFrom('approve', 'edit', 'answer', 'no') };
   const decision = fc.oneof(
@@ -146,7 +146,7 @@ test('a decision that is anything is refused or told apart, and what is refused 
   watched(conversation);
 });
 
-test('a settlement that is anything is refused', async () => {
+test('any value given as a settlement is refused', async () => {
   const conversation = await asking();
   await fc.assert(
     fc.asyncProperty(anything, async (given) => {

@@ -1,4 +1,7 @@
-/** A word that looks like an event, through every public door: it is content, or it is refused; it moves no chart. */
+/**
+ * A string that looks like an event, through every public entry point. It is content, or it is refused; it moves no
+ * chart.
+ */
 import { describe, expect, test } from 'vitest';
 import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';
 import { project } from '../../src/projector/index.ts';
@@ -6,8 +9,8 @@ import { bench } from '../support/agent.ts';
 
 const WORDS = ['CANCEL', 'run.cancelled', 'xstate.stop', 'xstate.done.actor.run'];
 
-describe('H-106 a bare string for an event', () => {
-  test.for(WORDS)('%s is refused by nextState, and the state it was given stays as it was', (word) => {
+describe('H-106 a bare string in place of an event', () => {
+  test.for(WORDS)('nextState refuses %s, and its state is unchanged', (word) => {
     const [fresh] = chartCases.conversation.inputs;
     const { state } = nextState(conversationMachine, undefined, { input: fresh });
     const before = JSON.stringify(state);
@@ -15,7 +18,7 @@ describe('H-106 a bare string for an event', () => {
     expect(JSON.stringify(state)).toBe(before);
   });
 
-  test.for(WORDS)('%s is an ordinary message when it is sent, and no decision', async (word) => {
+  test.for(WORDS)('%s is an ordinary message when it is sent, and not a decision', async (word) => {
     const { conversation } = await bench({ replies: ['as you say'] });
     const result = await conversation.send(word).result;
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'as you say' });
@@ -26,7 +29,7 @@ describe('H-106 a bare string for an event', () => {
     expect(conversation.status).toBe('idle');
   });
 
-  test('is unknown to the projector', () => {
+  test('the projector ignores it', () => {
     const { cycles, diagnostics } = project(WORDS);
     expect(cycles).toEqual([]);
     expect(diagnostics).toEqual(WORDS.map(() => ({ code: 'unknown', detail: { is: 'string' } })));

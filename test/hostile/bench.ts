@@ -1,6 +1,6 @@
 /**
- * An agent for hostile tests: a model that plays a script of parts, tools that a test makes up, a clock that stands
- * still until it is moved. Rule: everything goes through the public names.
+ * An agent for hostile tests: a model with a script of parts, tools that a test provides, and a clock that only the
+ * test moves. Invariant: everything uses the public names.
  */
 import { z } from 'zod';
 import {
@@ -37,7 +37,7 @@ export interface ScriptedModel extends Model {
   readonly requests: ModelRequest[];
 }
 
-/** Plays one reply a call; behind the last it says "done". */
+/** Plays one reply a call; after the last one it replies "done". */
 export function scripted(replies: readonly Reply[], more: Partial<Model> = {}): ScriptedModel {
   const requests: ModelRequest[] = [];
   return {
@@ -56,7 +56,7 @@ export function scripted(replies: readonly Reply[], more: Partial<Model> = {}): 
 export const plainTool = (name: string, execute: (args: unknown, context: never) => unknown): Tool =>
   defineTool({ name, description: name, parameters: z.object({}), execute: execute as never });
 
-/** Something with a `then` of its own making. */
+/** An object with a custom `then`. */
 export const thenable = (then: unknown): object => Object.fromEntries([['then', then]]);
 
 /** Takes one required text. */
@@ -71,7 +71,7 @@ export const pathTool = (name: string, seen: unknown[] = [], answer: unknown = '
     },
   });
 
-/** Waits for a person before it runs. */
+/** Waits for a person's approval before it runs. */
 export const askedTool = (name: string, seen: unknown[] = [], answer: unknown = 'ran'): Tool =>
   defineTool({
     name,
@@ -94,7 +94,7 @@ export interface Played {
   log: readonly LogEntry[];
 }
 
-/** One request in a fresh conversation, to its end. */
+/** One complete request in a new conversation. */
 export async function play(options: AgentOptions): Promise<Played> {
   const conversation = await opened(options);
   const result = await conversation.send('go').result;
@@ -122,7 +122,7 @@ export const outcomeOf = (log: readonly LogEntry[], callId = 'c1'): string => {
   return entry ? [entry.outcome, entry.code].filter(Boolean).join(' ') : 'none';
 };
 
-/** Every call of an assistant message has one result, directly behind it, in call order. */
+/** Every call of an assistant message has one result, directly after it, in call order. */
 export function pairedCalls(messages: readonly Message[]): boolean {
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at];
@@ -142,7 +142,7 @@ interface Alarm {
   fire: () => void;
 }
 
-/** A clock that stands still. `advance` fires what is due, in order of time. */
+/** A clock that only a test moves. `advance` fires due timers, in order of time. */
 export function stillClock(start = 1_000) {
   let now = start;
   const alarms = new Set<Alarm>();
@@ -171,10 +171,10 @@ export function stillClock(start = 1_000) {
   };
 }
 
-/** Lets everything run that needs no time. */
+/** Runs everything that needs no time. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Waits for a condition that needs no time to come true. */
+/** Waits for a condition that becomes true without time. */
 export async function until(condition: () => boolean): Promise<void> {
   for (let turn = 0; turn < 1_000; turn++) {
     if (condition()) return;

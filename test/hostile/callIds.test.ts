@@ -9,7 +9,7 @@ const echo = plainTool('echo', () => 'hi');
 const idsIn = (log: Parameters<typeof entriesOf>[0]): string[] =>
   entriesOf(log, 'agent-output').flatMap(({ item }) => (item.type === 'tool-call' ? [item.callId] : []));
 
-test('H-026 ids that are names of inherited properties are ordinary calls', async () => {
+test('H-026 ids that are names of inherited properties belong to ordinary calls', async () => {
   const ids = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', 'then'];
   const model = scripted([calls(...ids.map((id) => call(id, 'echo')))]);
   const { log, conversation } = await play({ model, tools: [echo] });
@@ -19,7 +19,7 @@ test('H-026 ids that are names of inherited properties are ordinary calls', asyn
   expect(conversation.view().cycles[0]?.rounds[0]?.output.calls.map(({ callId }) => callId)).toEqual(ids);
 });
 
-test('H-024 a call id that repeats gets a number, in one reply and over replies', async () => {
+test('H-024 a repeated call id gets a number, in one reply and over several', async () => {
   const reply = calls(call('a', 'echo'), call('a', 'echo'), call('a_2', 'echo'));
   const { log, conversation } = await play({ model: scripted([reply, calls(call('a', 'echo'))]), tools: [echo] });
   expect(idsIn(log)).toEqual(['a', 'a_2', 'a_2_2', 'a_3']);
@@ -28,7 +28,7 @@ test('H-024 a call id that repeats gets a number, in one reply and over replies'
   expect(pairedCalls(conversation.messages())).toBe(true);
 });
 
-test('calls without an id, or with one of a megabyte, get a short one of their own', async () => {
+test('calls without an id, or with one of a megabyte, get a short new one', async () => {
   const reply = calls(call('', 'echo'), call('', 'echo'), call('x'.repeat(1_000_000), 'echo'));
   const { log } = await play({ model: scripted([reply]), tools: [echo] });
   const ids = idsIn(log);
@@ -39,7 +39,7 @@ test('calls without an id, or with one of a megabyte, get a short one of their o
   }
 });
 
-test.skipIf(!proves)('thousands of calls with one id are told apart, and each has a result', async () => {
+test.skipIf(!proves)('thousands of calls with one id get separate ids, and each has a result', async () => {
   const reply = calls(...Array.from({ length: 5_000 }, () => call('same', 'echo')));
   const { log, result, conversation } = await play({ model: scripted([reply, say('done')]), tools: [echo] });
   expect(result.termination).toBe('NaturalEnd');
@@ -62,7 +62,7 @@ test.each([
   'gate',
   'round',
   'xstate.done.actor.0',
-])('the call id %j cannot be mistaken for anything of the runtime', async (id) => {
+])('the call id %j has no special meaning in the runtime', async (id) => {
   const { log, result, conversation } = await play({ model: scripted([calls(call(id, 'echo'))]), tools: [echo] });
   expect([result.termination, outcomeOf(log, id)]).toEqual(['NaturalEnd', 'succeeded']);
   expect(pairedCalls(conversation.messages())).toBe(true);

@@ -17,7 +17,7 @@ watchEachTest();
 
 type Answer = (request: Request, signal: AbortSignal) => Response | Promise<Response>;
 
-/** A chat model over an injected fetch, and the requests that were sent. */
+/** A chat model over an injected fetch, and its sent requests. */
 function chat(answer: Answer, more: object = {}) {
   const requests: { messages: { role: string }[] }[] = [];
   const fetch: typeof globalThis.fetch = async (input, init) => {
@@ -36,10 +36,10 @@ const spoken = (text: string): Response => served([frame(textDelta(text), finish
 const failing = (status: number, error: object, headers: object = {}): Response =>
   new Response(JSON.stringify({ error }), { status, headers: { 'content-type': 'application/json', ...headers } });
 
-/** Waits until a condition holds, with real turns of the loop: streams need them. */
+/** Waits until a condition is true, with real turns of the event loop, which streams need. */
 const done = async (conversation: Conversation): Promise<void> => until(() => conversation.status !== 'active');
 
-describe('H-034 empty replies without end', () => {
+describe('H-034 endless empty replies', () => {
   const empties: [string, () => Response][] = [
     ['no text', () => served([frame(finished('stop')), DONE])],
     ['an empty text', () => served([frame(textDelta(''), finished('stop')), DONE])],
@@ -53,7 +53,7 @@ describe('H-034 empty replies without end', () => {
     expect([termination, cause, requests.length]).toEqual(['Stopped', 'empty_replies', 3]);
   });
 
-  test('a reply with text in between starts the count anew', async () => {
+  test('a reply with text in between resets the count', async () => {
     let count = 0;
     const { model, requests } = chat(() => {
       count += 1;
@@ -73,26 +73,26 @@ describe('H-036 the same call without end', () => {
   const look = (answer: () => unknown) =>
     defineTool({ name: 'look', description: '', parameters: z.looseObject({}), execute: answer });
 
-  test('ends the run long before its turns are spent', async () => {
+  test('it ends the run long before the limit of turns', async () => {
     const { model, requests } = chat(calling);
     const { conversation } = await world(model, { tools: [look(() => 'nothing new')] });
     const { termination, cause, turns } = await conversation.send('go').result;
     expect([termination, cause, turns, requests.length]).toEqual(['Stopped', 'no_progress', 8, 8]);
   });
 
-  test('also where every call fails in the same way', async () => {
+  test('the same is true if every call fails in the same way', async () => {
     const { model } = chat(calling);
     const { conversation } = await world(model, { tools: [look(() => Promise.reject(new Error('no')))] });
     expect((await conversation.send('go').result).cause).toBe('no_progress');
   });
 
-  test('also where the tool is one that nobody has', async () => {
+  test('the same is true for an unknown tool', async () => {
     const { model } = chat(calling);
     const { conversation } = await world(model, { tools: [plainTool('other', () => 1)] });
     expect((await conversation.send('go').result).cause).toBe('no_progress');
   });
 
-  test('but a result that changes is progress', async () => {
+  test('a result that changes counts as progress', async () => {
     let count = 0;
     const { model } = chat(calling);
     const tools = [look(() => (count += 1))];
@@ -101,18 +101,18 @@ describe('H-036 the same call without end', () => {
   });
 });
 
-describe('H-042 a provider that asks for a long wait', () => {
+describe('H-042 a provider that requests a long wait', () => {
   const busy = (seconds: string) => () =>
     failing(429, { message: 'slow down', type: 'rate_limit' }, { 'retry-after': seconds });
 
-  test('of days is given up at once', async () => {
+  test('a wait of days fails at once', async () => {
     const { model, requests } = chat(busy('277403'));
     const { conversation, clock } = await world(model);
     const { termination, error } = await conversation.send('go').result;
     expect([termination, error?.code, requests.length, clock.waiting]).toEqual(['Error', 'rate-limit', 1, 0]);
   });
 
-  test('of seconds is waited for, as long as it asks and no longer', async () => {
+  test('a wait of seconds lasts exactly as long as requested', async () => {
     let count = 0;
     const { model, requests } = chat((...given) => {
       count += 1;
@@ -154,7 +154,7 @@ test.each([
 });
 
 test.each([500, 502, 503, 504, 529])(
-  "H-044 a status of %i without end is tried four times: the client's own retries are off",
+  "H-044 an endless status of %i is tried four times, because the client's own retries are off",
   async (status) => {
     const { model, requests } = chat(() => failing(status, { message: 'down' }));
     const { conversation, clock } = await world(model);
@@ -169,9 +169,9 @@ test.each([500, 502, 503, 504, 529])(
 );
 
 describe('H-045 a cancel while the stream is read', () => {
-  test('that the client swallows is still an interruption, never a completion', async () => {
+  test('a cancel that the client swallows is still an interruption, never a completion', async () => {
     const { model } = chat((_, signal) => {
-      // Ends as if nothing had happened once it is aborted.
+      // Ends normally after an abort.
       const body = new ReadableStream<Uint8Array>({
         start(controller) {
           controller.enqueue(new TextEncoder().encode(frame(textDelta('half a '))));
@@ -191,7 +191,7 @@ describe('H-045 a cancel while the stream is read', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  test('that nobody hears is not waited for', async () => {
+  test('a cancel does not wait for a client that ignores it', async () => {
     const { model } = chat(() => served([frame(delta({ content: 'half' }))], { end: 'hang' }));
     const { conversation } = await world(model);
     const run = conversation.send('go');
@@ -200,7 +200,7 @@ describe('H-045 a cancel while the stream is read', () => {
     expect((await run.result).termination).toBe('Cancelled');
   });
 
-  test('in a request that never answers', async () => {
+  test('a cancel ends a request that is never answered', async () => {
     const { model } = chat(() => new Promise(() => undefined));
     const { conversation } = await world(model);
     const run = conversation.send('go');
@@ -210,7 +210,7 @@ describe('H-045 a cancel while the stream is read', () => {
     expect((await run.result).termination).toBe('Cancelled');
   });
 
-  test('keeps what was said where the policy is to keep it', async () => {
+  test('a cancel keeps the partial reply if the policy says so', async () => {
     const { model } = chat(() => served([frame(delta({ content: 'half' }))], { end: 'hang' }));
     const { conversation } = await world(model, { policies: { partialReply: 'keep' } });
     const run = conversation.send('go');
@@ -226,7 +226,7 @@ describe('H-045 a cancel while the stream is read', () => {
   });
 });
 
-test('a model without a key is refused when it is made, and its name is a text', () => {
+test('a model without a key is refused at its creation, and its name is a text', () => {
   expect(() => openai('', { apiKey: KEY })).toThrow(/name/);
   expect(() => createAgent({ model: undefined as never })).toThrow(/model/);
   expect(new ModelError({ code: 'server' }).retryable).toBe(true);

@@ -23,7 +23,7 @@ const throwing = (thrown: unknown) => (): never => {
   throw thrown;
 };
 const unreadable = new Proxy({}, { get: throwing(new Error('get')), ownKeys: throwing(new Error('keys')) });
-/** A plugin that says this of every call. */
+/** A plugin that returns this for every call. */
 const saying = (verdict: unknown, name = 'check'): Plugin => ({ name, beforeToolExecute: () => verdict as never });
 
 const nonsense: [string, unknown][] = [
@@ -54,7 +54,7 @@ const nonsense: [string, unknown][] = [
     },
   ],
 ];
-test.each(nonsense)('a check that answers %s blocks the call', async (_, verdict) => {
+test.each(nonsense)('a check that returns %s blocks the call', async (_, verdict) => {
   const seen: unknown[] = [];
   const plugins = [saying(verdict)];
   const { result, log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins });
@@ -63,7 +63,7 @@ test.each(nonsense)('a check that answers %s blocks the call', async (_, verdict
 });
 
 test.each([undefined, null, {}, { block: undefined }, Object.create(null)])(
-  'a check that answers %s has nothing to say',
+  'a check that returns %s has no effect',
   async (verdict) => {
     const { log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins: [saying(verdict)] });
     expect(outcomeOf(log)).toBe('succeeded');
@@ -82,7 +82,7 @@ test.each([
   expect([outcomeOf(log), seen]).toEqual(['failed plugin_error', []]);
 });
 
-test('a check that never answers blocks the call after half a minute', async () => {
+test('a check that never returns blocks the call after half a minute', async () => {
   const clock = stillClock();
   const seen: unknown[] = [];
   const conversation = await opened({
@@ -98,7 +98,7 @@ test('a check that never answers blocks the call after half a minute', async () 
   expect([outcomeOf(conversation.log()), seen]).toEqual(['failed plugin_error', []]);
 });
 
-test('a block beats a suspension and both beat a plugin that has nothing to say, in any order', async () => {
+test('a block takes precedence over a suspension, and both over a plugin without an answer, in any order', async () => {
   const suspend = saying({ suspend: { reason: 'r' } }, 'a');
   const block = saying({ block: 'no' }, 'b');
   for (const plugins of [
@@ -113,16 +113,13 @@ test('a block beats a suspension and both beat a plugin that has nothing to say,
   expect(result.termination).toBe('Suspended');
 });
 
-test.each([{ path: 5 }, {}, 'text', [1], null, 5])(
-  'arguments %j that a check puts in are validated again',
-  async (args) => {
-    const seen: unknown[] = [];
-    const { log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins: [saying({ args })] });
-    expect([outcomeOf(log), seen]).toEqual(['failed invalid_arguments', []]);
-  },
-);
+test.each([{ path: 5 }, {}, 'text', [1], null, 5])('arguments %j from a check are validated again', async (args) => {
+  const seen: unknown[] = [];
+  const { log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins: [saying({ args })] });
+  expect([outcomeOf(log), seen]).toEqual(['failed invalid_arguments', []]);
+});
 
-test('arguments that a check puts in are seen by the next check, the tool and the log', async () => {
+test('the next check, the tool and the log receive the arguments from a check', async () => {
   const seen: unknown[] = [];
   const heard: unknown[] = [];
   const listening: Plugin = { name: 'next', beforeToolExecute: ({ call: { args } }) => void heard.push(args) };
@@ -135,7 +132,7 @@ test('arguments that a check puts in are seen by the next check, the tool and th
   ]);
 });
 
-test('S001-09 arguments that are invalid never reach a check', async () => {
+test('S001-09 invalid arguments never reach a check', async () => {
   const heard: unknown[] = [];
   const plugin: Plugin = { name: 'p', beforeToolExecute: () => void heard.push(1) };
   const { log } = await playTool(pathTool('t'), '{}', { plugins: [plugin] });
@@ -162,18 +159,18 @@ describe('needsApproval', () => {
     ['answers true', () => true],
     ['answers a promise of nothing', async () => undefined],
     ['answers an object', () => ({})],
-  ])('that %s asks: only a plain no lets the call pass', async (_, needsApproval) => {
+  ])('a predicate that %s suspends the call: only false lets the call pass', async (_, needsApproval) => {
     const seen: unknown[] = [];
     const { result, conversation } = await playTool(asking(needsApproval, seen));
     expect([result.termination, seen, conversation.pending[0]?.reason]).toEqual(['Suspended', [], 'permission']);
   });
 
-  test.each([false, () => false, async () => false])('that says no lets the call pass', async (needsApproval) => {
+  test.each([false, () => false, async () => false])('false lets the call pass', async (needsApproval) => {
     const { log } = await playTool(asking(needsApproval));
     expect(outcomeOf(log)).toBe('succeeded');
   });
 
-  test('that never answers asks after half a minute', async () => {
+  test('a predicate that never returns suspends the call after half a minute', async () => {
     const clock = stillClock();
     const seen: unknown[] = [];
     const conversation = await opened({
@@ -189,7 +186,7 @@ describe('needsApproval', () => {
 });
 
 test.each([5, [10n], [{ type: 'x' }], [{ type: 'text', text: 5 }], {}])(
-  'a result %s that a plugin puts in is the fault of the plugin, and the result stays',
+  'a result %s from a plugin is reported as a fault of the plugin, and the result stays',
   async (given) => {
     const plugins = [{ name: 'p', afterToolExecute: () => ({ result: given as never }) }];
     const { result, log } = await playTool(pathTool('t'), '{"path":"a"}', { plugins });

@@ -1,11 +1,11 @@
 /**
- * A process that dies. Rule: from the n-th append on nothing is stored and nothing is answered, as when the power went;
- * what was stored before is there for the next opener, without a lease in the way.
+ * A process that dies. Invariant: from the n-th append on nothing is stored or answered, as after a power failure.
+ * Earlier entries are available to the next opener, and no lease blocks it.
  */
 import type { LogEntry, LogHandle, LogStore } from '../../src/index.ts';
 
 export interface Disk {
-  /** A store on this disk; it dies at its `appends`-th append, or when `dies` says so of the entries. */
+  /** A store on this disk. It dies at its `appends`-th append, or when `dies` returns true for the entries. */
   store(dies?: (entries: readonly LogEntry[]) => boolean): LogStore & { readonly dead: boolean };
   log(id: string): readonly LogEntry[];
 }
@@ -23,7 +23,7 @@ export function disk(): Disk {
       let dead = false;
       const handleOf = (log: LogEntry[]): LogHandle => ({
         async *read(from = 0) {
-          // Through text, as from a file.
+          // Serialized, as in a file.
           yield* (JSON.parse(JSON.stringify(log)) as LogEntry[]).slice(from);
         },
         append(entries) {

@@ -18,7 +18,7 @@ import { watchEachTest, watched } from './watch.ts';
 
 watchEachTest();
 
-/** Counts how often the asked tool ran, and under which keys. */
+/** Counts the executions of the `ask` tool, and records their keys. */
 function world(options: { idempotent?: boolean } = {}) {
   const ran: string[] = [];
   let answer: () => unknown = () => 'ran';
@@ -54,7 +54,7 @@ function world(options: { idempotent?: boolean } = {}) {
   };
 }
 const approve = { callId: 'a', action: 'approve' } as const;
-/** A whole life: asked, approved, resumed. Goes on as far as the store lets it. */
+/** A whole life: a request, an approval, a resume. It continues as far as the store permits. */
 async function live(conversation: Conversation): Promise<void> {
   await conversation.send('go').result;
   await conversation.decide(approve);
@@ -63,8 +63,8 @@ async function live(conversation: Conversation): Promise<void> {
 const holds = (type: LogEntry['type']) => (entries: readonly LogEntry[]) =>
   entries.some((entry) => entry.type === type);
 
-describe('H-176 a process that dies around a decision', () => {
-  test('before the decision is durable: the call still waits for one', async () => {
+describe('H-176 the death of a process around a decision', () => {
+  test('before the decision is durable, the call still waits for one', async () => {
     const on = disk();
     const { ran, open, reopen } = world();
     void live(await open(on, holds('decision')));
@@ -76,7 +76,7 @@ describe('H-176 a process that dies around a decision', () => {
     expect([ran, outcomeOf(conversation.log(), 'a')]).toEqual([[], 'failed denied']);
   });
 
-  test('when the decision is durable and the tool not started: it is replayed once, when resumed', async () => {
+  test('after the decision is durable and before the tool starts, a resume replays it once', async () => {
     const on = disk();
     const { ran, open, reopen } = world();
     void live(await open(on, holds('run-resumed')));
@@ -92,7 +92,7 @@ describe('H-176 a process that dies around a decision', () => {
     expect([ran.length, outcomeOf(conversation.log(), 'a')]).toEqual([1, 'succeeded']);
   });
 
-  test('when the tool was started: its outcome is unknown, and it is never run again by itself', async () => {
+  test('after the tool was started, its outcome is unknown, and it is never run again automatically', async () => {
     const on = disk();
     const { ran, open, reopen } = world();
     void live(
@@ -107,7 +107,7 @@ describe('H-176 a process that dies around a decision', () => {
     expect([ran.length, conversation.unsettled.length]).toEqual([1, 1]);
   });
 
-  test('when the outcome is durable: nothing is replayed', async () => {
+  test('after the outcome is durable, nothing is replayed', async () => {
     const on = disk();
     const { ran, open, reopen } = world();
     const dies = (entries: readonly LogEntry[]): boolean => holds('model-reply')(entries) && ran.length > 0;
@@ -121,7 +121,7 @@ describe('H-176 a process that dies around a decision', () => {
     expect(await conversation.decide({ callId: 'a', action: 'deny' })).toBe('conflict');
   });
 
-  test('an idempotent tool that was started runs again with the same key, and nobody is asked again', async () => {
+  test('an idempotent tool that was started runs again with the same key, without another approval', async () => {
     const on = disk();
     const { ran, open, reopen } = world({ idempotent: true });
     void live(
@@ -136,7 +136,7 @@ describe('H-176 a process that dies around a decision', () => {
 });
 
 test.each([false, true])(
-  'a process may die at any append: nothing decided is lost, nothing runs twice (idempotent: %s)',
+  'a process may die at any append: no decision is lost, and nothing runs twice (idempotent: %s)',
   async (idempotent) => {
     for (let count = 2; count < 40; count++) {
       const on = disk();
@@ -174,7 +174,7 @@ describe('an outcome that is unknown after a crash', () => {
     return { on, ran, reopen, answers };
   }
 
-  /** All texts the model would be shown now. */
+  /** All texts that the model would receive now. */
   const shown = (conversation: Conversation): string[] =>
     conversation.messages().flatMap(({ content }) => content.map((part) => (part.type === 'text' ? part.text : '')));
 
@@ -183,7 +183,7 @@ describe('an outcome that is unknown after a crash', () => {
     [{ ran: null }, 'null'],
     [{ ran: false }, 'false'],
     [{ didNotRun: true }, 'did not run'],
-  ] as const)('is what the host says it is: %j', async (how, text) => {
+  ] as const)('the host may set it: %j', async (how, text) => {
     const { on, ran, reopen } = await unknown();
     const conversation = await reopen(on);
     expect(shown(conversation).join()).toContain('may have run');
@@ -195,7 +195,7 @@ describe('an outcome that is unknown after a crash', () => {
     expect(pairedCalls(conversation.messages())).toBe(true);
   });
 
-  test('is found out by running the call again with the same key, also in a later life, and then no more', async () => {
+  test('a retry with the same key replaces it, also in a later life, and then nothing remains to retry', async () => {
     const { on, ran, reopen } = await unknown();
     expect(await (await reopen(on)).settle('a', { retry: true })).toBe('applied');
     const conversation = await reopen(on);
@@ -210,7 +210,7 @@ describe('an outcome that is unknown after a crash', () => {
     expect([ran.length, on.log('c').length]).toEqual([2, length]);
   });
 
-  test('is unknown once more where the process dies while the call runs again', async () => {
+  test('it is unknown again if the process dies during the retry', async () => {
     const { on, ran, reopen, answers } = await unknown();
     await (await reopen(on)).settle('a', { retry: true });
     answers(() => new Promise(() => undefined));
@@ -229,7 +229,7 @@ describe('an outcome that is unknown after a crash', () => {
   });
 });
 
-test('decisions survive a proper end of the process in every status', async () => {
+test('decisions survive a regular end of the process in every status', async () => {
   const on = disk();
   const { ran, open, reopen } = world();
   const first = await open(on);

@@ -26,7 +26,7 @@ test.each([
     ],
   ],
   ['a decision with a second one inside', { callId: ['a', 'a'], action: ['approve', 'deny'] }],
-])('H-172 %s in one batch is refused, and nothing of it is applied', async (_, batch) => {
+])('H-172 %s in one batch is refused, and no decision of it is applied', async (_, batch) => {
   const seen: unknown[] = [];
   const conversation = await opened({ model: scripted([calls(call('a', 'ask'))]), tools: [askedTool('ask', seen)] });
   await conversation.send('go').result;
@@ -36,7 +36,7 @@ test.each([
   expect(await conversation.decide({ callId: 'a', action: 'deny' })).toBe('applied');
 });
 
-test('H-180 of three calls the suspended one is shown to the model as a placeholder in its place, and every call has one result', async () => {
+test('H-180 of three calls the model receives a placeholder for the suspended one, and every call has one result', async () => {
   const model = scripted([calls(call('a', 'plain'), call('b', 'ask'), call('c', 'plain')), say('two of three')]);
   const conversation = await opened({ model, tools: [plainTool('plain', () => 'ran'), askedTool('ask')] });
   const result = await conversation.send('go').result;

@@ -18,7 +18,7 @@ import { watchEachTest } from './watch.ts';
 
 watchEachTest();
 
-/** Asks a question first, and gives back what it was answered. */
+/** Suspends with a question first, and returns the answer. */
 const question = (got: unknown[] = []) =>
   plainTool('question', (_, { decision }: ToolContext) => {
     if (!decision) return toolResult.pending({ reason: 'question', payload: { text: 'which?' } });
@@ -43,7 +43,7 @@ test.each([false, 0, '', null, -0, [], {}, '0', 'null'])(
   },
 );
 
-test('every action reaches a tool that asked a question, and a denial never does', async () => {
+test('a tool that asked a question receives every action except a denial', async () => {
   for (const decision of [
     { callId: 'a', action: 'approve' },
     { callId: 'a', action: 'edit', args: {} },
@@ -65,7 +65,7 @@ test('every action reaches a tool that asked a question, and a denial never does
   expect(resultText(conversation.log(), 'a')).toContain('not\ntoday \u001b[2J');
 });
 
-test('what the tool is handed of a decision cannot be changed, and changing what was sent changes nothing', async () => {
+test('a tool cannot change its decision, and later changes of the sent object have no effect', async () => {
   const got: { payload?: { list: string[] } }[] = [];
   const conversation = await opened({ model: scripted([calls(call('a', 'question'))]), tools: [question(got)] });
   await conversation.send('go').result;
@@ -98,7 +98,7 @@ describe('H-177 edited arguments are checked like those of the model', () => {
     return { receipt, termination, log: conversation.log(), conversation };
   };
 
-  test('a path outside is blocked, though a person gave it', async () => {
+  test('a path outside is blocked, even if a person gave it', async () => {
     const ran: unknown[] = [];
     const { receipt, termination, log } = await edited({ path: '../../x' }, ran);
     expect([receipt, termination, outcomeOf(log, 'a'), ran]).toEqual(['applied', 'NaturalEnd', 'failed blocked', []]);
@@ -115,7 +115,7 @@ describe('H-177 edited arguments are checked like those of the model', () => {
     },
   );
 
-  test('arguments that pass are run, logged, and told to the model', async () => {
+  test('valid arguments are run, logged, and reported to the model', async () => {
     const ran: unknown[] = [];
     const { log, conversation } = await edited({ path: 'other', extra: 1 }, ran);
     expect(ran).toMatchObject([{ args: { path: 'other' } }]);
@@ -125,7 +125,7 @@ describe('H-177 edited arguments are checked like those of the model', () => {
     expect(entriesOf(log, 'agent-output')[0]?.item).toMatchObject({ args: { path: 'in' } });
   });
 
-  test('an approval does not ask the predicate again, but the checks run again', async () => {
+  test('an approval does not run the predicate again, but the checks run again', async () => {
     let asked = 0;
     const checked: unknown[] = [];
     const tool = defineTool({
@@ -147,8 +147,8 @@ describe('H-177 edited arguments are checked like those of the model', () => {
   });
 });
 
-describe('H-180 a request always holds one result for each call', () => {
-  test('a suspended call has a placeholder in its place, and its result where it came', async () => {
+describe('H-180 a request always contains one result for each call', () => {
+  test('a suspended call has a placeholder in its place, and its result follows later', async () => {
     const model = scripted([calls(call('a', 'echo'), call('b', 'ask'), call('c', 'echo')), say('waiting')]);
     const conversation = await opened({ model, tools: [askedTool('ask'), plainTool('echo', () => 'hi')] });
     const { termination, text } = await conversation.send('go').result;
@@ -163,7 +163,7 @@ describe('H-180 a request always holds one result for each call', () => {
   });
 
   test.each(['continue', 'wait'] as const)(
-    'with two suspended calls decided one after the other (%s)',
+    'two suspended calls may be decided one after the other (%s)',
     async (onPartialSuspend) => {
       const model = scripted([calls(call('b', 'ask'), call('a', 'ask'), call('c', 'echo'))]);
       const tools = [askedTool('ask'), plainTool('echo', () => 'hi')];
@@ -179,7 +179,7 @@ describe('H-180 a request always holds one result for each call', () => {
     },
   );
 
-  test('in sequential execution, where the calls behind keep their turn', async () => {
+  test('in sequential execution, the following calls keep their turn', async () => {
     const model = scripted([calls(call('a', 'ask'), call('b', 'ask'), call('c', 'echo'))]);
     const ran: unknown[] = [];
     const tools = [askedTool('ask', ran), plainTool('echo', () => ran.push('echo'))];
@@ -208,7 +208,7 @@ test('several decisions at one gate replay in the order of call ids, each once',
   expect(order).toEqual([...ids].sort());
 });
 
-test('a call may be suspended a bounded number of times', async () => {
+test('a call may be suspended a limited number of times', async () => {
   const tool = plainTool('ask', () => toolResult.pending({ reason: 'again' }));
   const conversation = await opened({
     model: scripted([calls(call('a', 'ask'))]),

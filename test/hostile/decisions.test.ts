@@ -24,7 +24,7 @@ const deny = (callId = 'a', suspension?: number): Decision =>
   suspension === undefined ? { callId, action: 'deny' } : { callId, suspension, action: 'deny' };
 const AGAIN = toolResult.pending({ reason: 'question' });
 
-/** A tool that answers when the test says so, and what it was given each time. */
+/** A tool that returns when the test permits it, and its arguments each time. */
 function held(name = 'ask') {
   const answers: ((value: unknown) => void)[] = [];
   const decisions: (string | undefined)[] = [];
@@ -43,7 +43,7 @@ async function running() {
   await until(() => answers.length === 1);
   return { conversation, run, answers, decisions };
 }
-/** The same, suspended and at rest. */
+/** The same, suspended and idle. */
 async function waiting() {
   const world = await running();
   world.answers[0]?.(AGAIN);
@@ -51,7 +51,7 @@ async function waiting() {
   expect(world.conversation.status).toBe('waiting');
   return world;
 }
-/** Tells of a decision that changed nothing. */
+/** Reports a decision that changed nothing. */
 async function without(conversation: Conversation, decision: Decision) {
   const before = conversation.log();
   const receipt = await conversation.decide(decision);
@@ -97,7 +97,7 @@ test.each([
   },
 );
 
-test('what two decisions are compared by is their action and data, not the order of keys or who took them', async () => {
+test('two decisions are compared by their action and data, not by the order of keys or by the decider', async () => {
   const { conversation } = await waiting();
   const answer = (payload: unknown): Decision => ({ callId: 'a', action: 'answer', payload: payload as never });
   expect(await conversation.decide(answer({ a: 1, b: [1, 2] }))).toBe('applied');
@@ -108,7 +108,7 @@ test('what two decisions are compared by is their action and data, not the order
   }
 });
 
-describe('H-173 decisions for calls that are not there, or not any more', () => {
+describe('H-173 decisions for calls that do not exist, or no longer wait', () => {
   test.each(['x', '__proto__', 'constructor', 'toString', 'A', ' a', 'a '])(
     'an unknown id %j is unknown',
     async (callId) => {
@@ -117,7 +117,7 @@ describe('H-173 decisions for calls that are not there, or not any more', () => 
     },
   );
 
-  test('a call of another conversation of the same agent is unknown, and nothing of it is told', async () => {
+  test('a call of another conversation of the same agent is unknown, and nothing about it is disclosed', async () => {
     const { createAgent } = await import('../../src/index.ts');
     const { watched } = await import('./watch.ts');
     const asked: unknown[] = [];
@@ -130,7 +130,7 @@ describe('H-173 decisions for calls that are not there, or not any more', () => 
     expect([asked, one.pending.length, other.pending.length]).toEqual([[], 1, 0]);
   });
 
-  test('a call that ended without ever waiting is stale', async () => {
+  test('a call that ended without a suspension is stale', async () => {
     const { conversation, run, answers } = await running();
     answers[0]?.('fine');
     await run.result;
@@ -166,7 +166,7 @@ describe('H-173 decisions for calls that are not there, or not any more', () => 
   });
 });
 
-describe('H-174 decisions that come early', () => {
+describe('H-174 early decisions', () => {
   test('before the call is in the log they are unknown', async () => {
     const { tool, answers } = held();
     const conversation = await opened({ model: scripted([calls(call('a', 'ask'))]), tools: [tool] });
@@ -192,7 +192,7 @@ describe('H-174 decisions that come early', () => {
     expect(outcomeOf(conversation.log(), 'a')).toBe('succeeded');
   });
 
-  test('during a replay the next suspension can be decided already', async () => {
+  test('during a replay the next suspension can already be decided', async () => {
     const { conversation, answers, decisions } = await waiting();
     await conversation.decide(approve());
     const { result } = conversation.resume();
@@ -208,7 +208,7 @@ describe('H-174 decisions that come early', () => {
     expect(await without(conversation, approve())).toBe('conflict');
   });
 
-  test('where the call never suspends they expire with a diagnostic, and count for nothing', async () => {
+  test('if the call never suspends, they expire with a diagnostic and have no effect', async () => {
     const { conversation, run, answers, decisions } = await running();
     expect(await conversation.decide(deny())).toBe('held');
     answers[0]?.('fine');
@@ -218,7 +218,7 @@ describe('H-174 decisions that come early', () => {
     for (const decision of [deny(), approve()]) expect(await without(conversation, decision)).toBe('stale');
   });
 
-  test('an answer that came before a call was known to need approval is no approval', async () => {
+  test('an answer that arrived before a call needed approval is not an approval', async () => {
     let asked = (_: boolean): void => {};
     const ran: unknown[] = [];
     const { defineTool } = await import('../../src/index.ts');
@@ -241,7 +241,7 @@ describe('H-174 decisions that come early', () => {
   });
 });
 
-test('H-175 a decision in a conversation at rest runs nothing until it is resumed, and then once', async () => {
+test('H-175 a decision in an idle conversation runs nothing until a resume, and then once', async () => {
   const { conversation, answers, decisions } = await waiting();
   await conversation.decide(approve());
   await settle();
@@ -257,7 +257,7 @@ test('H-175 a decision in a conversation at rest runs nothing until it is resume
   expect(decisions).toEqual([undefined, 'approve']);
 });
 
-test('a decision while the conversation is in error is applied, and replayed when it is resumed', async () => {
+test('a decision in status error is applied, and replayed by a resume', async () => {
   const ran: unknown[] = [];
   const model = scripted([
     calls(call('a', 'ask'), call('b', 'echo')),

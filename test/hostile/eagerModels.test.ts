@@ -1,6 +1,7 @@
 /**
- * Models that throw before they stream, that break in the middle, and that never wait. Rule: a failed attempt names what was
- * thrown, a mistake in the model's code is not repeated, and no model keeps timers, time-outs or a cancel from their turn.
+ * Models that throw before they stream, that break in the middle, and that never wait. Invariant: a failed attempt
+ * contains the thrown error, and a mistake in the model's code is not retried. No model delays timers, time-outs or a
+ * cancel.
  */
 import { describe, expect, test } from 'vitest';
 import type { Conversation, Model } from '../../src/index.ts';
@@ -13,7 +14,7 @@ watchEachTest();
 
 type Stream = (calls: number) => unknown;
 
-/** An open conversation with a model that counts its calls; time moves only when a test moves it. */
+/** An open conversation with a model that counts its calls. Time moves only when a test moves it. */
 async function talking(stream: Stream, policies: object = {}) {
   const clock = stillClock();
   const counted = { calls: 0 };
@@ -131,7 +132,7 @@ const thrown: [string, () => unknown, { code: string; message: string; calls: nu
 ];
 
 describe.each(places)('a model that throws %s', (_, throwing) => {
-  test.each(thrown)('%s is a failed attempt with what was thrown', async (_, give, { code, message, calls }) => {
+  test.each(thrown)('%s is a failed attempt with the thrown error', async (_, give, { code, message, calls }) => {
     const outcome = await played(throwing(give()));
     expect(outcome.result).toMatchObject({ termination: 'Error', cause: 'model', error: { code } });
     expect(outcome.result.error?.message).toContain(message);
@@ -141,13 +142,13 @@ describe.each(places)('a model that throws %s', (_, throwing) => {
   });
 });
 
-test('stream() may promise an async iterable, or a list of parts', async () => {
+test('stream() may return a promise of an async iterable, or of a list of parts', async () => {
   const streamed = await played(async () => say('promised'));
   const listed = await played(() => Promise.resolve([...say('listed')]));
   expect([streamed.result.text, listed.result.text]).toEqual(['promised', 'listed']);
 });
 
-test('a promise of stream() that rejects after its run was cancelled is heard by nobody', async () => {
+test('a promise of stream() that rejects after a cancel causes no uncaught error', async () => {
   let reject = (_: Error): void => {};
   const { conversation } = await talking(() => new Promise((_, no) => (reject = no)));
   const { result } = conversation.send('go');
@@ -158,7 +159,7 @@ test('a promise of stream() that rejects after its run was cancelled is heard by
   expect((await result).termination).toBe('Cancelled');
 });
 
-test('a stream that is promised until after the cancel is closed unread', async () => {
+test('a stream that is promised and arrives after the cancel is closed unread', async () => {
   let resolve = (_: unknown): void => {};
   const { conversation } = await talking(() => new Promise((yes) => (resolve = yes)));
   const { result } = conversation.send('go');
@@ -173,7 +174,7 @@ test('a stream that is promised until after the cancel is closed unread', async 
 
 describe('a model that never waits', () => {
   const MOST = 50_000;
-  /** Yields without a wait, and gives up where nobody stops it; counts turns of the event loop meanwhile. */
+  /** Yields without a wait, and gives up if nobody stops it; counts turns of the event loop meanwhile. */
   function endless(begun: () => void, part: unknown) {
     const seen = { parts: 0, turns: 0, isOver: false };
     const stream = async function* () {
@@ -200,7 +201,7 @@ describe('a model that never waits', () => {
   test.each([
     ['text', text],
     ['what is no part', null],
-  ])('gives way every 256 parts of %s', async (_, part) => {
+  ])('the event loop gets a turn after every 256 parts of %s', async (_, part) => {
     const { seen, stream } = endless(() => {}, part);
     const { conversation } = await talking(stream, { modelRetry: { attempts: 1 } });
     const result = await conversation.send('go').result;
@@ -208,7 +209,7 @@ describe('a model that never waits', () => {
     expect(seen.turns).toBeGreaterThanOrEqual(Math.floor(MOST / 256));
   });
 
-  test('is cancelled within two turns of the event loop', async () => {
+  test('it is cancelled within two turns of the event loop', async () => {
     let cancelled: Promise<void> | undefined;
     const { seen, stream } = endless(() => setImmediate(() => (cancelled = conversation.cancel())), text);
     const { conversation }: { conversation: Conversation } = await talking(stream);
@@ -222,7 +223,7 @@ describe('a model that never waits', () => {
   test.each([
     ['totalMs', { totalMs: 500 }, text],
     ['firstPartMs', { firstPartMs: 500 }, null],
-  ])('is ended by the time-out %s', async (_, modelTimeout, part) => {
+  ])('the time-out %s ends it', async (_, modelTimeout, part) => {
     const { seen, stream } = endless(() => setImmediate(() => void clock.advance(500)), part);
     const policies = { modelTimeout, modelRetry: { attempts: 1 } };
     const { conversation, clock } = await talking(stream, policies);
@@ -233,7 +234,7 @@ describe('a model that never waits', () => {
   });
 });
 
-test('nothing is read after the finish: the stream is told to return, and its answer is not waited for', async () => {
+test("nothing is read after the finish: the stream's return() is called, and its answer is not awaited", async () => {
   const read: string[] = [];
   const parts = [...say('whole'), { type: 'text-delta', text: ' and more' }];
   const iterator = {
@@ -253,7 +254,7 @@ test('nothing is read after the finish: the stream is told to return, and its an
   expect([result.text, read]).toEqual(['whole', ['text-delta', 'finish', 'return']]);
 });
 
-test('a stream that fails while it is closed after the finish fails nothing', async () => {
+test('an error during the close after the finish does not fail the reply', async () => {
   const { conversation } = await talking(async function* () {
     try {
       yield* say('whole');

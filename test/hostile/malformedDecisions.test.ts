@@ -21,7 +21,7 @@ function nested(depth: number): unknown {
   for (let i = 0; i < depth; i++) value = [value];
   return value;
 }
-/** Looks small, is 2^60 values when it is written out. */
+/** Is small in memory, and has 2^60 values when serialized. */
 function bomb(): unknown {
   let value: unknown = ['x'];
   for (let i = 0; i < 60; i++) value = [value, value];
@@ -34,7 +34,7 @@ function ring(): unknown {
 }
 const parsed = (text: string): unknown => JSON.parse(text);
 
-/** Fields that belong to other actions, or to none. */
+/** Fields of other actions, or unknown fields. */
 const strayFields: [{ action: string; args?: object }, string[]][] = [
   [{ action: 'approve' }, ['args', 'payload', 'reason', 'note', 'constructor']],
   [{ action: 'deny' }, ['args', 'payload', 'note', 'Reason']],
@@ -128,19 +128,19 @@ const malformed: [string, () => unknown][] = [
   ['a proxy that throws', () => new Proxy({}, { ownKeys: throwing(new Error('no')), get: throwing(null) })],
   ['a toJSON', () => ({ toJSON: () => ({ callId: 'a', action: 'approve' }) })],
 ];
-test.each(malformed)('a decision that is %s is refused before anything is changed', async (_, give) => {
+test.each(malformed)('a decision that is %s is refused before anything changes', async (_, give) => {
   const conversation = await asking();
   const before = conversation.log();
   const given = give() as Decision;
   const refused = () => expect(conversation.decide(given)).rejects.toThrow(InvalidDecisionError);
-  // To look at all of the longest would take many times as much.
+  // A check of every one of the longest would take many times as long.
   expect(await cpuTime(refused)).toBeLessThan(2_000);
   await settle();
   expect([conversation.log(), conversation.status, conversation.pending.length]).toEqual([before, 'waiting', 1]);
   expect(await conversation.decide({ callId: 'a', action: 'approve' })).toBe('applied');
 });
 
-test('an approval with new arguments runs neither these nor the old ones, and the refusal names the field', async () => {
+test('an approval with new arguments runs neither these nor the old ones, and the error names the field', async () => {
   const ran: unknown[] = [];
   const conversation = await asking({ tools: [askedTool('ask', ran)] });
   const given = { callId: 'a', action: 'approve', args: { path: 'other' } } as Decision;
@@ -156,7 +156,7 @@ test('a field of another action that is undefined is absent', async () => {
   expect(await conversation.decide(given)).toBe('applied');
 });
 
-test('the refusal says what was expected and what to do', async () => {
+test('the error contains the expected value and the next step', async () => {
   const conversation = await asking();
   const said = await conversation.decide({ callId: 'a' } as never).catch((error: Error) => error.message);
   expect(said).toContain('approve, deny, edit, answer');
@@ -164,7 +164,7 @@ test('the refusal says what was expected and what to do', async () => {
   expect([error.code, error.message]).toEqual(['invalid_decision', expect.stringContaining('approve, deny or edit')]);
 });
 
-test('a decision of almost a mebibyte, of odd but honest JSON, is taken', async () => {
+test('a decision of almost a mebibyte, of unusual but valid JSON, is accepted', async () => {
   const conversation = await asking();
   const args = {
     path: 'x'.repeat(1_000_000),
@@ -189,7 +189,7 @@ describe('authorize', () => {
     ['rejects', () => Promise.reject(new Error('no'))],
     ['rejects with nothing', () => Promise.reject(undefined)],
   ];
-  test.each(refusing)('that %s refuses, and nothing is changed', async (_, authorize) => {
+  test.each(refusing)('a function that %s refuses, and nothing changes', async (_, authorize) => {
     const conversation = await asking({ authorize });
     const before = conversation.log();
     const error = await conversation.decide({ callId: 'a', action: 'approve' }).catch((thrown) => thrown);
@@ -197,7 +197,7 @@ describe('authorize', () => {
     expect([conversation.log(), conversation.pending.length]).toEqual([before, 1]);
   });
 
-  test('is told the decision and the call, is not asked of calls that are not there, and cannot change either', async () => {
+  test('it receives the decision and the call, is not called for unknown calls, and cannot change either', async () => {
     const asked: unknown[][] = [];
     const conversation = await asking({
       authorize: (decision: Decision, pending: { name: string }) => {
@@ -214,7 +214,7 @@ describe('authorize', () => {
     expect((await conversation.resume().result).calls).toMatchObject([{ name: 'ask', outcome: 'succeeded' }]);
   });
 
-  test('that takes its time does not lose the race it has won, and one that is closed meanwhile is told so', async () => {
+  test('a slow authorization does not lose its place, and a conversation that is closed meanwhile refuses it', async () => {
     const answers: ((yes: boolean) => void)[] = [];
     const conversation = await asking({ authorize: () => new Promise((resolve) => answers.push(resolve)) });
     const first = conversation.decide({ callId: 'a', action: 'approve' });
@@ -230,7 +230,7 @@ describe('authorize', () => {
   });
 });
 
-test('a call takes so many decisions and no more', async () => {
+test('a call accepts a limited number of decisions', async () => {
   const conversation = await asking({ policies: { limits: { decisions: 1 } } });
   expect(await conversation.decide({ callId: 'a', action: 'approve' })).toBe('applied');
   await expect(conversation.decide({ callId: 'a', action: 'deny' })).rejects.toMatchObject({ code: 'limit' });
@@ -249,7 +249,7 @@ test.each([
   { ran: 1, retry: true },
   { other: 1 },
   parsed('{"ran":{"__proto__":1}}'),
-])('a settlement %j is refused, and the conversation goes on', async (how) => {
+])('a settlement %j is refused, and the conversation continues', async (how) => {
   const conversation = await opened({ model: scripted([]), tools: [plainTool('t', () => 1)] });
   await conversation.send('go').result;
   const before = conversation.log();
@@ -259,7 +259,7 @@ test.each([
   expect((await conversation.send('and on').result).termination).toBe('NaturalEnd');
 });
 
-test('a settlement of what is no call id is refused as a decision on it is, and nothing is changed', async () => {
+test('a settlement with an invalid call id is refused like a decision, and nothing changes', async () => {
   const conversation = await opened({ model: scripted([]), tools: [plainTool('t', () => 1)] });
   await conversation.send('go').result;
   const before = conversation.log();

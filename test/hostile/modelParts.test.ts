@@ -5,7 +5,7 @@ import { watchEachTest } from './watch.ts';
 
 watchEachTest();
 
-/** A run to its end, with all the time that retries want. */
+/** A complete run, with all the time that retries need. */
 async function playStream(stream: () => unknown, more: Partial<Model> = {}) {
   const clock = stillClock();
   const model: Model = { id: 'odd', ...more, stream: stream as unknown as Model['stream'] };
@@ -38,7 +38,7 @@ const oddParts: [string, unknown][] = [
   ['a finish without a reason', { type: 'finish' }],
   ['a finish of an unknown reason', { type: 'finish', reason: 'banana' }],
 ];
-test.each(oddParts)('a part that is %s is left out, with one diagnostic for the whole stream', async (_, part) => {
+test.each(oddParts)('a part that is %s is dropped, with one diagnostic for the whole stream', async (_, part) => {
   const parts = [part, part, ...say('still here')] as ModelPart[];
   const { result, log } = await playStream(async function* () {
     yield* parts;
@@ -46,14 +46,14 @@ test.each(oddParts)('a part that is %s is left out, with one diagnostic for the 
   expect([result.termination, result.text, codesOf(log)]).toEqual(['NaturalEnd', 'still here', ['model_part']]);
 });
 
-test('a stream of nothing but odd parts is a failed attempt, never a success', async () => {
+test('a stream of invalid parts alone is a failed attempt, never a success', async () => {
   const { result } = await playStream(async function* () {
     yield { type: 'finish', reason: 'banana' };
   });
   expect([result.termination, result.error?.code]).toEqual(['Error', 'stream-incomplete']);
 });
 
-test('numbers that are no counts of tokens count as nothing', async () => {
+test('invalid token counts are zero', async () => {
   const usage = { inputTokens: Number.NaN, outputTokens: -5, cachedInputTokens: '7', cacheWriteTokens: 3, extra: 1 };
   const { result } = await playStream(async function* () {
     yield { type: 'finish', reason: 'stop', usage };
@@ -62,7 +62,7 @@ test('numbers that are no counts of tokens count as nothing', async () => {
   expect(result.usage).toMatchObject(nothing);
 });
 
-test('arguments that come as an object are taken as their text', async () => {
+test('arguments given as an object are serialized to text', async () => {
   let count = 0;
   const { log } = await playStream(async function* () {
     count += 1;
@@ -72,7 +72,7 @@ test('arguments that come as an object are taken as their text', async () => {
   expect(outcomeOf(log)).toBe('succeeded');
 });
 
-test('a diagnostic of a model is stored as JSON or without its detail', async () => {
+test('a diagnostic of a model is stored as JSON, or without its detail', async () => {
   const { log } = await playStream(async function* () {
     yield { type: 'diagnostic', code: 5, detail: 10n };
     yield { type: 'diagnostic', code: 'mine', detail: new Map([['a', 1]]) };
@@ -84,7 +84,7 @@ test('a diagnostic of a model is stored as JSON or without its detail', async ()
   ]);
 });
 
-describe('a model that fails in odd ways', () => {
+describe('unusual failures of a model', () => {
   const streams: [string, () => unknown][] = [
     ['throws at once', throwing(new Error('at once'))],
     ['throws undefined at once', throwing(undefined)],
@@ -92,7 +92,7 @@ describe('a model that fails in odd ways', () => {
     ['ends before it began', async function* () {}],
     ['throws a proxy nobody can read', throwing(unreadable)],
   ];
-  test.each(streams)('is retried as after a network error where it %s', async (_, stream) => {
+  test.each(streams)('a model is retried as after a network error if it %s', async (_, stream) => {
     let count = 0;
     const { result, log, clock } = await playStream(() => {
       count += 1;
@@ -110,17 +110,20 @@ describe('a model that fails in odd ways', () => {
     ['an object without an iterator', () => ({ [Symbol.asyncIterator]: () => null }), /^TypeError: /],
     ['results that are none', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) }), /^TypeError: /],
   ];
-  test.each(defective)('is asked once where stream() returns %s, and the error says so', async (_, stream, message) => {
-    let count = 0;
-    const { result, log, clock } = await playStream(() => {
-      count += 1;
-      return stream();
-    });
-    expect([result.termination, result.cause, result.error?.code, count]).toEqual(['Error', 'model', 'defect', 1]);
-    expect(result.error?.message).toMatch(message);
-    expect(entriesOf(log, 'model-retry')).toEqual([]);
-    expect(clock.waiting).toBe(0);
-  });
+  test.each(defective)(
+    'a model is called once if stream() returns %s, and the error says so',
+    async (_, stream, message) => {
+      let count = 0;
+      const { result, log, clock } = await playStream(() => {
+        count += 1;
+        return stream();
+      });
+      expect([result.termination, result.cause, result.error?.code, count]).toEqual(['Error', 'model', 'defect', 1]);
+      expect(result.error?.message).toMatch(message);
+      expect(entriesOf(log, 'model-retry')).toEqual([]);
+      expect(clock.waiting).toBe(0);
+    },
+  );
 
   const thrown: [string, () => unknown][] = [
     ['undefined', () => undefined],
@@ -131,7 +134,7 @@ describe('a model that fails in odd ways', () => {
     ['a Symbol', () => Symbol('s')],
     ['something unreadable', () => unreadable],
   ];
-  test.each(thrown)('it throws %s', async (_, give) => {
+  test.each(thrown)('a model that throws %s', async (_, give) => {
     const { result } = await playStream(async function* () {
       yield { type: 'text-delta', text: 'partial' };
       throw give();
@@ -140,7 +143,7 @@ describe('a model that fails in odd ways', () => {
   });
 });
 
-test('a ModelError of another copy of the library is one', async () => {
+test('a ModelError of another copy of the library is accepted', async () => {
   let count = 0;
   const foreign = Object.assign(new Error('no key'), {
     code: 'auth',
@@ -155,26 +158,23 @@ test('a ModelError of another copy of the library is one', async () => {
   expect([count, result.error]).toEqual([1, { code: 'auth', message: 'no key' }]);
 });
 
-test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])(
-  'a wait of %s that a model asks for is no wait',
-  async (ms) => {
-    let count = 0;
-    const { result, log } = await playStream(async function* () {
-      count += 1;
-      if (count === 1) throw new ModelError({ code: 'server', retryAfterMs: ms as number });
-      yield* say('ok');
-    });
-    expect(result.text).toBe('ok');
-    expect(entriesOf(log, 'model-retry').map(({ waitMs }) => waitMs)).toEqual([1_000]);
-  },
-);
+test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])('a requested wait of %s is ignored', async (ms) => {
+  let count = 0;
+  const { result, log } = await playStream(async function* () {
+    count += 1;
+    if (count === 1) throw new ModelError({ code: 'server', retryAfterMs: ms as number });
+    yield* say('ok');
+  });
+  expect(result.text).toBe('ok');
+  expect(entriesOf(log, 'model-retry').map(({ waitMs }) => waitMs)).toEqual([1_000]);
+});
 
 test.each([
   ['says nothing more', undefined],
   ['sends what is no part', null],
   ['sends more text', { type: 'text-delta', text: 'more' }],
   ['reports a diagnostic', { type: 'diagnostic', code: 'late' }],
-])('a reply that has its finish counts also where the stream then stays open and %s', async (_, part) => {
+])('a reply with a finish counts even if the stream then stays open and %s', async (_, part) => {
   let count = 0;
   const { result, log, clock } = await playStream(async function* () {
     count += 1;
@@ -186,17 +186,14 @@ test.each([
   expect(codesOf(log)).toEqual([]);
 });
 
-test.each(['\u200b', '\u2060\n', '\ufeff \u00ad'])(
-  'a reply of characters that show nothing, %j, is an empty one',
-  async (text) => {
-    const { result } = await playStream(async function* () {
-      yield* say(text);
-    });
-    expect([result.cause, result.turns]).toEqual(['empty_replies', 3]);
-  },
-);
+test.each(['\u200b', '\u2060\n', '\ufeff \u00ad'])('a reply of invisible characters, %j, is empty', async (text) => {
+  const { result } = await playStream(async function* () {
+    yield* say(text);
+  });
+  expect([result.cause, result.turns]).toEqual(['empty_replies', 3]);
+});
 
-test('what comes after the end of a reply does not belong to it', async () => {
+test('parts after the end of a reply are not part of it', async () => {
   const { result, log } = await playStream(async function* () {
     yield* say('done');
     yield { type: 'text-delta', text: ' and more' };
@@ -218,7 +215,7 @@ test('a stream whose clean-up throws has still been read', async () => {
   expect(result.text).toBe('fine');
 });
 
-test('reading the options of a model that throws is an error of the agent, not of the process', async () => {
+test("an error from a getter of the model's options is an error of the agent, not of the process", async () => {
   const model = scripted([]);
   Object.defineProperty(model, 'prices', { get: throwing(new Error('prices')) });
   const outcome = await opened({ model }).then(

@@ -1,6 +1,6 @@
 /**
- * What a close, a time-out, an abort and a reader that goes away must end, counted. Rule: each case first holds something, so that
- * a count of nothing at the end says something; what comes later from what was ended changes nothing.
+ * Resources that a close, a time-out, an abort and a leaving reader must release, counted. Invariant: each case first
+ * holds something, so that a count of zero at the end is meaningful. Later values of an ended resource have no effect.
  */
 import { mkdtempSync, realpathSync } from 'node:fs';
 import { appendFile, readFile, rm } from 'node:fs/promises';
@@ -94,10 +94,10 @@ describe('hooks', () => {
       },
       { timeout: 10_000 },
     );
-  /** It writes a file if it lives on: a later effect. */
+  /** The command writes a file if it survives: a later effect. */
   const slow: Hook = { command: 'echo $$ > pid; sleep 30; touch late', timeoutMs: 60_000 };
   const WAYS = ['time-out', 'cancel', 'close'] as const;
-  it.each(WAYS)('a command that runs is ended, with all it started, by a %s', async (way) => {
+  it.each(WAYS)('a running command is ended, with all its children, by a %s', async (way) => {
     const census = new Census();
     const cwd = place(census);
     const on = await hooked(census, { PreToolUse: [slow] }, cwd);
@@ -114,7 +114,7 @@ describe('hooks', () => {
     await census.nothingIsLeft();
   });
 
-  it('what a command leaves running is ended with it', async () => {
+  it('processes that a command leaves running are ended with it', async () => {
     const census = new Census();
     const cwd = place(census);
     const command = 'echo $$ > pid; sleep 30 > /dev/null 2>&1 & exit 0';
@@ -126,7 +126,7 @@ describe('hooks', () => {
     await census.nothingIsLeft();
   });
 
-  it('a command of SessionEnd that hangs is ended by its time, and the close is not held any longer', async () => {
+  it('a SessionEnd command that hangs is ended by its time limit, and delays the close no longer', async () => {
     const census = new Census();
     const cwd = place(census);
     const on = await hooked(census, { SessionEnd: [{ ...slow, timeoutMs: 900 }] }, cwd);
@@ -140,7 +140,7 @@ describe('hooks', () => {
 
 describe('models', () => {
   const PART: ModelPart = t('a');
-  /** A model that keeps its stream open after some parts, and what the census sees of it. */
+  /** A model that keeps its stream open after some parts, and the counts of the census. */
   function inMemory(census: Census): Model {
     return {
       id: 'm',
@@ -175,7 +175,7 @@ describe('models', () => {
   ] as const;
   const ENDS = ['time-out', 'cancel', 'close'] as const;
   it.each(MODELS.flatMap(([name, make]) => ENDS.map((end) => [name, end, make] as const)))(
-    'a model %s that fell silent is let go by a %s',
+    'a silent model %s is released by a %s',
     async (_, end, make) => {
       const census = new Census();
       const policies = { modelRetry: { attempts: 1 }, modelTimeout: { idleMs: 500 } };
@@ -194,7 +194,7 @@ describe('models', () => {
     },
   );
 
-  it('a model that is whole holds nothing, and one whose stream stays open behind its finish is let go', async () => {
+  it('a complete model holds nothing, and one whose stream stays open after its finish is released', async () => {
     const census = new Census();
     const parts: ModelPart[] = [PART, finish('stop')];
     let hangs = false;
@@ -223,7 +223,7 @@ describe('models', () => {
       const census = new Census();
       const { clock } = census;
       let offset = 0;
-      // The second part comes while the first one's silence is being timed: then the clock is asked.
+      // The second part arrives while the silence after the first one is timed. The clock is read then.
       const model = scripted([deaf(t('a'), t('b'))]);
       const agent = createAgent({
         model,
@@ -245,7 +245,7 @@ describe('models', () => {
 
 describe('tools', () => {
   const ENDS = ['end', 'time-out', 'cancel', 'close'] as const;
-  it.each(ENDS)('a tool that streams, and hears its signal, holds nothing after its %s', async (end) => {
+  it.each(ENDS)('a streaming tool that obeys its signal holds nothing after its %s', async (end) => {
     const census = new Census();
     const stream = defineTool({
       name: 'stream',
@@ -270,27 +270,24 @@ describe('tools', () => {
 });
 
 describe('a conversation that is closed', () => {
-  it.each(['conversation', 'agent'] as const)(
-    'by its %s completes every stream, those that come later too',
-    async (by) => {
-      const census = new Census();
-      const gate = gateTool();
-      const on = await bench({ tools: [gate.tool], replies: [[call('c1', 'gate')], 'done'], clock: census.clock });
-      const { conversation } = on;
-      const streams = [() => conversation.live$, () => conversation.log$(), () => conversation.view$];
-      for (const stream of streams) census.subscribe(stream());
-      const run = conversation.send('hi');
-      await gate.begun('c1');
-      for (const stream of streams) census.subscribe(stream());
-      expect(census.left()).toMatchObject({ subscriptions: 6 });
-      await census.clock.until(by === 'agent' ? on.agent.close() : conversation.close());
-      await run.result;
-      expect(census.left()).toEqual(NOTHING);
-      for (const stream of streams) census.subscribe(stream());
-      expect(census.left()).toEqual(NOTHING);
-      await on.agent.close();
-    },
-  );
+  it.each(['conversation', 'agent'] as const)('its %s completes every stream, later ones too', async (by) => {
+    const census = new Census();
+    const gate = gateTool();
+    const on = await bench({ tools: [gate.tool], replies: [[call('c1', 'gate')], 'done'], clock: census.clock });
+    const { conversation } = on;
+    const streams = [() => conversation.live$, () => conversation.log$(), () => conversation.view$];
+    for (const stream of streams) census.subscribe(stream());
+    const run = conversation.send('hi');
+    await gate.begun('c1');
+    for (const stream of streams) census.subscribe(stream());
+    expect(census.left()).toMatchObject({ subscriptions: 6 });
+    await census.clock.until(by === 'agent' ? on.agent.close() : conversation.close());
+    await run.result;
+    expect(census.left()).toEqual(NOTHING);
+    for (const stream of streams) census.subscribe(stream());
+    expect(census.left()).toEqual(NOTHING);
+    await on.agent.close();
+  });
 });
 
 describe('stores', () => {
@@ -317,7 +314,7 @@ describe('stores', () => {
     await census.nothingIsLeft();
   });
 
-  it('a file that is refused is let go, and so is one that is deleted', async () => {
+  it('a refused file is closed, and so is a deleted one', async () => {
     const census = new Census();
     const directory = place(census);
     const store = jsonlStore(directory);
@@ -351,7 +348,7 @@ describe('transports', () => {
   }
 
   it.each(['goes away', 'reads nothing', 'goes away in the middle of a frame'] as const)(
-    'a reader of events that %s leaves no timer and no hold: its conversation is closed when it has been idle',
+    'a reader of events that %s leaves no timer and no reference: its conversation is closed after it has been idle',
     async (way) => {
       const census = new Census();
       const on = await serving(census, ['one']);
@@ -369,9 +366,9 @@ describe('transports', () => {
         await reader.read();
         await reader.cancel();
       }
-      // A reader that is gone has no beat: what is left is the time of the idle conversation.
+      // A disconnected reader has no heartbeat. The idle time of the conversation remains.
       if (way !== 'reads nothing') expect(census.left().timers).toBe(1);
-      // Beats first, then the time of an idle conversation.
+      // First the heartbeats, then the idle time of a conversation.
       await census.clock.advance(120_000);
       await flush();
       expect(census.left()).toEqual(NOTHING);
@@ -380,7 +377,7 @@ describe('transports', () => {
     },
   );
 
-  it('sessions that are closed hold no timer and refuse who waits for a place', async () => {
+  it('closed sessions hold no timer, and refuse those that wait for a place', async () => {
     const census = new Census();
     const { now, setTimer } = census.clock;
     const agent = createAgent({ model: scripted([deaf(t('a'))]), ports: { now, setTimer } });

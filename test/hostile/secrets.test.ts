@@ -33,10 +33,10 @@ import { watchEachTest } from './watch.ts';
 watchEachTest();
 
 const SECRET = 'sk-live-0123456789abcdef';
-/** Escaped differently in JSON, in a URL and as it is. */
+/** Escaped differently in JSON, in a URL and in plain text. */
 const ODD = 'p"ss\\wörd/&\n!';
 
-/** Everything a reader of the conversation, or the model, gets to see. */
+/** Everything that a reader of the conversation, or the model, receives. */
 async function told(options: AgentOptions & { model: ScriptedModel }, before?: string): Promise<string> {
   const conversation = await opened(options);
   await conversation.send(before ?? 'go').result;
@@ -94,13 +94,13 @@ describe.each([SECRET, ODD])('H-081 the secret %j', (secret) => {
   const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
   const twice = JSON.stringify(forms[1]).slice(1, -1);
 
-  test.each(leaks)('in %s is seen by nobody', async (_, options) => {
+  test.each(leaks)('nobody receives it in %s', async (_, options) => {
     const all = await told({ ...options(secret), secrets: [secret] });
     for (const form of [...forms, twice]) expect(all).not.toContain(form);
     expect(all).toContain('[redacted]');
   });
 
-  test('in a message of the user is not shown to the model', async () => {
+  test('the model does not receive it in a message of the user', async () => {
     const all = await told(
       { model: scripted([]), secrets: [secret] },
       `use ${secret} and ${encodeURIComponent(secret)}`,
@@ -108,7 +108,7 @@ describe.each([SECRET, ODD])('H-081 the secret %j', (secret) => {
     for (const form of forms) expect(all).not.toContain(form);
   });
 
-  test('in a decision is not stored, though the tool is given it', async () => {
+  test('it is not stored in a decision, but the tool receives it', async () => {
     const seen: unknown[] = [];
     const conversation = await opened({
       model: scripted([calls(call('a', 'ask'), call('b', 'ask'))]),
@@ -125,7 +125,7 @@ describe.each([SECRET, ODD])('H-081 the secret %j', (secret) => {
   });
 });
 
-/** What the library itself writes to find its way, and words of the host: names, ids, kinds. */
+/** Words of the library itself, and words of the host: names, ids, kinds. */
 const OWN_WORDS = new Set([
   ...['type', 'conversationId', 'runId', 'messageId', 'callId', 'kind', 'outcome', 'group', 'name', 'action', 'role'],
   ...[
@@ -144,7 +144,7 @@ const OWN_WORDS = new Set([
   ],
 ]);
 
-/** Each text in a value: its way, and the value with the secret in its place. */
+/** Each text in a value: its path, and the value with the secret in its place. */
 function* withSecret(value: unknown, way: string[] = []): Generator<[way: string[], changed: unknown]> {
   if (typeof value === 'string') yield [way, SECRET];
   if (typeof value !== 'object' || value === null) return;
@@ -156,8 +156,8 @@ function* withSecret(value: unknown, way: string[] = []): Generator<[way: string
       ];
 }
 
-test('a secret in any text of any entry is not stored, but for the words by which a log is read', () => {
-  // How a run stopped is a word of the library.
+test('a secret in any text of any entry is not stored, except for the words that identify entries', () => {
+  // The stop reason is a word of the library.
   const entries = sampleEntries('c').filter(({ type }) => type !== 'run-stop');
   const places = entries.flatMap(({ seq: _, at: __, conversationId: ___, ...entry }) =>
     [...withSecret(entry)].map(([way, changed]) => ({ way, changed: changed as NewEntry, type: entry.type })),
@@ -168,7 +168,7 @@ test('a secret in any text of any entry is not stored, but for the words by whic
   expect(places.length - stored.length).toBeGreaterThan(10);
 });
 
-test('a model that fails with a secret in its words tells it to nobody, the result of the run included', async () => {
+test('a model failure with a secret in its message is reported without it, also in the result of the run', async () => {
   const model = scripted([
     () => {
       throw new Error(`refused ${SECRET}`);
@@ -183,7 +183,7 @@ test.each<[string, number, (text: string) => unknown]>([
   ['a code', 64, (text) => toolResult.error('x', text)],
   ['the reason of a suspension', 2_024, (text) => toolResult.pending({ reason: text })],
   ['an error', 131_048, (text) => Promise.reject(new Error(text))],
-])('a secret is found before %s is cut in the middle of it, at character %i', async (_, cut, give) => {
+])('a secret is redacted before %s is cut in the middle of it, at character %i', async (_, cut, give) => {
   for (let shown = 1; shown < SECRET.length; shown += 5) {
     const text = `${'x'.repeat(cut - shown)}${SECRET}${'y'.repeat(4 * cut)}`;
     const { log } = await playTool(
@@ -197,7 +197,7 @@ test.each<[string, number, (text: string) => unknown]>([
   }
 });
 
-test('a secret is found before a long output is cut in the middle of it', async () => {
+test('a secret is redacted before a long output is cut in the middle of it', async () => {
   for (let shift = 0; shift < SECRET.length; shift += 5) {
     const output = `${'x'.repeat(131_048 - shift)}${SECRET}${'y'.repeat(400_000)}`;
     const { log } = await playTool(
@@ -211,9 +211,9 @@ test('a secret is found before a long output is cut in the middle of it', async 
 
 test.each([
   JSON.stringify({ a: `x${SECRET}x` }),
-  // As JSON may be written too.
+  // Another valid spelling in JSON.
   JSON.stringify({ a: `x${SECRET}x` }).replace('sk-', '\\u0073k-'),
-])('the tool gets the arguments that the log holds: %s', async (args) => {
+])('the tool receives the arguments that the log contains: %s', async (args) => {
   const seen: unknown[] = [];
   const parameters = z.object({ a: z.string() });
   const echo = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
@@ -223,7 +223,7 @@ test.each([
   expect(item?.type === 'tool-call' && item.args).toEqual(seen[0]);
 });
 
-test("a model's own key is a secret, also one that it gets later", async () => {
+test("a model's own key is a secret, also a later one", async () => {
   const keys = [SECRET];
   const model = scripted([calls(call('c1', 't'))], { secrets: keys });
   const conversation = await opened({ model, tools: [plainTool('t', () => `${SECRET} and the-next-key`)] });
@@ -232,7 +232,7 @@ test("a model's own key is a secret, also one that it gets later", async () => {
   expect(resultText(conversation.log())).toBe('[redacted] and [redacted]');
 });
 
-test('a short word that a local server takes for a key is no secret; one the host names is', async () => {
+test('a short word that a local server uses as a key is not a secret; a word that the host names is', async () => {
   const model = scripted([say('local ollama 4711')], { secrets: ['ollama', 'x'] });
   const { log } = await play({ model, secrets: ['4711', ''] });
   const [output] = entriesOf(log, 'agent-output');
@@ -265,7 +265,7 @@ test.each([
   expect(conversation.view().cycles[0]?.stop?.reason).toBe('completed');
 });
 
-test('the error of a store that quotes a secret reaches the result of a run without it', async () => {
+test("the store's error in the result of a run contains no secret", async () => {
   const store = memoryStore();
   const refusing: LogStore = {
     list: () => store.list(),
@@ -285,7 +285,7 @@ test('the error of a store that quotes a secret reaches the result of a run with
   expect(error?.message).toContain('no room at postgres://u:[redacted]@db');
 });
 
-test('an image is not damaged by a secret that its encoding happens to hold', async () => {
+test('a secret that occurs in its encoding does not damage an image', async () => {
   const data = 'iVBORw0KGgpBQkNERUZHSDQ3MTFJSg==';
   const content = [{ type: 'image', mediaType: 'image/png', data }];
   const { log } = await playTool(
@@ -296,7 +296,7 @@ test('an image is not damaged by a secret that its encoding happens to hold', as
   expect(entriesOf(log, 'tool-result')[0]?.content).toEqual(content);
 });
 
-describe('secrets that share characters', () => {
+describe('secrets with common characters', () => {
   const secretTexts: [string, readonly string[], string, string][] = [
     ['one begins the other', ['sk-abcd', 'sk-abcd-efgh'], 'a sk-abcd-efgh b sk-abcd c', 'a [redacted] b [redacted] c'],
     ['one ends the other', ['abcd-efgh', 'efgh'], 'a abcd-efgh b efgh c', 'a [redacted] b [redacted] c'],
@@ -305,7 +305,7 @@ describe('secrets that share characters', () => {
     ['one overlaps itself', ['abab'], 'x ababab y', 'x [redacted] y'],
     ['they stand side by side', ['abcd', 'efgh'], 'x abcdefgh y', 'x [redacted][redacted] y'],
   ];
-  test.each(secretTexts)('nothing of either is left where %s', async (_, secrets, given, left) => {
+  test.each(secretTexts)('no part of either remains if %s', async (_, secrets, given, left) => {
     for (const order of [secrets, [...secrets].reverse()]) {
       const { log } = await playTool(
         plainTool('t', () => given),

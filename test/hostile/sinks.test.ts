@@ -1,6 +1,7 @@
 /**
- * Every source of foreign text against every place where it is shown or stored. Rule: a configured secret is found in none of them, in
- * keys as in values, whole or in pieces. A source is a row of `sources`; a place is a field of what `placesOf` collects.
+ * Every source of foreign text, combined with every place where it is shown or stored. Invariant: no place contains a
+ * configured secret, in keys or values, whole or in pieces. A source is a row of `sources`; a place is a field that
+ * `placesOf` collects.
  */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +33,7 @@ watchEachTest();
 type Scene = Partial<AgentOptions> & { model: ScriptedModel };
 interface Source {
   scene(secret: string): Scene;
-  /** Nothing of the source is stored or shown, so no mark stands in its place. */
+  /** Nothing of the source is stored or shown, so its place has no redaction mark. */
   unmarked?: true;
 }
 
@@ -168,14 +169,14 @@ function inSubAgent(reply: ModelPart[]): Scene {
   };
 }
 
-/** Every text of a value, keys too. */
+/** Every text of a value, including keys. */
 function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, child]) => [key, ...textsOf(child)]);
 }
 
-/** Deltas of one kind, put together as a page does. */
+/** Deltas of one kind, joined as a page does. */
 function joined(signals: readonly Live[]): string[] {
   const texts = new Map<string, string>();
   for (const signal of signals) {
@@ -194,12 +195,12 @@ async function filesIn(directory: string): Promise<string> {
 }
 
 interface Place {
-  /** What is shown or stored there. */
+  /** The stored or shown value. */
   texts: string[];
 }
 const place = (...values: unknown[]): Place => ({ texts: values.flatMap(textsOf) });
 
-/** One request of the scene, and all that it leaves anywhere. */
+/** One request of the scene, and all its traces. */
 async function placesOf(scene: Scene, secret: string): Promise<Record<string, Place>> {
   const directory = await mkdtemp(join(tmpdir(), 'sinks-'));
   const recording: unknown[] = [];
@@ -270,7 +271,7 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
   }
 }
 
-/** As it is written itself, in JSON text and in a URL, by the usual writers of both. */
+/** Plain, in JSON text and in a URL, from the usual writers of both. */
 function writtenForms(secret: string): string[] {
   const inJson = JSON.stringify(secret).slice(1, -1);
   const inUrl = encodeURIComponent(secret);
@@ -281,7 +282,7 @@ const SECRETS = ['sk-live-0123456789abcdef', 'p"ss\\wörd/&\n!'];
 const MARK = '[redacted]';
 
 describe.each(SECRETS)('the secret %j', (secret) => {
-  test.each(Object.entries(sources))('in %s is shown and stored nowhere', async (_, source) => {
+  test.each(Object.entries(sources))('it is shown and stored nowhere if it is in %s', async (_, source) => {
     const { scene, unmarked } = typeof source === 'function' ? { scene: source, unmarked: false } : source;
     const places = await placesOf(scene(secret), secret);
     const forms = writtenForms(secret);

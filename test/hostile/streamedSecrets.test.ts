@@ -1,4 +1,4 @@
-/** Secrets in texts that come in pieces, in every form that writers give them, and in keys that are alike without them. */
+/** Secrets in streamed texts, in every spelling of common writers, and in keys that are equal after redaction. */
 import { expect, test } from 'vitest';
 import { type InFlight, type Live, type ModelPart, toolResult } from '../../src/index.ts';
 import { SecretFreeText, withoutSecrets } from '../../src/log/secretText.ts';
@@ -16,14 +16,14 @@ const OVERLAPPING: { secrets: readonly string[] }[] = [
   { secrets: ['ab', 'ba'] },
 ];
 
-/** Every text of so many letters. */
+/** Every text with this number of letters. */
 function textsOf(letters: string, length: number): string[] {
   let texts = [''];
   for (let at = 0; at < length; at++) texts = texts.flatMap((text) => [...letters].map((letter) => text + letter));
   return texts;
 }
 
-/** What is shown of a text that is cut before each letter whose bit is set. */
+/** The shown text if it is cut before each letter whose bit is set. */
 function shownPieces(text: string, cuts: number, secrets: readonly string[]): string[] {
   const stream = new SecretFreeText();
   const pieces = [''];
@@ -34,7 +34,7 @@ function shownPieces(text: string, cuts: number, secrets: readonly string[]): st
   return [...pieces.map((piece) => stream.push(piece, secrets)), stream.end(secrets)];
 }
 
-test.each(OVERLAPPING)('pieces of a text make together what the whole text is without $secrets', ({ secrets }) => {
+test.each(OVERLAPPING)('the redacted pieces of a text equal the redacted whole text: $secrets', ({ secrets }) => {
   const wrong: string[] = [];
   for (const text of textsOf('abc', 6)) {
     const whole = withoutSecrets(text, secrets);
@@ -46,7 +46,7 @@ test.each(OVERLAPPING)('pieces of a text make together what the whole text is wi
   expect(wrong).toEqual([]);
 });
 
-test('a piece waits only while it may be the beginning of a secret', () => {
+test('a piece is delayed only while it may be the start of a secret', () => {
   const stream = new SecretFreeText();
   const shown = ['Hello s', 'o', ', s', 'k-', 'live', '-1 and s'].map((piece) => stream.push(piece, ['sk-live-1']));
   expect(shown).toEqual(['Hello ', 'so', ', ', '', '', '[redacted] and ']);
@@ -58,7 +58,7 @@ const finish: ModelPart = { type: 'finish', reason: 'stop' };
 const inPieces = (text: string, type: 'text-delta' | 'reasoning-delta'): ModelPart[] =>
   [...text].map((letter) => ({ type, text: letter }));
 
-test('streamed texts together are the texts of the entries, and a listener that comes at any piece has the same', async () => {
+test('joined streamed texts equal the texts of the entries, also for a listener that arrives at any piece', async () => {
   const parts = [
     ...inPieces(`think sk- ${SECRET}`, 'reasoning-delta'),
     ...inPieces(`a ${SECRET}${SECRET} s`, 'text-delta'),
@@ -96,7 +96,7 @@ test('streamed texts together are the texts of the entries, and a listener that 
   }
 });
 
-test('a reply that breaks off takes what waited with it: nothing of it stands in the next attempt', async () => {
+test('an interrupted reply discards its delayed text, and the next attempt contains none of it', async () => {
   let attempt = 0;
   const model = {
     id: 'm',
@@ -121,7 +121,7 @@ test('a reply that breaks off takes what waited with it: nothing of it stands in
   expect(codesOf(conversation.log())).toEqual([]);
 });
 
-test('arguments that are streamed are shown in flight as they were signalled, each call on its own', async () => {
+test('streamed arguments are shown in flight as signalled, separately for each call', async () => {
   const text = (index: number, piece: string, name?: string): ModelPart => ({
     type: 'tool-call-delta',
     index,
@@ -142,7 +142,7 @@ test('arguments that are streamed are shown in flight as they were signalled, ea
   expect(inFlight[0]?.toolInputs).toEqual([{ index: 0, name: 't', text: '{"a":"' }]);
 });
 
-/** What other writers make of `p"ß/w (x)+`, letter by letter. */
+/** Other spellings of `p"ß/w (x)+`, letter by letter. */
 const FORMS: readonly [string, string][] = [
   ['plain text', 'p"ß/w (x)+'],
   ['JSON', 'p\\"ß/w (x)+'],
@@ -155,7 +155,7 @@ const FORMS: readonly [string, string][] = [
   ['a path of a URL', 'p%22%C3%9F/w%20%28x%29%2B'],
   ['a form', 'p%22%C3%9F%2Fw+%28x%29%2B'],
 ];
-test.each(FORMS)('a secret is found written as %s', async (_, form) => {
+test.each(FORMS)('a secret is redacted if it is written as %s', async (_, form) => {
   const { log } = await playTool(
     plainTool('t', () => `<${form}>`),
     '{}',
@@ -164,7 +164,7 @@ test.each(FORMS)('a secret is found written as %s', async (_, form) => {
   expect(resultText(log)).toBe('<[redacted]>');
 });
 
-test('keys that are alike without their secrets keep every value', async () => {
+test('keys that are equal after redaction keep every value', async () => {
   const state = { [`${SECRET}-a`]: 1, 'sk-other-key-a': 2, '[redacted]-a': 3, plain: 4 };
   const tool = plainTool('t', () => toolResult.success('ok', { state }));
   const { log } = await playTool(tool, '{}', { secrets: [SECRET, 'sk-other-key'] });
@@ -175,7 +175,7 @@ test('keys that are alike without their secrets keep every value', async () => {
   expect(Object.values(writes).sort()).toEqual([1, 2, 3, 4]);
 });
 
-test('progress that is no JSON is refused with one diagnostic for the call, and the call goes its way', async () => {
+test('progress that is not JSON is refused with one diagnostic for the call, and the call continues', async () => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
   const tool = plainTool('t', (_, context: { progress(update: unknown): void }) => {

@@ -1,4 +1,4 @@
-/** Clocks that jump, timers that are long, listeners that fail late or come in thousands. */
+/** Clocks that jump, long timers, and thousands of listeners or listeners that fail late. */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool, ModelError, type ModelPart } from '../../src/index.ts';
@@ -13,7 +13,7 @@ import { proves } from '../support/tier.ts';
 afterEach(() => void vi.useRealTimers());
 
 describe('time', () => {
-  /** A model that sends a part every 700 ms, so many of them; `clock` is set to `jump` after the second one. */
+  /** A model that sends this many parts, one every 700 ms; `clock` is set to `jump` after the second one. */
   async function streaming(parts: number, jump: number) {
     const clock = new VirtualClock();
     let sent = 0;
@@ -46,7 +46,7 @@ describe('time', () => {
     ['an hour forward', 3_600_000],
     ['nowhere', 0],
   ])(
-    'H-330 a model that is silent after the clock was set %s is given up within twice the time of silence',
+    'H-330 a model that is silent after the clock was set %s is given up within twice the silence limit',
     async (_, jump) => {
       const { clock, over } = await streaming(2, jump);
       await clock.advance(1_400);
@@ -59,7 +59,7 @@ describe('time', () => {
   it.each([
     ['an hour back', -3_600_000],
     ['ten years forward', 10 * 365 * 86_400_000],
-  ])('H-330 a model that goes on sending is not given up where the clock is set %s', async (_, jump) => {
+  ])('H-330 a model that continues to send is not given up if the clock is set %s', async (_, jump) => {
     const { clock, over } = await streaming(10, jump);
     for (let passed = 0; passed < 7_000; passed += 100) await clock.advance(100);
     expect(over()).toBe('NaturalEnd');
@@ -68,7 +68,7 @@ describe('time', () => {
   it.each([
     ['an hour back', -3_600_000],
     ['ten years forward', 10 * 365 * 86_400_000],
-  ])('H-330 a wall clock that jumps %s in a retry wait makes it neither longer nor shorter', async (_, jump) => {
+  ])('H-330 a wall clock that jumps %s in a retry wait does not change its length', async (_, jump) => {
     const clock = new VirtualClock();
     const model = scripted([new ModelError({ code: 'server' }), new ModelError({ code: 'server' }), 'done']);
     const policies = { modelRetry: { jitter: 0 }, limits: { runMs: 60_000 } };
@@ -91,7 +91,7 @@ describe('time', () => {
     expect(project(log).cycles).toMatchObject([{ stop: { reason: 'completed' } }]);
   });
 
-  it('H-331 a timer of 30 days fires in 30 days, and one that was stopped never does', () => {
+  it('H-331 a timer of 30 days fires in 30 days, and a stopped one never fires', () => {
     vi.useFakeTimers();
     const fired: string[] = [];
     const days = 86_400_000;
@@ -108,7 +108,7 @@ describe('time', () => {
   });
 });
 
-/** Rejections that nobody handles, while the test runs. */
+/** Unhandled rejections during the test. */
 function unhandled(): unknown[] {
   const found: unknown[] = [];
   const note = (reason: unknown): void => void found.push(reason);
@@ -148,7 +148,7 @@ describe('listeners', () => {
     expect(found).toEqual([]);
   });
 
-  it('H-334 a subscriber that rejects again and again is detached', async () => {
+  it('H-334 a subscriber that rejects repeatedly is detached', async () => {
     const found = unhandled();
     const { conversation, clock } = await bench({ replies: ['one', 'two', 'three'] });
     let called = 0;
@@ -162,7 +162,7 @@ describe('listeners', () => {
     expect(found).toEqual([]);
   });
 
-  it('H-336 thousands of subscribers that came and went are gone: none is told anything more', async () => {
+  it('H-336 thousands of disconnected subscribers are released, and none receives anything more', async () => {
     const many = proves ? 10_000 : 2_000;
     const { conversation } = await bench({
       replies: [
@@ -190,6 +190,6 @@ describe('listeners', () => {
   });
 });
 
-it('H-338 no tool of the library asks the network for an address: there is none that fetches', () => {
+it('H-338 no tool of the library fetches an address', () => {
   expect(codingTools().map(({ name }) => name)).toEqual(['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit']);
 });

@@ -18,7 +18,7 @@ import { watchEachTest } from './watch.ts';
 
 watchEachTest();
 
-/** The call as the log holds it. */
+/** The call in the log. */
 const loggedCall = (log: Parameters<typeof entriesOf>[0]) =>
   entriesOf(log, 'agent-output').flatMap(({ item }) => (item.type === 'tool-call' ? [item] : []))[0];
 
@@ -31,7 +31,7 @@ const INVALID = 'failed invalid_arguments';
 
 describe('H-060 no arguments', () => {
   test.each(['', ' ', '\n\t', '{}', ' {} '])(
-    'the text %j is no arguments for a tool without parameters',
+    'the text %j is empty arguments for a tool without parameters',
     async (text) => {
       const seen: unknown[] = [];
       const tool = plainTool('now', (args) => seen.push(args));
@@ -41,7 +41,7 @@ describe('H-060 no arguments', () => {
     },
   );
 
-  test('H-061 the model is told which fields it left out', async () => {
+  test('H-061 the error names the missing fields', async () => {
     const seen: unknown[] = [];
     const parameters = z.object({ path: z.string(), depth: z.number() });
     const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
@@ -52,7 +52,7 @@ describe('H-060 no arguments', () => {
   });
 });
 
-describe('H-062 arguments that are no JSON object', () => {
+describe('H-062 arguments that are not a JSON object', () => {
   const texts = [
     '{"path":"a"',
     "{path:'a'}",
@@ -79,7 +79,7 @@ describe('H-062 arguments that are no JSON object', () => {
     '```json\n{"path":"a"}\n```',
     '[object Object]',
   ];
-  test.each(texts)('%j never reaches the tool, and the run goes on', async (text) => {
+  test.each(texts)('%j never reaches the tool, and the run continues', async (text) => {
     const seen: unknown[] = [];
     const { result, log } = await playTool(pathTool('t', seen), text);
     expect([result.termination, outcomeOf(log), seen]).toEqual(['NaturalEnd', INVALID, []]);
@@ -87,20 +87,20 @@ describe('H-062 arguments that are no JSON object', () => {
     expect(entriesOf(log, 'tool-started')).toEqual([]);
   });
 
-  // The text is kept in the log, and a log is the same on every engine.
+  // The log contains the text, and a log is the same on every engine.
   test.each([
     ['{"path":"a"', 'it ends before it is closed'],
     ['{"path":"a', 'it ends before it is closed'],
     ["{path:'a'}", 'it is not valid JSON'],
     ['{"path":"a"} x', 'it is not valid JSON'],
     ['{"path":1e999}', 'the number Infinity is not JSON'],
-  ])('%j is answered with its fault in words of the library: %s', async (text, why) => {
+  ])('%j has an error in words of the library: %s', async (text, why) => {
     const { log } = await playTool(pathTool('t', []), text);
     expect(resultText(log)).toBe(`The arguments of t are no JSON object (${why}): ${JSON.stringify(text)}`);
   });
 
   test.each(['{"path":5}', '{"path":null}', '{"path":{}}', '{"Path":"a"}', '{"path":["a"]}'])(
-    '%j is JSON, but not what the tool takes',
+    '%j is JSON, but not valid for the tool',
     async (text) => {
       const seen: unknown[] = [];
       const { log } = await playTool(pathTool('t', seen), text);
@@ -119,7 +119,7 @@ describe('H-063 keys of prototypes', () => {
     '{"path":"a","constructor":{"prototype":{"admin":true}}}',
     '{"prototype":null,"path":"a","constructo\\u0072":1}',
   ];
-  test.each(texts)('%j gives the tool its path and nothing else', async (text) => {
+  test.each(texts)('with %j the tool receives its path and nothing else', async (text) => {
     const seen: { path?: string; admin?: boolean }[] = [];
     const parameters = z.looseObject({ path: z.string() });
     const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
@@ -141,20 +141,20 @@ describe('H-063 keys of prototypes', () => {
   const deep = '{"a":[{"constructor":1,"b":{"prototype":{"c":1},"__proto__":2,"d":3}}],"constructor":{}}';
   const clean = { a: [{ b: { d: 3 } }] };
 
-  test('at every depth', async () => {
+  test('such keys are refused at every depth', async () => {
     const seen: unknown[] = [];
     const { log } = await playTool(looseTool(seen), deep);
     expect([seen, loggedCall(log)?.args]).toEqual([[clean], clean]);
   });
 
-  test('also where a schema makes them', async () => {
+  test('they are removed if a schema makes them', async () => {
     const seen: unknown[] = [];
     const parameters = z.looseObject({}).transform(() => JSON.parse(deep));
     await playTool(defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) }));
     expect(seen).toEqual([clean]);
   });
 
-  test('also in arguments that a person edited, in the log and for the tool', async () => {
+  test('they are removed from arguments that a person edited, in the log and for the tool', async () => {
     const seen: unknown[] = [];
     const model = scripted([calls(call('c1', 't'))]);
     const conversation = await opened({ model, tools: [looseTool(seen, true)] });
@@ -166,19 +166,19 @@ describe('H-063 keys of prototypes', () => {
     expect(entriesOf(conversation.log(), 'decision')[0]?.decision).toMatchObject({ action: 'edit', args: clean });
   });
 
-  test('also in arguments that a plugin puts in their place', async () => {
+  test('they are removed from arguments that a plugin provides', async () => {
     const seen: unknown[] = [];
     const plugins = [{ name: 'p', beforeToolExecute: () => ({ args: JSON.parse(deep) }) }];
     const { log } = await playTool(looseTool(seen), '{}', { plugins });
     expect([seen, entriesOf(log, 'tool-started')[0]?.args]).toEqual([[clean], clean]);
   });
 
-  test('a result may have any of them but __proto__', async () => {
+  test('a result may contain any of them except __proto__', async () => {
     const { log } = await playTool(plainTool('t', () => JSON.parse('{"constructor":"Ferrari","prototype":1}')));
     expect(resultText(log)).toBe('{"constructor":"Ferrari","prototype":1}');
   });
 
-  test('a secret door at depth is shut as well', async () => {
+  test('a constructor at depth is refused too', async () => {
     const seen: { deep?: { list?: { admin?: boolean }[] } }[] = [];
     const parameters = z.looseObject({});
     const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => seen.push(args) });
@@ -195,28 +195,28 @@ describe('H-065 depth and length', () => {
     ['objects', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
     ['unclosed lists', '['.repeat(100_000)],
     ['a field of lists', `{"path":"a","x":${deep('[', ']', 65)}}`],
-  ])('%s nested too deep are refused at once', async (_, text) => {
+  ])('%s with too much nesting are refused at once', async (_, text) => {
     const seen: unknown[] = [];
     const { log } = await playTool(pathTool('t', seen), text);
     expect([outcomeOf(log), seen]).toEqual([INVALID, []]);
     expect(JSON.stringify(log).length).toBeLessThan(300_000);
   });
 
-  test('brackets inside strings are no depth', async () => {
+  test('brackets inside strings do not count', async () => {
     const seen: unknown[] = [];
     const path = `${'[{'.repeat(1_000)}"\\`;
     const { log } = await playTool(pathTool('t', seen), JSON.stringify({ path }));
     expect([outcomeOf(log), seen]).toEqual(['succeeded', [{ path }]]);
   });
 
-  test('a depth that fits reaches the tool', async () => {
+  test('arguments within the limit reach the tool', async () => {
     const parameters = z.looseObject({});
     const tool = defineTool({ name: 't', description: '', parameters, execute: (args) => args });
     const { log } = await playTool(tool, `{"x":${deep('[', ']', 60)}}`);
     expect(outcomeOf(log)).toBe('succeeded');
   });
 
-  test('of arguments that do not parse at most 64 KiB are kept', async () => {
+  test('of invalid arguments at most 64 KiB are kept', async () => {
     for (const text of ['x'.repeat(200_000), 'é'.repeat(200_000), '🎉'.repeat(100_000)]) {
       const { log } = await playTool(pathTool('t'), text);
       const kept = loggedCall(log)?.argsText ?? '';
@@ -227,7 +227,7 @@ describe('H-065 depth and length', () => {
     }
   });
 
-  test('arguments of many megabytes are not looked at', async () => {
+  test('arguments of many megabytes are not parsed', async () => {
     const seen: unknown[] = [];
     const { log } = await playTool(pathTool('t', seen), `{"path":"${'x'.repeat(6 * 1024 * 1024)}"}`);
     expect([outcomeOf(log), seen]).toEqual(['failed too_large', []]);
@@ -235,7 +235,7 @@ describe('H-065 depth and length', () => {
   });
 });
 
-describe('H-070 tools nobody has', () => {
+describe('H-070 unknown tools', () => {
   const names = [
     'rm_rf',
     '__proto__',
@@ -251,7 +251,7 @@ describe('H-070 tools nobody has', () => {
     '../read',
     'read\nread',
   ];
-  test.each(names)('%j is told to be missing, with the names there are', async (name) => {
+  test.each(names)('the error for %j lists the available names', async (name) => {
     const seen: unknown[] = [];
     const { result, log } = await play({
       model: scripted([calls(call('c1', name, '{"path":"a"}'))]),
@@ -262,7 +262,7 @@ describe('H-070 tools nobody has', () => {
     expect(resultText(log)).toContain(JSON.stringify(name));
   });
 
-  test('names that are close come first, and only a few of them', async () => {
+  test('similar names come first, and only a few of them', async () => {
     const tools = ['write_file', 'read_file', 'list', 'find', 'grep', 'edit', 'move'].map((name) =>
       plainTool(name, () => 1),
     );
@@ -280,7 +280,7 @@ describe('H-070 tools nobody has', () => {
     expect(JSON.stringify(log).length).toBeLessThan(10_000);
   });
 
-  test('a tool may be named like an inherited property', async () => {
+  test('a tool may have the name of an inherited property', async () => {
     const tools = ['__proto__', 'constructor', 'toString'].map((name) => plainTool(name, () => `I am ${name}`));
     const reply = calls(call('c1', '__proto__'), call('c2', 'constructor'), call('c3', 'valueOf'));
     const { log } = await play({ model: scripted([reply]), tools });

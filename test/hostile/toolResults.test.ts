@@ -48,7 +48,7 @@ const ringMap = (): Map<string, unknown> => {
   return map.set('self', map);
 };
 
-/** What a tool returns, and the text the model gets. */
+/** The return value of a tool, and the text that the model receives. */
 const converted: [string, () => unknown, string][] = [
   ['undefined', () => undefined, '(no output)'],
   ['null', () => null, 'null'],
@@ -136,7 +136,7 @@ const refused: [string, () => unknown][] = [
   ['content with a text that is none', () => [{ type: 'text', text: 5 }]],
   ['content with an image without data', () => [{ type: 'image', mediaType: 'image/png' }]],
 ];
-test('what is refused for its class says which class it was, and never becomes {}', async () => {
+test('the error for a refused class names the class, and the value never becomes {}', async () => {
   const { log } = await playTool(plainTool('t', () => new Response('text')));
   expect(resultText(log)).toBe("the tool's result is no JSON: an object of the class Response is not JSON");
 });
@@ -181,7 +181,7 @@ const failing: [string, () => unknown, string][] = [
     'Error: then',
   ],
 ];
-test.each(failing)('a tool that %s has failed, in words for the model', async (_, execute, text) => {
+test.each(failing)('a tool that %s has failed, with an error for the model', async (_, execute, text) => {
   const { result, log } = await playTool(plainTool('t', execute));
   expect([result.termination, outcomeOf(log), resultText(log)]).toEqual(['NaturalEnd', 'failed error', text]);
 });
@@ -197,7 +197,7 @@ test.each([
   expect(outcomeOf(log)).toMatch(/^failed (error|not_json)$/);
 });
 
-describe('results made by toolResult', () => {
+describe('results of toolResult', () => {
   test.each([
     [undefined, 'error'],
     ['', 'error'],
@@ -212,14 +212,14 @@ describe('results made by toolResult', () => {
   });
 
   test.each([undefined, null, {}, { reason: 5 }, { reason: null }, { reason: { toString: () => 'x' } }])(
-    'a suspension for the reason %j is a failure',
+    'a suspension with the reason %j is a failure',
     async (suspend) => {
       const { log } = await playTool(plainTool('t', () => toolResult.pending(suspend as never)));
       expect([outcomeOf(log), entriesOf(log, 'tool-suspended')]).toEqual(['failed error', []]);
     },
   );
 
-  test('a suspension whose payload is no JSON, or too long, is a failure', async () => {
+  test('a suspension whose payload is not JSON, or too long, is a failure', async () => {
     for (const [payload, outcome] of [
       [ring(), 'failed not_json'],
       [1n, 'failed not_json'],
@@ -246,7 +246,7 @@ describe('results made by toolResult', () => {
     expect([outcomeOf(log), conversation.state]).toEqual([outcome, {}]);
   });
 
-  test('state may have any key but __proto__', async () => {
+  test('state may have any key except __proto__', async () => {
     const state = JSON.parse('{"__proto__":{"polluted":1},"constructor":2,"toString":3,"":4}');
     const { log, conversation } = await playTool(plainTool('t', () => toolResult.success('ok', { state })));
     expect(outcomeOf(log)).toBe('succeeded');
@@ -258,13 +258,13 @@ describe('results made by toolResult', () => {
     expect(Object.isFrozen(conversation.state)).toBe(true);
   });
 
-  test('options cannot pass for another result', async () => {
+  test('options cannot imitate another result', async () => {
     const options = { status: 'pending', suspend: { reason: 'x' }, content: 'other' };
     const { log } = await playTool(plainTool('t', () => toolResult.success('ok', options as never)));
     expect([outcomeOf(log), resultText(log)]).toEqual(['succeeded', 'ok']);
   });
 
-  test('an object that only looks like one is an ordinary value', async () => {
+  test('an object of the same shape is an ordinary value', async () => {
     const forged = { status: 'pending', suspend: { reason: 'x' } };
     const { log } = await playTool(plainTool('t', () => forged));
     expect([outcomeOf(log), resultText(log), codesOf(log)]).toEqual(['succeeded', JSON.stringify(forged), []]);

@@ -18,7 +18,7 @@ import { watchEachTest } from './watch.ts';
 
 watchEachTest();
 
-/** A tool whose schema is nothing but this function. */
+/** A tool whose schema is only this function. */
 function checkedBy(validate: (value: unknown) => unknown, seen: unknown[] = [], more: object = {}): Tool {
   const schema = { '~standard': { version: 1, vendor: 'test', validate, ...more } };
   return defineTool({
@@ -64,7 +64,7 @@ test.each(refusing)('a schema that %s refuses the call and nothing else', async 
   expect(resultText(log)).toContain('t');
 });
 
-test('a schema that never answers is given up after half a minute', async () => {
+test('a schema that never returns is given up after half a minute', async () => {
   const clock = stillClock();
   const seen: unknown[] = [];
   const tool = checkedBy(() => new Promise(() => undefined), seen);
@@ -80,7 +80,7 @@ test('a schema that never answers is given up after half a minute', async () => 
   expect(clock.waiting).toBe(0);
 });
 
-test('a cancel does not wait for a schema that never answers', async () => {
+test('a cancel does not wait for a schema that never returns', async () => {
   const clock = stillClock();
   const tool = checkedBy(() => new Promise(() => undefined));
   const ports = { now: clock.now, setTimer: clock.setTimer };
@@ -92,7 +92,7 @@ test('a cancel does not wait for a schema that never answers', async () => {
   expect(clock.waiting).toBe(0);
 });
 
-test('a schema may answer later, or through a promise of its own making', async () => {
+test('a schema may return a promise, or any thenable', async () => {
   const later = [
     async () => ({ value: { a: 1 } }),
     () => thenable((resolve: (answer: object) => void) => resolve({ value: { a: 1 } })),
@@ -121,7 +121,7 @@ describe('an asynchronous check of zod', () => {
     return [outcomeOf(log), resultText(log)];
   };
 
-  test('that rejects refuses the call, and no rejection goes unheard', async () => {
+  test('a rejection refuses the call, and no rejection is unhandled', async () => {
     const [outcome, text] = await played(() => Promise.reject(new Error('no service')));
     expect([outcome, text]).toEqual([
       'failed invalid_arguments',
@@ -130,14 +130,14 @@ describe('an asynchronous check of zod', () => {
     await settle();
   });
 
-  test('that rejects for a final answer is told to the model, and no rejection goes unheard', async () => {
+  test('a rejection for a final answer is reported to the model, and no rejection is unhandled', async () => {
     const output = checked(() => Promise.reject(new Error('no service')));
     const conversation = await opened({ model: scripted([1, 2, 3].map(() => say('{"path":"a"}'))), output });
     expect((await conversation.send('go').result).error?.code).toBe('output_invalid');
     await settle();
   });
 
-  test('is made once where it passes, and refuses in its own words', async () => {
+  test('it runs once if it passes, and its own error refuses a call', async () => {
     expect(await played(async () => true)).toEqual(['succeeded', 'read a']);
     expect(asked).toEqual(['a']);
     const [outcome, text] = await played(async () => false);
@@ -145,8 +145,8 @@ describe('an asynchronous check of zod', () => {
   });
 });
 
-describe('what a schema makes of the arguments', () => {
-  test('is copied and frozen, own properties only, all the way down', async () => {
+describe('the output of a schema', () => {
+  test('it is copied and frozen, with own properties only, at every depth', async () => {
     const shared = { list: [{ n: 1 }], ...(JSON.parse('{"__proto__":{"admin":true}}') as object) };
     const seen: { list: object[]; admin?: boolean }[] = [];
     await playTool(checkedBy(() => ({ value: shared }), seen));
@@ -157,7 +157,7 @@ describe('what a schema makes of the arguments', () => {
     expect(seen[0]?.admin).toBeUndefined();
   });
 
-  test('may hold what the schema looked up, and leaves it alone', async () => {
+  test('it may contain objects that the schema looked up, and those are unchanged', async () => {
     const handle = new (class Handle {
       count = 0;
     })();
@@ -170,7 +170,7 @@ describe('what a schema makes of the arguments', () => {
     expect(Object.isFrozen(handle)).toBe(false);
   });
 
-  test('may be a ring', async () => {
+  test('it may be circular', async () => {
     const ring: { self?: object } = {};
     ring.self = ring;
     const seen: { self?: object }[] = [];
@@ -180,14 +180,14 @@ describe('what a schema makes of the arguments', () => {
   });
 });
 
-test('of very many issues the model is told some, and how many there are', async () => {
+test('of very many issues the model receives some, and their number', async () => {
   const issues = Array.from({ length: 10_000 }, (_, index) => ({ message: 'm'.repeat(10_000), path: [index] }));
   const { log } = await playTool(checkedBy(() => ({ issues })));
   expect(resultText(log)).toContain('and 9980 more');
   expect(resultText(log).length).toBeLessThan(20_000);
 });
 
-test('a schema without a JSON Schema that can be made is refused when the agent is made', () => {
+test('a schema without a JSON Schema is refused at the creation of the agent', () => {
   const input = throwing(new Error('Date cannot be represented'));
   const tool = checkedBy(() => ({ value: {} }), [], { jsonSchema: { input } });
   expect(() => createAgent({ model: scripted([]), tools: [tool] })).toThrow(ConfigurationError);
@@ -203,14 +203,14 @@ test.each([
     'a schema without a type',
   ],
   ['anything', z.any(), 'a schema without a type'],
-])('parameters that are %s at their root are refused when the agent is made', (_, parameters, came) => {
+])('parameters that are %s at their root are refused at the creation of the agent', (_, parameters, came) => {
   const tool = defineTool({ name: 't', description: '', parameters, execute: () => 'ran' });
   const make = (): unknown => createAgent({ model: scripted([]), tools: [tool] });
   expect(make).toThrow(ConfigurationError);
   expect(make).toThrow(`the parameters of tool "t" must be an object at their root, got ${came}`);
 });
 
-test('H-076 a tool that changes its arguments changes neither the log nor what the model is shown', async () => {
+test("H-076 a tool that changes its arguments changes neither the log nor the model's messages", async () => {
   const meddling = defineTool({
     name: 't',
     description: '',
@@ -227,7 +227,7 @@ test('H-076 a tool that changes its arguments changes neither the log nor what t
         try {
           attempt();
         } catch {
-          // Frozen: that is the point.
+          // They are frozen, as required.
         }
       }
       return 'done';

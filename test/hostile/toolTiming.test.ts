@@ -23,7 +23,7 @@ watchEachTest();
 
 type Settle = (value: unknown) => void;
 
-/** A tool that settles when the test says so, and what it was given. */
+/** A tool that settles when the test permits it, and its arguments. */
 function held(name = 'slow') {
   const started: { resolve: Settle; reject: Settle; context: ToolContext }[] = [];
   const tool = plainTool(
@@ -42,7 +42,7 @@ async function running(tool: Tool, clock = stillClock()) {
   return { conversation, run, clock };
 }
 
-test('H-071 a tool that never settles is timed out, its signal is aborted, and the run goes on', async () => {
+test('H-071 a tool that never settles times out, its signal is aborted, and the run continues', async () => {
   const { tool, started } = held();
   const { conversation, run, clock } = await running(tool);
   await clock.advance(999);
@@ -72,7 +72,7 @@ test.each([
   expect(JSON.stringify(log)).not.toContain('too late');
 });
 
-test.each(['after its time is up', 'after the run was cancelled'])('a failure %s is no news', async (when) => {
+test.each(['after its time is up', 'after the run was cancelled'])('a failure %s is ignored', async (when) => {
   const { tool, started } = held();
   const { conversation, run, clock } = await running(tool);
   if (when.includes('time')) await clock.advance(1_000);
@@ -83,7 +83,7 @@ test.each(['after its time is up', 'after the run was cancelled'])('a failure %s
   expect(codesOf(conversation.log())).toEqual([]);
 });
 
-test('H-071 a tool that heeds its signal by throwing has still timed out', async () => {
+test('H-071 a tool that obeys its signal by throwing has still timed out', async () => {
   const tool = plainTool(
     'slow',
     (_, { signal }: ToolContext) =>
@@ -111,15 +111,18 @@ const twice: [string, (resolve: Settle, reject: Settle) => void][] = [
     (resolve, reject) => [resolve('first'), setImmediate(() => reject(new Error()))],
   ],
 ];
-test.each(twice)('H-072 of a promise that %s the first word counts, the other is a diagnostic', async (_, then) => {
-  const { log, conversation } = await playTool(plainTool('t', () => thenable(then)));
-  await settle();
-  await settle();
-  expect([outcomeOf(log), resultText(log)]).toEqual(['succeeded', 'first']);
-  expect(codesOf(conversation.log())).toEqual(['late_result']);
-});
+test.each(twice)(
+  'H-072 of a promise that %s the first value counts, and the other is a diagnostic',
+  async (_, then) => {
+    const { log, conversation } = await playTool(plainTool('t', () => thenable(then)));
+    await settle();
+    await settle();
+    expect([outcomeOf(log), resultText(log)]).toEqual(['succeeded', 'first']);
+    expect(codesOf(conversation.log())).toEqual(['late_result']);
+  },
+);
 
-test('H-072 of a promise that rejects twice the first word counts', async () => {
+test('H-072 of a promise that rejects twice the first error counts', async () => {
   const then = (_: Settle, reject: Settle) => [reject(new Error('first')), reject(new Error('second'))];
   const { log, conversation } = await playTool(plainTool('t', () => thenable(then)));
   await settle();
@@ -127,20 +130,20 @@ test('H-072 of a promise that rejects twice the first word counts', async () => 
   expect(codesOf(conversation.log())).toEqual(['late_result']);
 });
 
-test('a promise that is never called back is timed out', async () => {
+test('a promise that never settles times out', async () => {
   const { conversation, run, clock } = await running(plainTool('t', () => thenable(() => undefined)));
   await clock.advance(1_000);
   await run.result;
   expect(outcomeOf(conversation.log())).toBe('failed timeout');
 });
 
-test('a promise of a promise of a promise is waited for to its end', async () => {
+test('a nested promise is awaited to its end', async () => {
   const inner = thenable((resolve: Settle) => resolve('deep'));
   const { log } = await playTool(plainTool('t', async () => thenable((resolve: Settle) => resolve(inner))));
   expect(resultText(log)).toBe('deep');
 });
 
-test('a real promise can only be settled once, whatever the tool tries', async () => {
+test('a real promise settles only once, whatever the tool tries', async () => {
   const tool = plainTool(
     't',
     () =>
@@ -194,7 +197,7 @@ test.each(listeners)('an abort listener of a tool that %s is a diagnostic', asyn
   expect(codesOf(conversation.log())).toEqual(['listener_error']);
 });
 
-test('abort listeners of a tool work as everywhere else', async () => {
+test('abort listeners of a tool work as usual', async () => {
   const heard: string[] = [];
   const tool = plainTool('t', (_, { signal }: ToolContext) => {
     const removed = () => heard.push('removed');
@@ -213,7 +216,7 @@ test('abort listeners of a tool work as everywhere else', async () => {
   expect(codesOf(conversation.log())).toEqual([]);
 });
 
-test('a tool may cancel its own run, send to it, and decide, while it runs', async () => {
+test('a running tool may cancel its own run, send to it, and decide', async () => {
   const { tool, started } = held();
   const { conversation, run } = await running(tool);
   conversation.steer('from inside');

@@ -1,6 +1,6 @@
 /**
- * What holds behind every hostile test. Rule: nothing was thrown past the library, the language's own objects are as
- * they were, and every run that began has ended in the log exactly once.
+ * Checks after every hostile test. Invariant: there was no uncaught error, the language's own objects are unchanged,
+ * and every run that started has exactly one end in the log.
  */
 import { afterEach, beforeEach, expect } from 'vitest';
 import type { Conversation, LogEntry } from '../../src/index.ts';
@@ -28,25 +28,25 @@ const conversations: Conversation[] = [];
 const stray: unknown[] = [];
 const catchStray = (error: unknown): void => void stray.push(error);
 
-/** The conversation is held to the rules once the test is over. */
+/** Checks the conversation after the test. */
 export function watched(conversation: Conversation): Conversation {
   conversations.push(conversation);
   return conversation;
 }
 
-/** Where runs of this log began and ended, in order. */
+/** The starts and ends of runs in this log, in order. */
 function boundariesOf(log: readonly LogEntry[]): string[] {
   const kinds: readonly string[] = ['run-started', 'run-resumed', 'run-stop', 'run-suspended'];
   return log.map(({ type }) => type).filter((type) => kinds.includes(type));
 }
 
-/** Each beginning is followed by one end; a cycle that waits may be closed by a stop of its own. */
+/** Each start is followed by one end; a waiting cycle may be closed by a separate stop. */
 function expectEndsOnce(log: readonly LogEntry[]): void {
   let open = false;
   let waits = false;
   for (const type of boundariesOf(log)) {
     if (type === 'run-started' || type === 'run-resumed') {
-      expect(open, 'a run began before the last one ended').toBe(false);
+      expect(open, 'a run started before the previous one ended').toBe(false);
       open = true;
     } else {
       expect(open || (type === 'run-stop' && waits), `a ${type} without a run`).toBe(true);
@@ -57,7 +57,7 @@ function expectEndsOnce(log: readonly LogEntry[]): void {
   expect(open, 'a run that never ended').toBe(false);
 }
 
-/** Every answer to a call stands alone: at most one result, or two where the host had it run again. */
+/** Every call has at most one result, or two if the host requested a retry. */
 function expectOneResultEach(log: readonly LogEntry[]): void {
   const allowed = new Map<string, number>();
   const results = new Map<string, number>();
@@ -68,7 +68,7 @@ function expectOneResultEach(log: readonly LogEntry[]): void {
   for (const [callId, count] of results) expect(count, callId).toBeLessThanOrEqual(allowed.get(callId) ?? 1);
 }
 
-/** Watches the tests of this file. */
+/** Checks the tests of this file. */
 export function watchEachTest(): void {
   let before: string[][] = [];
   beforeEach(() => {
@@ -85,8 +85,8 @@ export function watchEachTest(): void {
     await new Promise((resolve) => setImmediate(resolve));
     process.off('unhandledRejection', catchStray);
     process.off('uncaughtException', catchStray);
-    expect(stray.splice(0), 'thrown past the library').toEqual([]);
-    expect(keysOf(), 'own keys of the language').toEqual(before);
+    expect(stray.splice(0), 'uncaught errors').toEqual([]);
+    expect(keysOf(), "own keys of the language's objects").toEqual(before);
     expect(({} as { polluted?: unknown; admin?: unknown }).polluted).toBeUndefined();
     expect(({} as { polluted?: unknown; admin?: unknown }).admin).toBeUndefined();
     for (const log of logs) {

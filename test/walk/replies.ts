@@ -1,6 +1,7 @@
 /**
- * Random replies of a model in wire form: words, calls whole and odd, failures, broken streams. Rule: all of it is what
- * servers have been seen to send; `act` is called between the pieces, so that a walker can do something just there.
+ * Random replies of a model in wire form: text, complete and unusual calls, failures, broken streams. Invariant:
+ * servers have been seen to send all of it. `act` is called between the pieces, so that a walker can act at that
+ * moment.
  */
 import type { Chance } from '../support/random.ts';
 import type { Answer, Piece } from './server.ts';
@@ -34,7 +35,7 @@ function randomCall(chance: Chance): Call {
     '{"m":7}',
     '{"__proto__":{"m":1}}',
   ]);
-  // Some servers count from the start again in each reply, some send no id, or an empty one.
+  // Some servers restart the count in each reply; some send no id, or an empty one.
   const id = chance.one([`call_${chance.below(1e9)}`, `call_${chance.below(1e9)}`, `call_${chance.below(3)}`, '']);
   return { id, name, args };
 }
@@ -55,7 +56,7 @@ function callPieces(call: Call, index: number, chance: Chance): string[] {
   ];
 }
 
-/** A failure before anything was said. */
+/** A failure before any text. */
 function refused(chance: Chance): Answer {
   const status = chance.one([429, 429, 500, 503, 408, 401]);
   const body = JSON.stringify({ error: { message: 'not now', type: 'server_error' } });
@@ -63,7 +64,7 @@ function refused(chance: Chance): Answer {
   return { status, headers: { 'content-type': 'application/json', ...wait }, pieces: [body], end: 'whole' };
 }
 
-/** A whole reply, or one that is cut somewhere. `calm`: words only. */
+/** A complete reply, or an interrupted one. `calm`: text only. */
 export function randomAnswer(chance: Chance, act: () => unknown, calm: boolean): Answer {
   if (calm) return whole([delta({ content: 'the end' })], 'stop');
   if (chance.odds(0.1)) return refused(chance);

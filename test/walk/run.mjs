@@ -1,6 +1,6 @@
 /**
- * `npm run walk -- --runs 2000 --seed 1`: random walks from the given seed on; 0 answers with 400 are asked for. One run
- * prints its log.
+ * `npm run walk -- --runs 2000 --seed 1`: random walks from the given seed on. The required number of answers with 400
+ * is 0. One run prints its log.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,25 +1,25 @@
 /**
- * A chat completions server on the loopback that is strict. Rule: a request with any fault is a 400 and is written
- * down; every other one is answered as the walker of its path says, bytes and pauses, broken or whole.
+ * A strict chat completions server on the loopback. Invariant: a request with any fault is a 400 and is recorded. The
+ * walker of its path determines every other answer: bytes, pauses and the end.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { requestFaults } from './strict.ts';
 
-/** A piece of an answer: bytes to send, or something to do before the next piece. */
+/** A piece of an answer: bytes to send, or an act before the next piece. */
 export type Piece = string | (() => unknown);
 export interface Answer {
   status: number;
   headers: { [name: string]: string };
   pieces: readonly Piece[];
-  /** How the body ends: as it should, or with the connection cut. */
+  /** The end of the body: regular, or a broken connection. */
   end: 'whole' | 'cut';
 }
 
 export interface WalkServer {
-  /** Where the requests of this walk go. */
+  /** The address for the requests of this walk. */
   baseURL(walk: string): string;
-  /** Who answers them; the faults of a refused request are told to `refused`. */
+  /** The walker that answers them; `refused` receives the faults of a refused request. */
   serve(walk: string, answer: (body: unknown) => Answer, refused: (faults: string[]) => void): void;
   forget(walk: string): void;
   close(): Promise<void>;
@@ -33,7 +33,7 @@ async function send(response: ServerResponse, { status, headers, pieces, end }: 
     else await piece();
   }
   if (end === 'whole') return void response.end();
-  // What was written leaves first; then the connection goes.
+  // Written bytes leave first; then the connection breaks.
   await new Promise((resolve) => response.write('\n', resolve));
   response.destroy();
 }
@@ -52,7 +52,7 @@ export async function walkServer(): Promise<WalkServer> {
     let text = '';
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
     const walk = walks.get(request.url?.split('/')[1] ?? '');
-    // The process that asked has been killed.
+    // The requesting process has been killed.
     if (!walk) return void response.destroy();
     const body: unknown = JSON.parse(text);
     const faults = requestFaults(body);

@@ -1,6 +1,6 @@
 /**
- * What a strict chat completions server refuses. Rule: written against the wire alone and stricter than any one
- * provider; a fault is a sentence, and every fault is a 400.
+ * The faults that a strict chat completions server refuses. Invariant: written for the wire alone, and stricter than
+ * any one provider. A fault is a sentence, and every fault is a 400.
  */
 type Fields = { readonly [key: string]: unknown };
 
@@ -29,7 +29,7 @@ function callFaults(call: unknown, seen: Set<string>): string[] {
   return faults;
 }
 
-/** Reads the messages in order, holding the ids that wait for their result. */
+/** Reads the messages in order, with the ids that wait for their result. */
 class Reader {
   readonly faults: string[] = [];
   readonly #seen = new Set<string>();
@@ -46,7 +46,7 @@ class Reader {
     else this.faults.push(`message ${index} has the role ${String(role)}`);
   }
 
-  /** No call may wait here. */
+  /** No call may wait at this place. */
   settled(index: number): void {
     this.#say(this.#due.length > 0, `message ${index} stands where the results of ${this.#due.join()} are due`);
     this.#due = [];
@@ -80,7 +80,7 @@ class Reader {
   }
 }
 
-/** What is wrong with messages of the wire; `last` is false where the model is not called with them. */
+/** The faults in messages of the wire. `last` is false if the model is not called with them. */
 export function messageFaults(messages: unknown, last = true): string[] {
   if (!Array.isArray(messages) || messages.length === 0) return ['no messages'];
   const reader = new Reader();

@@ -1,6 +1,6 @@
 /**
- * What a walk goes through: policies, tools and a hook, as chance has them. Rule: a tool ends by itself, and everything a
- * tool or hook may answer comes up.
+ * The random setting of a walk: policies, tools and a hook. Invariant: a tool ends by itself, and every possible answer
+ * of a tool or hook occurs.
  */
 import { z } from 'zod';
 import { type DeepPartial, defineTool, type Plugin, type Policies, toolResult } from '../../src/index.ts';
@@ -25,7 +25,7 @@ export function randomPolicies({ one, odds }: Chance): DeepPartial<Policies> {
   };
 }
 
-/** `perhaps`: called where a call runs, so that something can be done just there. */
+/** `perhaps`: called while a call runs, so that a walker can act at that moment. */
 export function walkTools(chance: Chance, perhaps: () => void) {
   const args = z.object({ m: z.string() });
   const any = z.looseObject({});
@@ -56,7 +56,7 @@ export function walkTools(chance: Chance, perhaps: () => void) {
   ];
 }
 
-/** A hook that now and then says something. */
+/** A hook that sometimes returns an answer. */
 export function walkPlugin({ odds }: Chance): Plugin {
   return {
     name: 'walker',

@@ -46,7 +46,7 @@ it.each([
   expect(requestFaults({ model: 'm', stream: true, messages })).not.toEqual([]);
 });
 
-it('the strict server takes paired calls in their order', () => {
+it('the strict server accepts paired calls in their order', () => {
   const messages = [
     user,
     assistant(call('a'), call('b')),

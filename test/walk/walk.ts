@@ -1,7 +1,7 @@
 /**
  * One random walk: a conversation over the real adapter and a strict server, with aborts, denials, approvals, failures,
- * steers, followUps, suspensions and restarts (B01). Rule: what is done follows from the seed and from where the
- * conversation stands, not from the time; the walk ends with everything decided and one last plain request.
+ * steers, followUps, suspensions and restarts (B01). Invariant: the seed and the conversation's state determine the
+ * acts, not the time. The walk ends with every call decided and one last plain request.
  */
 import { createTranscript } from '../../machines/index.ts';
 import {
@@ -27,7 +27,7 @@ import { randomPolicies, walkPlugin, walkTools } from './surroundings.ts';
 
 export interface WalkReport {
   seed: number;
-  /** Requests that the server answered, and those that it refused with 400. */
+  /** Answered requests, and requests refused with 400. */
   requests: number;
   refused: number;
   restarts: number;
@@ -38,7 +38,7 @@ export interface WalkReport {
 const CALLS_MAX = 30;
 const HANGS_MS = 30_000;
 
-/** Waits between attempts are shortened; limits that nothing should reach stay as they are. */
+/** Waits between attempts are shortened. Limits that nothing should reach are unchanged. */
 function setTimer(ms: number, fire: () => void): () => void {
   const timer = setTimeout(fire, ms >= 100 && ms < 30_000 ? ms / 1000 : ms);
   return () => clearTimeout(timer);
@@ -116,7 +116,7 @@ class Walk {
     this.#now = await this.#agent.open('c');
   }
 
-  /** The process goes away in an orderly way, or dies and leaves what was durable just then. */
+  /** The process ends regularly, or dies and leaves the durable entries of that moment. */
   async #reopen(): Promise<void> {
     const dies = this.#chance.odds(0.5);
     const durable = this.#conversation.log().slice();
@@ -137,7 +137,7 @@ class Walk {
     if (this.#chance.odds(0.25)) this.#act();
   }
 
-  /** Something a host does in the middle of things. */
+  /** An act of the host during a run. */
   #act(): void {
     if (this.#calm) return;
     const conversation = this.#conversation;
@@ -151,7 +151,7 @@ class Walk {
       else if (what === 6) this.#restart?.();
       else this.#decide();
     } catch {
-      // Refused in so many words: closed, or busy.
+      // Refused with an error: closed, or busy.
     }
   }
 
@@ -201,14 +201,14 @@ class Walk {
     if (over === 'restart') await this.#reopen();
   }
 
-  /** A message may have to wait for a decision: then its run has no end yet. */
+  /** A message may wait for a decision: then its run has no end yet. */
   async #rest(): Promise<void> {
     const conversation = this.#conversation;
     do await new Promise((resolve) => setTimeout(resolve, 1));
     while (conversation.status === 'active' || conversation.status === 'cancelling');
   }
 
-  /** Everything is decided, and a last request goes through. */
+  /** Every call is decided, and a last request succeeds. */
   async #finish(): Promise<void> {
     this.#calm = true;
     const conversation = this.#conversation;
@@ -224,11 +224,11 @@ class Walk {
     if (termination === 'Suspended') await this.#again();
     else if (termination !== 'NaturalEnd' && termination !== 'Stopped')
       this.faults.push(`the last request ended as ${termination}: ${error?.message ?? ''}`);
-    // What was still queued is promoted by it.
+    // It promotes the messages in the queue.
     await this.#within(this.#rest());
   }
 
-  /** A call from before that was left waiting holds up the last request. */
+  /** A call that was left waiting delays the last request. */
   async #again(): Promise<void> {
     for (const { callId } of this.#conversation.pending) await this.#conversation.decide({ callId, action: 'deny' });
     await this.#within(this.#conversation.resume().result);
@@ -244,7 +244,7 @@ class Walk {
   }
 }
 
-/** At every commit the transcript could be sent, but for the word that is still to come. */
+/** At every commit the transcript is a valid request, except for the missing last word. */
 function transcriptFaults(log: readonly LogEntry[]): string[] {
   const transcript = createTranscript();
   const faults: string[] = [];
