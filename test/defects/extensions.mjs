@@ -115,7 +115,7 @@ export const extensions = [
     id: 'place-given-back-twice',
     about: 'a place that is given back twice lets one more sub-agent work at once',
     witness: 'test/subAgents/parts.test.ts',
-    edits: [['if (taken) this.#giveBack();', 'this.#giveBack();']],
+    edits: [['if (isHeld) this.#releaseSlot();', 'this.#releaseSlot();']],
   },
   {
     id: 'held-decision-forgotten',

@@ -59,7 +59,10 @@ export const subAgents = [
     about: 'the place of a sub-agent whose work failed is not given back',
     witness: 'test/subAgents/cancel.test.ts',
     edits: [
-      ['} finally {\n        releaseSlot();\n      }', 'releaseSlot();\n      } finally {\n        void releaseSlot;\n      }'],
+      [
+        '} finally {\n        releaseSlot();\n      }',
+        'releaseSlot();\n      } finally {\n        void releaseSlot;\n      }',
+      ],
     ],
   },
   {

@@ -348,7 +348,7 @@ it.each([
 ])(
   'a line that lets patterns match names with a leading dot is asked about where files are hidden: %s',
   async (command) => {
-    const hides = { mode: 'bypass', deny: ['read(**/.env)'] } as const;
+    const hides: PermissionOptions = { mode: 'bypass', deny: ['read(**/.env)'] };
     expect((await explain(hides, 'Bash', { command }, ws)).outcome).toBe('ask');
     expect((await explain(hides, 'Bash', { command: 'cat sub/*' }, ws)).outcome).toBe('allow');
   },

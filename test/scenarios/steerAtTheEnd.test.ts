@@ -60,29 +60,32 @@ function schemaOf(steer: () => void, fits: boolean): z.ZodType {
 }
 
 describe('a steer during the check of a natural end', () => {
-  it.each(Object.entries(CHECKS))('it is delivered, or stays queued if the check fails the run: %s', async (_, made) => {
-    let conversation: Conversation | undefined;
-    let outcome: string | undefined;
-    const { options = {}, first } = made(() => {
-      if (outcome !== undefined) return;
-      outcome = 'queued';
-      void conversation?.steer('turn left').delivered.then((how) => {
-        outcome = how;
+  it.each(Object.entries(CHECKS))(
+    'it is delivered, or stays queued if the check fails the run: %s',
+    async (_, made) => {
+      let conversation: Conversation | undefined;
+      let outcome: string | undefined;
+      const { options = {}, first } = made(() => {
+        if (outcome !== undefined) return;
+        outcome = 'queued';
+        void conversation?.steer('turn left').delivered.then((how) => {
+          outcome = how;
+        });
       });
-    });
-    const on = await bench({ ...options, replies: ['one', 'two', 'three'] });
-    conversation = on.conversation;
-    await conversation.send('hi').result;
-    const isFailed = first.includes('error');
-    expect(only(conversation.log(), 'run-stop')).toEqual([first]);
-    expect(conversation.queue.map(({ kind }) => kind)).toEqual(isFailed ? ['steer'] : []);
-    expect(outcome).toBe(isFailed ? 'queued' : 'delivered');
-    expect(on.model.calls.length).toBe(isFailed ? 1 : 2);
-    await conversation.send('again').result;
-    const { messages = [] } = on.model.calls[isFailed ? 1 : 2] ?? {};
-    expect(lines(messages).filter((line) => line.startsWith('user'))).toEqual(
-      isFailed ? ['user hi', 'user again', 'user turn left'] : ['user hi', 'user turn left', 'user again'],
-    );
-    await on.agent.close();
-  });
+      const on = await bench({ ...options, replies: ['one', 'two', 'three'] });
+      conversation = on.conversation;
+      await conversation.send('hi').result;
+      const isFailed = first.includes('error');
+      expect(only(conversation.log(), 'run-stop')).toEqual([first]);
+      expect(conversation.queue.map(({ kind }) => kind)).toEqual(isFailed ? ['steer'] : []);
+      expect(outcome).toBe(isFailed ? 'queued' : 'delivered');
+      expect(on.model.calls.length).toBe(isFailed ? 1 : 2);
+      await conversation.send('again').result;
+      const { messages = [] } = on.model.calls[isFailed ? 1 : 2] ?? {};
+      expect(lines(messages).filter((line) => line.startsWith('user'))).toEqual(
+        isFailed ? ['user hi', 'user again', 'user turn left'] : ['user hi', 'user turn left', 'user again'],
+      );
+      await on.agent.close();
+    },
+  );
 });
