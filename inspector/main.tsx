@@ -2,11 +2,9 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { duration } from '../src/words/formats.ts';
-import { cards } from './state/deciding.ts';
-import { listenForDrops, openText } from './state/files.ts';
-import { listenForKeys } from './state/keys.ts';
-import { connect, dialChannel, dialServer } from './state/live.ts';
-import { theme } from './state/preferences.ts';
+import { cards } from './state/decisionCards.ts';
+import { listenForKeys } from './state/keyboard.ts';
+import { listenForDrops, openText } from './state/logFiles.ts';
 import {
   announcement,
   clock,
@@ -22,7 +20,9 @@ import {
   speed,
   stateAt,
   windowSize,
-} from './state/store.ts';
+} from './state/pageState.ts';
+import { theme } from './state/preferences.ts';
+import { connect, dialChannel, dialServer } from './state/serverConnection.ts';
 import './style.css';
 import { App } from './view/App.tsx';
 import { drawTextsSafely, shownText } from './view/foreignText.ts';

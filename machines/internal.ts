@@ -55,8 +55,8 @@ export {
   toolRetryRows,
   type ValuesOf,
 } from './policyRows.ts';
-export { stopReason } from './run/entries.ts';
 export { runChart } from './run/run.machine.ts';
+export { stopReason } from './run/runEntries.ts';
 export { dueReplays } from './tools/openCalls.ts';
 export { groupNames } from './tools/toolGroups.ts';
 export { GO_ON_STOPPED, PRUNED_RESULT } from './transcript/texts.ts';

@@ -3,6 +3,7 @@
  * here, at start; what differs between conversations is given when they are opened.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { mergedPolicies, modelsOf } from './agentPolicies.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
 import { type AgentEnvironment, openConversation } from './conversation/open.ts';
@@ -13,10 +14,9 @@ import type { Redact } from './log/redact.ts';
 import type { Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
 import { type AgentOptions, checkOpening, checkOptions, type OpenOptions } from './options.ts';
-import { mergedPolicies, modelsOf } from './policies.ts';
-import { portsOf } from './runtime/ports.ts';
+import { portsOf } from './runtime/hostPorts.ts';
 import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
-import type { ConversationInfo, LogStore } from './stores/store.ts';
+import type { ConversationInfo, LogStore } from './stores/logStore.ts';
 import { Toolbox } from './tools/toolbox.ts';
 
 const loadRedact = onDemand(() => import('./log/redact.ts'));

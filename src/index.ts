@@ -26,6 +26,8 @@ export type {
   WireEvent,
 } from '../machines/index.ts';
 export { type Agent, createAgent } from './agent.ts';
+export type { DeepPartial, Policies } from './agentPolicies.ts';
+export { presets } from './agentPolicies.ts';
 export type { Content, ContentPart, EarlierMessage } from './content/content.ts';
 export type { ImageLimits } from './content/imageFormat.ts';
 export type { ScaleImage } from './content/scaleImage.ts';
@@ -48,8 +50,6 @@ export {
 } from './models/model.ts';
 export type { AgentOptions, InspectObserver } from './options.ts';
 export type { PhaseContext, Plugin } from './plugins/plugin.ts';
-export type { DeepPartial, Policies } from './policies.ts';
-export { presets } from './policies.ts';
 export type {
   ConversationView,
   InferenceRound,
@@ -57,9 +57,9 @@ export type {
   ResolutionStep,
   ToolCallView,
 } from './projector/view.ts';
-export type { Ports } from './runtime/ports.ts';
+export type { Ports } from './runtime/hostPorts.ts';
+export type { ConversationInfo, LogHandle, LogStore } from './stores/logStore.ts';
 export { memoryStore } from './stores/memory.ts';
-export type { ConversationInfo, LogHandle, LogStore } from './stores/store.ts';
 export type { SubAgentOptions } from './subAgents/spawnProfile.ts';
 export { subAgents } from './subAgents/spawnTool.ts';
 export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/tool.ts';

@@ -3,13 +3,13 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Decision, PendingCall } from '../machines/internal.ts';
+import type { DeepPartial, Policies } from './agentPolicies.ts';
 import type { EarlierMessage } from './content/content.ts';
 import { ConfigurationError } from './errors.ts';
 import type { Model } from './models/model.ts';
 import { checkPlugin, type Plugin } from './plugins/plugin.ts';
-import type { DeepPartial, Policies } from './policies.ts';
-import { type Ports, storeValidator } from './runtime/ports.ts';
-import type { LogStore } from './stores/store.ts';
+import { type Ports, storeValidator } from './runtime/hostPorts.ts';
+import type { LogStore } from './stores/logStore.ts';
 import { definitionOf, type Tool } from './tools/tool.ts';
 import {
   anything,

@@ -12,7 +12,7 @@ import {
 import { modelValidator, pricesValidator } from '../src/models/model.ts';
 import { agentValidator } from '../src/options.ts';
 import { pluginValidator } from '../src/plugins/plugin.ts';
-import { portsValidator } from '../src/runtime/ports.ts';
+import { portsValidator } from '../src/runtime/hostPorts.ts';
 import { toolValidator } from '../src/tools/tool.ts';
 import { anything, type Validator } from '../src/validation.ts';
 import { scripted } from './support/model.ts';

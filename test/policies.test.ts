@@ -1,7 +1,7 @@
 /** Every policy: what it takes, and that everything else is refused at start with words that help. */
 import { describe, expect, it } from 'vitest';
+import { defaults, mergedPolicies, policiesValidator, policyRows } from '../src/agentPolicies.ts';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
-import { defaults, mergedPolicies, policiesValidator, policyRows } from '../src/policies.ts';
 import type { Validator } from '../src/validation.ts';
 import { scripted } from './support/model.ts';
 

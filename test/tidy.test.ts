@@ -45,7 +45,7 @@ const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/permissions\//, [/^node:/, /^unbash$/, /^ignore$/]],
   [/^src\/(node\.ts|stores\/jsonl\/|hooks\/|session\/)/, [/^node:/]],
   [/^src\/cli\/serveCommand/, [/^node:/, /^hono(\/cors)?$/, /^@hono\/node-server$/]],
-  [/^src\/cli\/interactive\/rows/, [/^string-width$/]],
+  [/^src\/cli\/interactive\/textRows/, [/^string-width$/]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/inspect\//, [/^node:/, /^ws$/, /^xstate$/, /^rxjs$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
@@ -76,7 +76,7 @@ const DOOR = 'machines/internal.ts';
 /** What most of the library may name of the charts. */
 const FACE = [DOOR, 'machines/verbs.ts', 'machines/vocabulary.ts'];
 const ADAPTERS = ['src/stores', 'src/content', 'src/log', 'src/models', 'src/tools'];
-const RULES = [...ADAPTERS, 'src/plugins', 'src/policies.ts'];
+const RULES = [...ADAPTERS, 'src/plugins', 'src/agentPolicies.ts'];
 const LOOP = [...RULES, 'src/runtime/interpreter', 'src/runtime'];
 
 /** Each room with the rooms that it may import, from the bottom to the top: a room names only rooms that come before it. */
@@ -102,7 +102,7 @@ const HOUSE: readonly (readonly [room: string, imports: readonly string[]])[] = 
   ['src/hooks', [...FACE, ...LEAVES, ...RULES, 'src/tools/coding']],
   [
     'src/session',
-    [...FACE, ...LEAVES, 'src/plugins', 'src/policies.ts', 'src/tools/coding', 'src/permissions', 'src/hooks'],
+    [...FACE, ...LEAVES, 'src/plugins', 'src/agentPolicies.ts', 'src/tools/coding', 'src/permissions', 'src/hooks'],
   ],
   ['src/runtime/interpreter', [...FACE, 'src/errors.ts']],
   ['src/runtime', [...FACE, ...LEAVES, ...RULES, 'src/runtime/interpreter']],
@@ -263,7 +263,9 @@ describe('the house', () => {
   });
 
   it('the top of src/ holds entries and leaves only', () => {
-    const top = ['index', 'node', 'browser', 'schema', 'agent', 'options', 'policies'].map((name) => `src/${name}.ts`);
+    const top = ['index', 'node', 'browser', 'schema', 'agent', 'options', 'agentPolicies'].map(
+      (name) => `src/${name}.ts`,
+    );
     expect(src.filter((file) => dirname(file) === 'src')).toEqual([...top, ...LEAVES].sort());
   });
 });

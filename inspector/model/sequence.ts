@@ -4,8 +4,8 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { duration, oneLine, shownText, telling } from '../../src/words/formats.ts';
-import { argsAt } from './calls.ts';
-import type { LogFacts } from './facts.ts';
+import { argsAt } from './callStates.ts';
+import type { LogFacts } from './logFacts.ts';
 
 export const LIFE_LINES = ['you', 'runtime', 'model', 'tools'] as const;
 export type LifeLine = (typeof LIFE_LINES)[number];

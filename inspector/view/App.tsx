@@ -2,8 +2,8 @@
 
 import type { Signal } from '@preact/signals';
 import { plural } from '../../src/words/formats.ts';
-import { callMs } from '../model/steps.ts';
-import { cards } from '../state/deciding.ts';
+import { callMs } from '../model/stepRows.ts';
+import { cards } from '../state/decisionCards.ts';
 import {
   isNarrow,
   isPast,
@@ -14,7 +14,7 @@ import {
   type Tab,
   tab,
   windowSize,
-} from '../state/store.ts';
+} from '../state/pageState.ts';
 import { ChartPanel } from './ChartPanel.tsx';
 import { Crumbs, StatusBar, TopBar } from './Frame.tsx';
 import { Context } from './panels/Context.tsx';

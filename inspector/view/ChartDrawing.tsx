@@ -1,10 +1,11 @@
 /** The states and arrows of a chart. Invariant: a run changes classes and marks here, never positions. */
 
 import type { ChartState } from '../../src/inspect/chart.ts';
-import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/drawn.ts';
+import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/chartDrawing.ts';
 import { HEIGHT, type LabelPlace, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
 import { plural } from '../../src/words/formats.ts';
+import type { Standing } from '../model/chart/activeStates.ts';
 import {
   type Drawing,
   headPath,
@@ -15,9 +16,8 @@ import {
   roundedPath,
   shownFor,
 } from '../model/chart/litPath.ts';
-import type { Standing } from '../model/chart/standing.ts';
-import type { MarkName } from '../model/tree.ts';
-import { MarkAt, type Tone, toneOf } from './marks.tsx';
+import type { MarkName } from '../model/treeRows.ts';
+import { MarkAt, type Tone, toneOf } from './stateMarks.tsx';
 
 export interface ChartLook {
   readonly drawing: Drawing;

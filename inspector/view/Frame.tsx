@@ -1,11 +1,10 @@
 /** The frame of the panels: the top bar, the crumbs over the chart, and the status bar with the keys that work now. */
 
 import { cost, count, duration, plural } from '../../src/words/formats.ts';
-import type { MarkName } from '../model/tree.ts';
-import { coverageWords } from '../state/covered.ts';
-import { cards, mayControl } from '../state/deciding.ts';
-import { chooseFile } from '../state/files.ts';
-import { lettersAreOn } from '../state/preferences.ts';
+import type { MarkName } from '../model/treeRows.ts';
+import { coverageWords } from '../state/chartCoverage.ts';
+import { cards, mayControl } from '../state/decisionCards.ts';
+import { chooseFile } from '../state/logFiles.ts';
 import {
   announcement,
   chosen,
@@ -27,10 +26,11 @@ import {
   seqOf,
   stateAt,
   treeIsOpen,
-} from '../state/store.ts';
-import { crumbs, selectedKey, stateWord } from '../state/subject.ts';
+} from '../state/pageState.ts';
+import { lettersAreOn } from '../state/preferences.ts';
+import { crumbs, selectedKey, stateWord } from '../state/shownActor.ts';
 import { drawing, fitAsked } from './ChartPanel.tsx';
-import { Icon, Key, Mark, toneOf } from './marks.tsx';
+import { Icon, Key, Mark, toneOf } from './stateMarks.tsx';
 
 const STATES: Readonly<Record<PageState, readonly [MarkName, string]>> = {
   running: ['running', 'running'],

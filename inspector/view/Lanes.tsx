@@ -1,7 +1,7 @@
 /** The lanes of the time line: their bars, and the text in and after them. */
-import type { Bar, Lane } from '../model/lanes.ts';
-import { axis, LEFT, width, xOf } from '../state/axis.ts';
-import { cursor, last, open } from '../state/store.ts';
+import type { Bar, Lane } from '../model/timeLanes.ts';
+import { cursor, last, open } from '../state/pageState.ts';
+import { axis, LEFT, width, xOf } from '../state/timePositions.ts';
 
 const BAR = 15;
 /** The indent of lanes below a sub-agent. */

@@ -1,6 +1,7 @@
 /** The border between two panels. You can drag it, move it with arrows, and reset it with a double click or Enter. */
+
+import { windowSize } from '../state/pageState.ts';
 import { resize, type SplitName, sizes } from '../state/preferences.ts';
-import { windowSize } from '../state/store.ts';
 
 const STEP = 16;
 const NAMES: Readonly<Record<SplitName, string>> = {

@@ -1,8 +1,8 @@
 /** The content of an empty page, and the list of keys. */
-import { chooseFile, copy, isServed } from '../state/files.ts';
+import { chooseFile, copy, isServed } from '../state/logFiles.ts';
+import { helpIsOpen } from '../state/pageState.ts';
 import { lettersAreOn, switchLetters } from '../state/preferences.ts';
-import { helpIsOpen } from '../state/store.ts';
-import { Icon, Key } from './marks.tsx';
+import { Icon, Key } from './stateMarks.tsx';
 
 const WAYS: readonly { head: string; code: string; words: string }[] = [
   {

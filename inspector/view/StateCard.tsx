@@ -4,13 +4,13 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChartState } from '../../src/inspect/chart.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
 import { duration, telling } from '../../src/words/formats.ts';
-import { argsAt, callAt, roundState } from '../model/calls.ts';
+import { argsAt, callAt, roundState } from '../model/callStates.ts';
 import { type Drawing, litLeg, shownFor } from '../model/chart/litPath.ts';
-import type { CallFacts } from '../model/facts.ts';
-import { callMs } from '../model/steps.ts';
-import { type MarkName, markOfCall } from '../model/tree.ts';
-import { maySend, sendEvent, sending } from '../state/deciding.ts';
-import { charts } from '../state/layouts.ts';
+import type { CallFacts } from '../model/logFacts.ts';
+import { callMs } from '../model/stepRows.ts';
+import { type MarkName, markOfCall } from '../model/treeRows.ts';
+import { charts } from '../state/chartLayouts.ts';
+import { maySend, sendEvent, sending } from '../state/decisionCards.ts';
 import {
   chartView,
   chosenState,
@@ -23,10 +23,10 @@ import {
   now,
   open,
   seqOf,
-} from '../state/store.ts';
-import { activeMark, crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/subject.ts';
-import { type Box, type Corner, cornerFor, type Drawn } from './corner.ts';
-import { Mark } from './marks.tsx';
+} from '../state/pageState.ts';
+import { activeMark, crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/shownActor.ts';
+import { type Box, type Corner, cornerFor, type Drawn } from './insetCorner.ts';
+import { Mark } from './stateMarks.tsx';
 
 interface Accepted {
   readonly key: string;

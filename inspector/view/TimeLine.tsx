@@ -2,12 +2,10 @@
 import { computed } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, duration } from '../../src/words/formats.ts';
-import { runStateAt } from '../model/facts.ts';
-import { type Lane, lanesOf } from '../model/lanes.ts';
-import { markOfRun } from '../model/tree.ts';
-import { axis, brokenBefore, LEFT, room, width, xOf } from '../state/axis.ts';
-import { exportTest, forkHere } from '../state/exporting.ts';
-import { sizes } from '../state/preferences.ts';
+import { runStateAt } from '../model/logFacts.ts';
+import { type Lane, lanesOf } from '../model/timeLanes.ts';
+import { markOfRun } from '../model/treeRows.ts';
+import { exportTest, forkHere } from '../state/logExports.ts';
 import {
   conversationNamed,
   cursor,
@@ -31,10 +29,12 @@ import {
   speed,
   step,
   windowSize,
-} from '../state/store.ts';
+} from '../state/pageState.ts';
+import { sizes } from '../state/preferences.ts';
+import { axis, brokenBefore, LEFT, room, width, xOf } from '../state/timePositions.ts';
 import { INDENT, LaneView, WordsBehind } from './Lanes.tsx';
-import { Icon, Key, MarkAt } from './marks.tsx';
 import { latestWords } from './panels/Events.tsx';
+import { Icon, Key, MarkAt } from './stateMarks.tsx';
 
 const LANE = 22;
 const PLAYER = 34;

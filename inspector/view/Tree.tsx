@@ -1,11 +1,11 @@
 /** Conversations and their actors. */
 import { signal, useSignal } from '@preact/signals';
 import type { TargetedKeyboardEvent } from 'preact';
-import { runStateAt } from '../model/facts.ts';
-import type { ActorView } from '../model/observed.ts';
-import { type MarkName, markOfRun, RUNS_BEHIND, runRows, type TreeRow } from '../model/tree.ts';
-import { charts } from '../state/layouts.ts';
-import type { Conversation } from '../state/store.ts';
+import { runStateAt } from '../model/logFacts.ts';
+import type { ActorView } from '../model/observedActors.ts';
+import { type MarkName, markOfRun, RUNS_BEHIND, runRows, type TreeRow } from '../model/treeRows.ts';
+import { charts } from '../state/chartLayouts.ts';
+import type { Conversation } from '../state/pageState.ts';
 import {
   chosen,
   conversationNamed,
@@ -19,9 +19,9 @@ import {
   setFold,
   stateAt,
   treeIsOpen,
-} from '../state/store.ts';
-import { isAsking, selectedKey } from '../state/subject.ts';
-import { Icon, Key, Mark } from './marks.tsx';
+} from '../state/pageState.ts';
+import { isAsking, selectedKey } from '../state/shownActor.ts';
+import { Icon, Key, Mark } from './stateMarks.tsx';
 
 /** How many runs before the cursor have rows. */
 const runsBehind = signal(RUNS_BEHIND);

@@ -4,7 +4,7 @@ import { type HeldDecision, noOpenCalls } from '../calls.ts';
 import type { ConversationContext, ConversationInput } from '../conversation/context.ts';
 import { freshCounters, subAgentEntries } from '../counters.ts';
 import { type ChartPolicies, defaultPolicies } from '../policies.ts';
-import type { End, RunChartOutput } from '../run/context.ts';
+import type { End, RunChartOutput } from '../run/runContext.ts';
 import type { NewEntry, QueuedMessage } from '../vocabulary.ts';
 import { type Cases, surroundings } from './cases.ts';
 import { conversationSurroundings } from './conversation.surroundings.ts';

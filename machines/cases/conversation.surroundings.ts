@@ -5,7 +5,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { ConversationContext, ConversationEvent, ConversationInput } from '../conversation/context.ts';
 import type { AppendFailed } from '../ports.ts';
-import type { RunChartOutput } from '../run/context.ts';
+import type { RunChartOutput } from '../run/runContext.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import type { Surroundings } from './cases.ts';
 

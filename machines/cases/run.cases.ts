@@ -2,7 +2,7 @@
 
 import type { HeldDecision, RoundCall, Slot, ToolCallOutput } from '../calls.ts';
 import type { EffectValue } from '../ports.ts';
-import type { RunContext } from '../run/context.ts';
+import type { RunContext } from '../run/runContext.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import { type Cases, surroundings } from './cases.ts';

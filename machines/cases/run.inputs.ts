@@ -7,7 +7,7 @@ import { type HeldDecision, noOpenCalls, type OpenCalls, type RoundCall } from '
 import { freshCounters, type SubAgentChange } from '../counters.ts';
 import { type ChartPolicies, defaultPolicies, type Limits } from '../policies.ts';
 import type { Phases } from '../ports.ts';
-import type { RunInput, Settings } from '../run/context.ts';
+import type { RunInput, Settings } from '../run/runContext.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
 import { noPhases } from './toolRound.cases.ts';
 

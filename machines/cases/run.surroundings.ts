@@ -5,7 +5,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { HeldDecision, ToolCallOutput } from '../calls.ts';
 import type { AppendFailed } from '../ports.ts';
-import type { RunContext, RunEvent, RunInput } from '../run/context.ts';
+import type { RunContext, RunEvent, RunInput } from '../run/runContext.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { Surroundings } from './cases.ts';
 

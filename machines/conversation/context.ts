@@ -7,7 +7,7 @@ import { type HeldDecision, noOpenCalls, type OpenCalls, type Rerun } from '../c
 import { type Counters, countUsage, newCycle, type SubAgentChange, uncounted } from '../counters.ts';
 import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, EffectDone, EffectFailed } from '../ports.ts';
-import type { RunChartOutput, Settings, Trigger } from '../run/context.ts';
+import type { RunChartOutput, Settings, Trigger } from '../run/runContext.ts';
 import { withGate } from '../tools/openCalls.ts';
 import type { NewEntry, QueuedMessage, Settlement, StoredPart } from '../vocabulary.ts';
 

@@ -6,10 +6,10 @@
 
 import { setup } from 'xstate';
 import type { AppendFailed } from '../ports.ts';
-import type { RunEvent } from '../run/context.ts';
-import { stopReason } from '../run/entries.ts';
 import { effectsOfRun } from '../run/requests.ts';
 import { runChart, runMachine } from '../run/run.machine.ts';
+import type { RunEvent } from '../run/runContext.ts';
+import { stopReason } from '../run/runEntries.ts';
 import { dueReplays } from '../tools/openCalls.ts';
 import { ask, type Chart, type ConfigOf, drop, type Guards, log, type Message, tell, update } from '../verbs.ts';
 import { verbs } from '../xstateVerbs.ts';

@@ -8,7 +8,7 @@ import { subAgentEntries } from '../counters.ts';
 import { expiredEntries } from '../log/callRecord.ts';
 import { syntheticResults } from '../log/reconcile.ts';
 import type { EffectRequest } from '../ports.ts';
-import type { RunInput, Settings } from '../run/context.ts';
+import type { RunInput, Settings } from '../run/runContext.ts';
 import { matches } from '../tools/openCalls.ts';
 import { SUPERSEDED } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';

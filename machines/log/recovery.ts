@@ -6,7 +6,7 @@
 
 import type { Rerun } from '../calls.ts';
 import { type ConversationInput, runOf } from '../conversation/context.ts';
-import type { Settings } from '../run/context.ts';
+import type { Settings } from '../run/runContext.ts';
 import { PROCESS_ENDED, PROCESS_ENDED_BEFORE } from '../transcript/texts.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import { type CallRecord, expiredEntries, rerunOf } from './callRecord.ts';

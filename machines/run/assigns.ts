@@ -10,6 +10,7 @@ import { failureOf, firstAttempt } from '../modelCall.machine.ts';
 import { afterReplay, followers } from '../tools/openCalls.ts';
 import type { Failure } from '../vocabulary.ts';
 import { openCallsAfter, unhandledOutcomes } from './closeCalls.ts';
+import { dueReplaysOf, isImmediate } from './requests.ts';
 import {
   dueSteers,
   type End,
@@ -22,8 +23,7 @@ import {
   roundOf,
   toolFailureOf,
   withRound,
-} from './context.ts';
-import { dueReplaysOf, isImmediate } from './requests.ts';
+} from './runContext.ts';
 
 type Args = RunArgs;
 type Change = Partial<RunContext>;

@@ -15,7 +15,7 @@ import {
 import { syntheticResult } from '../log/reconcile.ts';
 import { afterReplay, matches, withGate } from '../tools/openCalls.ts';
 import type { NewEntry } from '../vocabulary.ts';
-import type { Lost, RunContext } from './context.ts';
+import type { Lost, RunContext } from './runContext.ts';
 
 /** A cancel ends every call. Any other early end leaves suspended calls waiting. */
 export type Ending = 'cancelled' | 'stopped';

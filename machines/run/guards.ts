@@ -13,7 +13,7 @@ import {
   type RunArgs,
   type RunContext,
   type RunEvent,
-} from './context.ts';
+} from './runContext.ts';
 
 type Args = RunArgs;
 

@@ -11,7 +11,7 @@ import type { ResumeToolCallInput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundInput } from '../tools/toolRound.machine.ts';
 import type { Message, SpawnRequest } from '../verbs.ts';
 import type { QueuedMessage } from '../vocabulary.ts';
-import { deadlineId, dueSteers, measured, type RunArgs, type RunContext } from './context.ts';
+import { deadlineId, dueSteers, measured, type RunArgs, type RunContext } from './runContext.ts';
 
 type Args = RunArgs;
 type WithContext = { context: RunContext };

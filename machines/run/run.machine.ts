@@ -14,10 +14,17 @@ import { ask, type Chart, type ConfigOf, drop, log, type Message, spawn, stop, t
 import type { QueuedMessage } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
 import * as assigns from './assigns.ts';
-import { contextOf, outputOf, type RunChartOutput, type RunContext, type RunEvent, type RunInput } from './context.ts';
-import * as entries from './entries.ts';
 import { runGuards } from './guards.ts';
 import * as requests from './requests.ts';
+import {
+  contextOf,
+  outputOf,
+  type RunChartOutput,
+  type RunContext,
+  type RunEvent,
+  type RunInput,
+} from './runContext.ts';
+import * as entries from './runEntries.ts';
 
 type Sent =
   | Message<'parent', { type: 'steers.delivered'; messages: readonly QueuedMessage[] }>

@@ -5,19 +5,19 @@
  */
 import { resolve } from 'node:path';
 import { type Agent, createAgent } from '../agent.ts';
+import { type DeepPartial, type Policies, presets } from '../agentPolicies.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import { hooks } from '../hooks/hooks.ts';
 import type { Model, Plugin } from '../index.ts';
 import type { Permissions } from '../permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
-import { type DeepPartial, type Policies, presets } from '../policies.ts';
 import { allowAlways, type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
 import { systemPrompt } from '../session/systemPrompt.ts';
 import { jsonlStore } from '../stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { loadAdapter, modelFacts } from './adapter.ts';
-import { countingStore } from './render.ts';
+import { countingStore } from './renderLog.ts';
 import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
 
 export interface AgentOptions {

@@ -9,8 +9,8 @@ import { ConfigurationError } from '../errors.ts';
 import type { RunResult } from '../index.ts';
 import { type AgentOptions, type CodingAgent, codingAgent, mustWorkIn } from './codingAgent.ts';
 import { CANCELLED, exitCodeOf, WAITING } from './exitCodes.ts';
-import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './input.ts';
-import { followAsJson, followAsMessages, followAsSteps } from './render.ts';
+import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './personInput.ts';
+import { followAsJson, followAsMessages, followAsSteps } from './renderLog.ts';
 import { outputTo, Screen } from './screen.ts';
 import { chosenSession, logPath, newSessionId, type SessionChoice, shellWord } from './sessions/sessionStore.ts';
 

@@ -12,7 +12,7 @@ import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { Agent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
-import { noConversation } from '../stores/store.ts';
+import { noConversation } from '../stores/logStore.ts';
 import { createHandlers, route, stdioTransport } from '../transports/index.ts';
 import { type AgentOptions, codingAgent } from './codingAgent.ts';
 import { CANCELLED } from './exitCodes.ts';

@@ -7,7 +7,7 @@
 import type { Json, Message, StoredPart, ToolValue } from '../../machines/internal.ts';
 import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
 import { onDemand } from '../onDemand.ts';
-import type { LogHandle } from '../stores/store.ts';
+import type { LogHandle } from '../stores/logStore.ts';
 import { fromBase64, IMAGE_TYPES, type ImageLimits, imageType, isEncodedImage, toBase64 } from './imageFormat.ts';
 import type { ScaleImage } from './scaleImage.ts';
 

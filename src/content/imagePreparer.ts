@@ -4,7 +4,7 @@
  */
 import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { thrownText } from '../errors.ts';
-import type { LogHandle } from '../stores/store.ts';
+import type { LogHandle } from '../stores/logStore.ts';
 import { fitted } from './fitImage.ts';
 import { fromBase64, type ImageLimits, imageLimitsOf, isEncodedImage, toBase64 } from './imageFormat.ts';
 import { type ScaleImage, scaleByPlatform } from './scaleImage.ts';

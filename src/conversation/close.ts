@@ -4,7 +4,7 @@
  */
 
 import { RunchartError } from '../errors.ts';
-import type { Ports } from '../runtime/ports.ts';
+import type { Ports } from '../runtime/hostPorts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Runs } from './runs.ts';
 

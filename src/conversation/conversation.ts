@@ -18,13 +18,13 @@ import {
   type Settlement,
   type Standing,
 } from '../../machines/internal.ts';
+import type { Policies } from '../agentPolicies.ts';
 import { type Content, type ReadPart, readMessage } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { guarded } from '../log/isolatedObservable.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
-import type { Policies } from '../policies.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { checkOptionsOf, choice, hasMethods, object, standardSchema } from '../validation.ts';

@@ -6,8 +6,8 @@
 import type { LogEntry, Message } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
 import { checkId } from '../options.ts';
-import { storeValidator } from '../runtime/ports.ts';
-import type { LogHandle, LogStore } from '../stores/store.ts';
+import { storeValidator } from '../runtime/hostPorts.ts';
+import type { LogHandle, LogStore } from '../stores/logStore.ts';
 import { type ForkedSubAgents, forkedSubAgents, withForkedIds } from '../subAgents/forkIds.ts';
 import { checkPlace, invalidOption } from '../validation.ts';
 import { readLog } from './open.ts';

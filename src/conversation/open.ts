@@ -4,17 +4,17 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
+import { type Policies, thresholdsOf } from '../agentPolicies.ts';
 import type { EarlierMessage } from '../content/content.ts';
 import { ConfigurationError, RunchartError } from '../errors.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
-import { type Policies, thresholdsOf } from '../policies.ts';
+import type { Ports } from '../runtime/hostPorts.ts';
 import type { ConversationObserver } from '../runtime/interpreter/inspection.ts';
-import type { Ports } from '../runtime/ports.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
-import type { LogHandle, LogStore } from '../stores/store.ts';
+import type { LogHandle, LogStore } from '../stores/logStore.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation, loadDecisions } from './conversation.ts';
 
@@ -23,7 +23,10 @@ const load = {
   /** For a conversation that exists already. */
   entryShape: onDemand(() => import('../log/entryShape.ts')),
   /** For an agent with tools, or a conversation that exists already. */
-  tools: onDemand(async () => ({ ...(await import('../tools/execute.ts')), ...(await import('../plugins/gate.ts')) })),
+  tools: onDemand(async () => ({
+    ...(await import('../tools/execute.ts')),
+    ...(await import('../plugins/toolGate.ts')),
+  })),
   /** For an agent with plugins. */
   phases: onDemand(() => import('../plugins/phases.ts')),
   /** Where the policy `textToolCalls` names a format. */

@@ -12,7 +12,7 @@ import { ActorSystem, ChartActor } from '../runtime/interpreter/chartActor.ts';
 import { ofOpened } from '../runtime/interpreter/inspection.ts';
 import { isOfConversation } from '../runtime/interpreter/xstate.ts';
 import type { OpenedChild } from '../runtime/subAgentPort.ts';
-import { decideCall, sendMessage, settleCall } from '../transports/acts.ts';
+import { decideCall, sendMessage, settleCall } from '../transports/clientActs.ts';
 import { Actors, ChartCatalog, inspectedActors, planObserver, recordRunningActors } from './actors.ts';
 import { CONTEXT, excerpt } from './excerpt.ts';
 import type { RecordLog } from './recordLog.ts';

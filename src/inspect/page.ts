@@ -6,7 +6,7 @@
 import type { Json } from '../../machines/vocabulary.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
-import { failureOf } from '../transports/acts.ts';
+import { failureOf } from '../transports/clientActs.ts';
 import { pageJson } from './excerpt.ts';
 import { type Observed, ownSignals } from './observed.ts';
 import { type RecordLog, recordText } from './recordLog.ts';

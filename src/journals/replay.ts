@@ -4,15 +4,15 @@
  */
 import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
 import type { Journal, LogEntry } from '../../machines/internal.ts';
+import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../agentPolicies.ts';
 import { RunchartError } from '../errors.ts';
 import { redactor } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../policies.ts';
+import { platformPorts } from '../runtime/hostPorts.ts';
 import { inspected } from '../runtime/interpreter/inspection.ts';
-import { platformPorts } from '../runtime/ports.ts';
 import { Runtime } from '../runtime/runtime.ts';
-import type { LogHandle } from '../stores/store.ts';
+import type { LogHandle } from '../stores/logStore.ts';
 import { Toolbox } from '../tools/toolbox.ts';
 import { checkPlace } from '../validation.ts';
 import type { RecordedDelivery } from './recorded.ts';

@@ -7,7 +7,7 @@
 import { type Observable, Subject } from 'rxjs';
 import { type LogEntry, type LogState, type NewEntry, reconcile, type Transcript } from '../../machines/internal.ts';
 import { deepFreeze } from '../json.ts';
-import type { LogHandle } from '../stores/store.ts';
+import type { LogHandle } from '../stores/logStore.ts';
 import { guarded } from './isolatedObservable.ts';
 import type { Redact } from './redact.ts';
 

@@ -14,7 +14,7 @@ import {
   type Shape,
 } from '../../machines/internal.ts';
 import { CorruptLogError } from '../errors.ts';
-import { type LogHandle, noticeEntries } from '../stores/store.ts';
+import { type LogHandle, noticeEntries } from '../stores/logStore.ts';
 import { display, isObject } from '../validation.ts';
 
 type Check = (value: unknown) => boolean;

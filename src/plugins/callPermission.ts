@@ -7,9 +7,9 @@
 import type { GateValue, Json } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
-import { cut, type ResultLimits } from '../tools/result.ts';
 import { type CallGrant, sandboxNetworkOf } from '../tools/tool.ts';
 import type { Preparation, PreparedCall, Toolbox } from '../tools/toolbox.ts';
+import { cut, type ResultLimits } from '../tools/toolResult.ts';
 import {
   CALL_CHECKS,
   type CallChecks,
@@ -18,9 +18,9 @@ import {
   type HookVerdict,
   type RuleVerdict,
 } from './callChecks.ts';
-import { type Asking, block, type Checked, type ConversationScope, type GateRequest } from './gate.ts';
 import type { Plugin } from './plugin.ts';
 import type { RunStops } from './runStops.ts';
+import { type Asking, block, type Checked, type ConversationScope, type GateRequest } from './toolGate.ts';
 
 interface Scope {
   plugins: readonly Plugin[];

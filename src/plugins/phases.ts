@@ -5,15 +5,22 @@
 import type { EffectRequest, GateValue, Phase, PhaseValue, RunPhase, StoredPart } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
-import { cut, type ResultLimits, replacedContent } from '../tools/result.ts';
 import type { PreparedCall, Toolbox } from '../tools/toolbox.ts';
+import { cut, type ResultLimits, replacedContent } from '../tools/toolResult.ts';
 import { PHASE_PORTS, type PhasePorts } from './callChecks.ts';
 import { type CallPermission, callPermission, checksOf } from './callPermission.ts';
-import { type Asking, block, type Checked, type ConversationScope, type GateRequest, type ToolChecks } from './gate.ts';
 import { type PhaseOutcome, REDUCERS } from './phaseOutcome.ts';
 import { PHASE_MS, type PhaseContext, type Plugin } from './plugin.ts';
 import { type PhaseAnswer, RequiredPluginError, readAnswer, readVerdict } from './readAnswer.ts';
 import { RunStops } from './runStops.ts';
+import {
+  type Asking,
+  block,
+  type Checked,
+  type ConversationScope,
+  type GateRequest,
+  type ToolChecks,
+} from './toolGate.ts';
 
 function phaseContext(
   around: ConversationScope,

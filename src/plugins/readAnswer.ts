@@ -5,7 +5,7 @@
 import type { GateValue, Json, Phase } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
 import { bytesOf, ownArgsJson, toJson } from '../json.ts';
-import { type ResultLimits, reasonText } from '../tools/result.ts';
+import { type ResultLimits, reasonText } from '../tools/toolResult.ts';
 import { isLiteral, isObject } from '../validation.ts';
 import type { RequestPatch } from './plugin.ts';
 

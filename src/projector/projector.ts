@@ -5,8 +5,8 @@
  * A view has a constant cost: long lists are built at the first read, from lists that never change later.
  */
 import type { GroupName, QueuedMessage } from '../../machines/vocabulary.ts';
-import { apply, branchProjection, emptyProjection, noteIn, type Policy, type Projection } from './apply.ts';
 import { cycleViews } from './cycles.ts';
+import { apply, branchProjection, emptyProjection, noteIn, type Policy, type Projection } from './projectionState.ts';
 import { type Entry, readEntry, UNREADABLE } from './readEntry.ts';
 import { notesView, queueView } from './records.ts';
 import type { ConversationView, RequestCycle } from './view.ts';

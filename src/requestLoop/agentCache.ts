@@ -3,12 +3,12 @@
  * version has one agent. An agent that is replaced or dropped is closed after its last request.
  */
 import { type Agent, createAgent } from '../agent.ts';
+import type { DeepPartial, Policies } from '../agentPolicies.ts';
 import type { Model } from '../models/model.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import type { DeepPartial, Policies } from '../policies.ts';
-import { type Ports, portsOf } from '../runtime/ports.ts';
+import { type Ports, portsOf } from '../runtime/hostPorts.ts';
+import type { LogStore } from '../stores/logStore.ts';
 import { memoryStore } from '../stores/memory.ts';
-import type { LogStore } from '../stores/store.ts';
 import type { Tool } from '../tools/tool.ts';
 import { type CallsByConversation, loopTool } from './loopTools.ts';
 import { type LoopSettings, policiesUnder, versionOf } from './settings.ts';

@@ -6,7 +6,7 @@
 import type { LogEntry, Message } from '../../machines/internal.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { RunError, type RunResult } from '../conversation/run.ts';
-import type { Ports } from '../runtime/ports.ts';
+import type { Ports } from '../runtime/hostPorts.ts';
 import type { ServingAgent } from './agentCache.ts';
 import { CallExecutor } from './loopTools.ts';
 import type { RequestCallbacks } from './observation.ts';

@@ -5,13 +5,13 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json } from '../../machines/internal.ts';
+import { presets } from '../agentPolicies.ts';
 import type { Model, ModelPart } from '../models/model.ts';
 import { textCalls } from '../models/textCalls.ts';
-import { presets } from '../policies.ts';
 import { defineTool, type Tool } from '../tools/tool.ts';
 import { parsedCall } from '../tools/toolbox.ts';
 import { agentFor } from './agentCache.ts';
-import { CallFollower } from './follow.ts';
+import { CallFollower } from './followLog.ts';
 import { LoopRun } from './loopRun.ts';
 import { isEmptyResponse, type Node, type Part } from './nodes.ts';
 import { isObserved, markObserved, observeResponse, observeReturns, type RequestCallbacks } from './observation.ts';

@@ -6,7 +6,7 @@
 import { hash, type Message } from '../../machines/internal.ts';
 import { callback, checkOptionsOf, hasMethods, object } from '../validation.ts';
 import { type AgentRun, agentRun, sessionMessages } from './agentRun.ts';
-import { RequestFollower } from './follow.ts';
+import { RequestFollower } from './followLog.ts';
 import { LoopRun } from './loopRun.ts';
 import type { RequestCallbacks } from './observation.ts';
 import { type CleanedUp, cleanHistory, prepareHistory } from './preparation.ts';

@@ -5,7 +5,7 @@
  */
 import { addUsage, type Message, type Usage, type UsageCost, zeroUsage } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
-import { type Ports, portsOf } from '../runtime/ports.ts';
+import { type Ports, portsOf } from '../runtime/hostPorts.ts';
 import { anything, callback, check, list, nonEmptyText, object, strings, text } from '../validation.ts';
 import { AgentCache, type LoopOptions } from './agentCache.ts';
 import { checkedSettings, type LoopSettings } from './settings.ts';

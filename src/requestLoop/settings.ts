@@ -4,8 +4,8 @@
  * its name.
  */
 
-import type { DeepPartial, Policies } from '../policies.ts';
-import { presets } from '../policies.ts';
+import type { DeepPartial, Policies } from '../agentPolicies.ts';
+import { presets } from '../agentPolicies.ts';
 import { onlyRefusing } from '../tools/toolRetry.ts';
 import { check, flag, number, object, whole } from '../validation.ts';
 import { isFinalError } from './requestErrors.ts';

@@ -11,14 +11,14 @@ import type { RedactedReply } from '../log/redactedReply.ts';
 import { Attempt } from '../models/attempt.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import { onDemand } from '../onDemand.ts';
-import type { ConversationScope, Gate } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
+import type { ConversationScope, Gate } from '../plugins/toolGate.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import type { ToolRunner } from '../tools/execute.ts';
 import type { FinalAnswers } from './finalAnswers.ts';
+import type { Ports } from './hostPorts.ts';
 import type { Execute } from './journal.ts';
 import { type ContextUse, type NextRequest, replyValue, type Summaries } from './modelTurn.ts';
-import type { Ports } from './ports.ts';
 import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 
 /** What plugins may change, and the complete request. */

@@ -4,15 +4,15 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { EffectRequest, Json, ModelValue, PhaseValue } from '../../machines/internal.ts';
+import type { Policies } from '../agentPolicies.ts';
 import { thrownText } from '../errors.ts';
 import { parseJson, toJson } from '../json.ts';
-import type { ConversationScope } from '../plugins/gate.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
-import type { Policies } from '../policies.ts';
+import type { ConversationScope } from '../plugins/toolGate.ts';
 import { within } from '../timeLimit.ts';
 import { validatorOf } from '../tools/tool.ts';
 import { CHECK_MS, issuesText, type JsonSchemaSource } from '../tools/toolbox.ts';
-import type { Ports } from './ports.ts';
+import type { Ports } from './hostPorts.ts';
 
 export interface AnswersOptions {
   around: ConversationScope;

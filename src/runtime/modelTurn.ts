@@ -20,13 +20,13 @@ import {
   type Transcript,
   type Usage,
 } from '../../machines/internal.ts';
+import type { Policies } from '../agentPolicies.ts';
 import { deepFreeze } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
 import type { RawCall, RawReply } from '../models/attempt.ts';
 import { type Model, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { RequestDraft, RequestPatch } from '../plugins/plugin.ts';
-import type { Policies } from '../policies.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { definitionOf } from '../tools/tool.ts';
 import {
@@ -39,7 +39,7 @@ import {
   type Toolbox,
   type Waiting,
 } from '../tools/toolbox.ts';
-import type { Ports } from './ports.ts';
+import type { Ports } from './hostPorts.ts';
 import type { SubAgents } from './subAgentPort.ts';
 
 export class NextRequest implements RequestDraft {

@@ -18,6 +18,7 @@ import {
   restored,
   type Transcript,
 } from '../../machines/internal.ts';
+import { settingsOf } from '../agentPolicies.ts';
 import { Images } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
@@ -25,17 +26,16 @@ import { ConversationLog } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
-import { settingsOf } from '../policies.ts';
-import type { LogHandle } from '../stores/store.ts';
+import type { LogHandle } from '../stores/logStore.ts';
 import type { retryOf } from '../tools/toolRetry.ts';
 import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
+import type { Ports } from './hostPorts.ts';
 import type { ConversationObserver } from './interpreter/inspection.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 import { EmbeddedJournal } from './journal.ts';
 import { type ContextUse, NextRequest, type Summaries } from './modelTurn.ts';
-import type { Ports } from './ports.ts';
 import { ChartStatus, HostStatus, LiveFeed } from './status.ts';
 import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 

@@ -14,10 +14,10 @@ import type {
   RunOutput,
   Settlement,
 } from '../../machines/internal.ts';
+import type { Policies } from '../agentPolicies.ts';
 import type { ConversationStatus } from '../live.ts';
 import type { Model } from '../models/model.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import type { Policies } from '../policies.ts';
 import { definitionOf, type Tool, type ToolContext, type ToolDefinition, type ToolResult } from '../tools/tool.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { Command } from './commands.ts';

@@ -6,6 +6,7 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { defaultPolicies, type Limits, type LogEntry } from '../../machines/internal.ts';
+import { type DeepPartial, mergedPolicies, type Policies } from '../agentPolicies.ts';
 import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
 import { type HookOptions, hooks } from '../hooks/hooks.ts';
 import {
@@ -17,7 +18,6 @@ import {
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { portsOf } from '../plugins/callChecks.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import { type DeepPartial, mergedPolicies, type Policies } from '../policies.ts';
 import { check, choice, flag, isObject, list, nonEmptyText, object, strings, text, whole } from '../validation.ts';
 import { namedFile, type ProjectFile } from './projectFiles.ts';
 import { isTrusted, keptRules, projectFiles, trustFiles } from './trust.ts';

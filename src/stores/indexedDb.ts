@@ -6,7 +6,7 @@
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
 import { conversationSummary, newestFirst } from './conversationSummary.ts';
-import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './store.ts';
+import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './logStore.ts';
 
 const ENTRIES = 'entries';
 const BLOBS = 'blobs';

@@ -6,7 +6,7 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
 import { deepFreeze } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
-import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './store.ts';
+import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './logStore.ts';
 
 const loadSummary = onDemand(() => import('./conversationSummary.ts'));
 

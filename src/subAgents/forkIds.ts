@@ -5,8 +5,8 @@
  */
 import { applyEntry, type CallRecord, emptyLogState, type LogEntry, subAgentUsageOf } from '../../machines/internal.ts';
 import { WAITS } from '../runtime/subAgentPort.ts';
+import { childIdOf, tasksOf } from './spawnTasks.ts';
 import { fieldsOf, waitingPlace } from './subAgentRecords.ts';
-import { childIdOf, tasksOf } from './tasks.ts';
 
 export interface ForkedSubAgent {
   callId: string;

@@ -4,14 +4,14 @@
  * check runs when the agent is made.
  */
 
+import { modelsOf } from '../agentPolicies.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
-import { modelsOf } from '../policies.ts';
 import { type AgentProfile, type OwnProfile, spawnOf } from '../runtime/subAgentPort.ts';
 import { definitionOf, type Tool } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
 import { checkOptionsOf, hasMethods, list, numberOrInfinity, object, text, whole } from '../validation.ts';
-import { SUBMIT, submitTool } from './submit.ts';
+import { SUBMIT, submitTool } from './submitTool.ts';
 
 export interface SpawnProfile {
   profile: OwnProfile;

@@ -6,10 +6,10 @@
 import { ConfigurationError } from '../errors.ts';
 import { type MakeSubAgents, spawning, subAgentsOf } from '../runtime/subAgentPort.ts';
 import { defineTool, type Tool, type ToolDefinition } from '../tools/tool.ts';
-import { SubAgentRegistry } from './registry.ts';
 import { checkSpawnOptions, type SubAgentOptions, spawnProfiles } from './spawnProfile.ts';
+import { taskList } from './spawnTasks.ts';
 import { CallIds } from './subAgentRecords.ts';
-import { taskList } from './tasks.ts';
+import { SubAgentRegistry } from './subAgentRegistry.ts';
 
 const DESCRIPTION =
   'Gives tasks to sub-agents, which work on them at the same time with tools of their own and see nothing of this conversation. ' +

@@ -19,10 +19,10 @@ import {
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { costOf } from '../log/cost.ts';
 import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../runtime/subAgentPort.ts';
-import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './outcome.ts';
 import type { SpawnProfile } from './spawnProfile.ts';
+import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './subAgentOutcome.ts';
 import type { SubAgentRecord } from './subAgentRecords.ts';
-import { aloneRule, turnRules } from './submit.ts';
+import { aloneRule, turnRules } from './submitTool.ts';
 
 interface SubAgentDependencies {
   task: Task;

@@ -15,9 +15,9 @@ import { RunchartError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { onDemand } from '../onDemand.ts';
 import type { EffectAbort } from '../timeLimit.ts';
-import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './result.ts';
 import { answerOf, lackOfSandbox, type Tool, type ToolContext, type ToolDefinition, waitCloserOf } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
+import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './toolResult.ts';
 import type { Retry, RetryPolicy, retryOf, ToolFailure } from './toolRetry.ts';
 import { type SignalSource, toolSignal } from './toolSignal.ts';
 

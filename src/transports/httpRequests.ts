@@ -3,7 +3,7 @@
  * read before the request is authorized, nothing acts on a body that is not whole, and a failure tells its stable code alone.
  */
 import { RunchartError } from '../errors.ts';
-import { failureOf, malformed } from './acts.ts';
+import { failureOf, malformed } from './clientActs.ts';
 
 /** True, or the name of who asks, which stands as `by` in the decisions of that request. A false, an empty name and a throw refuse it. */
 export type Authorize = (request: Request) => boolean | string | Promise<boolean | string>;

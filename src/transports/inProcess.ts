@@ -1,6 +1,6 @@
 /** A transport without a wire: both ends in one process. Rule: what is sent crosses as JSON, so neither end can change what the other holds. */
 import { type Observable, ReplaySubject } from 'rxjs';
-import type { Incoming, Outgoing, Transport } from './messages.ts';
+import type { Incoming, Outgoing, Transport } from './wireMessages.ts';
 
 export function inProcessTransport(): {
   server: Transport;

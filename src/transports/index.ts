@@ -6,7 +6,7 @@ export { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from './chat/i
 export { toUiMessages } from './chat/uiMessages.ts';
 export { createHandlers, type HandlerOptions } from './handlers.ts';
 export { inProcessTransport } from './inProcess.ts';
-export type { Incoming, Outgoing, Transport } from './messages.ts';
 export { type RouteOptions, route } from './router.ts';
 export { type SessionOptions, type Sessions, sessions } from './sessions.ts';
 export { type LineStreams, stdioTransport } from './stdio.ts';
+export type { Incoming, Outgoing, Transport } from './wireMessages.ts';

@@ -6,10 +6,10 @@ import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
-import { decideCall, failureOf, sendMessage, settleCall } from './acts.ts';
-import { Feed } from './feed.ts';
-import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transport } from './messages.ts';
+import { decideCall, failureOf, sendMessage, settleCall } from './clientActs.ts';
+import { Feed } from './clientFeed.ts';
 import { type Sessions, sessions } from './sessions.ts';
+import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transport } from './wireMessages.ts';
 
 export interface RouteOptions {
   /** Turns are told as `turn-result` and the conversation goes on; without it, the end of a turn is its `result`. */

@@ -4,8 +4,8 @@
  * log's end receives a `reset`, then the log from entry 0.
  */
 import type { Conversation } from '../conversation/conversation.ts';
-import type { Ports } from '../runtime/ports.ts';
-import { Feed, type FeedItem } from './feed.ts';
+import type { Ports } from '../runtime/hostPorts.ts';
+import { Feed, type FeedItem } from './clientFeed.ts';
 
 export interface EventStreamOptions {
   /** Seq of the first entry that is wanted. */

@@ -6,7 +6,7 @@
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError, LimitError, RunchartError } from '../errors.ts';
-import { type Ports, platformPorts } from '../runtime/ports.ts';
+import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
 import { callback, checkOptionsOf, numberOrInfinity, object, whole } from '../validation.ts';
 
 export interface SessionOptions {

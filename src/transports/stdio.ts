@@ -2,8 +2,8 @@
  * JSON lines over standard input and output, or over any two streams. Rule: a line is bounded; one that is no JSON is answered with an
  * error and the next one counts; who writes waits until the reader has taken what was written before.
  */
-import { malformed } from './acts.ts';
-import type { Incoming, Transport } from './messages.ts';
+import { malformed } from './clientActs.ts';
+import type { Incoming, Transport } from './wireMessages.ts';
 
 export interface LineStreams {
   input: AsyncIterable<Uint8Array>;

@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import type { Policies } from '../../src/agentPolicies.ts';
 import { type AgentOptions, codingAgent } from '../../src/cli/codingAgent.ts';
 import { exitCodeOf, exitCodeOfError } from '../../src/cli/exitCodes.ts';
 import { trustCommand } from '../../src/cli/trustCommand.ts';
 import { ConfigurationError, SessionBusyError } from '../../src/errors.ts';
-import type { Policies } from '../../src/policies.ts';
 
 let root = '';
 beforeEach(async () => {

@@ -10,14 +10,14 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sampleEntries } from '../../machines/log/entryKinds.ts';
-import { showCall } from '../../src/cli/input.ts';
 import { approvalLines } from '../../src/cli/interactive/approval.ts';
+import { queuedLine, TranscriptRenderer } from '../../src/cli/interactive/conversationLines.ts';
 import { LineTerminal } from '../../src/cli/interactive/conversationTerminal.ts';
-import { footOf } from '../../src/cli/interactive/frame.ts';
-import { foreignLine, ownLine, rowsOf, rowText, type TextLine } from '../../src/cli/interactive/rows.ts';
+import { footOf } from '../../src/cli/interactive/screenFoot.ts';
 import { costLines, unknownCommand } from '../../src/cli/interactive/slashCommands.ts';
-import { queuedLine, TranscriptRenderer } from '../../src/cli/interactive/transcript.ts';
-import { followAsJson, followAsMessages, Renderer } from '../../src/cli/render.ts';
+import { foreignLine, ownLine, rowsOf, rowText, type TextLine } from '../../src/cli/interactive/textRows.ts';
+import { showCall } from '../../src/cli/personInput.ts';
+import { followAsJson, followAsMessages, Renderer } from '../../src/cli/renderLog.ts';
 import { replayCommand } from '../../src/cli/replay/replayCommand.ts';
 import { type Output, Screen } from '../../src/cli/screen.ts';
 import { isPlainWord, shellWord } from '../../src/cli/sessions/sessionStore.ts';
@@ -301,7 +301,7 @@ test.each(['the question of a run', 'the question of a conversation'])(
 /** Each file of the program that writes to an output, with the rows that hold it, or why no foreign text passes there. */
 const writers: { readonly [file: string]: readonly string[] | string } = {
   'screen.ts': ['steps of a run', 'a streamed reply', 'the question of a run'],
-  'render.ts': ['entries as JSON', 'messages of a transport as JSON'],
+  'renderLog.ts': ['entries as JSON', 'messages of a transport as JSON'],
   'replay/replayCommand.ts': [
     'cycles of a stored log',
     'rounds of a stored log',

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type PromptOptions, readPrompt, showCall } from '../../src/cli/input.ts';
+import { type PromptOptions, readPrompt, showCall } from '../../src/cli/personInput.ts';
 import { Screen } from '../../src/cli/screen.ts';
 import { newSessionId, sessionsDirectory } from '../../src/cli/sessions/sessionStore.ts';
 

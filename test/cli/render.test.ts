@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../machines/index.ts';
 import { sampleEntries } from '../../machines/log/entryKinds.ts';
-import { Renderer } from '../../src/cli/render.ts';
+import { Renderer } from '../../src/cli/renderLog.ts';
 import { type Output, Screen } from '../../src/cli/screen.ts';
 import type { Live } from '../../src/live.ts';
 

@@ -4,7 +4,7 @@ import type { Json, Message } from '../../machines/vocabulary.ts';
 import { Images } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
 import { ImagePreparer } from '../../src/content/imagePreparer.ts';
-import type { LogHandle } from '../../src/stores/store.ts';
+import type { LogHandle } from '../../src/stores/logStore.ts';
 import { base64, dot, plain, pngHeader } from '../support/pictures.ts';
 
 const MIB = 1_048_576;

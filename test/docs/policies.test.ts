@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { policyRows } from '../../src/policies.ts';
+import { policyRows } from '../../src/agentPolicies.ts';
 import { read, root } from './documents.ts';
 import { type Cells, commentsIn, expectTables } from './tables.ts';
 
@@ -36,7 +36,7 @@ interface Declared {
   readonly name: string;
   readonly sentence: string;
 }
-const declared = ['machines/policyRows.ts', 'src/policies.ts'].flatMap((file) =>
+const declared = ['machines/policyRows.ts', 'src/agentPolicies.ts'].flatMap((file) =>
   commentsIn(file).flatMap(({ path: [constant = '', ...keys], sentence }): Declared[] => {
     const place = CONSTANTS[constant];
     if (!place || keys.length === 0) return [];

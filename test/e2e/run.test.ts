@@ -151,7 +151,7 @@ describe('signals', () => {
 
   test('a second Ctrl-C ends the process at once', async () => {
     const program = startScript(`
-      import { interrupts } from './dist/src/cli/input.js';
+      import { interrupts } from './dist/src/cli/personInput.js';
       interrupts().addEventListener('abort', () => console.log('asked to end'));
       setInterval(() => {}, 1000);
       console.log('ready');

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { defineTool, ModelError, type ModelPart } from '../../src/index.ts';
 import { codingTools, hooks } from '../../src/node.ts';
 import { project } from '../../src/projector/index.ts';
-import { platformPorts } from '../../src/runtime/ports.ts';
+import { platformPorts } from '../../src/runtime/hostPorts.ts';
 import { bench, entry } from '../support/agent.ts';
 import { flush, VirtualClock } from '../support/clock.ts';
 import { call, scripted, t } from '../support/model.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as machines from '../../machines/index.ts';
 import { chartPicture } from '../../src/cli/chartsCommand.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
-import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
+import type { ChartLayout } from '../../src/inspect/drawing/chartDrawing.ts';
 import { drawnBox, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
 import { chartSvg } from '../../src/inspect/drawing/svg.ts';

@@ -1,16 +1,16 @@
 /** What the inspector's page makes of a log, without a browser: where charts stood, what a file says. */
 import { describe, expect, it } from 'vitest';
+import { standingAt } from '../../inspector/model/chart/activeStates.ts';
 import { runPath } from '../../inspector/model/chart/chartPath.ts';
-import { standingAt } from '../../inspector/model/chart/standing.ts';
-import { walker } from '../../inspector/model/chart/walk.ts';
-import { contextsAt, differences } from '../../inspector/model/context.ts';
-import { foldLog } from '../../inspector/model/facts.ts';
-import { lanesOf } from '../../inspector/model/lanes.ts';
-import { Arrivals, type Growing, leavesOf } from '../../inspector/model/observed.ts';
-import { readLog } from '../../inspector/model/readLog.ts';
-import { type CycleRows, cyclesAt, latestShown } from '../../inspector/model/steps.ts';
+import { walker } from '../../inspector/model/chart/inferredPath.ts';
+import { contextsAt, differences } from '../../inspector/model/contextAt.ts';
+import { foldLog } from '../../inspector/model/logFacts.ts';
+import { Arrivals, type Growing, leavesOf } from '../../inspector/model/observedActors.ts';
+import { readLog } from '../../inspector/model/readLogText.ts';
+import { type CycleRows, cyclesAt, latestShown } from '../../inspector/model/stepRows.ts';
 import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
-import { cornerFor } from '../../inspector/view/corner.ts';
+import { lanesOf } from '../../inspector/model/timeLanes.ts';
+import { cornerFor } from '../../inspector/view/insetCorner.ts';
 import type { LogEntry } from '../../machines/index.ts';
 import * as machines from '../../machines/index.ts';
 import { createAgent, memoryStore, subAgents } from '../../src/index.ts';

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AnyMachineSnapshot, type AnyStateMachine, createActor, createMachine } from 'xstate';
-import { standingAt } from '../../inspector/model/chart/standing.ts';
-import { walker } from '../../inspector/model/chart/walk.ts';
-import { Arrivals, type Growing } from '../../inspector/model/observed.ts';
+import { standingAt } from '../../inspector/model/chart/activeStates.ts';
+import { walker } from '../../inspector/model/chart/inferredPath.ts';
+import { Arrivals, type Growing } from '../../inspector/model/observedActors.ts';
 import type { Chart } from '../../src/inspect/chart.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';

@@ -1,6 +1,12 @@
 /** What an inspector keeps of what it was told, and how a page of the inspector takes it. */
 import { describe, expect, it } from 'vitest';
-import { Arrivals, type Fact, type Growing, NOTHING_OBSERVED, Observing } from '../../inspector/model/observed.ts';
+import {
+  Arrivals,
+  type Fact,
+  type Growing,
+  NOTHING_OBSERVED,
+  Observing,
+} from '../../inspector/model/observedActors.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';

@@ -8,12 +8,12 @@ import {
   callNotes,
   editedAt,
   roundState,
-} from '../../inspector/model/calls.ts';
-import { foldLog } from '../../inspector/model/facts.ts';
-import { lanesOf } from '../../inspector/model/lanes.ts';
+} from '../../inspector/model/callStates.ts';
+import { foldLog } from '../../inspector/model/logFacts.ts';
 import { sequenceOf } from '../../inspector/model/sequence.ts';
-import { cyclesAt } from '../../inspector/model/steps.ts';
-import { markOfCall, runRows } from '../../inspector/model/tree.ts';
+import { cyclesAt } from '../../inspector/model/stepRows.ts';
+import { lanesOf } from '../../inspector/model/timeLanes.ts';
+import { markOfCall, runRows } from '../../inspector/model/treeRows.ts';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
 
 type Body = WireEvent | RuntimeEntry;

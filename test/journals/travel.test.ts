@@ -9,7 +9,7 @@ import { createAgent, type LogEntry, memoryStore, subAgents } from '../../src/in
 import { replayUntil } from '../../src/journals/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { project } from '../../src/projector/index.ts';
-import { childIdOf } from '../../src/subAgents/tasks.ts';
+import { childIdOf } from '../../src/subAgents/spawnTasks.ts';
 import { askedTool, calls, call as made, scripted } from '../hostile/bench.ts';
 import { bench, only, resultText } from '../support/agent.ts';
 import { byTask, logOf, spawn, submit } from '../support/family.ts';

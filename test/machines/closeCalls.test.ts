@@ -12,7 +12,7 @@ import {
   type Place,
   type Progress,
 } from '../../machines/run/closeCalls.ts';
-import type { RunContext } from '../../machines/run/context.ts';
+import type { RunContext } from '../../machines/run/runContext.ts';
 
 const runId = 'r';
 const call: RoundCall = { callId: 'a', name: 'write', gated: true, readOnly: false, fingerprint: 'f' };

@@ -17,7 +17,7 @@ const CORE_BUDGET = 70_000;
 const WITH_TOOLS_BUDGET = 76_000;
 
 const CORE = "export { createAgent } from './src/index.ts'";
-const FOR_TOOLS = ['conversation/decisions', 'plugins/gate', 'stores/memory', 'tools/execute'];
+const FOR_TOOLS = ['conversation/decisions', 'plugins/toolGate', 'stores/memory', 'tools/execute'];
 
 interface Bundle {
   /** Packages whose files were read. */
@@ -107,8 +107,8 @@ describe('runchart in a browser', () => {
       'src/log/entryShape.ts',
       'src/log/redact.ts',
       'src/models/textCalls.ts',
-      'src/plugins/gate.ts',
       'src/plugins/phases.ts',
+      'src/plugins/toolGate.ts',
       'src/runtime/contextWindow.ts',
       'src/runtime/finalAnswers.ts',
       'src/runtime/interpreter/inspection.ts',

@@ -5,9 +5,9 @@
 import type { NewEntry } from '../../machines/index.ts';
 import { ofUnstarted } from '../../machines/log/reconcile.ts';
 import * as assigns from '../../machines/run/assigns.ts';
-import { type RunArgs, type RunContext, type RunEvent, roundOf } from '../../machines/run/context.ts';
-import * as entries from '../../machines/run/entries.ts';
 import { runGuards } from '../../machines/run/guards.ts';
+import { type RunArgs, type RunContext, type RunEvent, roundOf } from '../../machines/run/runContext.ts';
+import * as entries from '../../machines/run/runEntries.ts';
 import { type Chance, chance } from '../support/random.ts';
 import { answersOf, drawn, type Fold, unnamed } from './drawn.ts';
 import { hold } from './invariants.ts';

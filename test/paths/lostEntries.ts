@@ -4,7 +4,7 @@
  */
 import type { Slot } from '../../machines/calls.ts';
 import type { NewEntry } from '../../machines/index.ts';
-import { type RunArgs, type RunContext, roundOf } from '../../machines/run/context.ts';
+import { type RunArgs, type RunContext, roundOf } from '../../machines/run/runContext.ts';
 import type { Chance } from '../support/random.ts';
 import { idsOf, text } from './runs.ts';
 

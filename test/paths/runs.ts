@@ -17,6 +17,9 @@ import type { EffectValue, NewEntry, Usage } from '../../machines/index.ts';
 import * as modelCall from '../../machines/modelCall.machine.ts';
 import { backoffMs, defaultPolicies } from '../../machines/policies.ts';
 import * as assigns from '../../machines/run/assigns.ts';
+import { runGuards } from '../../machines/run/guards.ts';
+import * as requests from '../../machines/run/requests.ts';
+import { runChart } from '../../machines/run/run.machine.ts';
 import {
   contextOf,
   isAnswered,
@@ -25,11 +28,8 @@ import {
   type RunContext,
   type RunEvent,
   type RunInput,
-} from '../../machines/run/context.ts';
-import * as entries from '../../machines/run/entries.ts';
-import { runGuards } from '../../machines/run/guards.ts';
-import * as requests from '../../machines/run/requests.ts';
-import { runChart } from '../../machines/run/run.machine.ts';
+} from '../../machines/run/runContext.ts';
+import * as entries from '../../machines/run/runEntries.ts';
 import { afterReplay, dueReplays } from '../../machines/tools/openCalls.ts';
 import * as toolRetry from '../../machines/tools/toolCall.machine.ts';
 import { type Chance, chance } from '../support/random.ts';

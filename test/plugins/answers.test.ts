@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Phase } from '../../machines/internal.ts';
 import { PHASES } from '../../src/plugins/plugin.ts';
 import { type PhaseAnswer, readAnswer, readVerdict } from '../../src/plugins/readAnswer.ts';
-import type { ResultLimits } from '../../src/tools/result.ts';
+import type { ResultLimits } from '../../src/tools/toolResult.ts';
 
 const spec = { name: 'a', description: '', parameters: {} };
 const STEPS: readonly Phase[] = ['stepStart', 'beforeInference', 'afterInference', 'stepEnd'];

@@ -1,6 +1,6 @@
 /** The machine of the projector as a table (docs/internals/model.md, Deterministic Construction). */
 import { describe, expect, it } from 'vitest';
-import { next, type Phase, type Signal, signalOf } from '../../src/projector/apply.ts';
+import { next, type Phase, type Signal, signalOf } from '../../src/projector/projectionState.ts';
 import { readEntry } from '../../src/projector/readEntry.ts';
 import { A, R, S, U } from './events.ts';
 

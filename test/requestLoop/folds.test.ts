@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type LogEntry, type Message, PRUNED_RESULT, zeroUsage } from '../../machines/internal.ts';
 import { ConfigurationError } from '../../src/errors.ts';
 import { agentRun, sessionMessages } from '../../src/requestLoop/agentRun.ts';
-import { CallFollower } from '../../src/requestLoop/follow.ts';
+import { CallFollower } from '../../src/requestLoop/followLog.ts';
 import { cleanHistory, createStateManager, prepareHistory, pruneToolOutputs } from '../../src/requestLoop/index.ts';
 import { NodeFold, type Part } from '../../src/requestLoop/nodes.ts';
 import { observeReturns } from '../../src/requestLoop/observation.ts';

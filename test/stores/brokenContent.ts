@@ -4,7 +4,7 @@
  */
 import { posix } from 'node:path';
 import type { LogEntry } from '../../machines/vocabulary.ts';
-import type { ConversationInfo } from '../../src/stores/store.ts';
+import type { ConversationInfo } from '../../src/stores/logStore.ts';
 
 type Distortion = (entry: LogEntry) => LogEntry | null;
 

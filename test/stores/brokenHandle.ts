@@ -2,7 +2,7 @@
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../../src/errors.ts';
 import { deepFreeze } from '../../src/json.ts';
-import type { LogHandle } from '../../src/stores/store.ts';
+import type { LogHandle } from '../../src/stores/logStore.ts';
 import type { Blobs } from './brokenBlobs.ts';
 import { distortions, limits } from './brokenContent.ts';
 import type { Fault } from './brokenStore.ts';

@@ -5,7 +5,7 @@
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { SessionBusyError } from '../../src/errors.ts';
 import { conversationSummary, newestFirst } from '../../src/stores/conversationSummary.ts';
-import type { ConversationInfo, LogStore } from '../../src/stores/store.ts';
+import type { ConversationInfo, LogStore } from '../../src/stores/logStore.ts';
 import { BLOB_FAULTS, Blobs } from './brokenBlobs.ts';
 import { distortions, idFaults, limits, listings, sights } from './brokenContent.ts';
 import { BrokenHandle, HANDLE_FAULTS, type Kept } from './brokenHandle.ts';

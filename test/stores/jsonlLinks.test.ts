@@ -3,7 +3,7 @@ import { link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from '
 import { describe, expect, test, vi } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { readDamagedLog } from '../../src/stores/jsonl/readDamagedLog.ts';
-import type { LogStore } from '../../src/stores/store.ts';
+import type { LogStore } from '../../src/stores/logStore.ts';
 import { conversation, notice, opened, refused, write } from '../../src/testing/storeSuite/storeCase.ts';
 import { refuseWhile } from './refusingFileSystem.ts';
 import { place } from './storeDirectory.ts';

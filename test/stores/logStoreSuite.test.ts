@@ -1,7 +1,7 @@
 /** Tests that the store suite passes correct stores and fails broken ones. */
 import { describe, expect, test } from 'vitest';
+import type { LogStore } from '../../src/stores/logStore.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { LogStore } from '../../src/stores/store.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { brokenStore, FAULTS, type Fault } from './brokenStore.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
-import type { LogHandle, LogStore } from '../../src/stores/store.ts';
+import type { LogHandle, LogStore } from '../../src/stores/logStore.ts';
 import { write } from '../../src/testing/storeSuite/storeCase.ts';
 
 export interface Place {

@@ -8,16 +8,16 @@ import {
   type PendingCall,
   zeroUsage,
 } from '../../machines/internal.ts';
+import { mergedPolicies } from '../../src/agentPolicies.ts';
 import { defineTool, RunchartError, subAgents, type Tool } from '../../src/index.ts';
-import { mergedPolicies } from '../../src/policies.ts';
 import { type ConversationCore, type OpenedChild, type OwnProfile, WAITS } from '../../src/runtime/subAgentPort.ts';
 import { forkedSubAgents } from '../../src/subAgents/forkIds.ts';
-import { SubAgentRegistry } from '../../src/subAgents/registry.ts';
 import { type SubAgentOptions, spawnProfiles } from '../../src/subAgents/spawnProfile.ts';
+import { childIdOf } from '../../src/subAgents/spawnTasks.ts';
 import { SubAgent } from '../../src/subAgents/subAgent.ts';
 import { CallIds, type SubAgentRecord } from '../../src/subAgents/subAgentRecords.ts';
-import { submitTool } from '../../src/subAgents/submit.ts';
-import { childIdOf } from '../../src/subAgents/tasks.ts';
+import { SubAgentRegistry } from '../../src/subAgents/subAgentRegistry.ts';
+import { submitTool } from '../../src/subAgents/submitTool.ts';
 import { answerOf, definitionOf, type ToolContext } from '../../src/tools/tool.ts';
 import { Toolbox } from '../../src/tools/toolbox.ts';
 import { bench } from '../support/agent.ts';

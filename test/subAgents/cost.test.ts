@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { zeroUsage } from '../../machines/internal.ts';
 import { costOf, type LogEntry, subAgents } from '../../src/index.ts';
-import { overBudget } from '../../src/subAgents/outcome.ts';
+import { overBudget } from '../../src/subAgents/subAgentOutcome.ts';
 import { bench, entry, only, restart } from '../support/agent.ts';
 import { VirtualClock } from '../support/clock.ts';
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';

@@ -11,9 +11,10 @@ import {
   zeroUsage,
 } from '../../machines/internal.ts';
 import { bytesOf } from '../../src/json.ts';
-import { Semaphore, SubAgentGroup } from '../../src/subAgents/group.ts';
-import { type Outcome, outcomeInLog, overBudget, reportOf } from '../../src/subAgents/outcome.ts';
+import { childIdOf, TASKS_MOST, taskList, tasksOf } from '../../src/subAgents/spawnTasks.ts';
 import type { SubAgent } from '../../src/subAgents/subAgent.ts';
+import { Semaphore, SubAgentGroup } from '../../src/subAgents/subAgentGroup.ts';
+import { type Outcome, outcomeInLog, overBudget, reportOf } from '../../src/subAgents/subAgentOutcome.ts';
 import {
   CallIds,
   EndedCalls,
@@ -21,7 +22,6 @@ import {
   waitingPayload,
   waitingPlace,
 } from '../../src/subAgents/subAgentRecords.ts';
-import { childIdOf, TASKS_MOST, taskList, tasksOf } from '../../src/subAgents/tasks.ts';
 import { answerOf } from '../../src/tools/tool.ts';
 import { flush } from '../support/clock.ts';
 

@@ -3,7 +3,7 @@
  * read from the store, as any caller can read it.
  */
 import { type LogEntry, type LogStore, type Model, memoryStore } from '../../src/index.ts';
-import { childIdOf } from '../../src/subAgents/tasks.ts';
+import { childIdOf } from '../../src/subAgents/spawnTasks.ts';
 import { call, type Reply, type ScriptedModel, scripted } from './model.ts';
 
 export interface TaskModel extends Model {

@@ -1,6 +1,6 @@
 /**
  * What an agent may be able to do beyond the plainest one, as data for the exploration: one capability each. What each adds
- * to the reach of the charts is what `src/testing/agentPaths/reach.ts` ships.
+ * to the reach of the charts is what `src/testing/agentPaths/transitionNeeds.ts` ships.
  */
 
 import { noPhases } from '../../machines/cases/toolRound.cases.ts';
@@ -14,9 +14,9 @@ import {
 } from '../../machines/internal.ts';
 import { PHASES } from '../../src/plugins/plugin.ts';
 import type { AgentPathsOptions } from '../../src/testing/agentPaths/pathOptions.ts';
-import type { AgentModel, Behaviour } from '../../src/testing/agentPaths/search/behaviour.ts';
-import { reachableIn } from '../../src/testing/agentPaths/search/cover.ts';
+import type { AgentModel, Behaviour } from '../../src/testing/agentPaths/search/callBehaviour.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
+import { reachableIn } from '../../src/testing/agentPaths/search/graphCover.ts';
 
 const call = (name: string, gated = false): RoundCall => ({
   callId: '',

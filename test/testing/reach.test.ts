@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
-import { REACH } from '../../src/testing/agentPaths/reach.ts';
 import type { Standing } from '../../src/testing/agentPaths/scriptRun.ts';
-import { walksOver } from '../../src/testing/agentPaths/search/cover.ts';
-import { allTransitions } from '../../src/testing/agentPaths/search/coverage.ts';
+import { courseOf } from '../../src/testing/agentPaths/search/chartPlace.ts';
 import { Exploration } from '../../src/testing/agentPaths/search/exploration.ts';
-import { courseOf } from '../../src/testing/agentPaths/search/place.ts';
+import { walksOver } from '../../src/testing/agentPaths/search/graphCover.ts';
 import { Prediction } from '../../src/testing/agentPaths/search/prediction.ts';
+import { allTransitions } from '../../src/testing/agentPaths/search/takenTransitions.ts';
+import { REACH } from '../../src/testing/agentPaths/transitionNeeds.ts';
 import { proves } from '../support/tier.ts';
 import { CAPABILITIES, modelOf, reach, reachOf } from './capabilities.ts';
 
@@ -23,8 +23,11 @@ export const REACH: Readonly<Record<string, string>> = `;
 it.runIf(proves)('is what the exploration finds', async () => {
   const biome = resolve(import.meta.dirname, '../../node_modules/.bin/biome');
   const written = `${HEAD}${JSON.stringify(reach(), null, 2)};\n`;
-  const file = execFileSync(biome, ['format', '--stdin-file-path=reach.ts'], { input: written, encoding: 'utf8' });
-  await expect(file).toMatchFileSnapshot('../../src/testing/agentPaths/reach.ts');
+  const file = execFileSync(biome, ['format', '--stdin-file-path=transitionNeeds.ts'], {
+    input: written,
+    encoding: 'utf8',
+  });
+  await expect(file).toMatchFileSnapshot('../../src/testing/agentPaths/transitionNeeds.ts');
 });
 
 it('names transitions that there are, and capabilities that open them', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type Agent, createAgent, defineTool, type LogEntry, toolResult } from '../../src/index.ts';
 import { ScriptRun } from '../../src/testing/agentPaths/scriptRun.ts';
-import { courseOf } from '../../src/testing/agentPaths/search/place.ts';
+import { courseOf } from '../../src/testing/agentPaths/search/chartPlace.ts';
 import { type AgentWorld, type Move, runScript, scriptOf } from '../../src/testing/index.ts';
 import { chance } from '../support/random.ts';
 import { volume } from '../support/tier.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent } from '../../src/index.ts';
 import { codingTools, permissions } from '../../src/node.ts';
-import { Feed } from '../../src/transports/feed.ts';
+import { Feed } from '../../src/transports/clientFeed.ts';
 import {
   type Incoming,
   inProcessTransport,

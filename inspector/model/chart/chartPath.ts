@@ -1,11 +1,11 @@
 /**
  * The states of the charts after each entry of a log. Invariant: an entry is written in one state of its chart, so it
  * proves that the state was entered. The path between two such states is computed. Observed transitions replace it
- * (`observed.ts`). `standing.ts` computes what a chart shows of a path.
+ * (`observedActors.ts`). `activeStates.ts` computes what a chart shows of a path.
  */
 import type { LogEntry } from '../../../machines/vocabulary.ts';
-import type { CallFacts, LogFacts, RunFacts } from '../facts.ts';
-import type { Leg, Walker } from './walk.ts';
+import type { CallFacts, LogFacts, RunFacts } from '../logFacts.ts';
+import type { Leg, Walker } from './inferredPath.ts';
 
 /** One move of an actor: the legs of one step, and the innermost state after it. */
 export interface Move {

@@ -3,10 +3,10 @@
  * the right, along the gutter, and then along the arrow that leaves the compound.
  */
 
-import type { ChartLayout, DrawnArrow, DrawnState } from '../../../src/inspect/drawing/drawn.ts';
+import type { ChartLayout, DrawnArrow, DrawnState } from '../../../src/inspect/drawing/chartDrawing.ts';
 import type { Point } from '../../../src/inspect/drawing/elkLevel.ts';
 import { lift, type StateTree } from '../../../src/inspect/drawing/levels.ts';
-import type { Leg } from './walk.ts';
+import type { Leg } from './inferredPath.ts';
 
 export interface LitLeg {
   readonly leg: Leg;

@@ -8,7 +8,7 @@ import { pageJson } from '../../../src/inspect/excerpt.ts';
 import { sourceText } from '../../../src/printable.ts';
 import { changed, type DiffRow, diffRows, lineOfError } from '../../model/editedText.ts';
 import { STAND_IN } from '../../model/redactions.ts';
-import { Key } from '../marks.tsx';
+import { Key } from '../stateMarks.tsx';
 
 function parsed(text: string): { value: Json } | { why: string } {
   try {

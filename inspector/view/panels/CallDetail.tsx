@@ -1,9 +1,9 @@
 /** The details of one call: its arguments, who edited them, and its result. The panels show every other value the same way. */
 import { useState } from 'preact/hooks';
 import { count } from '../../../src/words/formats.ts';
-import { argsAt, argsStateAt, editedAt } from '../../model/calls.ts';
-import type { CallFacts } from '../../model/facts.ts';
-import { cursor } from '../../state/store.ts';
+import { argsAt, argsStateAt, editedAt } from '../../model/callStates.ts';
+import type { CallFacts } from '../../model/logFacts.ts';
+import { cursor } from '../../state/pageState.ts';
 
 const RESULT_LINES = 12;
 

@@ -3,10 +3,18 @@
 import { useState } from 'preact/hooks';
 import { sourceText } from '../../../src/printable.ts';
 import { count, plural } from '../../../src/words/formats.ts';
-import { type Difference, differences } from '../../model/context.ts';
-import { compared, isOfSamples, keepMoment, kept, place, sampleCount, showSample } from '../../state/contexts.ts';
-import { copy } from '../../state/files.ts';
-import { open } from '../../state/store.ts';
+import { type Difference, differences } from '../../model/contextAt.ts';
+import {
+  compared,
+  isOfSamples,
+  keepMoment,
+  kept,
+  place,
+  sampleCount,
+  showSample,
+} from '../../state/comparedContexts.ts';
+import { copy } from '../../state/logFiles.ts';
+import { open } from '../../state/pageState.ts';
 import { valueText } from './CallDetail.tsx';
 
 export function Context() {

@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';
 import { duration } from '../../../src/words/formats.ts';
-import { argsAt } from '../../model/calls.ts';
-import type { CallFacts } from '../../model/facts.ts';
+import { argsAt } from '../../model/callStates.ts';
+import type { CallFacts } from '../../model/logFacts.ts';
 import {
   type Card,
   cards,
@@ -16,9 +16,9 @@ import {
   sent,
   settle,
   showCard,
-} from '../../state/deciding.ts';
-import { connection, cursor, isPast, open } from '../../state/store.ts';
-import { groupIcon, Icon, Key, Mark } from '../marks.tsx';
+} from '../../state/decisionCards.ts';
+import { connection, cursor, isPast, open } from '../../state/pageState.ts';
+import { groupIcon, Icon, Key, Mark } from '../stateMarks.tsx';
 import { ArgumentsEditor } from './ArgumentsEditor.tsx';
 import { Arguments } from './CallDetail.tsx';
 

@@ -5,9 +5,8 @@ import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { jsonLine } from '../../../src/printable.ts';
 import { eventRow } from '../../../src/words/entryWords.ts';
 import { count, oneLine, plural, since } from '../../../src/words/formats.ts';
-import type { EventRow as AppEvent } from '../../model/observed.ts';
-import { copy } from '../../state/files.ts';
-import { ask } from '../../state/live.ts';
+import type { EventRow as AppEvent } from '../../model/observedActors.ts';
+import { copy } from '../../state/logFiles.ts';
 import {
   announcement,
   cursor,
@@ -19,9 +18,10 @@ import {
   open,
   openId,
   session,
-} from '../../state/store.ts';
-import { actorName } from '../../state/subject.ts';
-import { Icon } from '../marks.tsx';
+} from '../../state/pageState.ts';
+import { ask } from '../../state/serverConnection.ts';
+import { actorName } from '../../state/shownActor.ts';
+import { Icon } from '../stateMarks.tsx';
 import { valueText } from './CallDetail.tsx';
 
 const ROW = 22;

@@ -1,7 +1,7 @@
 /** The redacted values of the log: where they are, and why. */
 import { count, plural } from '../../../src/words/formats.ts';
-import { isNarrow, moveTo, narrowTab, redactions, redactionsAreOpen, tab } from '../../state/store.ts';
-import { Key } from '../marks.tsx';
+import { isNarrow, moveTo, narrowTab, redactions, redactionsAreOpen, tab } from '../../state/pageState.ts';
+import { Key } from '../stateMarks.tsx';
 import { showEntry } from './Events.tsx';
 
 const SHOWN = 200;

@@ -2,8 +2,8 @@
 import { useState } from 'preact/hooks';
 import { oneLine } from '../../../src/words/formats.ts';
 import { LIFE_LINES, type LifeLine, mermaidOf, type SequenceRow, sequenceOf } from '../../model/sequence.ts';
-import { copy } from '../../state/files.ts';
-import { cursor, entries, facts, lastRun, moveTo } from '../../state/store.ts';
+import { copy } from '../../state/logFiles.ts';
+import { cursor, entries, facts, lastRun, moveTo } from '../../state/pageState.ts';
 
 const APART = 88;
 const ROW = 20;

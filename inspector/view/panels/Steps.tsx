@@ -1,13 +1,13 @@
 /** The conversation as a document: requests, replies, calls with their results, and decisions in their place. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { cost, count, duration, oneLine, plural, telling } from '../../../src/words/formats.ts';
-import { argsAt, callNotes, waitingAt } from '../../model/calls.ts';
-import type { PlacedNote } from '../../model/notes.ts';
-import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/steps.ts';
-import { markOfCall } from '../../model/tree.ts';
-import { cardOf, cards, cardsBelow, waitsWithin } from '../../state/deciding.ts';
-import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/store.ts';
-import { groupIcon, Icon, Mark } from '../marks.tsx';
+import { argsAt, callNotes, waitingAt } from '../../model/callStates.ts';
+import type { PlacedNote } from '../../model/entryNotes.ts';
+import { type CycleRows, cyclesAt, latestShown, queuedAt, type StepRow } from '../../model/stepRows.ts';
+import { markOfCall } from '../../model/treeRows.ts';
+import { cardOf, cards, cardsBelow, waitsWithin } from '../../state/decisionCards.ts';
+import { cursor, entries, facts, isNarrow, isPast, lastRun, moment, now, open } from '../../state/pageState.ts';
+import { groupIcon, Icon, Mark } from '../stateMarks.tsx';
 import { CallDetail } from './CallDetail.tsx';
 import { Decision, Settlement } from './Decision.tsx';
 

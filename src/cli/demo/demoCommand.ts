@@ -22,12 +22,12 @@ import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../tools/coding/index.ts';
 import { defineTool, type Tool } from '../../tools/tool.ts';
 import { loadAdapter } from '../adapter.ts';
+import { costText, count } from '../costTally.ts';
 import { CANCELLED } from '../exitCodes.ts';
-import { type Asker, decidePending, terminalAsker } from '../input.ts';
-import { followAsSteps, type Renderer } from '../render.ts';
+import { type Asker, decidePending, terminalAsker } from '../personInput.ts';
+import { followAsSteps, type Renderer } from '../renderLog.ts';
 import { outputTo, Screen } from '../screen.ts';
 import { logPath } from '../sessions/sessionStore.ts';
-import { costText, count } from '../tally.ts';
 import { ORDER, QUESTION } from './demoScript.ts';
 
 const SESSION = 'demo';

@@ -7,7 +7,7 @@ import type { Json } from '../../../machines/internal.ts';
 import type { PendingCall } from '../../index.ts';
 import { printableLine } from '../../printable.ts';
 import type { Span, Style } from '../screen.ts';
-import { ownLine, type TextLine } from './rows.ts';
+import { ownLine, type TextLine } from './textRows.ts';
 
 /** What the permission rules report about a call that they ask about. */
 export interface ApprovalFacts {

@@ -4,7 +4,7 @@
  */
 import { createInterface, type Interface } from 'node:readline';
 import type { Output, Span } from '../screen.ts';
-import { ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
+import { ownLine, rowsOf, rowText, type TextLine } from './textRows.ts';
 
 /** What is shown now, besides the committed lines. */
 export interface TerminalView {

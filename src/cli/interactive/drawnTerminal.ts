@@ -6,9 +6,9 @@
 import { emitKeypressEvents, type Interface } from 'node:readline';
 import { type Output, paintOf } from '../screen.ts';
 import type { ConversationTerminal, TerminalSource } from './conversationTerminal.ts';
-import { footOf, noFoot, redrawn } from './frame.ts';
 import { type EditedLine, editedBy, emptyLine, inserted, type Key, lineWith } from './lineEditor.ts';
-import { type Row, rowsOf, type TextLine } from './rows.ts';
+import { footOf, noFoot, redrawn } from './screenFoot.ts';
+import { type Row, rowsOf, type TextLine } from './textRows.ts';
 
 /** This delay separates Escape from the beginning of a longer key sequence. */
 const ESCAPE_MS = 50;

@@ -6,7 +6,7 @@
 import { printableLine } from '../../printable.ts';
 import { type AgentOptions, codingAgent } from '../codingAgent.ts';
 import { CANCELLED } from '../exitCodes.ts';
-import type { OwnInterrupt } from '../input.ts';
+import type { OwnInterrupt } from '../personInput.ts';
 import { type Output, outputTo } from '../screen.ts';
 import { chosenSession, type SessionChoice, shellWord } from '../sessions/sessionStore.ts';
 import { type ConversationTerminal, LineTerminal, type TerminalSource } from './conversationTerminal.ts';

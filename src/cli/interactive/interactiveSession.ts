@@ -15,11 +15,11 @@ import type { Span, Style } from '../screen.ts';
 import { checkSession, newSessionId } from '../sessions/sessionStore.ts';
 import { sessionText } from '../sessions/sessionsCommand.ts';
 import { approvalFacts, approvalLines } from './approval.ts';
+import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type AskedCall, type PromptAct, type PromptDecision, promptMachine } from './prompt.machine.ts';
-import { ownLine, type TextLine } from './rows.ts';
 import { completedCommand, contextLine, costLines, helpLines, slashCommand, unknownCommand } from './slashCommands.ts';
-import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer } from './transcript.ts';
+import { ownLine, type TextLine } from './textRows.ts';
 
 const BY = 'terminal';
 const LISTED = 10;

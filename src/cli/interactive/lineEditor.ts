@@ -2,7 +2,7 @@
  * The typed line: a text, a cursor, and the earlier lines. Invariant: a pure function of line and key. The cursor is
  * never inside a character, and looking at earlier lines keeps the draft.
  */
-import { characterAround, charactersOf } from './rows.ts';
+import { characterAround, charactersOf } from './textRows.ts';
 
 export interface EditedLine {
   readonly text: string;

@@ -5,9 +5,9 @@
 import type { LogEntry } from '../../../machines/internal.ts';
 import { type Cost, costOf } from '../../log/cost.ts';
 import { printableLine } from '../../printable.ts';
+import { costText, count } from '../costTally.ts';
 import { nearNames } from '../sessions/sessionStore.ts';
-import { costText, count } from '../tally.ts';
-import { ownLine, type TextLine } from './rows.ts';
+import { ownLine, type TextLine } from './textRows.ts';
 
 const COMMANDS = [
   ['/later <text>', 'queue a message behind the request under way (Alt+Enter too)'],

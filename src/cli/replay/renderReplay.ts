@@ -13,9 +13,9 @@ import type {
   ToolCallView,
 } from '../../projector/index.ts';
 import { firstLine } from '../../words/formats.ts';
-import { resultText } from '../render.ts';
+import { count, type Tally, tallyText } from '../costTally.ts';
+import { resultText } from '../renderLog.ts';
 import type { Screen, Style } from '../screen.ts';
-import { count, type Tally, tallyText } from '../tally.ts';
 
 const TEXT_MAX = 20_000;
 const REASONING_MAX = 2_000;

@@ -5,10 +5,10 @@
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { jsonLine, printable, sourceText } from '../../printable.ts';
 import { createProjector } from '../../projector/index.ts';
+import { ReplaySpending, sumOfTallies } from '../costTally.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import { type Output, Screen } from '../screen.ts';
 import { sessionsDirectory } from '../sessions/sessionStore.ts';
-import { ReplaySpending, sumOfTallies } from '../tally.ts';
 import { findLog, readStored } from './readLog.ts';
 import { ReplayRenderer } from './renderReplay.ts';
 

@@ -5,10 +5,10 @@
 import { SessionBusyError } from '../../errors.ts';
 import { jsonLine, printableLine, shortened } from '../../printable.ts';
 import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
-import type { ConversationInfo } from '../../stores/store.ts';
+import type { ConversationInfo } from '../../stores/logStore.ts';
+import { costText, count } from '../costTally.ts';
 import { BUSY } from '../exitCodes.ts';
 import type { Screen } from '../screen.ts';
-import { costText, count } from '../tally.ts';
 import { checkSession, isPlainWord, sessionsDirectory, workingDirectory } from './sessionStore.ts';
 
 export interface SessionsOptions {

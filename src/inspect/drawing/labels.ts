@@ -3,7 +3,7 @@
  * two, else a place outside the chart. A label without such a place appears when the pointer is on its arrow.
  */
 
-import type { ChartLayout, DrawnArrow } from './drawn.ts';
+import type { ChartLayout, DrawnArrow } from './chartDrawing.ts';
 import type { Point } from './elkLevel.ts';
 
 interface Size {

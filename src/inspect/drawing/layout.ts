@@ -4,7 +4,7 @@
  * a run.
  */
 import type { Chart, ChartState } from '../chart.ts';
-import type { ChartLayout, DrawnArrow, DrawnState, StateShape } from './drawn.ts';
+import type { ChartLayout, DrawnArrow, DrawnState, StateShape } from './chartDrawing.ts';
 import { crossings, type Elk, elkGraph, INITIAL, type LevelPlaces, type Point, type Size } from './elkLevel.ts';
 import { placedLabels } from './labels.ts';
 import { type Arrow, type Level, levelsOf, lift, stateTree } from './levels.ts';

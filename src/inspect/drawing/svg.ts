@@ -3,7 +3,7 @@
  * follows the reader's color scheme, and its text is escaped.
  */
 import type { Chart } from '../chart.ts';
-import type { ChartLayout, DrawnArrow, DrawnState } from './drawn.ts';
+import type { ChartLayout, DrawnArrow, DrawnState } from './chartDrawing.ts';
 import type { Point } from './elkLevel.ts';
 import { drawnBox, HEIGHT, type LabelPlace, placedLabels } from './labels.ts';
 

@@ -5,7 +5,7 @@
  */
 import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../../errors.ts';
-import { type LogHandle, refuseOutOfOrder } from '../store.ts';
+import { type LogHandle, refuseOutOfOrder } from '../logStore.ts';
 import { getBlob, putBlob } from './blobFiles.ts';
 import { storeError } from './fileSystem.ts';
 import type { Lease } from './lease.ts';

@@ -7,7 +7,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
 import { conversationSummary, newestFirst } from '../conversationSummary.ts';
-import { type ConversationInfo, type LogStore, noConversation } from '../store.ts';
+import { type ConversationInfo, type LogStore, noConversation } from '../logStore.ts';
 import { fileNameOf, idOf } from './fileName.ts';
 import {
   codeOf,

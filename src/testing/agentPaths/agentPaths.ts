@@ -5,18 +5,18 @@
  */
 import type { Completion, EffectRequest, LogEntry } from '../../../machines/internal.ts';
 import { inWords, type Move, sentenceOf, toolNames } from '../../scripts/moves.ts';
-import { ChangedAnswers, explained } from './causes.ts';
+import { ChangedAnswers, explained } from './failureCauses.ts';
 import type { AgentPath, AgentPathsOptions, PathOutcome } from './pathOptions.ts';
 import { checkPathsOptions } from './pathOptions.ts';
-import { type AgentPathsReport, reportOf } from './report.ts';
+import { type AgentPathsReport, reportOf } from './pathReport.ts';
 import { play } from './runScript.ts';
 import { type MakeAgent, type ScriptRun, type Standing, standingInWords } from './scriptRun.ts';
-import type { AgentModel, Behaviour } from './search/behaviour.ts';
-import { type Cover, reachableIn, walksOver } from './search/cover.ts';
+import type { AgentModel, Behaviour } from './search/callBehaviour.ts';
+import { courseOf } from './search/chartPlace.ts';
 import { Exploration } from './search/exploration.ts';
+import { type Cover, reachableIn, walksOver } from './search/graphCover.ts';
 import { plainAnswer, type Step } from './search/nextMoves.ts';
 import { type FoundPaths, foundBefore } from './search/pathCache.ts';
-import { courseOf } from './search/place.ts';
 import { Prediction } from './search/prediction.ts';
 import type { ProbeFault, VerdictRow } from './verdictRows.ts';
 import { type Probed, Prober } from './verdicts.ts';

@@ -9,7 +9,7 @@ import type { Agent } from '../../agent.ts';
 import type { RunResult } from '../../conversation/run.ts';
 import { type Move, sentenceOf } from '../../scripts/moves.ts';
 import { pairingFaults } from '../pairingFaults.ts';
-import { explained, failureText, ownFailures } from './causes.ts';
+import { explained, failureText, ownFailures } from './failureCauses.ts';
 import {
   type AgentPath,
   type AgentPathsOptions,

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { deepFreeze } from '../../json.ts';
-import type { LogStore } from '../../stores/store.ts';
+import type { LogStore } from '../../stores/logStore.ts';
 import {
   all,
   extension,

@@ -3,7 +3,7 @@
  * their conversation as long as it is there. Rule: see storeCase.ts; a store without blobs keeps every case about them.
  */
 import assert from 'node:assert/strict';
-import type { LogHandle, LogStore } from '../../stores/store.ts';
+import type { LogHandle, LogStore } from '../../stores/logStore.ts';
 import { all, notice, opened, refused, type StoreCase, stamped, stored } from './storeCase.ts';
 
 export const blobCases: readonly StoreCase[] = [

@@ -1,7 +1,7 @@
 /** Cases of the store suite about what an entry may hold. Rule: see storeCase.ts. */
 import assert from 'node:assert/strict';
 import { type LogEntry, sampleEntries } from '../../../machines/internal.ts';
-import type { LogStore } from '../../stores/store.ts';
+import type { LogStore } from '../../stores/logStore.ts';
 import { comesBack, extension, modelReply, notice, type StoreCase, stamped } from './storeCase.ts';
 
 const LOOKS_LIKE_AN_ENTRY = '"}\n{"seq":1,"at":0,"type":"run-stop","reason":"completed"}\n';

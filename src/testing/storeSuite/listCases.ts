@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { RunchartError } from '../../errors.ts';
-import type { LogStore } from '../../stores/store.ts';
+import type { LogStore } from '../../stores/logStore.ts';
 import {
   conversation,
   modelReply,

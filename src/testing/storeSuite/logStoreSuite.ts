@@ -2,7 +2,7 @@
  * The contract of a log store as cases. Rule: what is asked here holds for every store; a store's own format, limits
  * and crashes are tested beside it.
  */
-import type { LogStore } from '../../stores/store.ts';
+import type { LogStore } from '../../stores/logStore.ts';
 import { appendCases, ownershipCases } from './appendCases.ts';
 import { blobCases, blobPlaceCases } from './blobCases.ts';
 import { contentCases } from './contentCases.ts';

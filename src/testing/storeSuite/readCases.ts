@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
-import type { LogHandle } from '../../stores/store.ts';
+import type { LogHandle } from '../../stores/logStore.ts';
 import {
   all,
   comesBack,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { subAgentEntries } from '../../../machines/internal.ts';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
-import type { LogStore } from '../../stores/store.ts';
+import type { LogStore } from '../../stores/logStore.ts';
 import {
   conversation,
   modelReply,

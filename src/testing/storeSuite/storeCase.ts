@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { Json, LogEntry, NewEntry, Usage } from '../../../machines/vocabulary.ts';
 import { RunchartError } from '../../errors.ts';
-import type { ConversationInfo, LogHandle, LogStore } from '../../stores/store.ts';
+import type { ConversationInfo, LogHandle, LogStore } from '../../stores/logStore.ts';
 
 export type StoreCase = readonly [name: string, check: (store: LogStore) => Promise<unknown>];
 

@@ -2,9 +2,9 @@
  * The processes of an agent under test, one after another: their clock, their ids, and the store that outlives them. Rule: a
  * timer of a dead process never rings, and its handles of the store are closed.
  */
-import type { Ports } from '../../runtime/ports.ts';
+import type { Ports } from '../../runtime/hostPorts.ts';
+import type { LogHandle, LogStore } from '../../stores/logStore.ts';
 import { memoryStore } from '../../stores/memory.ts';
-import type { LogHandle, LogStore } from '../../stores/store.ts';
 import { TestClock } from './testClock.ts';
 
 const BEGINNING = 1_700_000_000_000;

@@ -3,7 +3,7 @@
  * answer is refused before anything begins, and nothing is approved by omission.
  */
 import type { ContentPart } from '../../content/content.ts';
-import { type Fields, malformed, textOf } from '../acts.ts';
+import { type Fields, malformed, textOf } from '../clientActs.ts';
 import { approvalOf } from './uiMessages.ts';
 
 export interface ChatMessage {

@@ -6,7 +6,7 @@ import { type LogEntry, runOf } from '../../../machines/internal.ts';
 import { type Conversation, openRun } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import type { Live } from '../../live.ts';
-import type { Ports } from '../../runtime/ports.ts';
+import type { Ports } from '../../runtime/hostPorts.ts';
 import { type Piece, StreamFold } from './streamFold.ts';
 
 /** What stood when the request came. */

@@ -5,15 +5,15 @@
  */
 import type { Decision, LogEntry } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
+import type { Policies } from '../../agentPolicies.ts';
 import { type Conversation, loadDecisions } from '../../conversation/conversation.ts';
 import { entryOfMessage } from '../../conversation/repeatedMessages.ts';
 import type { Run } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
-import type { Policies } from '../../policies.ts';
 import { wrongAnswer } from '../../runtime/commands.ts';
-import { type Ports, platformPorts } from '../../runtime/ports.ts';
+import { type Ports, platformPorts } from '../../runtime/hostPorts.ts';
 import { callback, checkOptionsOf, choice, hasMethods, numberOrInfinity, object, whole } from '../../validation.ts';
-import { decideCall, type Fields, malformed } from '../acts.ts';
+import { decideCall, type Fields, malformed } from '../clientActs.ts';
 import { type Authorize, authorizedBy, jsonBody, mustHaveMethod, refusal } from '../httpRequests.ts';
 import { type Sessions, sessions } from '../sessions.ts';
 import { agUiEvents, interruptId } from './agUi.ts';

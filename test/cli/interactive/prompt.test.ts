@@ -11,7 +11,7 @@ import {
   promptMachine,
   QUESTION_MS,
 } from '../../../src/cli/interactive/prompt.machine.ts';
-import { rowsOf, rowText } from '../../../src/cli/interactive/rows.ts';
+import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
 
 const CALL: AskedCall = { callId: 'c1', suspension: 1, args: { command: 'make' }, canAlways: true };
 const asked = (call = CALL, draft = ''): PromptEvent => ({ type: 'ASKED', call, draft });

@@ -14,8 +14,8 @@ import {
 } from '../../../src/cli/interactive/conversationTerminal.ts';
 import { InteractiveSession } from '../../../src/cli/interactive/interactiveSession.ts';
 import { QUESTION_MS } from '../../../src/cli/interactive/prompt.machine.ts';
-import { rowsOf, rowText } from '../../../src/cli/interactive/rows.ts';
-import { countingStore } from '../../../src/cli/render.ts';
+import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
+import { countingStore } from '../../../src/cli/renderLog.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { allowAlways, loadConfiguration } from '../../../src/session/configuration.ts';

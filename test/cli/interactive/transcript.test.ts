@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../../machines/index.ts';
 import { sampleEntries } from '../../../machines/log/entryKinds.ts';
-import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/rows.ts';
+import { TranscriptRenderer } from '../../../src/cli/interactive/conversationLines.ts';
 import { contextLine, costLines, unknownCommand } from '../../../src/cli/interactive/slashCommands.ts';
-import { TranscriptRenderer } from '../../../src/cli/interactive/transcript.ts';
+import { rowsOf, rowText, type TextLine } from '../../../src/cli/interactive/textRows.ts';
 
 const textsOf = (lines: readonly TextLine[], width = 400): string[] =>
   lines.flatMap((line) => rowsOf(line, width).map(rowText));

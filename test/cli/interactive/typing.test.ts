@@ -1,7 +1,6 @@
 /** The line that is typed, and the foot of the terminal that shows it: pure functions, held to a terminal. */
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { footOf, noFoot, redrawn } from '../../../src/cli/interactive/frame.ts';
 import {
   type EditedLine,
   editedBy,
@@ -10,8 +9,9 @@ import {
   type Key,
   lineWith,
 } from '../../../src/cli/interactive/lineEditor.ts';
-import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/rows.ts';
+import { footOf, noFoot, redrawn } from '../../../src/cli/interactive/screenFoot.ts';
 import { completedCommand, slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
+import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/textRows.ts';
 import { TerminalScreen } from '../../support/terminalScreen.ts';
 
 const key = (name: string, given: Partial<Key> = {}): Key => ({

@@ -47,9 +47,9 @@ export async function pageBench() {
   vi.stubGlobal('innerWidth', 1440).stubGlobal('innerHeight', 900).stubGlobal('document', page);
   vi.stubGlobal('location', { host: 'test' });
   vi.stubGlobal('requestAnimationFrame', (draw: () => void) => draw());
-  const store = await import('../../../inspector/state/store.ts');
-  const deciding = await import('../../../inspector/state/deciding.ts');
-  const live = await import('../../../inspector/state/live.ts');
+  const store = await import('../../../inspector/state/pageState.ts');
+  const deciding = await import('../../../inspector/state/decisionCards.ts');
+  const live = await import('../../../inspector/state/serverConnection.ts');
   let asked: Asked[] = [];
   let heard = { open() {}, frame(_: string) {}, closed() {} };
   let dials = 0;

@@ -2,7 +2,7 @@
  * The profile of the agent that has everything: rates of faults, its policies and its abilities. Rule: tapes read these
  * choices in this order, so a new one stands last.
  */
-import { contextDefaults, type DeepPartial, type Policies } from '../../../src/policies.ts';
+import { contextDefaults, type DeepPartial, type Policies } from '../../../src/agentPolicies.ts';
 import type { Tape } from '../../../src/testing/simulation/choiceTape.ts';
 import { type Profile, RATES, STEPS, UNSUMMED } from '../../../src/testing/simulation/profile.ts';
 import { type Answers, drawAnswers } from './answerForms.ts';

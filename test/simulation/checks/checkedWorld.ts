@@ -1,6 +1,6 @@
 /** A simulated world that also keeps what its checks compare: facts from outside the library, and a watch on each log. */
 import type { LogEntry } from '../../../machines/internal.ts';
-import type { DeepPartial, Policies } from '../../../src/policies.ts';
+import type { DeepPartial, Policies } from '../../../src/agentPolicies.ts';
 import type { Tape } from '../../../src/testing/simulation/choiceTape.ts';
 import { SimulatedWorld } from '../../../src/testing/simulation/world/simulatedWorld.ts';
 import type { Answers } from '../agent/answerForms.ts';

@@ -6,9 +6,9 @@
 import { duringOf, type Move } from '../../../scripts/moves.ts';
 import { adjacencyOf } from '../../chartPaths/coverPaths.ts';
 import type { AgentPathsOptions } from '../pathOptions.ts';
-import { type AgentModel, type Behaviour, kindOf } from './behaviour.ts';
+import { type AgentModel, type Behaviour, kindOf } from './callBehaviour.ts';
+import { keyOf, placeOf, sightOf } from './chartPlace.ts';
 import { type Bounds, madeOf, NextMoves, type Step, sortOf, spentBy, type Trouble } from './nextMoves.ts';
-import { keyOf, placeOf, sightOf } from './place.ts';
 import { Prediction } from './prediction.ts';
 
 export interface PathEdge {

@@ -5,7 +5,7 @@
 import type { EffectValue, Json, Settings } from '../../../../machines/internal.ts';
 import type { Command } from '../../../runtime/commands.ts';
 import type { MoveOf } from '../../../scripts/moves.ts';
-import type { Behaviour } from './behaviour.ts';
+import type { Behaviour } from './callBehaviour.ts';
 
 const noUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 const MODEL = 'scripted';

@@ -6,7 +6,7 @@
 import { duringOf, type Move, type MoveOf, UNFIT } from '../../../scripts/moves.ts';
 import { sharesToFill } from '../filledWindow.ts';
 import type { AgentPathsOptions } from '../pathOptions.ts';
-import { type AgentModel, type Behaviour, roleOf } from './behaviour.ts';
+import { type AgentModel, type Behaviour, roleOf } from './callBehaviour.ts';
 import type { Passage } from './ownAnswers.ts';
 import type { Prediction } from './prediction.ts';
 

@@ -9,8 +9,8 @@ import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
 import type { During } from '../../../scripts/moves.ts';
 import type { EffectAnswer } from '../../chartPaths/scriptedJournal.ts';
 import { predictedUse } from '../filledWindow.ts';
-import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnOf } from './behaviour.ts';
-import { type Sight, sightOf } from './place.ts';
+import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnOf } from './callBehaviour.ts';
+import { type Sight, sightOf } from './chartPlace.ts';
 import type { PredictedLog } from './predictedLog.ts';
 
 /** Something that the agent did by itself, and in whose middle a move can come. */

@@ -25,8 +25,7 @@ import { ChartStatus } from '../../../runtime/status.ts';
 import { type During, duringOf, filling, type Move, type MoveOf } from '../../../scripts/moves.ts';
 import { ScriptedJournal } from '../../chartPaths/scriptedJournal.ts';
 import type { Standing } from '../scriptRun.ts';
-import { type AgentModel, answerFor, type Behaviour, isDuring } from './behaviour.ts';
-import { coveredBy, forkedBy } from './coverage.ts';
+import { type AgentModel, answerFor, type Behaviour, isDuring } from './callBehaviour.ts';
 import { decisionOf, failureValue, madeUpEnd, replyValue, SUMMARY, settlementOf, textOf } from './madeAnswers.ts';
 import {
   continuationsIn,
@@ -38,6 +37,7 @@ import {
   passageOf,
 } from './ownAnswers.ts';
 import { PredictedLog } from './predictedLog.ts';
+import { coveredBy, forkedBy } from './takenTransitions.ts';
 
 const GO_ON = 'Go on where you stopped.';
 const STEPS_MAX = 400;

@@ -3,15 +3,15 @@
  * the script does not say, but what the agent does by itself; the store and what was said outlive the process.
  */
 import type { EffectRequest, Journal, Settings } from '../../../../machines/internal.ts';
+import type { Ports } from '../../../runtime/hostPorts.ts';
 import { compiled } from '../../../runtime/interpreter/chartActor.ts';
 import type { InterpreterOptions, RootChart } from '../../../runtime/interpreter/interpreter.ts';
-import type { Ports } from '../../../runtime/ports.ts';
 import type { During } from '../../../scripts/moves.ts';
-import type { LogStore } from '../../../stores/store.ts';
+import type { LogStore } from '../../../stores/logStore.ts';
 import { AgentProcesses, SurvivingStore } from '../../world/agentProcesses.ts';
 import type { AgentWorld } from '../../world/agentWorld.ts';
-import { isDuring } from '../search/behaviour.ts';
-import { coveredBy } from '../search/coverage.ts';
+import { isDuring } from '../search/callBehaviour.ts';
+import { coveredBy } from '../search/takenTransitions.ts';
 import { HeldModel } from './heldModel.ts';
 import { HoldingJournal, type HoldingOptions } from './holdingJournal.ts';
 import { type Outside, ToolWatch } from './toolWatch.ts';

@@ -4,7 +4,7 @@
  */
 import type { LogEntry } from '../../../../machines/internal.ts';
 import { RunchartError } from '../../../errors.ts';
-import type { LogHandle, LogStore } from '../../../stores/store.ts';
+import type { LogHandle, LogStore } from '../../../stores/logStore.ts';
 import { SurvivingStore } from '../../world/agentProcesses.ts';
 import { CallLog } from '../callLog.ts';
 import type { SimulatedWorld } from './simulatedWorld.ts';

@@ -4,7 +4,7 @@
  */
 import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
 import type { SendOptions } from '../../../conversation/conversation.ts';
-import type { Ports } from '../../../runtime/ports.ts';
+import type { Ports } from '../../../runtime/hostPorts.ts';
 import { AgentProcesses } from '../../world/agentProcesses.ts';
 import type { Tape } from '../choiceTape.ts';
 import type { LifeChecks } from '../lifeChecks.ts';

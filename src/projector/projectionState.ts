@@ -18,7 +18,7 @@ import {
   listUnanswered,
   placeOf,
   settleCall,
-} from './calls.ts';
+} from './callTable.ts';
 import { Lookup } from './collections.ts';
 import {
   addMessage,

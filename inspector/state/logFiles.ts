@@ -1,8 +1,8 @@
 /** Logs from files, which are read here and sent nowhere; and copies and downloads that a person requests. */
 import { batch } from '@preact/signals';
 import { count } from '../../src/words/formats.ts';
-import { type ReadLog, readLog } from '../model/readLog.ts';
-import { announcement, type Conversation, connection, openConversation, openId, put, reading } from './store.ts';
+import { type ReadLog, readLog } from '../model/readLogText.ts';
+import { announcement, type Conversation, connection, openConversation, openId, put, reading } from './pageState.ts';
 
 /** A longer log starts with this many entries. The rest is read on request. */
 const ENTRIES_AT_ONCE = 10_000;

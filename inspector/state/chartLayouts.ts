@@ -6,11 +6,11 @@ import { signal } from '@preact/signals';
 import ElkApi from 'elkjs/lib/elk-api.js';
 import workerAddress from 'elkjs/lib/elk-worker.min.js?url';
 import type { Chart } from '../../src/inspect/chart.ts';
-import type { ChartLayout } from '../../src/inspect/drawing/drawn.ts';
+import type { ChartLayout } from '../../src/inspect/drawing/chartDrawing.ts';
 import type { Elk } from '../../src/inspect/drawing/elkLevel.ts';
 import { initiallyOpen, layoutChart } from '../../src/inspect/drawing/layout.ts';
 import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
-import { type Walker, walker } from '../model/chart/walk.ts';
+import { type Walker, walker } from '../model/chart/inferredPath.ts';
 
 export interface LoadedChart {
   readonly chart: Chart;

@@ -4,7 +4,7 @@
  */
 import { computed, signal } from '@preact/signals';
 import { type Axis, axisOf, pixelsOf } from '../model/timeAxis.ts';
-import { cursor, entries, isMoving, now, open } from './store.ts';
+import { cursor, entries, isMoving, now, open } from './pageState.ts';
 
 /** The width of the lane names. */
 export const LEFT = 84;

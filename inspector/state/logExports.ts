@@ -1,7 +1,7 @@
 /** Exports: the log up to the cursor as a file, a test of its path, a fork. */
 import { batch } from '@preact/signals';
-import { copy, download } from './files.ts';
-import { announcement, cursor, entries, open, openConversation, put } from './store.ts';
+import { copy, download } from './logFiles.ts';
+import { announcement, cursor, entries, open, openConversation, put } from './pageState.ts';
 
 const HEADER = (id: string): string => JSON.stringify({ format: 'runchart-log', version: 1, conversationId: id });
 

@@ -3,7 +3,7 @@
  * only those of the model. Whoever changed or decided something is named.
  */
 import type { Json } from '../../machines/vocabulary.ts';
-import type { CallFacts, Suspension } from './facts.ts';
+import type { CallFacts, Suspension } from './logFacts.ts';
 
 /** `decided`: a person has allowed it, and it runs when the run is resumed. */
 export type CallState =

@@ -1,7 +1,7 @@
 /** Marks show a state, icons a kind. Invariant: every state has its own shape, so it is recognizable without colour. */
 import type { JSX } from 'preact';
 import type { GroupName } from '../../machines/vocabulary.ts';
-import type { MarkName } from '../model/tree.ts';
+import type { MarkName } from '../model/treeRows.ts';
 import { lettersAreOn } from '../state/preferences.ts';
 
 export type Tone = 'run' | 'wait' | 'done' | 'fail' | 'stop' | 'none';

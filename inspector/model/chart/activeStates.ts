@@ -4,7 +4,7 @@
  */
 import { innermostActive } from '../../../src/inspect/drawing/levels.ts';
 import type { Move, Path } from './chartPath.ts';
-import type { Leg, Walker } from './walk.ts';
+import type { Leg, Walker } from './inferredPath.ts';
 
 /** The state of a chart at the cursor. */
 export interface Standing {

@@ -1,14 +1,14 @@
 /**
  * What the cases of an agent took of the charts, what they missed, and why the rest is out of its reach. Rule: nobody has
- * written the reasons by hand: they are what the same exploration finds where one capability is added (reach.ts).
+ * written the reasons by hand: they are what the same exploration finds where one capability is added (transitionNeeds.ts).
  */
 
 import { defaultPolicies } from '../../../machines/internal.ts';
 import { isObject } from '../../validation.ts';
-import { REACH } from './reach.ts';
-import { type AgentModel, roleOf } from './search/behaviour.ts';
-import { allTransitions, type ChartTransition } from './search/coverage.ts';
+import { type AgentModel, roleOf } from './search/callBehaviour.ts';
 import type { Bounds } from './search/nextMoves.ts';
+import { allTransitions, type ChartTransition } from './search/takenTransitions.ts';
+import { REACH } from './transitionNeeds.ts';
 import type { VerdictRow } from './verdictRows.ts';
 
 /** What follows from a store that fails, or from one that has not stored yet what was decided. */

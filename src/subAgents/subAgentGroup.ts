@@ -6,8 +6,8 @@
 import type { Decision, PendingCall } from '../../machines/internal.ts';
 import { type Task, WAITS } from '../runtime/subAgentPort.ts';
 import { type ToolContext, type ToolResult, toolResult, waitingWithin } from '../tools/tool.ts';
-import { reportOf } from './outcome.ts';
 import type { SubAgent } from './subAgent.ts';
+import { reportOf } from './subAgentOutcome.ts';
 import { waitingPayload } from './subAgentRecords.ts';
 
 /** A decision or retry that concerns a call of a sub-agent. */

@@ -5,10 +5,10 @@
  */
 import { effect, signal } from '@preact/signals';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
-import { waitingAt } from '../model/calls.ts';
-import type { CallFacts, LogFacts, Suspension } from '../model/facts.ts';
-import { ask } from './live.ts';
-import { announcement, connection, conversations, facts, factsOf, isPast, last, open, openId } from './store.ts';
+import { waitingAt } from '../model/callStates.ts';
+import type { CallFacts, LogFacts, Suspension } from '../model/logFacts.ts';
+import { announcement, connection, conversations, facts, factsOf, isPast, last, open, openId } from './pageState.ts';
+import { ask } from './serverConnection.ts';
 
 export type Sent = { readonly state: 'sending' } | { readonly state: 'said'; readonly words: string };
 export const sent = signal<ReadonlyMap<string, Sent>>(new Map());

@@ -4,7 +4,7 @@
  */
 import type { Journal } from '../../machines/internal.ts';
 import type { ScaleImage } from '../content/scaleImage.ts';
-import type { LogStore } from '../stores/store.ts';
+import type { LogStore } from '../stores/logStore.ts';
 import type { ExecuteTool } from '../tools/execute.ts';
 import { callback, check, hasMethods, object, type Validator } from '../validation.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';

@@ -7,7 +7,7 @@ import type { Json, LogEntry } from '../../machines/internal.ts';
 import type { Plugin } from '../plugins/plugin.ts';
 import { defineTool, gatedBy } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
-import { schemaOf } from './tasks.ts';
+import { schemaOf } from './spawnTasks.ts';
 
 export const SUBMIT = 'submit_result';
 

@@ -5,7 +5,7 @@
 import type { Completion, EffectRequest, EffectValue, Json, LogEntry } from '../../../machines/internal.ts';
 import { thrownText } from '../../errors.ts';
 import { isObject } from '../../validation.ts';
-import { type Behaviour, expectedOf, isOfSchema, type Surroundings } from './search/behaviour.ts';
+import { type Behaviour, expectedOf, isOfSchema, type Surroundings } from './search/callBehaviour.ts';
 import { phaseAnswer } from './search/ownAnswers.ts';
 
 /** Code of the user's that failed, and how. */

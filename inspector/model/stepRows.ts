@@ -7,10 +7,10 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { createProjector, type Projector } from '../../src/projector/projector.ts';
 import type { ConversationView, InferenceRound, RequestCycle } from '../../src/projector/view.ts';
 import { shownText } from '../../src/words/formats.ts';
-import { type CallState, callAt } from './calls.ts';
-import type { CallFacts, LogFacts, RunFacts } from './facts.ts';
-import { notesOf, type PlacedNote } from './notes.ts';
-import type { Observed } from './observed.ts';
+import { type CallState, callAt } from './callStates.ts';
+import { notesOf, type PlacedNote } from './entryNotes.ts';
+import type { CallFacts, LogFacts, RunFacts } from './logFacts.ts';
+import type { Observed } from './observedActors.ts';
 
 export type StepRow =
   | { readonly kind: 'text' | 'reasoning'; readonly key: string; readonly text: string; readonly flag?: string }

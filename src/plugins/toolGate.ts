@@ -19,9 +19,9 @@ import {
 import { thrownText } from '../errors.ts';
 import { within } from '../timeLimit.ts';
 import type { ToolRunner } from '../tools/execute.ts';
-import type { ResultLimits } from '../tools/result.ts';
 import { type CallGrant, ownGateOf } from '../tools/tool.ts';
 import type { Preparation, PreparedCall, Toolbox } from '../tools/toolbox.ts';
+import type { ResultLimits } from '../tools/toolResult.ts';
 import { PHASE_MS, type RequestDraft } from './plugin.ts';
 
 export type GateRequest = Extract<EffectRequest, { kind: 'gate' }>;

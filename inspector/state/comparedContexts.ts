@@ -4,10 +4,10 @@
  */
 import { computed, effect, signal } from '@preact/signals';
 import type { Json } from '../../machines/vocabulary.ts';
-import { contextsAt } from '../model/context.ts';
-import { ask } from './live.ts';
-import { connection, cursor, entries, open, openId, seqOf, tab } from './store.ts';
-import { subject } from './subject.ts';
+import { contextsAt } from '../model/contextAt.ts';
+import { connection, cursor, entries, open, openId, seqOf, tab } from './pageState.ts';
+import { ask } from './serverConnection.ts';
+import { subject } from './shownActor.ts';
 
 /** The context at a moment, named by its sequence number or by the event before it. */
 export interface Moment {

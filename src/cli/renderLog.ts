@@ -10,12 +10,12 @@ import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import type { Live } from '../live.ts';
 import { jsonLine, shortened } from '../printable.ts';
-import type { LogStore } from '../stores/store.ts';
+import type { LogStore } from '../stores/logStore.ts';
 import type { Outgoing } from '../transports/index.ts';
 import { terminalLine } from '../words/entryWords.ts';
 import { firstLine } from '../words/formats.ts';
+import { count, emptyTally, type Tally, tallyText, withReply } from './costTally.ts';
 import type { Output, Screen, Style } from './screen.ts';
-import { count, emptyTally, type Tally, tallyText, withReply } from './tally.ts';
 
 const TEXT_MAX = 200;
 const ARGS_MAX = 120;

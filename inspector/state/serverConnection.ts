@@ -14,8 +14,8 @@ import {
   readFrame,
   type ToPage,
 } from '../../src/inspect/wire.ts';
-import { Arrivals as ArrivalsOf, type Fact, NOTHING_OBSERVED } from '../model/observed.ts';
-import { learnChart } from './layouts.ts';
+import { Arrivals as ArrivalsOf, type Fact, NOTHING_OBSERVED } from '../model/observedActors.ts';
+import { learnChart } from './chartLayouts.ts';
 import {
   announcement,
   type Connection,
@@ -25,7 +25,7 @@ import {
   openConversation,
   openId,
   session,
-} from './store.ts';
+} from './pageState.ts';
 
 /** The transport of frames: a WebSocket, or a channel between tabs. */
 export interface Line {

@@ -16,7 +16,7 @@ import {
   type SubAgentChange,
   subAgentEntries,
 } from '../../machines/internal.ts';
-import type { Policies } from '../policies.ts';
+import type { Policies } from '../agentPolicies.ts';
 import {
   type ConversationCore,
   type MakeSubAgents,
@@ -28,12 +28,12 @@ import {
   WAITS,
 } from '../runtime/subAgentPort.ts';
 import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
-import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './group.ts';
-import { overBudget } from './outcome.ts';
 import type { SpawnProfile, SpawnProfiles } from './spawnProfile.ts';
+import { childIdOf, tasksOf } from './spawnTasks.ts';
 import { openSubAgent, SubAgent } from './subAgent.ts';
+import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './subAgentGroup.ts';
+import { overBudget } from './subAgentOutcome.ts';
 import { type CallIds, EndedCalls, SubAgentRecords } from './subAgentRecords.ts';
-import { childIdOf, tasksOf } from './tasks.ts';
 
 interface RegistryOptions {
   id: string;

@@ -11,10 +11,10 @@ import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
 import { terminalLine } from '../../words/entryWords.ts';
 import { firstLine } from '../../words/formats.ts';
-import { resultText } from '../render.ts';
+import { emptyTally, type Tally, tallyText, withReply } from '../costTally.ts';
+import { resultText } from '../renderLog.ts';
 import type { Span, Style } from '../screen.ts';
-import { emptyTally, type Tally, tallyText, withReply } from '../tally.ts';
-import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './rows.ts';
+import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './textRows.ts';
 
 const ARGS_MAX = 160;
 const TEXT_MAX = 200;

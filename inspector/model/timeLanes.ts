@@ -4,9 +4,9 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { oneLine, telling } from '../../src/words/formats.ts';
-import { argsAt, decidedWords, editedAt } from './calls.ts';
-import { type CallFacts, type LogFacts, type RunFacts, turnStart } from './facts.ts';
-import { markOf } from './notes.ts';
+import { argsAt, decidedWords, editedAt } from './callStates.ts';
+import { markOf } from './entryNotes.ts';
+import { type CallFacts, type LogFacts, type RunFacts, turnStart } from './logFacts.ts';
 import { placeOf } from './timeAxis.ts';
 
 /** `mark`: a moment without duration. */

@@ -6,7 +6,7 @@ import type { Decision, Json, LogEntry, Settlement } from '../../machines/intern
 import type { Content } from '../content/content.ts';
 import type { RunResult } from '../conversation/run.ts';
 import type { Live } from '../live.ts';
-import { type Fields, fieldsOf, kindOf, malformed, textOf } from './acts.ts';
+import { type Fields, fieldsOf, kindOf, malformed, textOf } from './clientActs.ts';
 
 type Request = { requestId?: string };
 export type Incoming = Request &

@@ -1,9 +1,9 @@
 /** The rows of the tree: conversations, below each its runs, newest first, and below a run its actors. */
 
 import { duration, oneLine, plural, telling } from '../../src/words/formats.ts';
-import { argsAt, type CallState, callAt, roundState } from './calls.ts';
-import { type CallFacts, type LogFacts, type RunFacts, type RunState, runStateAt } from './facts.ts';
-import { callMs, type Moment } from './steps.ts';
+import { argsAt, type CallState, callAt, roundState } from './callStates.ts';
+import { type CallFacts, type LogFacts, type RunFacts, type RunState, runStateAt } from './logFacts.ts';
+import { callMs, type Moment } from './stepRows.ts';
 
 export type MarkName = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued' | 'idle';
 

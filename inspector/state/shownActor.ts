@@ -3,14 +3,14 @@
  * page follows. At any other entry only the log counts.
  */
 import { computed } from '@preact/signals';
-import { callAt } from '../model/calls.ts';
+import { callAt } from '../model/callStates.ts';
+import { type Standing, standingAt } from '../model/chart/activeStates.ts';
 import { callPath, conversationPath, type Path, roundPath, runPath } from '../model/chart/chartPath.ts';
-import { type Standing, standingAt } from '../model/chart/standing.ts';
-import { runStateAt } from '../model/facts.ts';
-import type { ActorView } from '../model/observed.ts';
-import { type MarkName, markOfCall, markOfRun } from '../model/tree.ts';
-import { charts } from './layouts.ts';
-import { chosen, cursor, entries, facts, isPast, lastRun, now, open, stateAt } from './store.ts';
+import { runStateAt } from '../model/logFacts.ts';
+import type { ActorView } from '../model/observedActors.ts';
+import { type MarkName, markOfCall, markOfRun } from '../model/treeRows.ts';
+import { charts } from './chartLayouts.ts';
+import { chosen, cursor, entries, facts, isPast, lastRun, now, open, stateAt } from './pageState.ts';
 
 export interface Subject {
   /** The key of its row in the tree. */

@@ -15,10 +15,9 @@ import {
   mayControl,
   pressCancel,
   sending,
-} from './deciding.ts';
-import { exportLog, exportTest } from './exporting.ts';
-import { chooseFile } from './files.ts';
-import { lettersAreOn, switchTheme } from './preferences.ts';
+} from './decisionCards.ts';
+import { exportLog, exportTest } from './logExports.ts';
+import { chooseFile } from './logFiles.ts';
 import {
   chosen,
   chosenState,
@@ -38,8 +37,9 @@ import {
   tab,
   treeIsOpen,
   windowSize,
-} from './store.ts';
-import { crumbs, selectedKey } from './subject.ts';
+} from './pageState.ts';
+import { lettersAreOn, switchTheme } from './preferences.ts';
+import { crumbs, selectedKey } from './shownActor.ts';
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT)$/.test(target.tagName));

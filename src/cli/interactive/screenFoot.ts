@@ -5,7 +5,7 @@
 
 import { printable } from '../../printable.ts';
 import type { Span } from '../screen.ts';
-import { characterAround, charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './rows.ts';
+import { characterAround, charactersOf, FOREIGN, type Row, rowsOf, type TextLine, widthOf } from './textRows.ts';
 
 export interface Foot {
   readonly rows: readonly Row[];

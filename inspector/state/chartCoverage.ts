@@ -1,10 +1,10 @@
 /** Coverage: everything of a chart that the runs of all open conversations have entered and taken, drawn over it. */
 import { computed } from '@preact/signals';
+import { type Standing, standingAt } from '../model/chart/activeStates.ts';
 import { type Path, runPath } from '../model/chart/chartPath.ts';
-import { type Standing, standingAt } from '../model/chart/standing.ts';
-import { charts } from './layouts.ts';
-import { conversations, coverage, factsOf } from './store.ts';
-import { subject } from './subject.ts';
+import { charts } from './chartLayouts.ts';
+import { conversations, coverage, factsOf } from './pageState.ts';
+import { subject } from './shownActor.ts';
 
 export const covered = computed((): Standing | undefined => {
   const chart = subject.value?.chart ?? 'RUN';

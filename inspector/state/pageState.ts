@@ -6,11 +6,11 @@ import { computed, signal } from '@preact/signals';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { ConversationState } from '../../src/inspect/wire.ts';
 import type { InFlight } from '../../src/live.ts';
-import { foldLog, type LogFacts, type RunState, runStateAt } from '../model/facts.ts';
-import type { Observed } from '../model/observed.ts';
-import type { BrokenLine } from '../model/readLog.ts';
+import { foldLog, type LogFacts, type RunState, runStateAt } from '../model/logFacts.ts';
+import type { Observed } from '../model/observedActors.ts';
+import type { BrokenLine } from '../model/readLogText.ts';
 import { type Redaction, redactionsOf } from '../model/redactions.ts';
-import type { Moment } from '../model/steps.ts';
+import type { Moment } from '../model/stepRows.ts';
 
 export interface Conversation {
   readonly id: string;

@@ -24,7 +24,7 @@ import {
   type RunEvent,
   roundOf,
   withRound,
-} from './context.ts';
+} from './runContext.ts';
 
 type Args = RunArgs;
 

@@ -16,8 +16,8 @@ import {
 } from '../../machines/internal.ts';
 import { bytesOf } from '../json.ts';
 import type { Task } from '../runtime/subAgentPort.ts';
-import { cut } from '../tools/result.ts';
-import { OUT_OF_BUDGET, SUBMIT } from './submit.ts';
+import { cut } from '../tools/toolResult.ts';
+import { OUT_OF_BUDGET, SUBMIT } from './submitTool.ts';
 
 export interface Outcome {
   outcome: 'succeeded' | 'failed' | 'timed_out' | 'cancelled';
