@@ -45,7 +45,7 @@ export default defineConfig({
     testTimeout: proves ? 600_000 : 60_000,
     hookTimeout: proves ? 600_000 : 60_000,
     expect: { poll: { timeout: 20_000 } },
-    setupFiles: ['test/support/drawn.ts'],
+    setupFiles: ['test/support/seedFastCheck.ts'],
     // What was transformed is kept in node_modules: the next project, run or planted defect takes it from there.
     experimental: { fsModuleCache: true },
     // One more than there are cores: of three one waits, for a process, a browser or a disk.
@@ -63,7 +63,7 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'apart', include: APART } },
-      { extends: true, test: { name: 'e2e', include: BUILT, isolate: false, globalSetup: ['test/support/build.ts'] } },
+      { extends: true, test: { name: 'e2e', include: BUILT, isolate: false, globalSetup: ['test/support/builtPackage.ts'] } },
     ],
   },
 });

@@ -15,7 +15,7 @@ import { pluginValidator } from '../src/plugins/plugin.ts';
 import { portsValidator } from '../src/runtime/hostPorts.ts';
 import { toolValidator } from '../src/tools/tool.ts';
 import { anything, type Validator } from '../src/validation.ts';
-import { scripted } from './support/model.ts';
+import { scripted } from './support/scriptedReplies.ts';
 
 const model = scripted([]);
 const tool = { name: 'a', description: '', parameters: z.object({}), execute: () => '' };

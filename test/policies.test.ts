@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { defaults, mergedPolicies, policiesValidator, policyRows } from '../src/agentPolicies.ts';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
 import type { Validator } from '../src/validation.ts';
-import { scripted } from './support/model.ts';
+import { scripted } from './support/scriptedReplies.ts';
 
 const model = scripted([]);
 const start = (policies: unknown) => createAgent({ model, policies: policies as DeepPartial<Policies> });

@@ -59,7 +59,7 @@ const atLength = readdirSync(join(root, 'test'), { recursive: true })
   .filter((file) => readFileSync(join(root, file), 'utf8').includes('support/tier.ts'));
 
 const exhausts = process.env.EXHAUSTIVE === '1';
-const defects = ['test/defects/run.mjs', '--every', exhausts ? '1' : '2', '--share'];
+const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '2', '--share'];
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
@@ -67,7 +67,7 @@ const JOBS = [
   script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
     'mutants',
-    ['test/mutate/run.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '4'],
+    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '4'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
   tests('at length', ...atLength),
@@ -79,12 +79,12 @@ const JOBS = [
   tests('lives', 'test/simulation/lives', 'test/simulation/tape', 'test/simulation/regressions'),
   script(
     'browser',
-    ['test/browser/run.mjs'],
+    ['test/browser/runBrowser.mjs'],
     counts(/^browser: (\d+) passed, (\d+) failed$/m, (passed, failed) => ({ passed, failed })),
   ),
   script(
     'walk',
-    ['test/walk/run.mjs', '--runs', '500', '--seed', '1'],
+    ['test/walk/runWalks.mjs', '--runs', '500', '--seed', '1'],
     counts(/^(\d+) runs from seed .*, (\d+) runs with faults$/m, (runs, failed) => ({ passed: runs - failed, failed })),
   ),
 ];

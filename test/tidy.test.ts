@@ -8,14 +8,15 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '..');
-const filesUnder = (folder: string): string[] =>
+const filesUnder = (folder: string, kind = /\.tsx?$/): string[] =>
   readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+    .filter((entry) => entry.isFile() && kind.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .sort();
 const machines = filesUnder('machines');
 const src = filesUnder('src');
 const tests = filesUnder('test');
+const scripts = ['test', 'inspector'].flatMap((folder) => filesUnder(folder, /\.mjs$/));
 /** The inspector's page. */
 const page = filesUnder('inspector').filter((file) => !/^inspector\/vite\.(file\.)?config\.ts$/.test(file));
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -363,12 +364,20 @@ describe('budgets', () => {
     expect([...sizes].filter(([, size]) => size > 15)).toEqual([]);
   });
 
-  it('no two files of a half have the same name, but for those of a kind that every folder may have', () => {
-    const common = ['index', 'store', 'model', 'context', 'assigns', 'entries'].map((name) => `${name}.ts`);
-    for (const half of [machines, src, page]) {
-      const names = half.map((file) => basename(file)).filter((name) => !common.includes(name));
-      expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
-    }
+  it('no two files have the same name, but for the entries of folders and for tests', () => {
+    const names = [...machines, ...src, ...page, ...tests, ...scripts]
+      .filter((file) => !/\.test\.ts$/.test(file))
+      .map((file) => basename(file))
+      .filter((name) => name !== 'index.ts');
+    expect(names.length).toBeGreaterThan(600);
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+  });
+
+  it('no name of a file is one that says nothing about its noun', () => {
+    const unclear =
+      /^(ride|stub|situation|tape|lenient|shortForms|sentBack|keptFields|abortGate|acts|bench|place|drawn|ends|living|driving|told|covered|deciding|standing|given|data|misc|helpers?|utils?|common|stuff)\.(tsx?|mjs)$/;
+    const files = [...machines, ...src, ...page, ...tests, ...scripts];
+    expect(files.filter((file) => unclear.test(basename(file).replace('.test.', '.')))).toEqual([]);
   });
 
   it('every function keeps to 60 lines', () => {

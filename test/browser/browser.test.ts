@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { HANG_MS, proves, sampled, volume } from '../support/tier.ts';
 
-const script = fileURLToPath(new URL('run.mjs', import.meta.url));
+const script = fileURLToPath(new URL('runBrowser.mjs', import.meta.url));
 const installed = existsSync(process.env.CHROMIUM ?? '/usr/bin/chromium');
 
 test.skipIf(!installed)(

@@ -37,7 +37,7 @@ function bomb() {
 export async function imagesOnACanvas() {
   const made = { turned: await turned(), animated: await animated(), bomb: bomb() };
   const given = Object.fromEntries(Object.entries(made).map(([name, bytes]) => [name, bytes.toString('base64')]));
-  const found = JSON.parse(await written(await bundled('pictures.mjs'), { given }));
+  const found = JSON.parse(await written(await bundled('comparePictures.mjs'), { given }));
   assert.deepEqual(found, {
     termination: 'NaturalEnd',
     references: true,

@@ -16,7 +16,7 @@ import {
 } from '../../src/cli/sessions/sessionsCommand.ts';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
 
 /** Two sessions of one directory, one of another, the latest last. */
 async function sessions() {

@@ -1,7 +1,7 @@
 /** Tests scaling on a canvas with a recorded one. `test/browser/` uses the canvas of a browser. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { scaleByCanvas, scaleByPlatform } from '../../src/content/scaleImage.ts';
-import { dot } from '../support/pictures.ts';
+import { dot } from '../support/samplePictures.ts';
 
 /** A canvas that writes down what is done with it. */
 function canvas(picture: { width: number; height: number }, withPen = true) {

@@ -5,7 +5,7 @@ import { Images, readContent, readMessage, storedContent, textOf } from '../../s
 import { imageType } from '../../src/content/imageFormat.ts';
 import { ConfigurationError } from '../../src/errors.ts';
 import type { LogHandle, Message } from '../../src/index.ts';
-import { base64, dot, noise, plain } from '../support/pictures.ts';
+import { base64, dot, noise, plain } from '../support/samplePictures.ts';
 
 const image = (data: unknown, mediaType: unknown = 'image/png') => [{ type: 'image', mediaType, data }] as never;
 const read = (data: unknown, mediaType?: unknown) => readContent(image(data, mediaType))[0];

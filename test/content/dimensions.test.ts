@@ -4,7 +4,7 @@ import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { dimensionsOf } from '../../src/content/fitImage.ts';
 import { IMAGE_TYPES, imageType } from '../../src/content/imageFormat.ts';
-import { animated, dot, noise, plain, pngHeader, turned } from '../support/pictures.ts';
+import { animated, dot, noise, plain, pngHeader, turned } from '../support/samplePictures.ts';
 
 const read = (bytes: Uint8Array) => dimensionsOf(bytes, imageType(bytes) ?? '');
 

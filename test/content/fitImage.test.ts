@@ -5,7 +5,7 @@ import { fitted } from '../../src/content/fitImage.ts';
 import { type ImageLimits, imageLimitsOf } from '../../src/content/imageFormat.ts';
 import { type Scaled, type ScaleImage, scaleBySharp } from '../../src/content/scaleImage.ts';
 import { openai } from '../../src/models/openai/openai.ts';
-import { animated, base64, dot, noise, plain, pngHeader, seen, turned } from '../support/pictures.ts';
+import { animated, base64, dot, noise, plain, pngHeader, seen, turned } from '../support/samplePictures.ts';
 
 const limits = (imageLimits: ImageLimits = {}) => imageLimitsOf({ id: 'm', imageLimits });
 const never: ScaleImage = async () => {

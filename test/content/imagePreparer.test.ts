@@ -5,7 +5,7 @@ import { Images } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
 import { ImagePreparer } from '../../src/content/imagePreparer.ts';
 import type { LogHandle } from '../../src/stores/logStore.ts';
-import { base64, dot, plain, pngHeader } from '../support/pictures.ts';
+import { base64, dot, plain, pngHeader } from '../support/samplePictures.ts';
 
 const MIB = 1_048_576;
 const { signal } = new AbortController();

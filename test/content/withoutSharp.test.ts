@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { expect, it, onTestFinished } from 'vitest';
-import { base64, dot, pngHeader } from '../support/pictures.ts';
+import { base64, dot, pngHeader } from '../support/samplePictures.ts';
 
 const app = (large: string, small: string): string => `
   import { createAgent } from './src/index.ts';

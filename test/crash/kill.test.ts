@@ -13,8 +13,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Agent, createAgent, type LogEntry } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { sampled, volume } from '../support/tier.ts';
-import { type CanonicalRun, canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonical.ts';
-import { expectSameEnd } from './compare.ts';
+import { type CanonicalRun, canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonicalRuns.ts';
+import { expectSameEnd } from './compareRuns.ts';
 
 let folder = '';
 let script = '';
@@ -22,7 +22,7 @@ let script = '';
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'runchart-kill-'));
   script = join(folder, 'child.mjs');
-  const entryPoints = [fileURLToPath(new URL('./child.ts', import.meta.url))];
+  const entryPoints = [fileURLToPath(new URL('./crashingProcess.ts', import.meta.url))];
   await build({ entryPoints, bundle: true, platform: 'node', format: 'esm', outfile: script });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

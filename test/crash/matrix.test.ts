@@ -1,9 +1,9 @@
 /** A process ends after each append of twelve runs, on a store in memory (docs/internals/model.md, Effect Records). */
 import { describe, expect, it } from 'vitest';
 import { type Agent, createAgent, type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
-import { storeWith } from '../support/agent.ts';
-import { type CanonicalRun, canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonical.ts';
-import { expectSameEnd } from './compare.ts';
+import { storeWith } from '../support/agentBench.ts';
+import { type CanonicalRun, canonicalModel, canonicalRuns, canonicalTools, goOn } from './canonicalRuns.ts';
+import { expectSameEnd } from './compareRuns.ts';
 
 function agentOf(run: CanonicalRun, store: LogStore, ran: string[]): Agent {
   const policies = { ...run.policies, modelRetry: { baseMs: 1 } };

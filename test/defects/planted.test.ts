@@ -10,7 +10,7 @@ interface Defect {
   edits: readonly (readonly [find: string, replace: string])[];
 }
 const here = import.meta.dirname;
-const { defects } = (await import(join(here, 'all.mjs'))) as { defects: readonly Defect[] };
+const { defects } = (await import(join(here, 'allDefects.mjs'))) as { defects: readonly Defect[] };
 type Keep = (file: { id: string }) => false | undefined;
 interface Plant {
   planted(edits: Defect['edits']): Map<string, string>;
@@ -19,7 +19,7 @@ interface Plant {
     configureVitest(context: { experimental_defineCacheKeyGenerator(keep: Keep): void }): void;
   };
 }
-const { planted, testPlugin } = (await import(join(here, 'plant.mjs'))) as Plant;
+const { planted, testPlugin } = (await import(join(here, 'plantDefect.mjs'))) as Plant;
 
 it('each defect stands in words that the sources have exactly once, and changes them', () => {
   const unfit = defects.flatMap(({ id, edits }) => {

@@ -5,7 +5,7 @@
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createVitest } from 'vitest/node';
-import { testPlugin } from './plant.mjs';
+import { testPlugin } from './plantDefect.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** For one test of the first tier, and of the whole volume. Ends a test that hangs, and none that is slow. */
@@ -44,7 +44,7 @@ async function openVitest(load, reporter) {
     pool: 'forks',
     maxWorkers: 1,
     include: ['test/**/*.test.ts'],
-    setupFiles: ['test/support/drawn.ts'],
+    setupFiles: ['test/support/seedFastCheck.ts'],
     reporters: [reporter],
     experimental: { fsModuleCache: true },
   };

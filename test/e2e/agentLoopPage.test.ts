@@ -8,7 +8,7 @@ import { transform } from 'esbuild';
 import { beforeAll, expect, inject, test } from 'vitest';
 import { start } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { entriesIn, KEY } from './place.ts';
+import { entriesIn, KEY } from './runDirectory.ts';
 
 const main = (): string => join(inject('packageRoot'), 'docs', 'examples', 'agentLoopPage.mjs');
 

@@ -6,12 +6,12 @@ import { describe, expect, test } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../src/tools/coding/index.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
 import { sampled, volume } from '../support/tier.ts';
-import { alive, gone, hasProc, numberIn } from '../tools/coding/living.ts';
+import { alive, gone, hasProc, numberIn } from '../tools/coding/liveProcesses.ts';
 import { hasTerminals, start, startOnTerminal, startScript, storedEntries, temporaryDirectory } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { explains, type Place, place } from './place.ts';
+import { explains, type Place, place } from './runDirectory.ts';
 
 /** One process of the group, one that ignores TERM, one in a separate session. */
 const COMMAND =

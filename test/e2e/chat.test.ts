@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { proves } from '../support/tier.ts';
 import { hasTerminals, type Program, start, startOnTerminal, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { explains, hangs, place } from './place.ts';
+import { explains, hangs, place } from './runDirectory.ts';
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';

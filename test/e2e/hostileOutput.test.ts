@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { proves } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { entriesIn, place } from './place.ts';
+import { entriesIn, place } from './runDirectory.ts';
 
 const CLIPBOARD = '\u001b]52;c;cm0gLXJm\u0007';
 const HOSTILE = `a${CLIPBOARD}b\u001b[2Jc\u009b31md\u202ee\u2066f\u200bg\u0008h\u007fi\rj\u001bPq\u001b\\k`;

@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { Watcher } from '../inspect/watcher.ts';
+import { Watcher } from '../inspect/pageWatcher.ts';
 import { proves } from '../support/tier.ts';
 import { hasTerminals, type Program, start, startOnTerminal, temporaryDirectory } from './cli.ts';
 import { modelServer } from './modelServer.ts';
-import { place } from './place.ts';
+import { place } from './runDirectory.ts';
 
 async function watching(program: Program): Promise<Watcher> {
   await program.says('?token=');

@@ -9,7 +9,7 @@ import { TerminalScreen } from '../support/terminalScreen.ts';
 import { proves } from '../support/tier.ts';
 import { hasTerminals, startOnTerminal, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { explains, hangs, place, readsMainGo } from './place.ts';
+import { explains, hangs, place, readsMainGo } from './runDirectory.ts';
 
 const ESCAPE = '\u001b';
 const CTRL_C = '\u0003';

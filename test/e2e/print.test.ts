@@ -9,7 +9,7 @@ import type { Outgoing } from '../../src/transports/index.ts';
 import { proves } from '../support/tier.ts';
 import { start, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { entriesIn, explains, place, QUESTION, readsMainGo } from './place.ts';
+import { entriesIn, explains, place, QUESTION, readsMainGo } from './runDirectory.ts';
 
 const runs =
   (command: string): Script =>

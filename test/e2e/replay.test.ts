@@ -8,7 +8,7 @@ import { project } from '../../src/projector/index.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { explains, hangs, place, QUESTION, readsMainGo } from './place.ts';
+import { explains, hangs, place, QUESTION, readsMainGo } from './runDirectory.ts';
 
 const CLIPBOARD = '\u001b]52;c;cm0gLXJm\u0007';
 const FORBIDDEN = /(?!\n)[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029]/u;

@@ -4,11 +4,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
-import { deaf, scripted, t } from '../support/model.ts';
+import { deaf, scripted, t } from '../support/scriptedReplies.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { start, startScript, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
-import { entriesIn, explains, hangs, KEY, place, QUESTION, readsMainGo } from './place.ts';
+import { entriesIn, explains, hangs, KEY, place, QUESTION, readsMainGo } from './runDirectory.ts';
 
 const says =
   (text: string): Script =>

@@ -7,7 +7,7 @@ import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { proves } from '../support/tier.ts';
 import { type Program, start, startScript, storedEntries, temporaryDirectory } from './cli.ts';
 import { modelServer } from './modelServer.ts';
-import { entriesIn, explains, hangs, place, readsMainGo } from './place.ts';
+import { entriesIn, explains, hangs, place, readsMainGo } from './runDirectory.ts';
 
 interface Served {
   program: Program;

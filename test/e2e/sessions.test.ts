@@ -12,7 +12,7 @@ import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { hasTerminals, start, startOnTerminal, storedEntries, temporaryDirectory } from './cli.ts';
 import { type ModelServer, modelServer, type Script } from './modelServer.ts';
-import { explains, hangs, KEY, type Place, place } from './place.ts';
+import { explains, hangs, KEY, type Place, place } from './runDirectory.ts';
 
 const asksToDelete: Script = (reply) => {
   reply.call('call_1', 'Delete', '{"path":"notes.txt\\u001b[2K"}');

@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { type Hook, type HookAnswer, type HookInput, type HookPorts, runHook } from '../../src/hooks/runHook.ts';
-import { VirtualClock } from '../support/clock.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const cwd = realpathSync(tmpdir());
 const input: HookInput = { event: 'PreToolUse', conversationId: 'c', runId: 'r', cwd, args: { a: 1 } };

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
 import { type Hook, type HookOptions, hooks } from '../../src/node.ts';
-import { bench, only, resultText } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, type Reply } from '../support/model.ts';
+import { bench, only, resultText } from '../support/agentBench.ts';
+import { call, type Reply } from '../support/scriptedReplies.ts';
 import { proves } from '../support/tier.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 let cwd = '';
 beforeAll(async () => {

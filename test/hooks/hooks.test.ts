@@ -3,8 +3,8 @@ import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { ConfigurationError, defineTool, toolResult } from '../../src/index.ts';
 import { type Hook, type HookEvent, type HookInput, type HookOptions, hooks, permissions } from '../../src/node.ts';
-import { type BenchOptions, bench, only, restart, resultText } from '../support/agent.ts';
-import { call, finish, scripted, t } from '../support/model.ts';
+import { type BenchOptions, bench, only, restart, resultText } from '../support/agentBench.ts';
+import { call, finish, scripted, t } from '../support/scriptedReplies.ts';
 
 const EVENTS: readonly HookEvent[] = [
   ...(['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'PermissionRequest', 'PostToolUse'] as const),

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, memoryStore, toolResult } from '../../src/index.ts';
 import { type Hook, type HookEvent, type HookInput, type HookOptions, hooks } from '../../src/node.ts';
-import { call, scripted } from '../support/model.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 
 const EVENTS: readonly HookEvent[] = [
   ...(['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse', 'Notification', 'Stop', 'SessionEnd'] as const),

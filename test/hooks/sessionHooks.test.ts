@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Policies, subAgents, toolResult } from '../../src/index.ts';
 import { type Hook, type HookEvent, type HookInput, type HookOptions, hooks } from '../../src/node.ts';
-import { bench, only, restart } from '../support/agent.ts';
-import { byTask, childOf, spawn, submit } from '../support/family.ts';
-import { call, scripted } from '../support/model.ts';
+import { bench, only, restart } from '../support/agentBench.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
+import { byTask, childOf, spawn, submit } from '../support/subAgentBench.ts';
 
 describe('sub-agents', () => {
   it('SubagentStart and SubagentStop are told of each sub-agent in place of SessionStart and SessionEnd, within those of the root', async () => {

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
 import { type Hook, type HookEvent, type HookOptions, type HookOutput, hooks, permissions } from '../../src/node.ts';
-import { bench } from '../support/agent.ts';
-import { call } from '../support/model.ts';
-import { base64, dot } from '../support/pictures.ts';
+import { bench } from '../support/agentBench.ts';
+import { base64, dot } from '../support/samplePictures.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 const says = (output: HookOutput): Hook => ({ run: () => output });
 

@@ -15,8 +15,8 @@ import {
   scripted,
   settle,
   stillClock,
-} from './bench.ts';
-import { watchEachTest, watched } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest, watched } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';
 import { project } from '../../src/projector/index.ts';
-import { bench } from '../support/agent.ts';
+import { bench } from '../support/agentBench.ts';
 
 const WORDS = ['CANCEL', 'run.cancelled', 'xstate.stop', 'xstate.done.actor.run'];
 

@@ -1,7 +1,18 @@
 import { expect, test } from 'vitest';
 import { proves } from '../support/tier.ts';
-import { call, calls, codesOf, entriesOf, outcomeOf, pairedCalls, plainTool, play, say, scripted } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import {
+  call,
+  calls,
+  codesOf,
+  entriesOf,
+  outcomeOf,
+  pairedCalls,
+  plainTool,
+  play,
+  say,
+  scripted,
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -9,9 +9,9 @@ import {
   ModelError,
 } from '../../src/index.ts';
 import { openai } from '../../src/models/openai/openai.ts';
-import { callDelta, DONE, delta, finished, frame, KEY, served, textDelta } from '../models/sse.ts';
-import { entriesOf, opened, plainTool, settle, stillClock, until } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import { callDelta, DONE, delta, finished, frame, KEY, served, textDelta } from '../models/scriptedFetch.ts';
+import { entriesOf, opened, plainTool, settle, stillClock, until } from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

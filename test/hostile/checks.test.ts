@@ -14,8 +14,8 @@ import {
   scripted,
   settle,
   stillClock,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

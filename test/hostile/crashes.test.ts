@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type AgentOptions, type Conversation, createAgent, defineTool, type LogEntry } from '../../src/index.ts';
+import { atAppend, type Disk, disk } from './crashingStore.ts';
 import {
   call,
   calls,
@@ -12,9 +13,8 @@ import {
   settle,
   stillClock,
   until,
-} from './bench.ts';
-import { atAppend, type Disk, disk } from './crash.ts';
-import { watchEachTest, watched } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest, watched } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -11,8 +11,8 @@ import {
   plainTool,
   say,
   scripted,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

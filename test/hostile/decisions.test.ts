@@ -13,8 +13,8 @@ import {
   scripted,
   settle,
   until,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 
@@ -119,7 +119,7 @@ describe('H-173 decisions for calls that do not exist, or no longer wait', () =>
 
   test('a call of another conversation of the same agent is unknown, and nothing about it is disclosed', async () => {
     const { createAgent } = await import('../../src/index.ts');
-    const { watched } = await import('./watch.ts');
+    const { watched } = await import('./hostileChecks.ts');
     const asked: unknown[] = [];
     const model = scripted([calls(call('a', 'ask'))]);
     const authorize = (...given: unknown[]) => asked.push(given) > 0;

@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import type { Conversation, Model } from '../../src/index.ts';
 import { ModelError } from '../../src/index.ts';
 import { nextTurn } from '../../src/timeLimit.ts';
-import { entriesOf, opened, say, settle, stillClock } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import { entriesOf, opened, say, settle, stillClock } from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

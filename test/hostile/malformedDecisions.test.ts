@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Conversation, type Decision, InvalidDecisionError } from '../../src/index.ts';
 import { cpuTime } from '../support/cpuTime.ts';
-import { askedTool, call, calls, opened, plainTool, scripted, settle } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import { askedTool, call, calls, opened, plainTool, scripted, settle } from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -1,7 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { type Model, ModelError, type ModelPart } from '../../src/index.ts';
-import { call, codesOf, entriesOf, opened, outcomeOf, pathTool, say, scripted, settle, stillClock } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import {
+  call,
+  codesOf,
+  entriesOf,
+  opened,
+  outcomeOf,
+  pathTool,
+  say,
+  scripted,
+  settle,
+  stillClock,
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -12,12 +12,12 @@ import { type AgentOptions, createAgent, defineTool, type Model, type ModelPart 
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import { type Hook, type HookOptions, hooks, jsonlStore } from '../../src/node.ts';
 import { createHandlers, sessions } from '../../src/transports/index.ts';
-import { modelOf } from '../models/sse.ts';
-import { bench } from '../support/agent.ts';
-import { Census, NOTHING } from '../support/census.ts';
-import { flush } from '../support/clock.ts';
-import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
+import { modelOf } from '../models/scriptedFetch.ts';
+import { bench } from '../support/agentBench.ts';
+import { Census, NOTHING } from '../support/resourceCensus.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 function place(census: Census): string {
   const path = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-released-')));

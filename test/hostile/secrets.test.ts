@@ -12,7 +12,7 @@ import {
   toolResult,
 } from '../../src/index.ts';
 import { redactor } from '../../src/log/redact.ts';
-import { withBlobs } from '../support/pictures.ts';
+import { withBlobs } from '../support/samplePictures.ts';
 import {
   askedTool,
   call,
@@ -27,8 +27,8 @@ import {
   type ScriptedModel,
   say,
   scripted,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -25,8 +25,8 @@ import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { recordingJournal } from '../../src/journals/index.ts';
 import { type HookOptions, hooks, jsonlStore } from '../../src/node.ts';
 import { createHandlers, sessions, toAgUi, toUiMessages } from '../../src/transports/index.ts';
-import { askedTool, call, calls, plainTool, type ScriptedModel, say, scripted } from './bench.ts';
-import { watchEachTest, watched } from './watch.ts';
+import { askedTool, call, calls, plainTool, type ScriptedModel, say, scripted } from './hostileAgent.ts';
+import { watchEachTest, watched } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { type InFlight, type Live, type ModelPart, toolResult } from '../../src/index.ts';
 import { SecretFreeText, withoutSecrets } from '../../src/log/secretText.ts';
-import { call, calls, codesOf, entriesOf, opened, plainTool, playTool, resultText, scripted } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import { call, calls, codesOf, entriesOf, opened, plainTool, playTool, resultText, scripted } from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

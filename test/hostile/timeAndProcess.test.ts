@@ -5,10 +5,10 @@ import { defineTool, ModelError, type ModelPart } from '../../src/index.ts';
 import { codingTools, hooks } from '../../src/node.ts';
 import { project } from '../../src/projector/index.ts';
 import { platformPorts } from '../../src/runtime/hostPorts.ts';
-import { bench, entry } from '../support/agent.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
-import { call, scripted, t } from '../support/model.ts';
+import { bench, entry } from '../support/agentBench.ts';
+import { call, scripted, t } from '../support/scriptedReplies.ts';
 import { proves } from '../support/tier.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 afterEach(() => void vi.useRealTimers());
 

@@ -13,8 +13,8 @@ import {
   playTool,
   resultText,
   scripted,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

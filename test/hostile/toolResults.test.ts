@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { toolResult } from '../../src/index.ts';
-import { codesOf, entriesOf, outcomeOf, plainTool, playTool, resultOf, resultText } from './bench.ts';
-import { watchEachTest } from './watch.ts';
+import { codesOf, entriesOf, outcomeOf, plainTool, playTool, resultOf, resultText } from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

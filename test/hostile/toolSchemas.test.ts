@@ -13,8 +13,8 @@ import {
   settle,
   stillClock,
   thenable,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

@@ -16,8 +16,8 @@ import {
   stillClock,
   thenable,
   until,
-} from './bench.ts';
-import { watchEachTest } from './watch.ts';
+} from './hostileAgent.ts';
+import { watchEachTest } from './hostileChecks.ts';
 
 watchEachTest();
 

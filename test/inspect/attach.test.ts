@@ -7,8 +7,8 @@ import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { ChartActor } from '../../src/runtime/interpreter/chartActor.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {

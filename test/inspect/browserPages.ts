@@ -13,8 +13,8 @@ import { Observed } from '../../src/inspect/observed.ts';
 import type { PageFiles } from '../../src/inspect/pageFiles.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
-import { call, type Reply, scripted } from '../support/model.ts';
-import { approvedTool } from './approved.ts';
+import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
+import { approvedTool } from './approvalTool.ts';
 
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const EVIL = '<img src=x onerror="document.title=1"></script><script>document.title=1</script>';

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { startChannelInspector } from '../../src/inspect/channel.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
 import { Subscriptions } from '../support/subscriptions.ts';
 
 afterEach(() => vi.useRealTimers());

@@ -10,9 +10,9 @@ import { excerpt, pageJson, withoutCredentials } from '../../src/inspect/excerpt
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog, recordText } from '../../src/inspect/recordLog.ts';
 import { sourceText } from '../../src/printable.ts';
-import { scripted } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { drives } from './driving.ts';
+import { scripted } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { drives } from './displayCharacters.ts';
 
 /** A credential in the text that surrounds it, and the part that nobody may see. */
 const CREDENTIALS: readonly (readonly [text: string, hidden: string])[] = [

@@ -11,11 +11,11 @@ import { Observed } from '../../src/inspect/observed.ts';
 import { type Channel, PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import type { Recorded, ToPage } from '../../src/inspect/wire.ts';
-import { faultyStore } from '../journals/bench.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, during, scripted, t } from '../support/model.ts';
-import { approvedTool, SECRET } from './approved.ts';
-import { Watcher } from './watcher.ts';
+import { faultyStore } from '../journals/recordedRun.ts';
+import { call, during, scripted, t } from '../support/scriptedReplies.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
+import { approvedTool, SECRET } from './approvalTool.ts';
+import { Watcher } from './pageWatcher.ts';
 
 const open: { close(): unknown }[] = [];
 const kept = <Opened extends { close(): unknown }>(opened: Opened): Opened => {

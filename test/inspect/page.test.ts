@@ -7,10 +7,10 @@ import { describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine } from 'xstate';
 import { createAgent, subAgents } from '../../src/index.ts';
 import { ModelError } from '../../src/models/model.ts';
-import { byTask, spawn } from '../support/family.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
+import { byTask, spawn } from '../support/subAgentBench.ts';
 import { proves, volume } from '../support/tier.ts';
-import { approvedTool } from './approved.ts';
+import { approvedTool } from './approvalTool.ts';
 import { asks, CHROMIUM, drop, EVIL, inspectedPages } from './browserPages.ts';
 
 describe.skipIf(!existsSync(CHROMIUM))('the inspector in a browser', () => {

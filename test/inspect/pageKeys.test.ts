@@ -7,9 +7,9 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { createActor, createMachine } from 'xstate';
 import { createAgent } from '../../src/index.ts';
-import { call, type Reply, scripted } from '../support/model.ts';
+import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
 import { proves } from '../support/tier.ts';
-import { approvedTool } from './approved.ts';
+import { approvedTool } from './approvalTool.ts';
 import { asks, CHROMIUM, drop, inspectedPages } from './browserPages.ts';
 
 interface Focused {

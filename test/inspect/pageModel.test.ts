@@ -19,9 +19,9 @@ import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { type Script, scriptedModel } from '../../src/testing/index.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { byTask, logOf, spawn } from '../support/family.ts';
-import { approvedTool, SECRET } from './approved.ts';
+import { byTask, logOf, spawn } from '../support/subAgentBench.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
+import { approvedTool, SECRET } from './approvalTool.ts';
 
 const run = walker(chartOf(machines.runMachine));
 

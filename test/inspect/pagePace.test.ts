@@ -4,8 +4,8 @@ import { createAgent } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const STALL_MS = 10_000;
 /** More than may be on its way to a page. */

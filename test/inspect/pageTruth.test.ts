@@ -9,9 +9,9 @@ import { createActor, createMachine } from 'xstate';
 import { createAgent } from '../../src/index.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
-import { approvedTool } from './approved.ts';
+import { approvedTool } from './approvalTool.ts';
 import { asks, CHROMIUM, drop, inspectedPages } from './browserPages.ts';
-import { drives } from './driving.ts';
+import { drives } from './displayCharacters.ts';
 
 const HOSTILE = '\u202egnp.exe\u2066\u200f \u001b[2J\u009b31m <b>x</b>';
 const KEY = 'sk-proj-abcdefghijklmnop1234';

@@ -10,7 +10,7 @@ import {
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { SECRET } from './approved.ts';
+import { SECRET } from './approvalTool.ts';
 
 describe('what an inspector was told', () => {
   it('is neither read nor copied until somebody asks for it', () => {

@@ -8,9 +8,9 @@ import { type Inspector, startInspector } from '../../src/inspect/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
-import { call, scripted } from '../support/model.ts';
-import { approvedTool, SECRET } from './approved.ts';
-import { Watcher } from './watcher.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
+import { approvedTool, SECRET } from './approvalTool.ts';
+import { Watcher } from './pageWatcher.ts';
 
 const EVIL = '<img src=x onerror=alert(1)></script>';
 const open: { close(): unknown }[] = [];

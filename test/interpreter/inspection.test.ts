@@ -6,7 +6,7 @@ import { keyOf } from '../../src/diagrams/chartNodes.ts';
 import { inspected } from '../../src/runtime/interpreter/inspection.ts';
 import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
-import { Play } from '../paths/play.ts';
+import { Play } from '../paths/playScript.ts';
 import { type RunScript, runScripts } from '../paths/runScripts.ts';
 import { toolScripts } from '../paths/toolScripts.ts';
 

@@ -5,7 +5,7 @@ import type { EffectRequest, NewEntry } from '../../machines/index.ts';
 import { compiled } from '../../src/runtime/interpreter/chartActor.ts';
 import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import { xstate } from '../../src/runtime/interpreter/xstate.ts';
-import { chance } from '../support/random.ts';
+import { chance } from '../support/seededChance.ts';
 import { volume } from '../support/tier.ts';
 import { EVENTS, randomChart } from './randomCharts.ts';
 

@@ -14,7 +14,7 @@ import {
 } from '../../machines/index.ts';
 import { coverPaths } from '../../src/testing/chartPaths/coverPaths.ts';
 import { driveSync } from '../../src/testing/chartPaths/drive.ts';
-import { simulate } from '../simulation/simulate.ts';
+import { simulate } from '../simulation/checkedLife.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { shadowed } from './shadow.ts';

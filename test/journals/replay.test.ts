@@ -13,8 +13,8 @@ import {
   settle,
   stillClock,
   until,
-} from '../hostile/bench.ts';
-import { expectSame, faultyStore, recorded } from './bench.ts';
+} from '../hostile/hostileAgent.ts';
+import { expectSame, faultyStore, recorded } from './recordedRun.ts';
 
 const ports = (clock = stillClock()) => ({ now: clock.now, setTimer: clock.setTimer, random: () => 0.5 });
 

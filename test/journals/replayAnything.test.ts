@@ -2,9 +2,19 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Policies, ToolContext } from '../../src/index.ts';
 import { toolResult } from '../../src/index.ts';
-import { askedTool, call, calls, plainTool, type Reply, say, scripted, settle, stillClock } from '../hostile/bench.ts';
+import {
+  askedTool,
+  call,
+  calls,
+  plainTool,
+  type Reply,
+  say,
+  scripted,
+  settle,
+  stillClock,
+} from '../hostile/hostileAgent.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
-import { faultyStore, recorded } from './bench.ts';
+import { faultyStore, recorded } from './recordedRun.ts';
 
 /** The act of a test between two moments of quiet. */
 type Act =

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { call, calls, entriesOf, plainTool, scripted, settle, stillClock, until } from '../hostile/bench.ts';
-import { expectSame, faultyStore, recorded } from './bench.ts';
+import { call, calls, entriesOf, plainTool, scripted, settle, stillClock, until } from '../hostile/hostileAgent.ts';
+import { expectSame, faultyStore, recorded } from './recordedRun.ts';
 
 const ports = (clock: ReturnType<typeof stillClock>) => ({ now: clock.now, setTimer: clock.setTimer, random: () => 0 });
 const echo = plainTool('echo', () => 'hi');

@@ -10,13 +10,13 @@ import { replayUntil } from '../../src/journals/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { project } from '../../src/projector/index.ts';
 import { childIdOf } from '../../src/subAgents/spawnTasks.ts';
-import { askedTool, calls, call as made, scripted } from '../hostile/bench.ts';
-import { bench, only, resultText } from '../support/agent.ts';
-import { byTask, logOf, spawn, submit } from '../support/family.ts';
-import { call, lines, t } from '../support/model.ts';
-import { dot } from '../support/pictures.ts';
-import { asks, echoTool } from '../support/tools.ts';
-import { recorded } from './bench.ts';
+import { askedTool, calls, call as made, scripted } from '../hostile/hostileAgent.ts';
+import { bench, only, resultText } from '../support/agentBench.ts';
+import { dot } from '../support/samplePictures.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
+import { byTask, logOf, spawn, submit } from '../support/subAgentBench.ts';
+import { recorded } from './recordedRun.ts';
 
 const twoRequests = async () => {
   const { tool, ran } = echoTool();

@@ -7,10 +7,10 @@ import type { Decision } from '../../src/index.ts';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
 import { definitionOf } from '../../src/tools/tool.ts';
-import { bench } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { call } from '../support/model.ts';
-import { base64, dot } from '../support/pictures.ts';
+import { bench } from '../support/agentBench.ts';
+import { base64, dot } from '../support/samplePictures.ts';
+import { call } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 import { callOf, serverByHand } from './serverByHand.ts';
 
 const begins = (begun: readonly unknown[], count = 1) => expect.poll(() => begun.length, { interval: 1 }).toBe(count);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
-import { flush } from '../support/clock.ts';
+import { flush } from '../support/virtualClock.ts';
 import { serverByHand } from './serverByHand.ts';
 
 describe('calls at a server', () => {

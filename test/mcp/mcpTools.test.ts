@@ -9,7 +9,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { createAgent, type Live, type LogEntry, memoryStore } from '../../src/index.ts';
 import { type McpTools, mcpTools } from '../../src/mcp/mcpTools.ts';
 import { permissions } from '../../src/node.ts';
-import { call, scripted } from '../support/model.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 import { proves } from '../support/tier.ts';
 
 const here = createRequire(import.meta.url);

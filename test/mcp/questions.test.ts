@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
-import { call, scripted } from '../support/model.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 import { serverByHand } from './serverByHand.ts';
 
 const begins = (begun: readonly unknown[], count: number) =>

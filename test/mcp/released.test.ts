@@ -2,10 +2,10 @@
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
-import { bench } from '../support/agent.ts';
-import { Census, NOTHING } from '../support/census.ts';
-import { flush } from '../support/clock.ts';
-import { call } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { Census, NOTHING } from '../support/resourceCensus.ts';
+import { call } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 /** A server in memory that answers nothing, asks a person where its tool is named `ask`, and counts what is open. */
 function silentServer() {

@@ -2,7 +2,7 @@
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
-import { flush } from '../support/clock.ts';
+import { flush } from '../support/virtualClock.ts';
 import { callOf, serverByHand } from './serverByHand.ts';
 
 describe('a server that is closed', () => {

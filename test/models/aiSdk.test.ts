@@ -5,8 +5,8 @@ import type { Message } from '../../machines/vocabulary.ts';
 import { createAgent } from '../../src/index.ts';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { Model, ModelPart } from '../../src/models/model.ts';
+import { finishIn, play, request, userSays } from './scriptedFetch.ts';
 import { end, type Part, provider, said, streamOf } from './sdkProvider.ts';
-import { finishIn, play, request, userSays } from './sse.ts';
 
 const parts = async (reply: readonly Part[], fields: object = {}): Promise<ModelPart[]> =>
   (await play(aiSdkModel(provider([reply], fields).model))).parts;

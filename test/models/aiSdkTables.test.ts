@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import type { Message } from '../../machines/vocabulary.ts';
 import { type AiSdkSettings, aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { ModelRequest } from '../../src/models/model.ts';
+import { finishIn, play, request } from './scriptedFetch.ts';
 import { end, type Part, provider, said } from './sdkProvider.ts';
-import { finishIn, play, request } from './sse.ts';
 
 const asked = async (settings: AiSdkSettings, fields: Partial<ModelRequest> = {}, model: object = {}) => {
   const { model: sdk, asked: calls } = provider([], model);

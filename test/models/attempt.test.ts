@@ -4,7 +4,7 @@ import type { Live } from '../../src/live.ts';
 import { Attempt, type AttemptOptions } from '../../src/models/attempt.ts';
 import { BATCHES, type ModelPart } from '../../src/models/model.ts';
 import { EffectAbort } from '../../src/timeLimit.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 type Part = ModelPart | Record<string, unknown>;
 const text = (words: string): ModelPart => ({ type: 'text-delta', text: words });

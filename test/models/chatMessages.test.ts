@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Json, Message, StoredPart, ToolCall } from '../../machines/vocabulary.ts';
 import type { ModelRequest } from '../../src/models/model.ts';
 import { chatRequestBody, type SentOptions, sentFieldsOf, wireMessages } from '../../src/models/openai/chatRequest.ts';
-import { userSays } from './sse.ts';
+import { userSays } from './scriptedFetch.ts';
 
 const text = (words: string): StoredPart => ({ type: 'text', text: words });
 const image = (data: string): StoredPart => ({ type: 'image', mediaType: 'image/png', data });

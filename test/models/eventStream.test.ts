@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { vendorClient } from '../../src/models/openai/vendorClient.ts';
 import { eventStream } from '../../src/models/wire/eventStream.ts';
-import { utf8 } from './sse.ts';
+import { utf8 } from './scriptedFetch.ts';
 
 /** The events of these pieces, and the code of the failure that ended them. */
 function read(pieces: readonly (string | Uint8Array)[], limit?: number): string[] {

@@ -5,9 +5,9 @@
 import { describe, expect, it } from 'vitest';
 import { createAgent, type LogEntry, type Model, type RunResult } from '../../src/index.ts';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { echoTool } from '../support/tools.ts';
-import { callDelta, DONE, delta, finished, frame, modelOf, served, textDelta } from './sse.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
+import { callDelta, DONE, delta, finished, frame, modelOf, served, textDelta } from './scriptedFetch.ts';
 
 const ENDS = [
   'stop',

@@ -12,10 +12,10 @@ import {
   type Prices,
   subAgents,
 } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, restart } from '../support/agent.ts';
-import { byTask, spawn, submit } from '../support/family.ts';
-import { call, type Reply, type ScriptedModel, scripted, t } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, restart } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, type Reply, type ScriptedModel, scripted, t } from '../support/scriptedReplies.ts';
+import { byTask, spawn, submit } from '../support/subAgentBench.ts';
 
 const FIELDS = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const;
 /** What a model reports; anything may come instead of a count. */

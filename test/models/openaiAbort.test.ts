@@ -1,6 +1,17 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
-import { DONE, finished, frame, modelOf, type Played, play, request, served, textDelta, textIn } from './sse.ts';
+import {
+  DONE,
+  finished,
+  frame,
+  modelOf,
+  type Played,
+  play,
+  request,
+  served,
+  textDelta,
+  textIn,
+} from './scriptedFetch.ts';
 
 const REASON = new Error('the user pressed stop');
 const listenersOn = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;

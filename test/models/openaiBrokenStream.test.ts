@@ -14,7 +14,7 @@ import {
   textDelta,
   textIn,
   utf8,
-} from './sse.ts';
+} from './scriptedFetch.ts';
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;
 

@@ -2,7 +2,18 @@ import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import type { ModelError } from '../../src/models/model.ts';
 import { openai } from '../../src/models/openai/openai.ts';
-import { finished, finishIn, frame, KEY, modelOf, play, playPieces, served, textDelta, textIn } from './sse.ts';
+import {
+  finished,
+  finishIn,
+  frame,
+  KEY,
+  modelOf,
+  play,
+  playPieces,
+  served,
+  textDelta,
+  textIn,
+} from './scriptedFetch.ts';
 
 const json = { 'content-type': 'application/json' };
 const answered = async (status: number, body: unknown, headers: Record<string, string> = {}): Promise<ModelError> => {

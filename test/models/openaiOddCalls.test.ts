@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { callDelta, callsIn, codesIn, DONE, finished, frame, type Played, playPieces } from './sse.ts';
+import { callDelta, callsIn, codesIn, DONE, finished, frame, type Played, playPieces } from './scriptedFetch.ts';
 
 /** A reply of these chunks that ends with tool_calls. */
 const playCalls = (...chunks: unknown[]): Promise<Played> =>

@@ -15,7 +15,7 @@ import {
   request,
   served,
   userSays,
-} from './sse.ts';
+} from './scriptedFetch.ts';
 
 const extraOf = async (...chunks: object[]): Promise<Json | undefined> => {
   const { parts } = await playPieces([frame(...chunks, finished('stop')) + DONE]);

@@ -21,7 +21,7 @@ import {
   textDelta,
   textIn,
   userSays,
-} from './sse.ts';
+} from './scriptedFetch.ts';
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { volume } from '../support/tier.ts';
-import { callDelta, DONE, delta, finished, frame, type Played, playPieces, textDelta, utf8 } from './sse.ts';
+import { callDelta, DONE, delta, finished, frame, type Played, playPieces, textDelta, utf8 } from './scriptedFetch.ts';
 
 const chunk = fc.oneof(
   fc.string({ unit: 'grapheme' }).map(textDelta),

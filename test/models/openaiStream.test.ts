@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { codesIn, DONE, delta, finished, finishIn, frame, playPieces, textDelta, textIn, utf8 } from './sse.ts';
+import {
+  codesIn,
+  DONE,
+  delta,
+  finished,
+  finishIn,
+  frame,
+  playPieces,
+  textDelta,
+  textIn,
+  utf8,
+} from './scriptedFetch.ts';
 
 const good = frame(textDelta('hel'), textDelta('lo'), finished('stop')) + DONE;
 

@@ -11,7 +11,7 @@ import {
   type Played,
   playPieces,
   textDelta,
-} from './sse.ts';
+} from './scriptedFetch.ts';
 
 /** A reply of these chunks that ends with tool_calls. */
 const playCalls = (...chunks: unknown[]): Promise<Played> =>

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { knownModel } from '../../src/models/prices.ts';
 import { costOf } from '../../src/runtime/modelTurn.ts';
-import { bench } from '../support/agent.ts';
-import { finish, scripted, t } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { finish, scripted, t } from '../support/scriptedReplies.ts';
 
 const usage = { inputTokens: 1000, outputTokens: 100, cachedInputTokens: 400, cacheWriteTokens: 0, reasoningTokens: 0 };
 

@@ -4,19 +4,19 @@
  * chart as it then is.
  */
 import type { AnyStateMachine } from 'xstate';
-import { acts } from '../paths/acts.ts';
+import { digestOf, hashOf, recordOf, stepsOf } from '../paths/chartDigest.ts';
+import { acts } from '../paths/chartFunctions.ts';
 import { charts } from '../paths/charts.ts';
-import { conversations } from '../paths/conversations.ts';
-import { counts } from '../paths/counts.ts';
-import { digestOf, hashOf, recordOf, stepsOf } from '../paths/digest.ts';
-import type { Drawn } from '../paths/drawn.ts';
-import { ends } from '../paths/ends.ts';
-import { logs } from '../paths/logs.ts';
-import { runs } from '../paths/runs.ts';
-import { type Trace, tracesOf, type Walk } from '../paths/trace.ts';
-import { rebuilt } from '../support/rebuilt.ts';
+import { conversations } from '../paths/conversationFunctions.ts';
+import { counts } from '../paths/countFunctions.ts';
+import type { Drawn } from '../paths/drawnResults.ts';
+import { type Trace, tracesOf, type Walk } from '../paths/edgeTrace.ts';
+import { logs } from '../paths/logFolds.ts';
+import { ends } from '../paths/runEnds.ts';
+import { runs } from '../paths/runFunctions.ts';
+import { rebuilt } from '../support/rebuildChart.ts';
+import { batchOf, differBehind, firstBroken, isIn, type Passed, type Question, startOf } from './askedSteps.ts';
 import { chartMutants } from './mutants.ts';
-import { batchOf, differBehind, firstBroken, isIn, type Passed, type Question, startOf } from './steps.ts';
 
 /** One start of one chart. */
 export interface Place {

@@ -5,7 +5,7 @@
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
-import { listAt, type Part, type Place, placeOfList, placeOfState, rebuilt } from '../support/rebuilt.ts';
+import { listAt, type Part, type Place, placeOfList, placeOfState, rebuilt } from '../support/rebuildChart.ts';
 
 type Node = AnyStateMachine['root'];
 

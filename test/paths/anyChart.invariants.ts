@@ -1,8 +1,8 @@
 /** The rules that hold for every chart. Each rule names its clause (docs/internals/ids.md, Clauses in test names). */
 import { type EffectRequest, type EffectValue, nextState } from '../../machines/index.ts';
 import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
+import { type ChartInvariant, type Trace, told } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import { type ChartInvariant, type Trace, told } from './trace.ts';
 
 const json = (value: unknown): string => JSON.stringify(value);
 type Documented = keyof typeof documentEdges;

@@ -15,13 +15,13 @@ import {
 import { anyChart } from './anyChart.invariants.ts';
 import { compactionInvariants } from './compaction.invariants.ts';
 import { conversationInvariants } from './conversation.invariants.ts';
+import type { ChartInvariant } from './edgeTrace.ts';
 import { modelCallInvariants } from './modelCall.invariants.ts';
 import { responseStateInvariants } from './responseState.invariants.ts';
 import { resumeToolCallInvariants } from './resumeToolCall.invariants.ts';
 import { runInvariants } from './run.invariants.ts';
 import { toolCallInvariants } from './toolCall.invariants.ts';
 import { toolRoundInvariants } from './toolRound.invariants.ts';
-import type { ChartInvariant } from './trace.ts';
 
 export interface Judged {
   machine: AnyStateMachine;

@@ -2,9 +2,9 @@
 
 import type { CompactionInput, CompactionOutput } from '../../machines/compaction/compaction.machine.ts';
 import type { EffectRequest, EffectValue, SummaryValue } from '../../machines/index.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 import { attemptsOf, holdRetry, type Turn } from './modelCall.invariants.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 type Failed = Extract<EffectValue, { kind: 'failed' }>;
 type Heard = Extract<EffectValue, { kind: 'compact' }>;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type LogEntry, type RunChartOutput, runMachine } from '../../machines/index.ts';
 import { sampled, volume } from '../support/tier.ts';
 import { entriesOf, everywhere, hold } from './invariants.ts';
-import { type Move, Play } from './play.ts';
+import { type Move, Play } from './playScript.ts';
 import { type RunScript, runScripts } from './runScripts.ts';
 import { toolScripts } from './toolScripts.ts';
 

@@ -11,7 +11,7 @@ import {
 import { sampled, volume } from '../support/tier.ts';
 import { type ConversationScript, conversationScripts } from './conversationScripts.ts';
 import { entriesOf, everywhere } from './invariants.ts';
-import { Play } from './play.ts';
+import { Play } from './playScript.ts';
 
 const ends = (entries: readonly LogEntry[]): string[] =>
   entries.flatMap((entry) =>

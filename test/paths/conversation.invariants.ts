@@ -31,8 +31,8 @@ import {
   toldTo,
   wasIn,
 } from './conversationFacts.ts';
+import type { ChartInvariant } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { ChartInvariant } from './trace.ts';
 
 export const conversationInvariants: readonly ChartInvariant[] = [
   {

@@ -12,8 +12,8 @@ import type {
   RunChartOutput,
   RunInput,
 } from '../../machines/index.ts';
+import type { Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { Trace } from './trace.ts';
 
 export const inputOf = ({ input }: Trace): ConversationInput => input as ConversationInput;
 export const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';

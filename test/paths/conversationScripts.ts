@@ -7,7 +7,7 @@ import {
   noOpenCalls,
   type Phases,
 } from '../../machines/internal.ts';
-import { allow, committed, decision, type Move, reply, succeeded, suspend } from './play.ts';
+import { allow, committed, decision, type Move, reply, succeeded, suspend } from './playScript.ts';
 
 const quiet: Phases = {
   runStart: false,

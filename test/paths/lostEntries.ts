@@ -5,8 +5,8 @@
 import type { Slot } from '../../machines/calls.ts';
 import type { NewEntry } from '../../machines/index.ts';
 import { type RunArgs, type RunContext, roundOf } from '../../machines/run/runContext.ts';
-import type { Chance } from '../support/random.ts';
-import { idsOf, text } from './runs.ts';
+import type { Chance } from '../support/seededChance.ts';
+import { idsOf, text } from './runFunctions.ts';
 
 /** The entries of a failed append: each type, of calls in any place. */
 export function lostEntries(draw: Chance): NewEntry[] {

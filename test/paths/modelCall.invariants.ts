@@ -1,8 +1,8 @@
 /** The rules of LLM_CALL (docs/internals/lifecycle.md, LLM_CALL). */
 import type { EffectRequest, ModelValue } from '../../machines/index.ts';
 import type { ModelCallInput } from '../../machines/modelCall.machine.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 type Failed = Extract<ModelValue, { kind: 'failed' }>;
 type Retry = ModelCallInput['retry'];

@@ -1,6 +1,7 @@
 /** The rules of RESPONSE_STATE (docs/internals/contracts.md, ResponseState). */
+
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 const ORDER = ['USER_INPUT', 'ASSISTANT', 'TOOL_EXECUTION', 'RESPONSE'];
 const nameOf = ({ state }: Trace): string =>

@@ -3,8 +3,8 @@ import type { Replay, ToolCallOutput } from '../../machines/calls.ts';
 import type { ResumeToolCallInput, ResumeToolCallOutput } from '../../machines/tools/resumeToolCall.machine.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
 import { commitsOf, enters } from './anyChart.invariants.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 const inputOf = ({ input }: Trace): ResumeToolCallInput => input as ResumeToolCallInput;
 const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';

@@ -1,9 +1,9 @@
 /** The conditions of each arrow of RUN (docs/internals/lifecycle.md, State Machine). */
 import type { Phase } from '../../machines/index.ts';
 import { legsOf } from './anyChart.invariants.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 import { type Facts, factsOf, inputOf, json, limitOf } from './runFacts.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 export const cameAs = ({ event }: Trace, type: string): boolean => event?.type === type;
 /** When an arrow may be taken, by what came and what was agreed. */

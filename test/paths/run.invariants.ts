@@ -4,12 +4,12 @@ import type { CompactionInput } from '../../machines/compaction/compaction.machi
 import type { EffectRequest, NewEntry, Phase } from '../../machines/index.ts';
 import type { ToolRoundInput } from '../../machines/tools/toolRound.machine.ts';
 import { commitsOf, documented, enters, legsOf } from './anyChart.invariants.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 import { holdAttempts, holdRetry, type Turn } from './modelCall.invariants.ts';
 import { arrowInvariants, cameAs, isEmpty, wasStopped } from './run.arrows.ts';
 import { closingInvariants } from './runEnd.invariants.ts';
 import { type Facts, factsOf, idsOf, inputOf, json, limitOf, same } from './runFacts.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 type Request<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 const asksOf = <K extends EffectRequest['kind']>(trace: Trace, kind: K): Request<K>[] =>

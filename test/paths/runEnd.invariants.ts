@@ -7,9 +7,9 @@ import type { Slot } from '../../machines/calls.ts';
 import type { HeldDecision, NewEntry, RunChartOutput } from '../../machines/index.ts';
 import type { ResumeToolCallInput } from '../../machines/tools/resumeToolCall.machine.ts';
 import { documented, enters, legsOf } from './anyChart.invariants.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 import { carriedOf, type Facts, factsOf, idsOf, inputOf, json, limitOf, same } from './runFacts.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 const TAIL = ['Terminate', 'NaturalEnd', 'Suspended', 'Cancelled', 'Error'] as const;
 type Tail = (typeof TAIL)[number];

@@ -16,8 +16,8 @@ import type {
 } from '../../machines/index.ts';
 import type { ToolRoundOutput } from '../../machines/tools/toolRound.machine.ts';
 import { documented, enters, legsOf } from './anyChart.invariants.ts';
+import type { Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { Trace } from './trace.ts';
 
 export const inputOf = ({ input }: Trace): RunInput => input as RunInput;
 export const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';

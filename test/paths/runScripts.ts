@@ -8,7 +8,7 @@ import {
   type Phases,
   type RunInput,
 } from '../../machines/internal.ts';
-import { allow, committed, decision, type Move, pending, reply, succeeded, suspend } from './play.ts';
+import { allow, committed, decision, type Move, pending, reply, succeeded, suspend } from './playScript.ts';
 
 const quiet: Phases = {
   runStart: false,

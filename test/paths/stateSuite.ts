@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { sampled } from '../support/tier.ts';
+import { digestOf, startLine, stepsOf } from './chartDigest.ts';
 import type { Judged } from './charts.ts';
-import { digestOf, startLine, stepsOf } from './digest.ts';
-import { type ChartInvariant, type Trace, told, tracesOf } from './trace.ts';
+import { type ChartInvariant, type Trace, told, tracesOf } from './edgeTrace.ts';
 
 /** The number of failing steps that a clause reports. */
 const SHOWN = 5;

@@ -5,8 +5,8 @@ import { resultFingerprint } from '../../machines/fingerprint.ts';
 import type { EffectRequest, GateValue, NewEntry, ToolValue } from '../../machines/index.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
 import type { Sent } from '../../src/testing/chartPaths/effectAnswers.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 type Request<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 const inputOf = ({ input }: Trace): ToolCallInput => input as ToolCallInput;

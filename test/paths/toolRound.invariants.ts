@@ -3,8 +3,8 @@
 import type { ToolCallOutput } from '../../machines/calls.ts';
 import type { ToolCallInput } from '../../machines/tools/toolCall.machine.ts';
 import type { ToolRoundInput, ToolRoundOutput } from '../../machines/tools/toolRound.machine.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
-import type { ChartInvariant, Trace } from './trace.ts';
 
 const inputOf = ({ input }: Trace): ToolRoundInput => input as ToolRoundInput;
 const json = (value: unknown): string => JSON.stringify(value);

@@ -1,6 +1,6 @@
 /** Rounds and gates under the policies of tools, with their real children. Rule: one story a script, told by its moves. */
 import type { EffectValue } from '../../machines/index.ts';
-import { allow, decision, type Move, reply, succeeded, suspend } from './play.ts';
+import { allow, decision, type Move, reply, succeeded, suspend } from './playScript.ts';
 import { commit, decided, input, type RunScript, resumed, steered, waiting } from './runScripts.ts';
 
 const erred: EffectValue = { kind: 'erred', content: [], code: 'error' };

@@ -3,9 +3,9 @@ import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin, toolResult } from '../../src/index.ts';
 import { type PermissionOptions, permissions } from '../../src/node.ts';
-import { type BenchOptions, bench, only, restart, resultText } from '../support/agent.ts';
-import { call } from '../support/model.ts';
-import { workspace } from './workspace.ts';
+import { type BenchOptions, bench, only, restart, resultText } from '../support/agentBench.ts';
+import { call } from '../support/scriptedReplies.ts';
+import { workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 

@@ -3,7 +3,7 @@
  * manuals, paths in every spelling, and what bash can put around a command. Rule: no line names a path outside the place
  * that the workspace makes, and none runs for long.
  */
-import { type Chance, chance } from '../support/random.ts';
+import { type Chance, chance } from '../support/seededChance.ts';
 
 const PATHS = [
   ...['src/a.ts', 'src/.env', 'secrets/key', 'secrets/sub/deep', 'package.json', 'README.md', 'list0', 'made/x'],

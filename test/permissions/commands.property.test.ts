@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { permissions } from '../../src/node.ts';
 import { volume } from '../support/tier.ts';
 import { EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
-import { explain, workspace } from './workspace.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 const outcomeOf = async (command: string): Promise<string> =>

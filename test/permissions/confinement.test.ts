@@ -9,7 +9,7 @@ import { type PermissionOptions, permissions } from '../../src/node.ts';
 import { PERMISSION_MODES } from '../../src/permissions/verdict.ts';
 import { CALL_CHECKS, type ChecksCalls } from '../../src/plugins/callChecks.ts';
 import type { Confinement, NetworkChoice } from '../../src/tools/tool.ts';
-import { workspace } from './workspace.ts';
+import { workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 beforeAll(async () => {

@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin } from '../../src/index.ts';
 import { type Hook, type HookOptions, hooks, type PermissionOptions, permissions } from '../../src/node.ts';
-import { bench, only, resultText } from '../support/agent.ts';
-import { call } from '../support/model.ts';
+import { bench, only, resultText } from '../support/agentBench.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 interface Setup {
   hooks?: HookOptions;

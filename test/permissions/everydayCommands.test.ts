@@ -1,7 +1,7 @@
 /** A working day under a sensible set of rules: what developers type all day runs unasked. */
 import { expect, it } from 'vitest';
 import { EVERYDAY, NOT_EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
-import { explain, workspace } from './workspace.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 const outcomeOf = async (command: string): Promise<string> => {

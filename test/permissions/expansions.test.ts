@@ -6,7 +6,7 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PermissionOptions } from '../../src/node.ts';
-import { explain, workspace } from './workspace.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 await mkdir(join(ws, '..', 'ws-evil/dir'));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
 import { type PathPattern, pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
-import { workspace } from './workspace.ts';
+import { workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 const evil = join(ws, '..', 'ws-evil');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../src/index.ts';
 import { permissions } from '../../src/node.ts';
-import { explain, HOSTILE_RULES, workspace } from './workspace.ts';
+import { explain, HOSTILE_RULES, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 type Outcome = 'allow' | 'ask' | 'deny';

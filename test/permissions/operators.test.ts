@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/index.ts';
 import { type PermissionOptions, permissions } from '../../src/node.ts';
 import { sampled, volume } from '../support/tier.ts';
-import { workspace } from './workspace.ts';
+import { workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 const outside = join(dirname(ws), 'ws-evil');

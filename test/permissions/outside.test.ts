@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/index.ts';
 import { codingTools, hooks, type PermissionOptions, permissions } from '../../src/node.ts';
-import { bench, only, resultText } from '../support/agent.ts';
-import { call } from '../support/model.ts';
+import { bench, only, resultText } from '../support/agentBench.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 function place() {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-outside-')));

@@ -6,7 +6,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
-import { explain, workspace } from './workspace.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 mkdirSync(join(ws, 'secrets'));

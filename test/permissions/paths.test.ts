@@ -8,7 +8,7 @@ import type { PermissionOptions } from '../../src/node.ts';
 import { hiddenPaths } from '../../src/permissions/hiddenPaths.ts';
 import { pathPattern, surroundingsOf } from '../../src/permissions/pathRules.ts';
 import { proves, volume } from '../support/tier.ts';
-import { explain, workspace } from './workspace.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 const read = async (file_path: string, options: PermissionOptions = {}): Promise<string> =>

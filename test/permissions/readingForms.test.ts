@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
-import { explain, workspace } from './workspace.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 for (const path of ['secrets/key', '.config/key', 'src/deep/x.ts', 'Private/k.txt']) {

@@ -7,9 +7,9 @@ import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { codingTools, type PermissionOptions, permissions, sandboxStatus } from '../../src/node.ts';
-import { bench, resultText } from '../support/agent.ts';
-import { call as toolCall } from '../support/model.ts';
-import { explain, workspace } from './workspace.ts';
+import { bench, resultText } from '../support/agentBench.ts';
+import { call as toolCall } from '../support/scriptedReplies.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 const works = sandboxStatus().kind === 'bubblewrap';

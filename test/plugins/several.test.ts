@@ -6,10 +6,10 @@ import { defineTool, type Plugin } from '../../src/index.ts';
 import { hooks } from '../../src/node.ts';
 import { CALL_CHECKS, portsOf } from '../../src/plugins/callChecks.ts';
 import { RunStops } from '../../src/plugins/runStops.ts';
-import { type BenchOptions, bench, only, resultText } from '../support/agent.ts';
-import { logOf } from '../support/family.ts';
-import { call, scripted } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { type BenchOptions, bench, only, resultText } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
+import { logOf } from '../support/subAgentBench.ts';
 
 type Phases = Omit<Plugin, 'name' | 'required'>;
 const plugins = (...all: Phases[]): Plugin[] => all.map((phases, at) => ({ name: `p${at + 1}`, ...phases }));

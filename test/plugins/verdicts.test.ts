@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin, type ToolContext } from '../../src/index.ts';
 import { CALL_CHECKS, type CallChecks, type RuleVerdict } from '../../src/plugins/callChecks.ts';
-import { bench, only } from '../support/agent.ts';
-import { call } from '../support/model.ts';
+import { bench, only } from '../support/agentBench.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 /** As the library's own: what it says of a call is said by its checks. */
 const checks = (name: string, given: CallChecks): Plugin =>

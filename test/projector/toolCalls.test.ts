@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createProjector, project, type ToolCallView } from '../../src/projector/index.ts';
-import { type Bench, bench, restart, storeWith } from '../support/agent.ts';
-import { call } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, bench, restart, storeWith } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call } from '../support/scriptedReplies.ts';
 import { log } from './arbitraries.ts';
 import { A, C, callIn, callsOf, decided, S, started, suspendedCall, T, U } from './events.ts';
 

@@ -13,9 +13,9 @@ import {
   UserAbortError,
   ValidationError,
 } from '../../src/requestLoop/index.ts';
-import { call, lines, t } from '../support/model.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
-import { loopBench } from './bench.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
+import { loopBench } from './sessionBench.ts';
 
 /** Does what the script says, one execution after the other, its last line for ever. */
 function flaky(...script: (() => unknown)[]) {

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type Message, PRUNED_RESULT } from '../../machines/internal.ts';
 import { cleanHistory, prepareHistory, pruneToolOutputs } from '../../src/requestLoop/index.ts';
 import { cpuTime } from '../support/cpuTime.ts';
-import { call, lines } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
-import { loopBench } from './bench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, lines } from '../support/scriptedReplies.ts';
+import { loopBench } from './sessionBench.ts';
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
 const says = (text: string, ...callIds: string[]): Message => ({

@@ -10,8 +10,8 @@ import {
   processNode,
   type RequestCallbacks,
 } from '../../src/requestLoop/index.ts';
-import { echoTool } from '../support/tools.ts';
-import { loopBench } from './bench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { loopBench } from './sessionBench.ts';
 
 const replied = (...parts: Part[]): Node => ({ modelResponse: { parts, usage: zeroUsage.usage } });
 const returned = (part: Omit<Part, 'partKind'>): Node => ({

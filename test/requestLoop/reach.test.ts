@@ -5,9 +5,9 @@ import { defineTool, type Plugin } from '../../src/index.ts';
 import { AgentCache } from '../../src/requestLoop/agentCache.ts';
 import { processNode, processRequest } from '../../src/requestLoop/index.ts';
 import { LoopRun } from '../../src/requestLoop/loopRun.ts';
-import { call, during, t } from '../support/model.ts';
-import { boom, echoTool, gateTool } from '../support/tools.ts';
-import { loopBench } from './bench.ts';
+import { boom, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, during, t } from '../support/scriptedReplies.ts';
+import { loopBench } from './sessionBench.ts';
 
 describe('an option of the session', () => {
   it('reaches every agent: secrets, working directory, instructions and plugins', async () => {

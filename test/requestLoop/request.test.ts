@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { ModelError, RunError, subAgents } from '../../src/index.ts';
 import { type Node, processRequest } from '../../src/requestLoop/index.ts';
-import { call, finish, lines, scripted, t } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
-import { loopBench } from './bench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, finish, lines, scripted, t } from '../support/scriptedReplies.ts';
+import { loopBench } from './sessionBench.ts';
 
 async function nodesOf(run: AsyncIterable<Node>): Promise<Node[]> {
   const nodes: Node[] = [];

@@ -4,10 +4,10 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Conversation, LogEntry } from '../../src/index.ts';
-import { type Bench, bench } from '../support/agent.ts';
-import { call, deaf, type Reply } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Bench, bench } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, type Reply } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const both = [{ synchronous: true }, { synchronous: false }];
 const TURNS = 60;

@@ -5,9 +5,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Decision, Json, PendingCall, Plugin } from '../../src/index.ts';
 import { logEntrySchema } from '../../src/schema.ts';
-import { type Bench, type BenchOptions, bench, entry, only, restart, resultText } from '../support/agent.ts';
-import { call } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, restart, resultText } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 type Rewrite = (given: { m: string }, decision: Decision | undefined) => Json | undefined;
 

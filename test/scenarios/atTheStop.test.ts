@@ -1,11 +1,11 @@
 /** Acts of the host at the moment when a run ends or is cancelled. */
 import { describe, expect, it } from 'vitest';
 import type { Conversation, LogEntry, Run } from '../../src/index.ts';
-import { bench, only } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { bench, only } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, deaf } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const both = [{ synchronous: true }, { synchronous: false }];
 

@@ -5,10 +5,10 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, defineTool, type Live, type LogEntry, RunchartError } from '../../src/index.ts';
-import { type Bench, bench, entry, only, story } from '../support/agent.ts';
-import { call, deaf, during, finish, lines, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, bench, entry, only, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, finish, lines, t } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 /** The error of a plain send; the log is the same before and after. */
 function refusal({ conversation }: Bench): { code: string; message: string } {

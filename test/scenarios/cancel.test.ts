@@ -5,9 +5,9 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { Plugin } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, resultText, story } from '../support/agent.ts';
-import { call, deaf, lines, t } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, resultText, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, lines, t } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const never = (): Promise<never> => new Promise(() => undefined);

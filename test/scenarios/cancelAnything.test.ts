@@ -4,13 +4,13 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/index.ts';
-import { type Bench, bench, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
+import { type Bench, bench, storeWith } from '../support/agentBench.ts';
 import { appendFaults, logFaults, restFaults } from '../support/logRules.ts';
-import { call, deaf } from '../support/model.ts';
-import { type Fate, type TroubledStore, troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf } from '../support/scriptedReplies.ts';
 import { volume } from '../support/tier.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Fate, type TroubledStore, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 

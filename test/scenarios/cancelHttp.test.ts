@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { openai } from '../../src/models/openai/openai.ts';
-import { only, story } from '../support/agent.ts';
+import { only, story } from '../support/agentBench.ts';
 
 type Answer = (response: ServerResponse) => void;
 

@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
-import { bench, entry, only, resultText, storeWith } from '../support/agent.ts';
-import { call, type Reply } from '../support/model.ts';
+import { bench, entry, only, resultText, storeWith } from '../support/agentBench.ts';
+import { asks, boom, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, type Reply } from '../support/scriptedReplies.ts';
 import { slowListener } from '../support/slowListener.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const args = { m: 'a' };
 const question = defineTool({

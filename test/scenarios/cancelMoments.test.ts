@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/index.ts';
-import { bench, entry, only, story } from '../support/agent.ts';
-import { call, deaf, lines } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, lines } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 

@@ -6,13 +6,13 @@
  */
 import { describe, expect, it } from 'vitest';
 import { sendWithReceipt } from '../../src/conversation/conversation.ts';
-import { type Bench, bench, only } from '../support/agent.ts';
+import { type Bench, bench, only } from '../support/agentBench.ts';
 import { livedWith, type Order, ordersFrom, STARTS, troublesOf } from '../support/cancelOrders.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, type Reply } from '../support/model.ts';
-import { type Fate, troubledStore } from '../support/store.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, type Reply } from '../support/scriptedReplies.ts';
 import { sampled, volume } from '../support/tier.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Fate, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const NONE = { kind: 'none', at: 0, once: true } as const;
 /** The report lists at most this many faults. */

@@ -1,11 +1,11 @@
 /** A cancel while the store is slow or never answers (docs/internals/lifecycle.md, Cancellation). */
 import { describe, expect, it } from 'vitest';
 import type { Boundary, LogEntry } from '../../src/index.ts';
-import { type Bench, bench, only, story } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, finish, lines, t } from '../support/model.ts';
-import { commits, type Fate, troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, bench, only, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, finish, lines, t } from '../support/scriptedReplies.ts';
+import { commits, type Fate, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 

@@ -1,13 +1,13 @@
 /** A checkpoint is the last entry of its append (docs/internals/lifecycle.md, Checkpoint Triggers). */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bench, only } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
+import { bench, only } from '../support/agentBench.ts';
 import { appendFaults } from '../support/logRules.ts';
-import { call } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call } from '../support/scriptedReplies.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 

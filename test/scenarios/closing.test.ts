@@ -1,12 +1,12 @@
 /** A close answers every pending request of the conversation, and each answer is true. */
 import { describe, expect, it } from 'vitest';
 import { createAgent, type LogEntry, type LogStore, memoryStore } from '../../src/index.ts';
-import { bench, only } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
+import { bench, only } from '../support/agentBench.ts';
 import { restFaults } from '../support/logRules.ts';
-import { call, scripted } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 it.each([{ synchronous: true }, { synchronous: false }])(
   'decisions that are being stored when a conversation closes are durable before it is closed (%o)',

@@ -14,9 +14,9 @@ import {
   toolResult,
 } from '../../src/index.ts';
 import { summaryCut } from '../../src/runtime/contextWindow.ts';
-import { type Bench, type BenchOptions, bench, entry, only, restart, storeWith } from '../support/agent.ts';
-import { call, deaf, during, finish, lines, type Reply, scripted, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
+import { type Bench, type BenchOptions, bench, entry, only, restart, storeWith } from '../support/agentBench.ts';
+import { call, deaf, during, finish, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const text = (tokens: number): string => 'x'.repeat(tokens * 4);
 const noRoom = { contextWindow: 1_000, maxOutputTokens: 0 };

@@ -10,8 +10,8 @@ import {
   ModelError,
   type ModelPart,
 } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, only, restart } from '../support/agent.ts';
-import { call, during, finish, lines, type Reply, scripted, t } from '../support/model.ts';
+import { type Bench, type BenchOptions, bench, only, restart } from '../support/agentBench.ts';
+import { call, during, finish, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 
 /** A reply whose call used this many tokens in and out. */
 const took = (tokens: number, text = 'ok'): ModelPart[] => [

@@ -1,9 +1,9 @@
 /** A `continuation` is in the log only if the model is called again (docs/internals/model.md, Model Messages). */
 import { describe, expect, it } from 'vitest';
-import { bench, only } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { deaf, finish, lines, t } from '../support/model.ts';
-import { type Fate, troubledStore } from '../support/store.ts';
+import { bench, only } from '../support/agentBench.ts';
+import { deaf, finish, lines, t } from '../support/scriptedReplies.ts';
+import { type Fate, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const nothing = [finish('stop')];
 const paused = (text: string) => [t(text), finish('pause')];

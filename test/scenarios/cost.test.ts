@@ -1,9 +1,9 @@
 /** The cost of a conversation by call, run and model, computed from its log alone. */
 import { describe, expect, it } from 'vitest';
 import { costOf, type LogEntry, ModelError, memoryStore } from '../../src/index.ts';
-import { bench, restart } from '../support/agent.ts';
-import { call, finish, scripted, t } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { bench, restart } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, finish, scripted, t } from '../support/scriptedReplies.ts';
 
 const prices = { input: 3, output: 15 };
 

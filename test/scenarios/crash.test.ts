@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../src/index.ts';
-import { bench, entry, only, storeWith } from '../support/agent.ts';
-import { call, lines, type Reply } from '../support/model.ts';
+import { bench, entry, only, storeWith } from '../support/agentBench.ts';
+import { call, lines, type Reply } from '../support/scriptedReplies.ts';
 
 /** A tool that hangs in its first process and works in the next; records its idempotency keys. */
 function onceHanging(idempotent: boolean) {

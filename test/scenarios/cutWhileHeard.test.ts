@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, ModelError, type ModelPart, toolResult } from '../../src/index.ts';
-import { bench, only, restart } from '../support/agent.ts';
-import { call, scripted } from '../support/model.ts';
+import { bench, only, restart } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 import { slowListener } from '../support/slowListener.ts';
-import { troubledStore } from '../support/store.ts';
-import { echoTool } from '../support/tools.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const parameters = z.object({});
 const forever = (): Promise<never> => new Promise(() => undefined);

@@ -1,10 +1,10 @@
 /** A close while the store is slow, has failed, or no longer answers. */
 import { describe, expect, it } from 'vitest';
-import { bench, only, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, during } from '../support/model.ts';
-import { type Fates, troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, only, storeWith } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during } from '../support/scriptedReplies.ts';
+import { type Fates, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 /** A run that continues until it is cancelled, on a store whose later appends have this outcome. */
 async function running(fates: Fates) {

@@ -10,11 +10,11 @@ import {
   SessionBusyError,
   toolResult,
 } from '../../src/index.ts';
-import { bench, entry, only, restart, resultText, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, lines } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, restart, resultText, storeWith } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });

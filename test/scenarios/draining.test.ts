@@ -3,9 +3,9 @@
  */
 import { describe, expect, it } from 'vitest';
 import { ModelError, type Plugin, type RunResult } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, storeWith } from '../support/agent.ts';
-import { call, deaf, during, lines } from '../support/model.ts';
-import { gateTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, storeWith } from '../support/agentBench.ts';
+import { gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, lines } from '../support/scriptedReplies.ts';
 
 const all = { queueDrain: 'all' } as const;
 const shown = (on: Bench, index: number): string[] => lines(on.model.calls[index]?.messages ?? []);

@@ -5,9 +5,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
-import { bench, entry, only, storeWith, story } from '../support/agent.ts';
-import { call } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, storeWith, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const answer = (payload: number): Decision => ({ callId: 'c1', action: 'answer', payload });

@@ -3,9 +3,9 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, createAgent, memoryStore, type Plugin, type Run } from '../../src/index.ts';
-import { bench, only } from '../support/agent.ts';
-import { call, during, finish, lines, scripted, t } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { bench, only } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, during, finish, lines, scripted, t } from '../support/scriptedReplies.ts';
 
 const output = z.object({ city: z.string(), degrees: z.number() });
 const lisbon = { city: 'Lisbon', degrees: 18 };

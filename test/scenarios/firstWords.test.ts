@@ -4,11 +4,11 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Settlement } from '../../src/index.ts';
-import { bench, entry, only, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, storeWith } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 /** The call c1 is unknown, another run is active, and the store takes 200 ms for each append. */
 async function slowly() {

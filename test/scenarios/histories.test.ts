@@ -4,9 +4,9 @@ import { modelMessages } from '../../machines/index.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import type { LogEntry, Message } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
-import { bench, only, story } from '../support/agent.ts';
-import { lines } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { bench, only, story } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { lines } from '../support/scriptedReplies.ts';
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
 const calls = (text: string, ...callIds: string[]): Message => ({

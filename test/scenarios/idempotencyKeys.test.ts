@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { forkConversation } from '../../src/conversation/fork.ts';
 import { createAgent, defineTool, type LogStore, memoryStore } from '../../src/index.ts';
-import { call, scripted } from '../support/model.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 
 /** A tool that records its keys, and an agent that calls it once and then answers. */
 function paying(store: LogStore, { callId = 'c1', idempotent = false, replies = [call(callId, 'pay')] } = {}) {

@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type LogHandle, memoryStore, RunchartError } from '../../src/index.ts';
-import { bench, entry, only, story } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { call, lines, scripted } from '../support/model.ts';
-import { base64, dot, withBlobs } from '../support/pictures.ts';
-import { gateTool } from '../support/tools.ts';
+import { bench, entry, only, story } from '../support/agentBench.ts';
+import { base64, dot, withBlobs } from '../support/samplePictures.ts';
+import { gateTool } from '../support/scenarioTools.ts';
+import { call, lines, scripted } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 const image = { type: 'image' as const, mediaType: 'image/png', data: dot };
 

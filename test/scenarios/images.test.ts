@@ -6,10 +6,10 @@ import { createAgent, defineTool, type Model, type StoredPart, toolResult } from
 import { openai } from '../../src/models/openai/openai.ts';
 import { modelServer } from '../e2e/modelServer.ts';
 import { type Place, place } from '../stores/storeDirectory.ts';
-import { type BenchOptions, bench, entry, only, story } from '../support/agent.ts';
-import { call, type ScriptedModel, scripted } from '../support/model.ts';
-import { base64, dot, noise, plain, seen, withBlobs } from '../support/pictures.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type BenchOptions, bench, entry, only, story } from '../support/agentBench.ts';
+import { base64, dot, noise, plain, seen, withBlobs } from '../support/samplePictures.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, type ScriptedModel, scripted } from '../support/scriptedReplies.ts';
 
 const text = (words: string): StoredPart => ({ type: 'text', text: words });
 const image = (data: Uint8Array | string | URL, mediaType = 'image/png') => ({

@@ -4,9 +4,9 @@
  */
 import { expect, it } from 'vitest';
 import type { LogEntry, ModelPart } from '../../src/index.ts';
-import { bench } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { deaf, finish, t } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { deaf, finish, t } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 /**
  * Emits `a`, then waits until released and ignores its signal. `heeds`: it ends if the signal was aborted meanwhile.

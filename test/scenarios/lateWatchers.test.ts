@@ -11,12 +11,12 @@ import {
   type ModelPart,
 } from '../../src/index.ts';
 import { withLiveText } from '../../src/projector/index.ts';
-import { bench, entry } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, finish, type Reply, t } from '../support/model.ts';
-import { type Fate, troubledStore } from '../support/store.ts';
+import { bench, entry } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, finish, type Reply, t } from '../support/scriptedReplies.ts';
 import { volume } from '../support/tier.ts';
-import { echoTool } from '../support/tools.ts';
+import { type Fate, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const thought = (text: string): ModelPart => ({ type: 'reasoning-delta', text });
 const input = (index: number, text: string, name?: string): ModelPart => ({

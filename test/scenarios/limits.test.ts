@@ -9,11 +9,11 @@ import {
   LimitError,
   type ModelPart,
 } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, finish, type Reply, scripted, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith } from '../support/agentBench.ts';
+import { asks, boom, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 /** Accepts anything, and returns the same. */
 const quiet = defineTool({

@@ -6,10 +6,10 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { applyEntry, type Counters, countersOf, emptyLogState, type LogEntry } from '../../machines/internal.ts';
 import { defineTool, type ModelPart, type Plugin, type Tool } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, restart, storeWith } from '../support/agent.ts';
-import { call, during, finish, type Reply, scripted, t } from '../support/model.ts';
+import { type Bench, type BenchOptions, bench, restart, storeWith } from '../support/agentBench.ts';
+import { asks, boom, echoTool } from '../support/scenarioTools.ts';
+import { call, during, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
-import { asks, boom, echoTool } from '../support/tools.ts';
 
 const nothing: ModelPart[] = [finish('stop')];
 const echo = (callId: string, m = 'same', tokens = 0): ModelPart[] => [

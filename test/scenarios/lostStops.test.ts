@@ -1,11 +1,11 @@
 /** A store that accepts a stop late, or never (docs/internals/lifecycle.md, Checkpoint Triggers). */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
-import { bench, only, restart, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf } from '../support/model.ts';
-import { commits, type Fate, troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, only, restart, storeWith } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf } from '../support/scriptedReplies.ts';
+import { commits, type Fate, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 const CLOSED = ['tool-result c1 cancelled cancelled', 'run-stop interrupted cancelled'];

@@ -5,11 +5,11 @@
  */
 import { describe, expect, it } from 'vitest';
 import { type AgentOptions, type LogEntry, ModelError, RunchartError } from '../../src/index.ts';
-import { type Bench, bench } from '../support/agent.ts';
-import { call, type Reply } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
+import { type Bench, bench } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, type Reply } from '../support/scriptedReplies.ts';
 import { volume } from '../support/tier.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 type Policies = NonNullable<AgentOptions['policies']>;
 type Ending = 'completed' | 'interrupted' | 'error';

@@ -2,10 +2,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Conversation, RunResult } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
-import { type Bench, type BenchOptions, bench, only } from '../support/agent.ts';
-import { call, deaf, during, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, only } from '../support/agentBench.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, t } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const SECRET = 'sk-very-secret';
 const propagate = { observerErrors: 'propagate' } as const;

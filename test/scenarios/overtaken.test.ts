@@ -5,13 +5,13 @@
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
-import { bench, only, restart } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
+import { bench, only, restart } from '../support/agentBench.ts';
 import { appendFaults, logFaults, restFaults } from '../support/logRules.ts';
-import { call, lines, type Reply, scripted, t } from '../support/model.ts';
-import { type Fate, troubledStore } from '../support/store.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { sampled, volume } from '../support/tier.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Fate, troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 const refusal: Fate = { afterMs: 72, fails: true };

@@ -1,9 +1,9 @@
 /** Partly valid answers of plugins: an answer is used or reported, and has the same size limit as a tool's. */
 import { describe, expect, it } from 'vitest';
 import type { Plugin } from '../../src/index.ts';
-import { type BenchOptions, bench, entry, only, resultText } from '../support/agent.ts';
-import { call } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { type BenchOptions, bench, entry, only, resultText } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 const plugged = (name: string, answer: unknown): Plugin => ({ name: 'odd', [name]: () => answer }) as Plugin;
 

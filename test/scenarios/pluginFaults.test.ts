@@ -1,9 +1,9 @@
 /** Plugins that throw, hang or are required, in each phase (docs/internals/lifecycle.md, Phases). */
 import { describe, expect, it } from 'vitest';
 import type { Plugin } from '../../src/index.ts';
-import { type BenchOptions, bench, only, resultText } from '../support/agent.ts';
-import { call, deaf } from '../support/model.ts';
-import { echoTool, recorder } from '../support/tools.ts';
+import { type BenchOptions, bench, only, resultText } from '../support/agentBench.ts';
+import { echoTool, recorder } from '../support/scenarioTools.ts';
+import { call, deaf } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const never = (): Promise<never> => new Promise(() => undefined);

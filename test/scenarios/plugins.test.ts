@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { textOfContent } from '../../machines/internal.ts';
 import type { Decision, ModelRequest, Plugin } from '../../src/index.ts';
-import { bench, entry, only, resultText, story } from '../support/agent.ts';
-import { call, lines } from '../support/model.ts';
-import { asks, boom, echoTool, gateTool, recorder } from '../support/tools.ts';
+import { bench, entry, only, resultText, story } from '../support/agentBench.ts';
+import { asks, boom, echoTool, gateTool, recorder } from '../support/scenarioTools.ts';
+import { call, lines } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const once = (): Plugin['beforeInference'] => {

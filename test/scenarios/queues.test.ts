@@ -1,9 +1,9 @@
 /** Queued messages: steers, followUps and their promotion (docs/internals/model.md, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
 import { ModelError, type Run, RunchartError } from '../../src/index.ts';
-import { type Bench, bench, entry, only, storeWith } from '../support/agent.ts';
-import { call, deaf, during, lines } from '../support/model.ts';
-import { gateTool } from '../support/tools.ts';
+import { type Bench, bench, entry, only, storeWith } from '../support/agentBench.ts';
+import { gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, lines } from '../support/scriptedReplies.ts';
 
 const fatal = (): ModelError => new ModelError({ code: 'auth', message: 'no key' });
 /** The last message of each model request. */

@@ -5,12 +5,12 @@ import { createTranscript, modelMessages } from '../../machines/index.ts';
 import { prunableOf, sizeOfTranscript } from '../../machines/internal.ts';
 import type { Conversation, LogEntry, Policies } from '../../src/index.ts';
 import { project } from '../../src/projector/index.ts';
-import { bench, story } from '../support/agent.ts';
+import { bench, story } from '../support/agentBench.ts';
 import { type Act, type Answer, MessageLife } from '../support/messageLife.ts';
-import { call, lines, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
-import { echoTool } from '../support/tools.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 /** Reads everything, at each entry, each signal and each view; returns the differences from the log. */
 function reader(faults: string[]) {

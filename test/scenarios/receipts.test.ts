@@ -1,11 +1,11 @@
 /** The receipt of a message: delivered, queued, returned, or waiting (docs/internals/model.md, Queue Semantics). */
 import { describe, expect, it } from 'vitest';
 import { type Decision, LimitError } from '../../src/index.ts';
-import { type Bench, bench, only, restart, story } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, lines } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, bench, only, restart, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, lines } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });

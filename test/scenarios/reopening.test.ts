@@ -1,9 +1,9 @@
 /** The policy `onRestart`: the automatic acts of an opening (docs/internals/lifecycle.md, CONVERSATION). */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Decision, type LogEntry, ModelError } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';
-import { call, deaf } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, deaf } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const replay = { onRestart: 'replayDecided' } as const;

@@ -3,10 +3,10 @@
  */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, type RunResult } from '../../src/index.ts';
-import { bench, entry, only, restart } from '../support/agent.ts';
-import { call, during, lines, type Reply } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { bench, entry, only, restart } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, during, lines, type Reply } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const held = () => {
   let goOn = (): void => {};

@@ -17,9 +17,9 @@ import {
   toolResult,
 } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
-import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agent.ts';
-import { call, finish, lines, type Reply, t } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, finish, lines, type Reply, t } from '../support/scriptedReplies.ts';
 
 const args = { m: 'approved' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });

@@ -5,9 +5,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, ModelError, type Plugin } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agent.ts';
-import { call, lines } from '../support/model.ts';
-import { recorder } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, storeWith, story } from '../support/agentBench.ts';
+import { recorder } from '../support/scenarioTools.ts';
+import { call, lines } from '../support/scriptedReplies.ts';
 
 /** A tool that hangs in its first process, and later as often as the test requires; records its idempotency keys. */
 function payTool(hangs = 1) {

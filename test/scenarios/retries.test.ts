@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from 'vitest';
 import { type DeepPartial, type Live, ModelError, type ModelPart, type Policies } from '../../src/index.ts';
-import { type Bench, bench, entry, only, story } from '../support/agent.ts';
-import { deaf, finish, lines, type Reply, scripted, t } from '../support/model.ts';
+import { type Bench, bench, entry, only, story } from '../support/agentBench.ts';
+import { deaf, finish, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 
 const failing = (code: string, more: { status?: number; retryAfterMs?: number } = {}): ModelError =>
   new ModelError({ code, message: `it is ${code}`, ...more });

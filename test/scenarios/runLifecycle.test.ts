@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { modelMessages } from '../../machines/index.ts';
 import { defineTool, type LogEntry, ModelError, type NewEntry, type Plugin, toolResult } from '../../src/index.ts';
-import { bench, only, resultText, story } from '../support/agent.ts';
-import { call, lines, t } from '../support/model.ts';
-import { boundariesOf, commits, troubledStore } from '../support/store.ts';
-import { asks, boom, echoTool, recorder } from '../support/tools.ts';
+import { bench, only, resultText, story } from '../support/agentBench.ts';
+import { asks, boom, echoTool, recorder } from '../support/scenarioTools.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
+import { boundariesOf, commits, troubledStore } from '../support/troubledStore.ts';
 
 /** A tool that writes one key of the state. */
 const keep = defineTool({

@@ -1,10 +1,10 @@
 /** A reloaded conversation equals the open one (docs/internals/model.md, Log). */
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, ModelError, type ModelPart, memoryStore } from '../../src/index.ts';
-import { type Bench, bench, entry, only, restart, storeWith, story } from '../support/agent.ts';
-import { call, lines, t } from '../support/model.ts';
-import { commits, troubledStore } from '../support/store.ts';
-import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, bench, entry, only, restart, storeWith, story } from '../support/agentBench.ts';
+import { asks, boom, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
+import { commits, troubledStore } from '../support/troubledStore.ts';
 
 const args = { m: 'a' };
 const CALLS = [call('c1', 'gate'), call('c2', 'gate'), call('c3', 'ask', args), call('c4', 'boom')];

@@ -5,9 +5,9 @@
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Conversation, type LogStore, memoryStore } from '../../src/index.ts';
-import { type Bench, bench, restart } from '../support/agent.ts';
-import { call, deaf, t } from '../support/model.ts';
-import { echoTool } from '../support/tools.ts';
+import { type Bench, bench, restart } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, t } from '../support/scriptedReplies.ts';
 
 type Stream = 'log$' | 'live$' | 'view$';
 const STREAMS: readonly Stream[] = ['log$', 'live$', 'view$'];

@@ -15,12 +15,12 @@ import { hooks, jsonlStore, permissions } from '../../src/node.ts';
 import { createStateManager, processNode, processRequest } from '../../src/requestLoop/index.ts';
 import { allowAlways, loadConfiguration } from '../../src/session/configuration.ts';
 import { inProcessTransport, route, sessions, stdioTransport } from '../../src/transports/index.ts';
-import { recorded } from '../journals/bench.ts';
+import { recorded } from '../journals/recordedRun.ts';
 import { serverByHand } from '../mcp/serverByHand.ts';
-import { flush } from '../support/clock.ts';
-import { call, deaf, type Reply, scripted, t } from '../support/model.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { codeOf, entriesIn, noticeAt, STORE_ACTS, type StoreHolder } from '../support/secondTimesOfStores.ts';
-import { echoTool } from '../support/tools.ts';
+import { flush } from '../support/virtualClock.ts';
 
 interface Row {
   adapter: string;

@@ -5,9 +5,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, defineTool } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, resultText } from '../support/agent.ts';
-import { call, during, lines } from '../support/model.ts';
-import { asks, boom, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, entry, only, resultText } from '../support/agentBench.ts';
+import { asks, boom, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, during, lines } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });

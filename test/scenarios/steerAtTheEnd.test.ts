@@ -5,8 +5,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Conversation, Plugin } from '../../src/index.ts';
-import { bench, only } from '../support/agent.ts';
-import { lines } from '../support/model.ts';
+import { bench, only } from '../support/agentBench.ts';
+import { lines } from '../support/scriptedReplies.ts';
 
 interface Check {
   options: Parameters<typeof bench>[0];

@@ -5,11 +5,11 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
-import { bench, entry, only } from '../support/agent.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
-import { call, deaf, during } from '../support/model.ts';
-import { commits, troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during } from '../support/scriptedReplies.ts';
+import { commits, troubledStore } from '../support/troubledStore.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 /** Suspends the call of `ask`, after everything else that is due. */

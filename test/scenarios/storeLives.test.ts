@@ -4,7 +4,7 @@
  */
 import { beforeAll, expect, it } from 'vitest';
 import { everyPart } from '../../src/onDemand.ts';
-import { story } from '../support/agent.ts';
+import { story } from '../support/agentBench.ts';
 import { faultsOfSeed } from '../support/storeLife.ts';
 import { volume } from '../support/tier.ts';
 

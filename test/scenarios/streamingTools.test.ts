@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Conversation, defineTool, type Live, type ToolContext, toolResult } from '../../src/index.ts';
-import { bench } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { call, finish } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { call, finish } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 const tool = (execute: (context: ToolContext) => unknown) =>
   defineTool({ name: 'work', description: '', parameters: z.object({}), execute: (_, context) => execute(context) });

@@ -5,10 +5,10 @@ import { RunFeed, RunHandle } from '../../src/conversation/run.ts';
 import type { ConversationView, Live, LogEntry, Run } from '../../src/index.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
 import { LiveFeed } from '../../src/runtime/status.ts';
-import { bench, entry, only, restart, types } from '../support/agent.ts';
-import { call, deaf, during, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, restart, types } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, t } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 const args = { m: 'a' };
 const oneRound = [[call('c1', 'echo', args)], 'done'];

@@ -1,10 +1,10 @@
 /** The policy `whileSuspended`: a message instead of a decision. */
 import { describe, expect, it } from 'vitest';
 import { type AgentBusyError, RunchartError } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agent.ts';
-import { call, deaf, lines } from '../support/model.ts';
-import { type TroubledStore, troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench, only, restart, resultText, story } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, lines } from '../support/scriptedReplies.ts';
+import { type TroubledStore, troubledStore } from '../support/troubledStore.ts';
 
 const args = { m: 'a' };
 const two = [call('c1', 'ask', args), call('c2', 'ask', args)];

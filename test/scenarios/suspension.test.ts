@@ -1,9 +1,9 @@
 /** Suspended calls: their suspension, and the effect of a decision (docs/internals/lifecycle.md, Suspension). */
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../src/index.ts';
-import { bench, entry, only, resultText, story } from '../support/agent.ts';
-import { call, deaf, during, lines, t } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, resultText, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, lines, t } from '../support/scriptedReplies.ts';
 
 const args = { m: 'approved' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, createAgent, defineTool, presets } from '../../src/index.ts';
-import { type BenchOptions, bench, only, resultText } from '../support/agent.ts';
-import { call, finish, lines, type Reply, scripted, t } from '../support/model.ts';
+import { type BenchOptions, bench, only, resultText } from '../support/agentBench.ts';
+import { call, finish, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 
 const all = ['tool_call', 'function', 'fence', 'json'] as const;
 const TAGGED = '<tool_call>{"name": "read_file", "arguments": {"filepath": "a.ts"}}</tool_call>';

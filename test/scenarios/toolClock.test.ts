@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type ToolContext } from '../../src/index.ts';
-import { bench } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { call, finish } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { call, finish } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 type Work = (context: ToolContext) => unknown;
 const worker = (work: Work) =>

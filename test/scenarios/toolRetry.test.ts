@@ -2,9 +2,18 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ConfigurationError, type Decision, defineTool, type Policies, presets, toolResult } from '../../src/index.ts';
-import { type Bench, type BenchOptions, bench, entry, only, resultText, storeWith, story } from '../support/agent.ts';
-import { call, lines } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import {
+  type Bench,
+  type BenchOptions,
+  bench,
+  entry,
+  only,
+  resultText,
+  storeWith,
+  story,
+} from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, lines } from '../support/scriptedReplies.ts';
 
 type Retry = Partial<Exclude<Policies['toolRetry'], false>>;
 const broke = (): never => {

@@ -4,9 +4,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Decision, type DeepPartial, defineTool, type Policies } from '../../src/index.ts';
-import { type Bench, bench, entry, only, restart } from '../support/agent.ts';
-import { call, lines, type Reply } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { type Bench, bench, entry, only, restart } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, type Reply } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const approve = (callId: string): Decision => ({ callId, action: 'approve' });

@@ -2,8 +2,8 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool, type Live, type LogEntry } from '../../src/index.ts';
-import { bench } from '../support/agent.ts';
-import { call, finish, lines, t } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { call, finish, lines, t } from '../support/scriptedReplies.ts';
 
 const MAIN = 'package main\n\nfunc main() {}\n';
 

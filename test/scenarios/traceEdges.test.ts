@@ -5,9 +5,9 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type FinishReason, toolResult } from '../../src/index.ts';
-import { callDelta, DONE, delta, finished, frame, modelOf, play, served, textDelta } from '../models/sse.ts';
-import { bench, only, resultText } from '../support/agent.ts';
-import { call } from '../support/model.ts';
+import { callDelta, DONE, delta, finished, frame, modelOf, play, served, textDelta } from '../models/scriptedFetch.ts';
+import { bench, only, resultText } from '../support/agentBench.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 const read = defineTool({
   name: 'Read',

@@ -2,7 +2,7 @@
 import { expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import { type Agent, type Conversation, createAgent, memoryStore, type Run, type RunResult } from '../../src/index.ts';
-import { scripted } from '../support/model.ts';
+import { scripted } from '../support/scriptedReplies.ts';
 
 const city = z.object({ name: z.string(), people: z.number().transform(String) });
 type City = { name: string; people: string };

@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Conversation, LogEntry } from '../../src/index.ts';
-import { bench } from '../support/agent.ts';
-import { call, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
+import { bench } from '../support/agentBench.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, t } from '../support/scriptedReplies.ts';
 import { HANG_MS, volume } from '../support/tier.ts';
-import { echoTool } from '../support/tools.ts';
+import { troubledStore } from '../support/troubledStore.ts';
 
 interface Watcher {
   /**

@@ -4,12 +4,12 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
-import { bench, only, storeWith } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
+import { bench, only, storeWith } from '../support/agentBench.ts';
 import { restFaults } from '../support/logRules.ts';
-import { call, lines, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 const has = (entries: readonly LogEntry[], ...types: LogEntry['type'][]): boolean =>

@@ -12,8 +12,8 @@ import {
   permissions,
   trustProject,
 } from '../../src/node.ts';
-import { bench } from '../support/agent.ts';
-import { call } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { call } from '../support/scriptedReplies.ts';
 
 function place(files: { [path: string]: unknown }) {
   const home = mkdtempSync(join(tmpdir(), 'runchart-configuration-'));

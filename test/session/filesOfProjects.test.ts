@@ -18,7 +18,7 @@ import { defineTool } from '../../src/index.ts';
 import { systemPrompt } from '../../src/node.ts';
 import { gitContext } from '../../src/session/gitContext.ts';
 import { namedFile, ownFileIn, treeOf } from '../../src/session/projectFiles.ts';
-import { bench } from '../support/agent.ts';
+import { bench } from '../support/agentBench.ts';
 
 function folder(files: { [path: string]: string | Buffer } = {}) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-files-')));

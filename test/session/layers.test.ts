@@ -13,7 +13,7 @@ import {
   trustProject,
 } from '../../src/node.ts';
 import { userDirectoryOf } from '../../src/session/configuration.ts';
-import { bench } from '../support/agent.ts';
+import { bench } from '../support/agentBench.ts';
 
 function place(files: { [path: string]: unknown } = {}) {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-layers-')));

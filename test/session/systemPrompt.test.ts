@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { codingTools, hooks, type SystemPromptOptions, systemPrompt } from '../../src/node.ts';
-import { type BenchOptions, bench, restart } from '../support/agent.ts';
-import { call, scripted } from '../support/model.ts';
+import { type BenchOptions, bench, restart } from '../support/agentBench.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 
 function workspace(files: { [path: string]: string } = {}) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-prompt-')));

@@ -1,8 +1,8 @@
 /** Simulated lives and the charts: every arrow is a head of some tape, and other lives go on from there. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { Atlas } from './atlas.ts';
+import { Atlas } from './arrowAtlas.ts';
+import { simulate } from './checkedLife.ts';
 import { type Exploration, explore } from './explore.ts';
-import { simulate } from './simulate.ts';
 
 /** The gate is opened only where a decision fits a waiting call, so within a run it always finds something to do. */
 const NEVER = [

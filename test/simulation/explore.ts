@@ -3,8 +3,8 @@
  * state, is then looked for from the places right before it, which the heads of other lives' tapes lead to.
  */
 
-import { type Arrow, Atlas } from './atlas.ts';
-import { simulate } from './simulate.ts';
+import { type Arrow, Atlas } from './arrowAtlas.ts';
+import { simulate } from './checkedLife.ts';
 
 /** What a step draws where the host is to act: no crash, no jump of the clock, an act. */
 const ACT = [0, 0, 999];

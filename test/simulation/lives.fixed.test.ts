@@ -1,7 +1,7 @@
 /** Simulated lives whose seeds stay: what held yesterday holds today. Those of the sources stand beside these. */
 import { describe, expect, it } from 'vitest';
 import { proves } from '../support/tier.ts';
-import { Coverage } from './coverage.ts';
+import { Coverage } from './lifeCoverage.ts';
 import { batches, brokenBy, INVARIANTS } from './lives.ts';
 
 describe('a life with faults, crashes, cancels and decisions at any step', () => {

@@ -1,7 +1,7 @@
 /** Simulated lives for tests. Rule: what fails says the seed, the invariant and the line that shows that life again. */
 import { volume } from '../support/tier.ts';
-import type { Coverage } from './coverage.ts';
 import { simulateEquipped } from './equipment/index.ts';
+import type { Coverage } from './lifeCoverage.ts';
 
 /** What is held against every life. */
 export const INVARIANTS =

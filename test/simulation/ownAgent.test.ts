@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
 import { type AgentWorld, neverReached, type SimulationReport } from '../../src/testing/index.ts';
 import { volume } from '../support/tier.ts';
-import { simulate } from './simulate.ts';
+import { simulate } from './checkedLife.ts';
 
 type Args = { people: number; day: string; terrace?: boolean | undefined };
 const parameters = z.object({

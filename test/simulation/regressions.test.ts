@@ -4,9 +4,9 @@
  * tape of an `equipped` life also decides its equipment.
  */
 import { describe, expect, it } from 'vitest';
+import { simulate } from './checkedLife.ts';
 import { simulateEquipped } from './equipment/index.ts';
 import regressions from './regressions.json' with { type: 'json' };
-import { simulate } from './simulate.ts';
 
 describe('a life that once broke an invariant', () => {
   it.each(regressions.map(({ about, invariant, ...life }) => [invariant, about, life] as const))(

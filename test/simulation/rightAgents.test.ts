@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { SimulationReport } from '../../src/testing/index.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
 import { volume } from '../support/tier.ts';
+import { simulate } from './checkedLife.ts';
 import { rightAgents } from './rightAgents.ts';
-import { simulate } from './simulate.ts';
 
 /** Seeds on which a check was once wrong about an agent of these kinds. */
 const KNOWN = [95, 157, 1038, 1722];

@@ -18,7 +18,7 @@ import {
   stored,
   write,
 } from '../../src/testing/storeSuite/storeCase.ts';
-import { call, during, finish, scripted } from '../support/model.ts';
+import { call, during, finish, scripted } from '../support/scriptedReplies.ts';
 import { fileHandle } from './failingDisk.ts';
 import { contentOf, place } from './storeDirectory.ts';
 

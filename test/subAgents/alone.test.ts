@@ -20,10 +20,10 @@ import { SubAgentRegistry } from '../../src/subAgents/subAgentRegistry.ts';
 import { submitTool } from '../../src/subAgents/submitTool.ts';
 import { answerOf, definitionOf, type ToolContext } from '../../src/tools/tool.ts';
 import { Toolbox } from '../../src/tools/toolbox.ts';
-import { bench } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { byTask, spawn } from '../support/family.ts';
-import { call, scripted } from '../support/model.ts';
+import { bench } from '../support/agentBench.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
+import { byTask, spawn } from '../support/subAgentBench.ts';
+import { flush } from '../support/virtualClock.ts';
 
 const { signal } = new AbortController();
 const waitingCall: PendingCall = {

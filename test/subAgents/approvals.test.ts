@@ -3,12 +3,12 @@
  */
 import { describe, expect, it } from 'vitest';
 import { DecisionRefusedError, type LogStore, type PendingCall, subAgents } from '../../src/index.ts';
-import { bench, entry, only, restart } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, type Reply } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, restart } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, type Reply } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const asking = (id: string): Reply => [call(id, 'ask', { m: id })];
 const paths = (pending: readonly PendingCall[]): string[] => pending.map(({ path }) => path.join('/'));

@@ -1,12 +1,12 @@
 /** A cancel while sub-agents work (docs/internals/contracts.md, REQ-BED-005). */
 import { describe, expect, it } from 'vitest';
 import { memoryStore, subAgents } from '../../src/index.ts';
-import { bench, entry, only, types } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, deaf, during } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, types } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const stop = 'run-stop interrupted cancelled';
 

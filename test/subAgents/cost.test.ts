@@ -6,12 +6,12 @@ import { describe, expect, it } from 'vitest';
 import { zeroUsage } from '../../machines/internal.ts';
 import { costOf, type LogEntry, subAgents } from '../../src/index.ts';
 import { overBudget } from '../../src/subAgents/subAgentOutcome.ts';
-import { bench, entry, only, restart } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, deaf, finish, scripted, t } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { bench, entry, only, restart } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, finish, scripted, t } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 /** A dollar a token, so that figures can be read. */
 const prices = { input: 1_000_000, output: 0 };

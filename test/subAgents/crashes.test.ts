@@ -9,10 +9,10 @@ import {
   subAgents,
 } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
-import { type Bench, bench } from '../support/agent.ts';
-import { logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, finish, type ScriptedModel, t } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { type Bench, bench } from '../support/agentBench.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, finish, type ScriptedModel, t } from '../support/scriptedReplies.ts';
+import { logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
 
 type Logs = { [id: string]: readonly LogEntry[] };
 const prices = { input: 1_000_000, output: 0 };

@@ -15,9 +15,9 @@ import {
   subAgents,
 } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
-import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, finish, type Reply, scripted, t } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
 
 const paths = ({ pending }: Conversation): string[] => pending.map(({ path }) => path.join('/'));
 const told = (log: readonly LogEntry[]): string[] =>

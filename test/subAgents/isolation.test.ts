@@ -14,10 +14,10 @@ import {
   type Tool,
   toolResult,
 } from '../../src/index.ts';
-import { bench, entry, only, resultText } from '../support/agent.ts';
-import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, lines, scripted } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, resultText } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, scripted } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
 
 /** Writes its argument into the state. */
 const writes = defineTool({

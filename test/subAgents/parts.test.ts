@@ -23,7 +23,7 @@ import {
   waitingPlace,
 } from '../../src/subAgents/subAgentRecords.ts';
 import { answerOf } from '../../src/tools/tool.ts';
-import { flush } from '../support/clock.ts';
+import { flush } from '../support/virtualClock.ts';
 
 const { signal } = new AbortController();
 

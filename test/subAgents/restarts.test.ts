@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAgent, type PendingCall, SessionBusyError, subAgents } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
-import { bench, entry, only, restart, story } from '../support/agent.ts';
-import { flush } from '../support/clock.ts';
-import { byTask, childOf, logOf, reported, spawn, storeOf, submit, watched } from '../support/family.ts';
-import { call, type Reply, scripted } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, restart, story } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, storeOf, submit, watched } from '../support/subAgentBench.ts';
+import { flush } from '../support/virtualClock.ts';
 
 const asking = (id: string): Reply => [call(id, 'ask', { m: id })];
 const paths = (pending: readonly PendingCall[]): string[] => pending.map(({ path }) => path.join('/'));

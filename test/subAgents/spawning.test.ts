@@ -1,11 +1,11 @@
 /** The start and the end of sub-agents, and the results for their parent (docs/internals/contracts.md, REQ-BED-008). */
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, ModelError, type Plugin, subAgents } from '../../src/index.ts';
-import { bench, entry, only, resultText } from '../support/agent.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { byTask, childOf, logOf, reported, spawn, submit } from '../support/family.ts';
-import { call, deaf, during, lines } from '../support/model.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry, only, resultText } from '../support/agentBench.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, during, lines } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 /** A promise that a test settles. */
 function signal() {

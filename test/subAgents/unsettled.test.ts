@@ -4,10 +4,10 @@
  */
 import { describe, expect, it } from 'vitest';
 import { subAgents } from '../../src/index.ts';
-import { bench, only } from '../support/agent.ts';
-import { byTask, childOf, logOf, reported, spawn, storeOf, submit, watched } from '../support/family.ts';
-import { call, lines, type Reply } from '../support/model.ts';
-import { asks, echoTool, gateTool } from '../support/tools.ts';
+import { bench, only } from '../support/agentBench.ts';
+import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, type Reply } from '../support/scriptedReplies.ts';
+import { byTask, childOf, logOf, reported, spawn, storeOf, submit, watched } from '../support/subAgentBench.ts';
 
 /** The process dies while a sub-agent's tool runs; another one opens the logs, and its tool answers. */
 async function died(replies: readonly Reply[] = [[submit('s', 'A')]]) {

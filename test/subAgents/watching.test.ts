@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { type Live, type LogEntry, subAgents } from '../../src/index.ts';
 import { type LiveView, withLiveText } from '../../src/projector/index.ts';
 import { LiveFeed } from '../../src/runtime/status.ts';
-import { bench, entry } from '../support/agent.ts';
-import { byTask, spawn, submit } from '../support/family.ts';
-import { call, deaf, finish, type Reply, t } from '../support/model.ts';
-import { echoTool, gateTool } from '../support/tools.ts';
+import { bench, entry } from '../support/agentBench.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, deaf, finish, type Reply, t } from '../support/scriptedReplies.ts';
+import { byTask, spawn, submit } from '../support/subAgentBench.ts';
 
 const said = (signal: Live): string => {
   const path = signal.path?.join('/') ?? '';

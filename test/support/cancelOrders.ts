@@ -18,9 +18,9 @@ import {
   type RunResult,
 } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
-import { VirtualClock } from './clock.ts';
 import { logFaults, restFaults } from './logRules.ts';
-import { call, finish, t } from './model.ts';
+import { call, finish, t } from './scriptedReplies.ts';
+import { VirtualClock } from './virtualClock.ts';
 
 export const STARTS = ['idle', 'model', 'tool', 'waiting', 'replaceable'] as const;
 /** The situation before the first act. `replaceable`: a call waits, and a message can take its place. */

@@ -3,8 +3,8 @@
  * answers nothing more. The number of an append alone determines its outcome.
  */
 import { type LogEntry, type LogHandle, type LogStore, RunchartError, StoreConflictError } from '../../src/index.ts';
-import type { VirtualClock } from './clock.ts';
-import type { Chance } from './random.ts';
+import type { Chance } from './seededChance.ts';
+import type { VirtualClock } from './virtualClock.ts';
 
 /** `acked: false`: the entries are stored, and the append rejects. */
 type Fate = 'stored' | 'failed' | 'stuck' | 'unacked' | { afterMs: number; fails: boolean };

@@ -13,13 +13,13 @@ import {
   type Run,
   RunchartError,
 } from '../../src/index.ts';
-import { storeWith } from './agent.ts';
-import { flush, VirtualClock } from './clock.ts';
+import { storeWith } from './agentBench.ts';
 import { appendFaults } from './logRules.ts';
 import { cycleFaults, queueFaults } from './messageFaults.ts';
-import { call, deaf, type Reply, scripted, t } from './model.ts';
-import { type TroubledStore, troubledStore } from './store.ts';
-import { asks, boom, echoTool, gateTool } from './tools.ts';
+import { asks, boom, echoTool, gateTool } from './scenarioTools.ts';
+import { call, deaf, type Reply, scripted, t } from './scriptedReplies.ts';
+import { type TroubledStore, troubledStore } from './troubledStore.ts';
+import { flush, VirtualClock } from './virtualClock.ts';
 
 export type Act =
   | { do: 'send'; kind?: 'steer' | 'followUp'; aborted?: true }

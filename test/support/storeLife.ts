@@ -7,10 +7,10 @@ import { z } from 'zod';
 import type { Decision, Json, ModelPart, Policies, Run, ToolContext } from '../../src/index.ts';
 import { type Conversation, createAgent, defineTool, type LogEntry, type Model, ModelError } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
-import { VirtualClock } from './clock.ts';
 import { type FaultyStore, faultyStore, randomFates } from './faultyDisk.ts';
 import { logFaults, queuedIn, restFaults } from './logRules.ts';
-import { type Chance, chance } from './random.ts';
+import { type Chance, chance } from './seededChance.ts';
+import { VirtualClock } from './virtualClock.ts';
 
 const QUIET_MS = 30_000;
 

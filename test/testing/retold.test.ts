@@ -5,7 +5,7 @@ import { type Agent, createAgent, defineTool, type LogEntry, toolResult } from '
 import { ScriptRun } from '../../src/testing/agentPaths/scriptRun.ts';
 import { courseOf } from '../../src/testing/agentPaths/search/chartPlace.ts';
 import { type AgentWorld, type Move, runScript, scriptOf } from '../../src/testing/index.ts';
-import { chance } from '../support/random.ts';
+import { chance } from '../support/seededChance.ts';
 import { volume } from '../support/tier.ts';
 import { Bank } from './sampleAgents.ts';
 

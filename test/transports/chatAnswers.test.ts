@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Agent, createAgent, defineTool, type Policies } from '../../src/index.ts';
 import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';
-import { call, finish, type Reply, scripted, t } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 
 type Name = 'agUi' | 'ui';
 const HANDLERS = { agUi: agUiHandler, ui: uiMessageHandler } as const;

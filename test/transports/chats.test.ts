@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { createAgent, memoryStore, type Plugin, subAgents } from '../../src/index.ts';
 import { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from '../../src/transports/index.ts';
-import { byTask, spawn, submit } from '../support/family.ts';
-import { call, during, lines, type Reply, scripted, t } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, during, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { byTask, spawn, submit } from '../support/subAgentBench.ts';
 import { agUiPage, ChatPage, served } from './chatPages.ts';
 
 const authorize = (): boolean => true;

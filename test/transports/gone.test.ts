@@ -6,9 +6,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent, memoryStore, subAgents } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { createHandlers, sessions } from '../../src/transports/index.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
-import { byTask, childOf, spawn, submit } from '../support/family.ts';
-import { type Reply, scripted, t } from '../support/model.ts';
+import { type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { byTask, childOf, spawn, submit } from '../support/subAgentBench.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 function handled(replies: readonly Reply[], options: Partial<AgentOptions> = {}, waitingMax?: number) {
   const clock = new VirtualClock();

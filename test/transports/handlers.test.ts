@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool, toolResult } from '../../src/index.ts';
-import { call, during, t } from '../support/model.ts';
-import { events, type Place, served, stops, type Told } from './server.ts';
+import { call, during, t } from '../support/scriptedReplies.ts';
+import { events, type Place, served, stops, type Told } from './agentServer.ts';
 
 const ask = defineTool({
   name: 'ask',

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { streamed } from '../../src/transports/chat/chatStream.ts';
 import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';
-import { VirtualClock } from '../support/clock.ts';
-import { call, deaf, lines, type Reply, scripted, t } from '../support/model.ts';
-import { asks, echoTool } from '../support/tools.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, deaf, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const authorize = (): boolean => true;
 type Handler = (request: Request) => Promise<Response>;

@@ -6,9 +6,9 @@ import { from, lastValueFrom, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Live, type LogEntry, ModelError, type Run } from '../../src/index.ts';
 import { toAgUi, toUiMessages } from '../../src/transports/index.ts';
-import { type Bench, type BenchOptions, bench } from '../support/agent.ts';
-import { call, finish, t } from '../support/model.ts';
-import { asks, boom, echoTool } from '../support/tools.ts';
+import { type Bench, type BenchOptions, bench } from '../support/agentBench.ts';
+import { asks, boom, echoTool } from '../support/scenarioTools.ts';
+import { call, finish, t } from '../support/scriptedReplies.ts';
 
 type Item = LogEntry | Live;
 const items = async (run: Run): Promise<Item[]> => {

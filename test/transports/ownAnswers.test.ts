@@ -2,9 +2,9 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createAgent, type LogEntry } from '../../src/index.ts';
 import { inProcessTransport, type Outgoing, route } from '../../src/transports/index.ts';
-import { during, scripted } from '../support/model.ts';
-import { troubledStore } from '../support/store.ts';
-import { served } from './server.ts';
+import { during, scripted } from '../support/scriptedReplies.ts';
+import { troubledStore } from '../support/troubledStore.ts';
+import { served } from './agentServer.ts';
 
 type Accepting = Extract<LogEntry, { type: 'user-message' | 'message-queued' }>;
 

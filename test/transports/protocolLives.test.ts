@@ -19,8 +19,8 @@ import {
 } from '../../src/index.ts';
 import type { AgentWorld } from '../../src/testing/index.ts';
 import { toAgUi, toUiMessages } from '../../src/transports/index.ts';
-import { simulate } from '../simulation/simulate.ts';
-import { type Chance, chance } from '../support/random.ts';
+import { simulate } from '../simulation/checkedLife.ts';
+import { type Chance, chance } from '../support/seededChance.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
 import { volume } from '../support/tier.ts';
 

@@ -4,8 +4,8 @@ import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { type Outgoing, route, sessions, stdioTransport } from '../../src/transports/index.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
-import { deaf, type Reply, scripted, t } from '../support/model.ts';
+import { deaf, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 const EVENTS = ['drain', 'close', 'error', 'data', 'end', 'readable'] as const;
 const listenersOn = (emitter: EventEmitter): number =>

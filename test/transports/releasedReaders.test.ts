@@ -7,10 +7,10 @@ import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { agUiHandler, createHandlers, type Sessions, sessions, uiMessageHandler } from '../../src/transports/index.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
-import { deaf, type Reply, scripted, t } from '../support/model.ts';
+import { deaf, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { Subscriptions } from '../support/subscriptions.ts';
-import { listening } from './server.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
+import { listening } from './agentServer.ts';
 
 const BEAT_MS = 15_000;
 const authorize = (): boolean => true;

@@ -11,8 +11,8 @@ import {
   route,
   stdioTransport,
 } from '../../src/transports/index.ts';
-import { flush } from '../support/clock.ts';
-import { during, type Reply, scripted, t } from '../support/model.ts';
+import { during, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { flush } from '../support/virtualClock.ts';
 
 function routed(replies: readonly Reply[], options: RouteOptions = {}, more: Partial<AgentOptions> = {}) {
   const agent = createAgent({ model: scripted(replies), ...more });

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Conversation, createAgent, LimitError, type LogStore, memoryStore } from '../../src/index.ts';
 import { sessions } from '../../src/transports/index.ts';
-import { flush, VirtualClock } from '../support/clock.ts';
-import { during, scripted } from '../support/model.ts';
+import { during, scripted } from '../support/scriptedReplies.ts';
 import { proves } from '../support/tier.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 /** A store that counts its open handles. */
 function countedStore(): LogStore & { open: LogStore['open']; now: number; most: number } {

@@ -1,8 +1,8 @@
 /** Random walks against a strict server; `npm run walk -- --runs 1 --seed N` repeats one. */
 import { afterAll, expect, it } from 'vitest';
 import { HANG_MS, volume } from '../support/tier.ts';
-import { type WalkServer, walkServer } from './server.ts';
-import { messageFaults, requestFaults } from './strict.ts';
+import { messageFaults, requestFaults } from './requestFaults.ts';
+import { type WalkServer, walkServer } from './strictServer.ts';
 import { walk } from './walk.ts';
 
 let server: WalkServer | undefined;

@@ -19,11 +19,11 @@ import {
 import { wireMessages } from '../../src/models/openai/chatRequest.ts';
 import { openai } from '../../src/models/openai/openai.ts';
 import { restFaults } from '../support/logRules.ts';
-import { type Chance, chance } from '../support/random.ts';
-import { randomAnswer } from './replies.ts';
-import type { WalkServer } from './server.ts';
-import { messageFaults } from './strict.ts';
-import { randomPolicies, walkPlugin, walkTools } from './surroundings.ts';
+import { type Chance, chance } from '../support/seededChance.ts';
+import { messageFaults } from './requestFaults.ts';
+import type { WalkServer } from './strictServer.ts';
+import { randomAnswer } from './walkReplies.ts';
+import { randomPolicies, walkPlugin, walkTools } from './walkSurroundings.ts';
 
 export interface WalkReport {
   seed: number;

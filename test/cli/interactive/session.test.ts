@@ -20,7 +20,7 @@ import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { allowAlways, loadConfiguration } from '../../../src/session/configuration.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
-import { call, deaf, type Reply, scripted, t } from '../../support/model.ts';
+import { call, deaf, type Reply, scripted, t } from '../../support/scriptedReplies.ts';
 
 class ListTerminal implements ConversationTerminal {
   text = '';

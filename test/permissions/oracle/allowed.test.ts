@@ -11,9 +11,9 @@ import { commandLine } from '../commandLines.ts';
 import { hostileRepositories, repositoryLines } from './hostileRepositories.ts';
 import { type Counts, escapesAmong, noCounts } from './judging.ts';
 import { manualLine, shellLine } from './manualLines.ts';
-import { oraclePlace } from './place.ts';
+import { oraclePlace } from './oracleDirectory.ts';
 import { RULE_SETS } from './ruleSets.ts';
-import { hasStrace } from './trace.ts';
+import { hasStrace } from './straceLines.ts';
 
 const place = oraclePlace();
 const counts: Counts = noCounts();

@@ -1,5 +1,5 @@
 /** Lines that try to get out of a sandbox, for whoever would allow them: what the rules read in them does not matter. */
-import { chance } from '../../support/random.ts';
+import { chance } from '../../support/seededChance.ts';
 
 const HIDDEN_ONES = ['secrets/key', 'src/.env', 'secrets/sub/deep', 'inner/key'] as const;
 const PROTECTED = [

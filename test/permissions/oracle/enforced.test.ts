@@ -13,7 +13,7 @@ import { commandLine } from '../commandLines.ts';
 import { attackLine } from './attackLines.ts';
 import { type Counts, judgeOf, noCounts } from './judging.ts';
 import { manualLine, shellLine } from './manualLines.ts';
-import { CREDENTIALS, HIDDEN, OUTSIDE, oraclePlace } from './place.ts';
+import { CREDENTIALS, HIDDEN, OUTSIDE, oraclePlace } from './oracleDirectory.ts';
 import { RULE_SETS, shows } from './ruleSets.ts';
 import { printed } from './sandboxRuns.ts';
 

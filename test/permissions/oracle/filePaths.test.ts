@@ -5,12 +5,12 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Chance, chance } from '../../support/random.ts';
+import { type Chance, chance } from '../../support/seededChance.ts';
 import { sourceSeed } from '../../support/sourceSeed.ts';
 import { volume } from '../../support/tier.ts';
-import { callTool } from './calls.ts';
+import { callTool } from './grantedCalls.ts';
 import { judgeOf } from './judging.ts';
-import { HIDDEN, HISTORY, OUTSIDE, oraclePlace } from './place.ts';
+import { HIDDEN, HISTORY, OUTSIDE, oraclePlace } from './oracleDirectory.ts';
 import { RULE_SETS } from './ruleSets.ts';
 
 const place = oraclePlace();

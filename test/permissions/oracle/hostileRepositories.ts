@@ -1,8 +1,8 @@
 /** Repositories that came from somebody else: settings, hooks and files that make git run programs, or read elsewhere. */
 import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { chance } from '../../support/random.ts';
-import type { OraclePlace } from './place.ts';
+import { chance } from '../../support/seededChance.ts';
+import type { OraclePlace } from './oracleDirectory.ts';
 
 export interface HostileRepository {
   name: string;

@@ -3,9 +3,9 @@ import type { Json } from '../../../src/index.ts';
 import type { PermissionOptions } from '../../../src/node.ts';
 import { permissions } from '../../../src/node.ts';
 import { CALL_CHECKS, type CheckedCall, type ChecksCalls, type RuleVerdict } from '../../../src/plugins/callChecks.ts';
-import type { OraclePlace } from './place.ts';
+import type { OraclePlace } from './oracleDirectory.ts';
 import { escapesOf, onlyReads, type RuleSetCase } from './ruleSets.ts';
-import { traced } from './trace.ts';
+import { traced } from './straceLines.ts';
 
 export type Judge = (name: string, args: Json, cwd: string, sandbox?: 'ask') => Promise<RuleVerdict>;
 

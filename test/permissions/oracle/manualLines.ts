@@ -3,8 +3,8 @@
  * with paths that a rule hides, that lie outside, and that the program would write or run.
  */
 import { spawnSync } from 'node:child_process';
-import { type Chance, chance } from '../../support/random.ts';
-import type { OraclePlace } from './place.ts';
+import { type Chance, chance } from '../../support/seededChance.ts';
+import type { OraclePlace } from './oracleDirectory.ts';
 
 /** Programs of the list of reading commands. */
 const PROGRAMS =

@@ -8,12 +8,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { sandboxStatus } from '../../../src/node.ts';
-import { chance } from '../../support/random.ts';
+import { chance } from '../../support/seededChance.ts';
 import { sourceSeed } from '../../support/sourceSeed.ts';
 import { volume } from '../../support/tier.ts';
-import { callTool } from './calls.ts';
+import { callTool } from './grantedCalls.ts';
 import { judgeOf } from './judging.ts';
-import { OUTSIDE, oraclePlace } from './place.ts';
+import { OUTSIDE, oraclePlace } from './oracleDirectory.ts';
 
 const place = oraclePlace();
 const away = join(place.out, 'dir');

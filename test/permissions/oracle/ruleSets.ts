@@ -6,8 +6,8 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
 import type { PermissionOptions } from '../../../src/node.ts';
-import { CREDENTIALS, HIDDEN, HIDING, HISTORY, isHiddenName, type OraclePlace, OUTSIDE } from './place.ts';
-import type { Act, Traced } from './trace.ts';
+import { CREDENTIALS, HIDDEN, HIDING, HISTORY, isHiddenName, type OraclePlace, OUTSIDE } from './oracleDirectory.ts';
+import type { Act, Traced } from './straceLines.ts';
 
 export interface RuleSetCase {
   name: string;

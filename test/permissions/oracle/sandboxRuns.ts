@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { sandboxFor } from '../../../src/tools/coding/sandbox.ts';
 import type { Confinement } from '../../../src/tools/tool.ts';
-import type { OraclePlace } from './place.ts';
+import type { OraclePlace } from './oracleDirectory.ts';
 
 const DRIVER = 'for line; do printf "\\0"; timeout -s KILL 10 bash -c -- "$line" </dev/null 2>&1; done';
 

@@ -10,10 +10,10 @@ import { type permissions, sandboxStatus } from '../../../src/node.ts';
 import { proves, sampled } from '../../support/tier.ts';
 import { hostileRepositories } from './hostileRepositories.ts';
 import { escapesAmong, judgeOf } from './judging.ts';
-import { CREDENTIALS, HIDDEN, OUTSIDE, oraclePlace } from './place.ts';
+import { CREDENTIALS, HIDDEN, OUTSIDE, oraclePlace } from './oracleDirectory.ts';
 import { RULE_SETS, shows } from './ruleSets.ts';
 import { printed } from './sandboxRuns.ts';
-import { hasStrace } from './trace.ts';
+import { hasStrace } from './straceLines.ts';
 
 interface Weakening {
   id: string;
@@ -28,7 +28,7 @@ interface Weakening {
 }
 const here = import.meta.dirname;
 const { weakenings } = (await import(join(here, 'weakenings.mjs'))) as { weakenings: readonly Weakening[] };
-const { bundlerPlugin, planted } = (await import(join(here, '../../defects/plant.mjs'))) as {
+const { bundlerPlugin, planted } = (await import(join(here, '../../defects/plantDefect.mjs'))) as {
   planted(edits: Weakening['edits']): Map<string, string>;
   bundlerPlugin(changed: Map<string, string>): object;
 };

@@ -3,11 +3,11 @@
  * of an MCP server, and an observer. Rule: half of the lives have none of it, since each needs time.
  */
 import type { SimulationReport } from '../../../src/testing/simulation/simulate.ts';
-import { type CheckedOptions, type Equip, simulate } from '../simulate.ts';
+import { type CheckedOptions, type Equip, simulate } from '../checkedLife.ts';
 import type { Equipment } from './equipment.ts';
-import { Guards } from './guards.ts';
-import { Inspection } from './inspection.ts';
-import { ScriptedMcp } from './mcp.ts';
+import { ScriptedMcp } from './scriptedMcp.ts';
+import { Guards } from './simulatedGuards.ts';
+import { Inspection } from './simulatedInspector.ts';
 
 const KINDS = ['permissions', 'hooks', 'mcp', 'inspector'] as const;
 

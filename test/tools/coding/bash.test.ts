@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { codingTools } from '../../../src/tools/coding/index.ts';
-import { bench as agentBench, only, resultText } from '../../support/agent.ts';
-import { call as asks } from '../../support/model.ts';
-import { type Bench, call, makeBench } from './bench.ts';
+import { bench as agentBench, only, resultText } from '../../support/agentBench.ts';
+import { call as asks } from '../../support/scriptedReplies.ts';
+import { type Bench, call, makeBench } from './codingBench.ts';
 
 let on: Bench;
 beforeAll(async () => {

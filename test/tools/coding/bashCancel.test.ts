@@ -9,10 +9,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AgentOptions, type Conversation, createAgent } from '../../../src/index.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
-import { entry, only, resultText } from '../../support/agent.ts';
-import { call, scripted } from '../../support/model.ts';
+import { entry, only, resultText } from '../../support/agentBench.ts';
+import { call, scripted } from '../../support/scriptedReplies.ts';
 import { volume } from '../../support/tier.ts';
-import { alive, gone, hasProc, living, numberIn } from './living.ts';
+import { alive, gone, hasProc, living, numberIn } from './liveProcesses.ts';
 
 const trees = Object.entries(
   JSON.parse(await readFile(new URL('../../bench/trees.json', import.meta.url), 'utf8')) as Record<string, string>,

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { commandEnvironment } from '../../../src/tools/coding/shell.ts';
-import { call } from './bench.ts';
+import { call } from './codingBench.ts';
 
 const secrets = {
   OPENAI_API_KEY: 'sk-0123456789abcdef',

@@ -7,7 +7,7 @@ import { permissions } from '../../../src/node.ts';
 import { Output, plainText } from '../../../src/tools/coding/shell.ts';
 import { SpilledOutput } from '../../../src/tools/coding/spilledOutput.ts';
 import { sampled, volume } from '../../support/tier.ts';
-import { call } from './bench.ts';
+import { call } from './codingBench.ts';
 
 const KIB = 1_024;
 /** One half of a character that takes two. */

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { groupName } from '../../../src/projector/cycles.ts';
-import { call, toolNamed } from './bench.ts';
+import { call, toolNamed } from './codingBench.ts';
 
 const sample = fileURLToPath(new URL('../../../docs/examples/sample', import.meta.url));
 

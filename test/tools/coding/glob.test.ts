@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { filesBelow } from '../../../src/tools/coding/workspace.ts';
-import { type Bench, call, makeBench } from './bench.ts';
+import { type Bench, call, makeBench } from './codingBench.ts';
 
 let bench: Bench;
 beforeEach(async () => {

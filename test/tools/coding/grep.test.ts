@@ -8,7 +8,7 @@ import { expression } from '../../../src/tools/coding/search/pattern.ts';
 import { search } from '../../../src/tools/coding/search/search.ts';
 import { placeOf } from '../../../src/tools/coding/workspace.ts';
 import { proves, volume } from '../../support/tier.ts';
-import { type Bench, call, makeBench, SECRET } from './bench.ts';
+import { type Bench, call, makeBench, SECRET } from './codingBench.ts';
 
 let bench: Bench;
 beforeEach(async () => {

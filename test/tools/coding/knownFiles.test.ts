@@ -7,7 +7,7 @@ import { codingTools } from '../../../src/tools/coding/index.ts';
 import { KnownFiles } from '../../../src/tools/coding/knownFiles.ts';
 import { definitionOf } from '../../../src/tools/tool.ts';
 import { volume } from '../../support/tier.ts';
-import { type Bench, makeBench } from './bench.ts';
+import { type Bench, makeBench } from './codingBench.ts';
 
 /** As many as are kept. */
 const FILES = 5_000;

@@ -6,7 +6,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import type { LogEntry } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/index.ts';
 import { diagnosticText } from '../../../src/words/entryWords.ts';
-import { call, scripted } from '../../support/model.ts';
+import { call, scripted } from '../../support/scriptedReplies.ts';
 
 const place = await realpath(await mkdtemp(join(tmpdir(), 'runchart-no-sandbox-')));
 afterAll(() => rm(place, { recursive: true, force: true }));

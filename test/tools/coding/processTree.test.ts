@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Process, rowsIn } from '../../../src/tools/coding/processTable.ts';
 import { endOnExit, ProcessTree, processesOf } from '../../../src/tools/coding/processTree.ts';
 import { proves } from '../../support/tier.ts';
-import { type Bench, call, makeBench } from './bench.ts';
-import { alive, gone, hasProc, living, numberIn } from './living.ts';
+import { type Bench, call, makeBench } from './codingBench.ts';
+import { alive, gone, hasProc, living, numberIn } from './liveProcesses.ts';
 
 let on: Bench;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { linesOf } from '../../../src/tools/coding/textFile.ts';
-import { type Bench, call, makeBench } from './bench.ts';
+import { type Bench, call, makeBench } from './codingBench.ts';
 
 let bench: Bench;
 beforeEach(async () => {

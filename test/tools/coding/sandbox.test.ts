@@ -10,7 +10,7 @@ import { type CodingToolOptions, codingTools } from '../../../src/tools/coding/i
 import { type Sandbox, sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
 import { answerOf, definitionOf, type Tool } from '../../../src/tools/tool.ts';
 import { volume } from '../../support/tier.ts';
-import { type Bench, makeBench } from './bench.ts';
+import { type Bench, makeBench } from './codingBench.ts';
 
 let bench: Bench;
 beforeEach(async () => {

@@ -10,7 +10,7 @@ import { sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts'
 import { runShell } from '../../../src/tools/coding/shell.ts';
 import type { Confinement } from '../../../src/tools/tool.ts';
 import { sampled, volume } from '../../support/tier.ts';
-import { type Bench, makeBench } from './bench.ts';
+import { type Bench, makeBench } from './codingBench.ts';
 
 let bench: Bench;
 beforeEach(async () => {

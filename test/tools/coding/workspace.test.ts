@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { kernelPath, linksReadOnce, openFile, placeOf, spellingFault } from '../../../src/tools/coding/workspace.ts';
-import { type Bench, call, makeBench, SECRET } from './bench.ts';
+import { type Bench, call, makeBench, SECRET } from './codingBench.ts';
 
 let bench: Bench;
 beforeEach(async () => {

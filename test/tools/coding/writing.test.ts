@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { answerOf, definitionOf } from '../../../src/tools/tool.ts';
 import { proves } from '../../support/tier.ts';
-import { type Bench, makeBench, type Reply, SECRET } from './bench.ts';
+import { type Bench, makeBench, type Reply, SECRET } from './codingBench.ts';
 
 let bench: Bench;
 let tools: ReturnType<typeof codingTools>;

@@ -1,0 +1,40 @@
+/**
+ * All planted defects. Rule: each has a name, says in a sentence what is wrong, and has a witness: the test file that has
+ * to fail, or simulated lives where it names none.
+ */
+import { defects as ofTheSimulation } from '../simulation/lifeDefects.mjs';
+import { charts } from './chartDefects.mjs';
+import { edges } from './edgeDefects.mjs';
+import { equipment } from './equipmentDefects.mjs';
+import { extensions } from './extensionDefects.mjs';
+import { released } from './leakDefects.mjs';
+import { models } from './modelDefects.mjs';
+import { printed } from './outputDefects.mjs';
+import { permissions } from './permissionDefects.mjs';
+import { outside } from './protocolDefects.mjs';
+import { runtime } from './runtimeDefects.mjs';
+import { stores } from './storeDefects.mjs';
+import { subAgents } from './subAgentDefects.mjs';
+import { tools } from './toolDefects.mjs';
+import { views } from './viewDefects.mjs';
+
+export const defects = [
+  ...ofTheSimulation,
+  ...charts,
+  ...runtime,
+  ...models,
+  ...tools,
+  ...stores,
+  ...subAgents,
+  ...views,
+  ...outside,
+  ...permissions,
+  ...released,
+  ...printed,
+  ...equipment,
+  ...edges,
+  ...extensions,
+];
+
+const ids = new Set(defects.map(({ id }) => id));
+if (ids.size < defects.length) throw new Error('two defects have one name');

@@ -1,0 +1,103 @@
+/** An agent behind a real server on loopback, and a client that reads its events. */
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { createParser } from 'eventsource-parser';
+import { onTestFinished } from 'vitest';
+import { type AgentOptions, createAgent, type Live, type LogEntry } from '../../src/index.ts';
+import { createHandlers, type HandlerOptions } from '../../src/transports/index.ts';
+import { type Reply, scripted } from '../support/scriptedReplies.ts';
+
+export interface Place {
+  agent: ReturnType<typeof createAgent>;
+  base: string;
+  get(path: string, headers?: Record<string, string>): Promise<Response>;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** Posts, and answers the JSON. */
+  ask(path: string, body?: unknown): Promise<Record<string, unknown>>;
+}
+
+export async function served(
+  replies: readonly Reply[],
+  options: Partial<AgentOptions> = {},
+  handling: Partial<HandlerOptions> = {},
+): Promise<Place> {
+  const agent = createAgent({ model: scripted(replies), ...options });
+  const fetchHandler = createHandlers(agent, { authorize: () => true, ...handling });
+  const server = createAdaptorServer({ fetch: fetchHandler, overrideGlobalObjects: false }) as Server;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await agent.close();
+  });
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(base + path, { headers });
+  const post = (path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    fetch(base + path, {
+      method: 'POST',
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+  const ask = async (path: string, body?: unknown) =>
+    (await (await post(path, body)).json()) as Record<string, unknown>;
+  return { agent, base, get, post, ask };
+}
+
+/** A server on loopback until the test is over; answers its port. */
+export async function listening(
+  fetch: (request: Request) => Promise<Response>,
+  { requestTimeout = 60_000, connectionsCheckingInterval = 30_000 } = {},
+): Promise<number> {
+  const serverOptions = { requestTimeout, headersTimeout: requestTimeout, connectionsCheckingInterval };
+  const server = createAdaptorServer({ fetch, overrideGlobalObjects: false, serverOptions }) as Server;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+export interface Told {
+  entries: { id: string; entry: LogEntry }[];
+  live: Live[];
+}
+
+/** Reads events until enough was told, or the stream ends; then goes away. */
+export async function events(
+  place: Place,
+  id: string,
+  enough: (told: Told) => boolean,
+  lastEventId?: string,
+  query = '',
+): Promise<Told> {
+  const left = new AbortController();
+  const headers: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
+  const response = await fetch(`${place.base}/conversations/${id}/events${query}`, { headers, signal: left.signal });
+  if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
+  const told: Told = { entries: [], live: [] };
+  const parser = createParser({
+    onEvent({ id: seq = '', event, data }) {
+      if (enough(told)) return;
+      if (event === 'entry') told.entries.push({ id: seq, entry: JSON.parse(data) as LogEntry });
+      else told.live.push(JSON.parse(data) as Live);
+    },
+  });
+  const decoder = new TextDecoder();
+  const reader = response.body.getReader();
+  while (!enough(told)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parser.feed(decoder.decode(value, { stream: true }));
+  }
+  left.abort();
+  return told;
+}
+
+export const stops = (n = 1) => {
+  return ({ entries }: Told) => entries.filter(({ entry }) => entry.type === 'run-stop').length >= n;
+};
