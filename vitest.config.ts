@@ -63,7 +63,10 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'apart', include: APART } },
-      { extends: true, test: { name: 'e2e', include: BUILT, isolate: false, globalSetup: ['test/support/builtPackage.ts'] } },
+      {
+        extends: true,
+        test: { name: 'e2e', include: BUILT, isolate: false, globalSetup: ['test/support/builtPackage.ts'] },
+      },
     ],
   },
 });

@@ -2,7 +2,7 @@
 
 export { noOpenCalls } from './calls.ts';
 export { compactionChart } from './compaction/compaction.machine.ts';
-export { type Continued, runOf } from './conversation/context.ts';
+export { type Continued, type HostAct, runOf } from './conversation/context.ts';
 export { conversationChart } from './conversation/conversation.machine.ts';
 export {
   type Act,
@@ -28,7 +28,7 @@ export {
 } from './counters.ts';
 export { canonical, fingerprintOf, hash } from './fingerprint.ts';
 export * from './index.ts';
-export type { CallRecord, Judgement } from './log/callRecord.ts';
+export type { CallRecord } from './log/callRecord.ts';
 export { judgeDecision, rerunOf } from './log/callRecord.ts';
 export { entryKinds, type Fields, type Shape, sampleEntries } from './log/entryKinds.ts';
 export {
@@ -55,6 +55,7 @@ export {
   toolRetryRows,
   type ValuesOf,
 } from './policyRows.ts';
+export { isReport } from './ports.ts';
 export { runChart } from './run/run.machine.ts';
 export { stopReason } from './run/runEntries.ts';
 export { dueReplays } from './tools/openCalls.ts';

@@ -7,6 +7,7 @@ import type {
   AgentItem,
   Boundary,
   Decision,
+  DecisionReceipt,
   Failure,
   FinishReason,
   Json,
@@ -86,7 +87,35 @@ export type EffectRequest =
   /** `ofCycle`: the time of earlier runs of the cycle counts too. */
   | { kind: 'timer'; id: string; ms: number; ofCycle?: true }
   /** Reports to the host that a run is over; there is no answer. */
-  | { kind: 'ended'; id: string; runId: string; result: RunOutput };
+  | { kind: 'ended'; id: string; runId: string; result: RunOutput }
+  /** Reports to the host what its act came to; there is no answer. `id`: the id of the act. */
+  | { kind: 'answer'; id: string; outcome: ActOutcome; suspension?: number };
+
+/** Reports have no answer. */
+export type Report = Extract<EffectRequest, { kind: 'ended' | 'answer' }>;
+export const isReport = (request: EffectRequest): request is Report =>
+  request.kind === 'ended' || request.kind === 'answer';
+
+/** What an act of the host came to. Of a decision, its receipt. */
+export type ActOutcome =
+  /** The message starts a run. */
+  | 'started'
+  /** The active run takes the message before its next model call. */
+  | 'steered'
+  | 'queued'
+  /** The message is queued. The waiting cycle continues, because each of its calls is decided. */
+  | 'resumed'
+  /** The message ends the waiting cycle and starts a run. */
+  | 'superseding'
+  /** A resumption or a queued followUp starts a run. */
+  | 'continued'
+  /** A run, or a cancel, is under way already. */
+  | 'joined'
+  | 'cancelled'
+  | 'nothing'
+  /** The message was taken off the queue, or was given up before it was on it. */
+  | 'returned'
+  | DecisionReceipt;
 
 export interface RunOutput {
   runId: string;

@@ -68,10 +68,13 @@ const ends = [
   ended({ termination: 'Suspended' }, { ...waiting, decisions: [held] }),
 ];
 
+/** Each act of the host is answered under its id. */
+const actId = 'act/1';
 /** Messages and resumptions, in the order of their arrival. */
 const acts = ['n1', 'n2'];
 const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp') => ({
   type: 'message.sent',
+  actId,
   messageId,
   content: [],
   kind,
@@ -120,22 +123,37 @@ export const conversationCases = {
       ...acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
       { ...sent('n2', 'direct'), of: logged },
       { ...sent('n2', 'direct'), whileSuspended: 'denyAndRun' },
+      // Its caller gave it up before the chart took it.
+      { ...sent('n2', 'direct'), withdrawn: true },
     ],
     'resume.requested': [
-      { type: 'resume.requested', runId: 'n1' },
-      { type: 'resume.requested', runId: 'n2', continuation: 'Go on.' },
-      { type: 'resume.requested', runId: 'n1', of: { runId: 'q', counters: freshCounters, ended: true } },
-      { type: 'resume.requested', runId: 'n2', of: { runId: 'q', counters: { ...freshCounters, turns: 2 } } },
-      { type: 'resume.requested', runId: 'n2', of: logged },
+      { type: 'resume.requested', actId, runId: 'n1' },
+      { type: 'resume.requested', actId, runId: 'n2', continuation: 'Go on.' },
+      { type: 'resume.requested', actId, runId: 'n1', of: { runId: 'q', counters: freshCounters, ended: true } },
+      { type: 'resume.requested', actId, runId: 'n2', of: { runId: 'q', counters: { ...freshCounters, turns: 2 } } },
+      { type: 'resume.requested', actId, runId: 'n2', of: logged },
+      { type: 'resume.requested', actId, runId: 'n2', withdrawn: true },
     ],
-    'promotion.requested': [{ type: 'promotion.requested' }, { type: 'promotion.requested', of: logged }],
-    'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', messageId, why: 'host' })),
-    'cancel.requested': [{ type: 'cancel.requested' }, { type: 'cancel.requested', partial: 'so f' }],
-    'decision.arrived': [{ type: 'decision.arrived', held }],
+    'promotion.requested': [
+      { type: 'promotion.requested', actId },
+      { type: 'promotion.requested', actId, of: logged },
+    ],
+    'message.returned': ['f0', 'n1'].map((messageId) => ({ type: 'message.returned', actId, messageId, why: 'host' })),
+    'cancel.requested': [
+      { type: 'cancel.requested', actId },
+      { type: 'cancel.requested', actId, partial: 'so f' },
+    ],
+    'decision.arrived': [
+      { type: 'decision.arrived', actId, held, receipt: 'applied' },
+      { type: 'decision.arrived', actId, held, receipt: 'duplicate' },
+    ],
     'outcome.settled': [
-      { type: 'outcome.settled', callId: 'x', how: { didNotRun: true } },
+      { type: 'outcome.settled', actId, callId: 'x', how: { didNotRun: true }, receipt: 'applied' },
+      { type: 'outcome.settled', actId, callId: 'x', how: { didNotRun: true }, receipt: 'unknown' },
       {
         type: 'outcome.settled',
+        actId,
+        receipt: 'applied',
         callId: 'x',
         how: { retry: true },
         retry: { call: { ...callOf('x'), gated: false }, suspension: 0 },
@@ -145,7 +163,7 @@ export const conversationCases = {
       type: 'steers.delivered',
       messages: [{ messageId, kind: 'steer', content: [] }],
     })),
-    'sub-agent.changed': [subAgentEnds],
+    'sub-agent.changed': [{ ...subAgentEnds, actId }],
     'effect.done': [{ type: 'effect.done', id: '', value: { kind: 'committed' } }],
     'effect.failed': [{ type: 'effect.failed', id: 'q/', cause: 'executor', error }],
     'append.failed': lost.map((entries) => ({ type: 'append.failed', error, lost: entries })),

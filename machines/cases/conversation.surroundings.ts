@@ -95,9 +95,10 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       case 'steers.delivered':
         return event.messages.every(({ messageId }) => isQueued(state, messageId));
       case 'decision.arrived':
+        if (event.receipt === 'duplicate') return world.decision !== 'none';
         return world.decision === 'none' && (open.suspended.length > 0 || state.matches('busy' as never));
       case 'outcome.settled':
-        return world.unsettled;
+        return world.unsettled === (event.receipt === 'applied');
       // Meanwhile the host is storing the stop.
       case 'sub-agent.changed':
         return ['idle', 'busy', 'waiting'].some((value) => state.matches(value as never));
@@ -120,7 +121,7 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
       case 'resume.requested':
         return { ...now, acts: now.acts + 1 };
       case 'decision.arrived':
-        return { ...now, decision: 'durable' };
+        return event.receipt === 'applied' ? { ...now, decision: 'durable' } : now;
       case 'effect.done':
         return { ...now, call: 'ended', lateSuspension: false };
       case 'xstate.done.actor.run': {
@@ -132,7 +133,7 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         };
       }
       case 'outcome.settled':
-        return { ...now, unsettled: false };
+        return event.receipt === 'applied' ? { ...now, unsettled: false } : now;
       case 'append.failed': {
         const lost = (type: string): boolean => event.lost.some((entry) => entry.type === type);
         const decision = lost('decision') ? 'none' : now.decision;

@@ -9,7 +9,7 @@ import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, EffectDone, EffectFailed } from '../ports.ts';
 import type { RunChartOutput, Settings, Trigger } from '../run/runContext.ts';
 import { withGate } from '../tools/openCalls.ts';
-import type { NewEntry, QueuedMessage, Settlement, StoredPart } from '../vocabulary.ts';
+import type { DecisionReceipt, NewEntry, QueuedMessage, Settlement, StoredPart } from '../vocabulary.ts';
 
 export interface ConversationInput {
   settings: Settings;
@@ -45,7 +45,22 @@ export interface Continued {
   waits?: OpenCalls & { queue: readonly QueuedMessage[] };
 }
 
+/** An act of the host. The chart answers it under this id; an act without one needs no answer. */
+export interface HostAct {
+  actId?: string;
+  /** Its caller gave it up before the chart took it. */
+  withdrawn?: boolean;
+}
+
 export type ConversationEvent =
+  | (HostAct & HostEvent)
+  | { type: 'steers.delivered'; messages: readonly QueuedMessage[] }
+  | EffectDone
+  | EffectFailed
+  | AppendFailed
+  | (DoneActorEvent<RunChartOutput, 'run'> & { type: 'xstate.done.actor.run' });
+
+type HostEvent =
   | {
       type: 'message.sent';
       messageId: string;
@@ -62,15 +77,11 @@ export type ConversationEvent =
   /** The host takes a queued message back, or closes the conversation before its delivery. */
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
-  | { type: 'decision.arrived'; held: HeldDecision }
-  /** `retry`: the call to run again when the conversation is resumed. */
-  | { type: 'outcome.settled'; callId: string; how: Settlement; retry?: Rerun }
-  | { type: 'steers.delivered'; messages: readonly QueuedMessage[] }
-  | SubAgentChange
-  | EffectDone
-  | EffectFailed
-  | AppendFailed
-  | (DoneActorEvent<RunChartOutput, 'run'> & { type: 'xstate.done.actor.run' });
+  /** `receipt`: the judgement of the decision against the calls of the log. */
+  | { type: 'decision.arrived'; held: HeldDecision; receipt: DecisionReceipt }
+  /** `receipt`: whether the log has an unknown outcome of the call. `retry`: the call to run again when the conversation is resumed. */
+  | { type: 'outcome.settled'; callId: string; how: Settlement; receipt: 'applied' | 'unknown'; retry?: Rerun }
+  | SubAgentChange;
 
 export const contextOf = (input: ConversationInput): ConversationContext => ({
   ...input,

@@ -5,7 +5,7 @@
  */
 
 import { setup } from 'xstate';
-import type { AppendFailed } from '../ports.ts';
+import type { ActOutcome, AppendFailed } from '../ports.ts';
 import { effectsOfRun } from '../run/requests.ts';
 import { runChart, runMachine } from '../run/run.machine.ts';
 import type { RunEvent } from '../run/runContext.ts';
@@ -52,13 +52,10 @@ function forRun({ context, event }: ConversationArgs): RunEvent | undefined {
   switch (event.type) {
     case 'message.sent':
       return { type: 'message.steered', message: queued(event) };
-    case 'cancel.requested': {
-      const { partial } = event;
-      return { type: 'run.cancelled', ...(partial !== undefined && { partial }) };
-    }
     case 'append.failed':
       return losesOfRun(context, event) ? event : undefined;
     case 'decision.arrived':
+      return { type: event.type, held: event.held };
     case 'message.returned':
     case 'effect.failed':
     case 'sub-agent.changed':
@@ -73,19 +70,34 @@ const tellRun = (args: ConversationArgs): Message<'run', RunEvent> | undefined =
 };
 
 const forward = tell(tellRun);
+/** The run may have begun in the same step. */
+function cancelRun({ event }: ConversationArgs): Message<'run', RunEvent> {
+  const partial = event.type === 'cancel.requested' ? event.partial : undefined;
+  return { to: 'run', event: { type: 'run.cancelled', ...(partial !== undefined && { partial }) } };
+}
+/** What an act of the host came to. Each handler of an act says it, so that every act is answered. */
+const answer = (outcome: ActOutcome) => ask(entries.askAnswer(outcome));
+const answerReceipt = ask(entries.askReceipt);
 const takeRun = [ask(entries.askEnded), update(assigns.takeRun)] as const;
 const continueRun = [ask(entries.askEnded), update(assigns.continueRun)] as const;
 const queue = [update(assigns.queueMessage), log(entries.queuedEntries)] as const;
-const hold = [update(assigns.holdDecision), log(entries.decisionEntries)] as const;
-const takeBack = [log(entries.returnedEntries), update(assigns.withdrawMessage)] as const;
+const hold = {
+  guard: 'isAccepted',
+  actions: [update(assigns.holdDecision), log(entries.decisionEntries), answerReceipt],
+} as const;
+const takeBack = [log(entries.returnedEntries), update(assigns.withdrawMessage), answer('returned')] as const;
+/** A message that nobody wants any more is not queued. */
+const giveBack = { guard: 'isWithdrawn', actions: answer('returned') } as const;
 const leaveBehind = [log(entries.leftBehindEntries), update(assigns.leaveReruns)] as const;
 const close = [log(entries.closingEntries), ask(entries.askStop('closing'))] as const;
+const start = [...leaveBehind, update(assigns.startRun), answer('started')] as const;
 const closeCycle = [ask(entries.askNotBegun), update(assigns.closeCycle), update(assigns.dropNext)] as const;
 /** Nobody waits for this stop any more. Entries from here on follow it in the log. */
 const leaveLate = [drop(effectsOfRun), ...closeCycle] as const;
+const startLate = [...leaveLate, update(assigns.startRun), answer('started')] as const;
 const unsettle = update(assigns.dropLost);
-const resume = update(assigns.resumeRun);
-const promote = update(assigns.promoteFollowUp);
+const resume = [update(assigns.resumeRun), answer('continued')] as const;
+const promote = [update(assigns.promoteFollowUp), answer('continued')] as const;
 const dropNext = update(assigns.dropNext);
 
 const guards = {
@@ -117,6 +129,9 @@ const guards = {
     const waits = event.type === 'promotion.requested' ? event.of?.waits : undefined;
     return nextFollowUp(waits?.queue ?? context.queue) !== undefined;
   },
+  isWithdrawn: ({ event }) => 'withdrawn' in event && event.withdrawn === true,
+  /** The decision or settlement is new to the log. */
+  isAccepted: ({ event }) => 'receipt' in event && (event.receipt === 'applied' || event.receipt === 'held'),
   failed: ({ event }) => event.type === 'xstate.done.actor.run' && event.output.end.termination === 'Error',
 } satisfies Guards<ConversationContext, ConversationEvent>;
 
@@ -133,9 +148,18 @@ const config = {
   context: ({ input }) => contextOf(input),
   initial: 'opening',
   on: {
-    'outcome.settled': { actions: [update(assigns.settleRetry), log(entries.settledEntries)] },
-    'message.returned': { guard: 'isQueued', actions: takeBack },
-    'sub-agent.changed': { actions: [update(assigns.countSubAgent), log(entries.lateSubAgentEntries)] },
+    'outcome.settled': [
+      { guard: 'isAccepted', actions: [update(assigns.settleRetry), log(entries.settledEntries), answerReceipt] },
+      { actions: answerReceipt },
+    ],
+    'decision.arrived': { actions: answerReceipt },
+    'message.returned': [{ guard: 'isQueued', actions: takeBack }, { actions: answer('nothing') }],
+    'sub-agent.changed': {
+      actions: [update(assigns.countSubAgent), log(entries.lateSubAgentEntries), answer('applied')],
+    },
+    'resume.requested': [giveBack, { actions: answer('nothing') }],
+    'promotion.requested': { actions: answer('nothing') },
+    'cancel.requested': { actions: answer('nothing') },
   },
   states: {
     opening: { tags: 'idle', always: [{ guard: 'wasWaiting', target: 'waiting' }, { target: 'idle' }] },
@@ -143,14 +167,20 @@ const config = {
       initial: 'ready',
       states: { ready: { tags: 'idle' }, error: { tags: 'error' } },
       on: {
-        'message.sent': { target: 'busy', actions: [...leaveBehind, update(assigns.startRun)] },
-        'resume.requested': { target: 'busy', actions: resume },
+        'message.sent': [
+          { guard: 'isWithdrawn', target: 'busy.cancelling', actions: start },
+          { target: 'busy', actions: start },
+        ],
+        'resume.requested': [
+          { guard: 'isWithdrawn', target: 'busy.cancelling', actions: resume },
+          { target: 'busy', actions: resume },
+        ],
         'promotion.requested': {
           guard: 'hasFollowUp',
           target: 'busy',
-          actions: [...leaveBehind, promote],
+          actions: [...leaveBehind, ...promote],
         },
-        'decision.arrived': { actions: hold },
+        'decision.arrived': hold,
         'append.failed': { target: '.error', actions: unsettle },
       },
     },
@@ -158,11 +188,21 @@ const config = {
       invoke: { src: 'run', id: 'run', input: entries.runInput },
       initial: 'active',
       states: {
-        active: { tags: 'active', on: { 'cancel.requested': { target: 'cancelling', actions: forward } } },
+        active: {
+          tags: 'active',
+          on: {
+            'message.sent': [giveBack, { guard: 'steers', actions: [...queue, forward, answer('steered')] }],
+            'cancel.requested': { target: 'cancelling', actions: answer('cancelled') },
+            'resume.requested': [giveBack, { actions: answer('joined') }],
+            'promotion.requested': { actions: answer('joined') },
+          },
+        },
         // A run that was suspended before it received the cancel leaves calls that nobody waits for.
         cancelling: {
           tags: 'cancelling',
+          entry: tell(cancelRun),
           on: {
+            'cancel.requested': { actions: answer('joined') },
             'xstate.done.actor.run': {
               guard: 'suspended',
               target: '#CONVERSATION.closing',
@@ -177,17 +217,27 @@ const config = {
         },
       },
       on: {
-        'message.sent': [{ guard: 'steers', actions: [...queue, forward] }, { actions: queue }],
+        'message.sent': [giveBack, { actions: [...queue, answer('queued')] }],
         'message.returned': { guard: 'isQueued', actions: [...takeBack, forward] },
         'steers.delivered': { actions: update(assigns.unqueueSteers) },
-        'sub-agent.changed': { actions: [update(assigns.countSubAgent), log(entries.subAgentEntriesOfRun), forward] },
-        'decision.arrived': { actions: [log(entries.decisionEntries), forward] },
+        'sub-agent.changed': {
+          actions: [update(assigns.countSubAgent), log(entries.subAgentEntriesOfRun), forward, answer('applied')],
+        },
+        'decision.arrived': {
+          guard: 'isAccepted',
+          actions: [log(entries.decisionEntries), forward, answerReceipt],
+        },
         'append.failed': { actions: [unsettle, forward] },
         'effect.failed': { actions: forward },
         'xstate.done.actor.run': [
           { guard: 'decidedInTail', target: 'busy', reenter: true, actions: continueRun },
           { guard: 'suspended', target: 'waiting', actions: takeRun },
-          { guard: 'promotes', target: 'busy', reenter: true, actions: [...takeRun, promote] },
+          {
+            guard: 'promotes',
+            target: 'busy',
+            reenter: true,
+            actions: [...takeRun, update(assigns.promoteFollowUp)],
+          },
           { guard: 'failed', target: 'idle.error', actions: takeRun },
           { target: 'idle', actions: takeRun },
         ],
@@ -197,15 +247,19 @@ const config = {
       tags: 'waiting',
       on: {
         'message.sent': [
+          giveBack,
           { guard: 'supersedes', target: 'superseding', actions: update(assigns.takeNext) },
-          { guard: 'resumes', target: 'busy', actions: [...queue, resume] },
-          { actions: queue },
+          { guard: 'resumes', target: 'busy', actions: [...queue, update(assigns.resumeRun), answer('resumed')] },
+          { actions: [...queue, answer('queued')] },
         ],
-        'resume.requested': { target: 'busy', actions: resume },
-        'decision.arrived': { actions: hold },
+        'resume.requested': [
+          { guard: 'isWithdrawn', target: 'busy.cancelling', actions: resume },
+          { target: 'busy', actions: resume },
+        ],
+        'decision.arrived': hold,
         'cancel.requested': {
           target: 'closing',
-          actions: close,
+          actions: [...close, answer('cancelled')],
         },
         'append.failed': { actions: unsettle },
       },
@@ -215,26 +269,36 @@ const config = {
       meta: { awaits: [entries.askStop('closing'), entries.askStop('superseding')] },
       initial: 'storing',
       states: {
-        storing: { tags: 'cancelling' },
+        storing: { tags: 'cancelling', on: { 'cancel.requested': { actions: answer('joined') } } },
         // The stop was given up and may be stored or refused. Later entries share its fate.
         late: {
           tags: 'error',
           on: {
-            'message.sent': { target: '#CONVERSATION.busy', actions: [...leaveLate, update(assigns.startRun)] },
-            'resume.requested': { target: '#CONVERSATION.busy', actions: [...leaveLate, resume] },
+            'message.sent': [
+              { guard: 'isWithdrawn', target: '#CONVERSATION.busy.cancelling', actions: startLate },
+              { target: '#CONVERSATION.busy', actions: startLate },
+            ],
+            'resume.requested': [
+              {
+                guard: 'isWithdrawn',
+                target: '#CONVERSATION.busy.cancelling',
+                actions: [...leaveLate, ...resume],
+              },
+              { target: '#CONVERSATION.busy', actions: [...leaveLate, ...resume] },
+            ],
             'promotion.requested': {
               guard: 'hasFollowUp',
               target: '#CONVERSATION.busy',
-              actions: [...leaveLate, promote],
+              actions: [...leaveLate, ...promote],
             },
           },
         },
       },
       on: {
-        'message.sent': { actions: queue },
-        'decision.arrived': { actions: hold },
+        'message.sent': [giveBack, { actions: [...queue, answer('queued')] }],
+        'decision.arrived': hold,
         'effect.done': [
-          { guard: 'promotes', target: 'busy', actions: [...closeCycle, promote] },
+          { guard: 'promotes', target: 'busy', actions: [...closeCycle, update(assigns.promoteFollowUp)] },
           { target: 'idle', actions: closeCycle },
         ],
         'append.failed': [
@@ -250,11 +314,17 @@ const config = {
     // The run of the message begins after the stop before it is durable. A cancel before that returns the message.
     superseding: {
       tags: 'active',
-      entry: [log(entries.supersedingEntries), ask(entries.askStop('superseding'))],
+      entry: [log(entries.supersedingEntries), ask(entries.askStop('superseding')), answer('superseding')],
       on: {
-        'cancel.requested': { target: 'closing' },
-        'message.sent': { actions: queue },
-        'decision.arrived': { actions: hold },
+        'cancel.requested': { target: 'closing', actions: answer('cancelled') },
+        'message.sent': [
+          giveBack,
+          { guard: 'steers', actions: [...queue, answer('steered')] },
+          { actions: [...queue, answer('queued')] },
+        ],
+        'resume.requested': [giveBack, { actions: answer('joined') }],
+        'promotion.requested': { actions: answer('joined') },
+        'decision.arrived': hold,
         'effect.done': { target: 'busy', actions: [update(assigns.closeCycle), update(assigns.startNext)] },
         'append.failed': [
           { guard: 'lostTheStop', target: 'waiting', actions: [unsettle, dropNext] },

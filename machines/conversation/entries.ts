@@ -7,7 +7,7 @@ import type { HeldDecision, OpenCalls } from '../calls.ts';
 import { subAgentEntries } from '../counters.ts';
 import { expiredEntries } from '../log/callRecord.ts';
 import { syntheticResults } from '../log/reconcile.ts';
-import type { EffectRequest } from '../ports.ts';
+import type { ActOutcome, EffectRequest } from '../ports.ts';
 import type { RunInput, Settings } from '../run/runContext.ts';
 import { matches } from '../tools/openCalls.ts';
 import { SUPERSEDED } from '../transcript/texts.ts';
@@ -98,6 +98,23 @@ export function askNotBegun({ context: { next } }: Args): EffectRequest | undefi
   const runId = runOf(next.messageId);
   const result = { runId, termination: 'Cancelled' as const, cause: 'cancelled', durable: true };
   return { kind: 'ended', id: `${runId}/ended`, runId, result };
+}
+
+type Answer = Extract<EffectRequest, { kind: 'answer' }>;
+
+/** Answers an act of the host, once everything that the act logged is durable. */
+export const askAnswer =
+  (outcome: ActOutcome) =>
+  ({ event }: Args): Answer | undefined =>
+    'actId' in event && event.actId !== undefined ? { kind: 'answer', id: event.actId, outcome } : undefined;
+
+/** The answer to a decision or a settlement. */
+export function askReceipt(args: Args): Answer | undefined {
+  const { event } = args;
+  if (event.type === 'outcome.settled') return askAnswer(event.receipt)(args);
+  if (event.type !== 'decision.arrived') return undefined;
+  const answer = askAnswer(event.receipt)(args);
+  return answer && { ...answer, suspension: event.held.suspension };
 }
 
 /** Without a model step, only the phases around tool calls run. */

@@ -4,8 +4,9 @@
  */
 import type { OpenCalls } from '../calls.ts';
 import type { ChartPolicies } from '../policies.ts';
+import type { ActOutcome } from '../ports.ts';
 import { matches } from '../tools/openCalls.ts';
-import type { ConversationStatus } from '../vocabulary.ts';
+import type { ConversationStatus, DecisionReceipt } from '../vocabulary.ts';
 
 /** What acts are judged by. */
 export interface Standing {
@@ -29,22 +30,7 @@ export type Act =
   | { type: 'cancel.requested' };
 type Message = Extract<Act, { type: 'message.sent' }>;
 
-export type Outcome =
-  /** The message starts a run. */
-  | 'started'
-  /** The active run takes the message before its next model call. */
-  | 'steered'
-  | 'queued'
-  /** The message is queued. The waiting cycle continues, because each of its calls is decided. */
-  | 'resumed'
-  /** The message ends the waiting cycle and starts a run. */
-  | 'superseding'
-  /** A resumption or a queued followUp starts a run. */
-  | 'continued'
-  /** A run is active already. */
-  | 'joined'
-  | 'cancelled'
-  | 'nothing';
+export type Outcome = Exclude<ActOutcome, 'returned' | DecisionReceipt>;
 
 const isFree = ({ status }: Standing): boolean => status === 'idle' || status === 'error';
 
@@ -71,9 +57,11 @@ export function judgeAct(standing: Standing, act: Act): Outcome {
     case 'message.sent':
       return judgeMessage(standing, act);
     case 'cancel.requested':
+      if (standing.status === 'cancelling') return 'joined';
       return isFree(standing) ? 'nothing' : 'cancelled';
     default:
       if (standing.status === 'active') return 'joined';
+      if (standing.status === 'waiting' && act.type === 'promotion.requested') return 'nothing';
       return standing.status === 'cancelling' ? 'nothing' : 'continued';
   }
 }

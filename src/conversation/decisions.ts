@@ -4,7 +4,7 @@
  */
 import {
   type Decision,
-  type Judgement,
+  type DecisionReceipt,
   judgeDecision,
   type LogEntry,
   type PendingCall,
@@ -55,7 +55,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   }
   if (subAgents && found) return subAgents.decide(decision);
   const command = { type: 'decision.proposed', decision } as const;
-  const { receipt, suspension } = (await runtime.commands.decisions.run(callId, () => {
+  const { outcome, suspension = 1 } = await runtime.commands.decisions.run(callId, () => {
     const { receipt } = judgeDecision(logState.calls.get(callId), decision);
     // A repeated decision is reported as such. A different one counts as one more.
     const isNew = receipt === 'applied' || receipt === 'held' || receipt === 'conflict';
@@ -63,7 +63,8 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
       throw new LimitError(`${most} decisions are held that no call has used (policies.limits.decisions)`);
     }
     return runtime.submit(command);
-  })) as Judgement;
+  });
+  const receipt = outcome as DecisionReceipt;
   if (receipt !== 'applied' && receipt !== 'held') return receipt;
   // A decision that the store refused may have been stored with the stop of its run. Stored decisions contain no secrets.
   const written = log.redact.entry({ runId: null, type: 'decision', callId, suspension, decision }) as DecisionEntry;

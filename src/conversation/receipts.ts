@@ -5,7 +5,7 @@
 import { type RunOutput, runOf } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
-import { NotStored } from '../runtime/commands.ts';
+import { type Answer, NotStored } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
 
@@ -73,12 +73,12 @@ export class Receipts {
   /** Of a message for the run under way. */
   follow(
     messageId: string,
-    answered: Promise<unknown>,
+    answered: Promise<Answer>,
     run: Pick<Run, 'result'>,
     runtime: Pick<Runtime, 'settled' | 'queue' | 'runId'>,
   ): void {
-    const told = (answer: unknown): void => {
-      if (answer === 'returned') this.settle(messageId, 'returned');
+    const told = ({ outcome }: Answer): void => {
+      if (outcome === 'returned') this.settle(messageId, 'returned');
     };
     answered.then(told, (error: unknown) => this.rejectMessage(messageId, error, run, runtime));
   }

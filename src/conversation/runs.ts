@@ -3,7 +3,7 @@
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
 import { GO_ON_STOPPED, isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machines/internal.ts';
-import type { MessageCommand, StartingCommand } from '../runtime/commands.ts';
+import type { Answer, MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
 import { entryOfMessage, outputInLog } from './repeatedMessages.ts';
@@ -79,10 +79,10 @@ export class Runs {
       this.#receipts.follow(messageId, this.#runtime.submit(message), handle, this.#runtime);
       return handle;
     }
-    const command = signal?.aborted ? { ...message, aborted: true } : message;
+    const command = signal?.aborted ? { ...message, withdrawn: true } : message;
     void this.#ask(handle, command, (error) => void this.#returns.rejectMessage(handle, messageId, error)).then(
       (answer) => {
-        if (answer === 'returned') this.#returns.returned(messageId);
+        if (answer?.outcome === 'returned') this.#returns.returned(messageId);
       },
     );
     return handle;
@@ -198,7 +198,11 @@ export class Runs {
   }
 
   /** Puts a command; what cannot be stored ends the run that it starts, and that run tells. */
-  async #ask(handle: RunHandle, command: StartingCommand, lost?: (error: unknown) => void): Promise<unknown> {
+  async #ask(
+    handle: RunHandle,
+    command: StartingCommand,
+    lost?: (error: unknown) => void,
+  ): Promise<Answer | undefined | void> {
     this.#asked.set(handle, command);
     const answer = await this.#runtime.submit(command).catch((error: unknown) => lost?.(error));
     this.#asked.delete(handle);
@@ -213,16 +217,16 @@ export class Runs {
 
   #start(runId: string, command: StartingCommand): RunHandle {
     const handle = this.open(runId);
-    void this.#ask(handle, command).then(() => this.#check(handle, command));
+    void this.#ask(handle, command).then((answer) => this.#check(handle, answer));
     return handle;
   }
 
   /** What was asked for may have been overtaken by another command: then there is nothing left to do, or another run does it. */
-  #check(handle: RunHandle, { aborted }: StartingCommand): void {
+  #check(handle: RunHandle, answer: Answer | undefined | void): void {
     if (handle.ended || handle.since !== undefined) return;
     if (this.#runtime.queue.some(({ messageId }) => runOf(messageId) === handle.id)) return;
     const { current } = this;
-    if (aborted) this.#finish(handle, givenBack(handle.id));
+    if (answer?.outcome === 'returned') this.#finish(handle, givenBack(handle.id));
     else if (!current) this.#finish(handle, nothingDone(handle.id));
     else if (current !== handle) this.#join(handle, current);
   }

@@ -15,7 +15,8 @@ export async function settle(runtime: Runtime, id: unknown, given: unknown): Pro
   const subAgents = runtime.logState.calls.has(callId) ? undefined : runtime.subAgents;
   if (subAgents) return subAgents.settle(callId, how);
   const command = { type: 'settlement.proposed', callId, how } as const;
-  return (await runtime.commands.decisions.run(callId, () => runtime.submit(command))) as Settled;
+  const { outcome } = await runtime.commands.decisions.run(callId, () => runtime.submit(command));
+  return outcome as Settled;
 }
 
 /** The settlement as it may be logged. Throws InvalidDecisionError. */

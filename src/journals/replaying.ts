@@ -2,7 +2,14 @@
  * A journal that delivers the lines of a recording. Invariant: nothing is executed. Deliveries, times and failed
  * appends come only from the recording, so the same charts write the same log. Nothing happens after the last line.
  */
-import type { Delivery, EffectRequest, Failure, Journal, NewEntry } from '../../machines/internal.ts';
+import {
+  type Delivery,
+  type EffectRequest,
+  type Failure,
+  isReport,
+  type Journal,
+  type NewEntry,
+} from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { RecordedDelivery } from './recorded.ts';
 
@@ -65,9 +72,9 @@ export class ReplayingJournal implements Journal {
     this.#openedAt = recording.find((line) => line.kind === 'opened')?.at;
   }
 
-  /** Reporting the end of a run to the host has no effect outside. */
+  /** A report to the host has no effect outside. */
   start(request: EffectRequest): void {
-    if (request.kind === 'ended') this.#inner.start(request);
+    if (isReport(request)) this.#inner.start(request);
     else this.#requestedIds.add(request.id);
   }
 

@@ -106,7 +106,6 @@ export interface Step {
   readonly at: number;
   readonly entries: readonly NewEntry[];
   readonly asks: readonly EffectRequest[];
-  readonly acts: readonly object[];
 }
 
 interface AppendOutcome {
@@ -230,7 +229,6 @@ const together = (first: Step, then: Step): Step => ({
   at: then.at,
   entries: [...first.entries, ...then.entries],
   asks: [...first.asks, ...then.asks],
-  acts: [...first.acts, ...then.acts],
 });
 
 /** The failure as charts receive it. */

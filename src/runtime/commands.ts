@@ -13,8 +13,8 @@ import {
   type EffectRequest,
   type Failure,
   goesOn,
+  type HostAct,
   type Json,
-  type Judgement,
   judgeAct,
   judgeDecision,
   type LogState,
@@ -30,8 +30,8 @@ import {
 } from '../../machines/internal.ts';
 import { InvalidDecisionError, RunchartError, thrownText } from '../errors.ts';
 
-export type Command =
-  /** `aborted`: the run that this starts was cancelled before its delivery. */
+export type Command = HostAct & HostCommand;
+type HostCommand =
   | {
       type: 'message.sent';
       messageId: string;
@@ -39,12 +39,11 @@ export type Command =
       kind: 'direct' | 'steer' | 'followUp';
       /** In place of the policy. */
       whileSuspended?: ChartPolicies['whileSuspended'];
-      aborted?: boolean;
       /** The content, while its images are being stored; the command is put when they are. */
       kept?: Promise<StoredPart[]>;
     }
-  | { type: 'resume.requested'; runId: string; continuation?: string; aborted?: boolean }
-  | { type: 'promotion.requested'; aborted?: boolean }
+  | { type: 'resume.requested'; runId: string; continuation?: string }
+  | { type: 'promotion.requested' }
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
   | { type: 'decision.proposed'; decision: Decision }
@@ -58,10 +57,8 @@ export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
 export type StartingCommand = Extract<Command, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
 
 export interface Admission {
-  /** Events for the chart, in order. */
-  events: readonly ConversationEvent[];
-  /** What the host is told once the events' entries are durable. */
-  answer?: Judgement | 'applied' | 'unknown' | 'returned';
+  /** The event for the chart, with the facts of the log. */
+  event?: ConversationEvent;
   /** The command is refused; nothing changes. */
   refused?: Error;
   /** What is only put on record. */
@@ -71,8 +68,6 @@ export interface Admission {
 /** The state of the chart that commands are judged by. */
 export interface ChartState {
   readonly standing: Standing;
-  /** A message would start a run. */
-  readonly isIdle: boolean;
   /** A run is under way that can still end otherwise. */
   readonly isOpenEnded: boolean;
   /** The run under way. */
@@ -88,21 +83,22 @@ export function wrongAnswer(
   return new InvalidDecisionError(`the call ${callId} waits for approval: it takes approve, deny or edit, not answer`);
 }
 
-function admitDecision(logState: LogState, decision: Decision): Admission {
+function admitDecision(logState: LogState, decision: Decision, act: HostAct): Admission {
   const record = logState.calls.get(decision.callId);
   const refused = record?.status === 'suspended' ? wrongAnswer(record, decision) : undefined;
-  if (refused) return { events: [], refused };
-  const answer = judgeDecision(record, decision);
-  const { receipt, suspension } = answer;
-  if (receipt !== 'applied' && receipt !== 'held') return { events: [], answer };
-  return { events: [{ type: 'decision.arrived', held: { callId: decision.callId, suspension, decision } }], answer };
+  if (refused) return { refused };
+  const { receipt, suspension } = judgeDecision(record, decision);
+  return {
+    event: { ...act, type: 'decision.arrived', held: { callId: decision.callId, suspension, decision }, receipt },
+  };
 }
 
-function admitSettlement(logState: LogState, callId: string, how: Settlement): Admission {
+function admitSettlement(logState: LogState, callId: string, how: Settlement, act: HostAct): Admission {
   const record = logState.calls.get(callId);
-  if (!record || !logState.unsettled.has(callId)) return { events: [], answer: 'unknown' };
-  const retry = 'retry' in how ? { retry: rerunOf(record) } : {};
-  return { events: [{ type: 'outcome.settled', callId, how, ...retry }], answer: 'applied' };
+  const isUnsettled = record !== undefined && logState.unsettled.has(callId);
+  const retry = isUnsettled && 'retry' in how ? { retry: rerunOf(record) } : {};
+  const receipt = isUnsettled ? 'applied' : 'unknown';
+  return { event: { ...act, type: 'outcome.settled', callId, how, receipt, ...retry } };
 }
 
 const ACTS: ReadonlySet<string> = new Set<Act['type']>([
@@ -129,34 +125,27 @@ function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Cont
 export function admitCommand(
   command: { type: string },
   logState: LogState,
-  chart: ChartState,
+  chart: Pick<ChartState, 'isOpenEnded'>,
   isLogged: boolean,
 ): Admission {
   const given = command as Command;
+  const act: HostAct = given.actId === undefined ? {} : { actId: given.actId };
   switch (given.type) {
     case 'decision.proposed':
-      return admitDecision(logState, given.decision);
+      return admitDecision(logState, given.decision, act);
     case 'settlement.proposed':
-      return admitSettlement(logState, given.callId, given.how);
+      return admitSettlement(logState, given.callId, given.how, act);
     case 'message.sent':
     case 'resume.requested':
-    case 'promotion.requested': {
-      const { aborted, ...asked } = given;
-      const leavesAll = given.type !== 'resume.requested' && chart.isIdle;
-      const event = { ...asked, of: logged(logState, isLogged, leavesAll) };
-      if (!aborted) return { events: [event] };
-      // A message that nobody wants any more is not queued; the run that it would have to wait for goes on.
-      if (event.type === 'message.sent' ? !chart.isIdle : chart.runId !== undefined)
-        return { events: [], answer: 'returned' };
-      return { events: [event, { type: 'cancel.requested' }] };
-    }
+    case 'promotion.requested':
+      return { event: { ...given, of: logged(logState, isLogged, given.type !== 'resume.requested') } };
     case 'observer.failed': {
       const { error } = given;
-      if (chart.isOpenEnded) return { events: [{ type: 'effect.failed', id: '', cause: 'internal', error }] };
-      return { events: [], note: [diagnostic(logState.runId, 'observer_error', { message: error.message })] };
+      if (chart.isOpenEnded) return { event: { type: 'effect.failed', id: '', cause: 'internal', error } };
+      return { note: [diagnostic(logState.runId, 'observer_error', { message: error.message })] };
     }
     default:
-      return { events: [given] };
+      return { event: given };
   }
 }
 
@@ -173,10 +162,15 @@ export function lateResult(request: EffectRequest, completion: Completion): NewE
   return [diagnostic(request.runId, 'late_result', { callId: request.callId })];
 }
 
+/** What the chart says that a command came to. */
+export type Answer = Pick<Extract<EffectRequest, { kind: 'answer' }>, 'outcome' | 'suspension'>;
+
 interface PendingCommand {
-  answered: Promise<unknown>;
-  answer?: unknown;
-  resolve(answer: unknown): void;
+  command: Command;
+  /** The chart has taken it. */
+  isTaken: boolean;
+  answered: Promise<Answer>;
+  resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
 
@@ -196,8 +190,9 @@ export class CommandQueue {
   #closed = false;
   /** Not put yet: one whose images are being stored comes first. */
   readonly #queue = new Set<Command>();
-  readonly #waiting = new Map<object, PendingCommand>();
-  readonly #delivered = new Map<object, PendingCommand>();
+  /** Without an answer, in the order of their calls. */
+  readonly #pending = new Map<string, PendingCommand>();
+  #opened = 0;
 
   /** `report`: hears of what could not be stored. */
   constructor(chart: ChartState, put: (command: Command) => void, report: (message: string) => void) {
@@ -207,7 +202,7 @@ export class CommandQueue {
   }
 
   /** Puts a command when its turn has come. */
-  send(command: Command): Promise<unknown> {
+  send(command: Command): Promise<Answer> {
     const answered = this.open(command);
     if (this.#closed) return answered;
     // What is given back was delivered before all of these.
@@ -223,7 +218,10 @@ export class CommandQueue {
           },
           (error) => {
             const failure = new NotStored(error);
-            if (this.#remove(command, (pending) => pending.reject(failure))) this.#report(failure.message);
+            if (!this.#queue.delete(command)) return;
+            this.refuse(command, failure);
+            this.#report(failure.message);
+            this.flush();
           },
         );
       }
@@ -232,45 +230,46 @@ export class CommandQueue {
     return answered;
   }
 
-  open(command: Command): Promise<unknown> {
+  open(command: Command): Promise<Answer> {
     if (this.#closed) {
       return Promise.reject(new RunchartError('closed', `the conversation is closed: ${command.type} came too late`));
     }
-    let pending: Omit<PendingCommand, 'answered'> | undefined;
-    const answered = new Promise((resolve, reject) => {
-      pending = { resolve, reject };
-    });
-    if (pending) this.#waiting.set(command, { ...pending, answered });
-    return answered;
+    this.#opened += 1;
+    // Not below the id of a run, whose end drops everything under it.
+    command.actId = `act/${this.#opened}`;
+    const pending: Partial<PendingCommand> = { command, isTaken: false };
+    pending.answered = new Promise((resolve, reject) => Object.assign(pending, { resolve, reject }));
+    this.#pending.set(command.actId, pending as PendingCommand);
+    return pending.answered;
   }
 
   get isIdle(): boolean {
-    return this.#waiting.size + this.#delivered.size === 0;
+    return this.#pending.size === 0;
   }
 
   /** Resolves when every command sent so far is answered. */
   async allAnswered(): Promise<void> {
-    const pending = [...this.#waiting.values(), ...this.#delivered.values()];
-    await Promise.allSettled(pending.map(({ answered }) => answered));
+    await Promise.allSettled([...this.#pending.values()].map(({ answered }) => answered));
   }
 
   /** Gives up what a command would start; one that is not put yet, or starts nothing, is answered as returned at once. */
   withdraw(command: StartingCommand, starts: boolean): void {
-    command.aborted = true;
-    if (this.#remove(command, (pending) => pending.resolve('returned')) || starts) return;
-    this.#waiting.get(command)?.resolve('returned');
-    this.#waiting.delete(command);
+    command.withdrawn = true;
+    const isPut = !this.#queue.delete(command);
+    if (isPut && starts) return;
+    this.answer({ id: command.actId ?? '', outcome: 'returned' });
+    if (!isPut) this.flush();
   }
 
   /** A cancel has not been delivered. */
   get hasCancel(): boolean {
-    for (const { type } of this.waiting) if (type === 'cancel.requested') return true;
+    for (const { type } of this.#waiting) if (type === 'cancel.requested') return true;
     return false;
   }
 
   /** A cancel, or a command that was taken back, has not been delivered. */
   get cancelling(): boolean {
-    for (const command of this.waiting) if ((command as StartingCommand).aborted) return true;
+    for (const { withdrawn } of this.#waiting) if (withdrawn) return true;
     return this.hasCancel;
   }
 
@@ -280,13 +279,13 @@ export class CommandQueue {
   }
 
   /** Whether a command has not been delivered yet. */
-  waits(command: Command): boolean {
-    return this.#waiting.has(command);
+  waits({ actId = '' }: HostAct): boolean {
+    return this.#pending.get(actId)?.isTaken === false;
   }
 
   /** Commands that have not been delivered yet. */
-  get waiting(): Iterable<Command> {
-    return this.#waiting.keys() as Iterable<Command>;
+  get #waiting(): Command[] {
+    return [...this.#pending.values()].flatMap(({ command, isTaken }) => (isTaken ? [] : [command]));
   }
 
   /** What the next act is judged by: the chart, and after it the acts that the chart has not taken. */
@@ -302,7 +301,7 @@ export class CommandQueue {
   #judge(): { standing: Standing; starting: readonly Command[] } {
     let { standing } = this.#chart;
     const starting: Command[] = [];
-    for (const command of this.waiting) {
+    for (const command of this.#waiting) {
       if (!isAct(command)) continue;
       const outcome = judgeAct(standing, command);
       if (startsRun(outcome)) starting.push(command);
@@ -313,42 +312,38 @@ export class CommandQueue {
 
   /** How many commands of this type have no answer yet. */
   countOf(type: Command['type']): number {
-    return [...this.#waiting.keys(), ...this.#delivered.keys()].filter((command) => (command as Command).type === type)
-      .length;
+    return [...this.#pending.values()].filter(({ command }) => command.type === type).length;
   }
 
-  delivered(command: object, { answer, refused }: Admission): void {
-    const pending = this.#waiting.get(command);
-    this.#waiting.delete(command);
-    if (refused) pending?.reject(refused);
-    else if (pending) this.#delivered.set(command, { ...pending, answer });
+  /** The command is delivered now. */
+  take({ actId = '' }: HostAct): void {
+    const pending = this.#pending.get(actId);
+    if (pending) pending.isTaken = true;
   }
 
-  /** What these commands logged is durable. */
-  settle(commands: readonly object[]): void {
-    for (const command of commands) {
-      const pending = this.#delivered.get(command);
-      this.#delivered.delete(command);
-      pending?.resolve(pending.answer);
-    }
+  /** What the command logged is durable. */
+  answer({ id, ...answer }: Answer & { id: string }): void {
+    this.#pending.get(id)?.resolve(answer);
+    this.#pending.delete(id);
   }
 
-  /** What these commands logged could not be stored. */
-  refuse(commands: readonly object[], error: unknown): void {
-    for (const command of commands) {
-      this.#delivered.get(command)?.reject(error);
-      this.#delivered.delete(command);
-    }
+  /** The command is not accepted, or what it logged could not be stored. */
+  refuse({ actId = '' }: HostAct, error: unknown): void {
+    this.#pending.get(actId)?.reject(error);
+    this.#pending.delete(actId);
+  }
+
+  /** The chart broke, and answers nothing that it has taken. */
+  refuseTaken(error: unknown): void {
+    for (const { command, isTaken } of this.#pending.values()) if (isTaken) this.refuse(command, error);
   }
 
   /** Nothing is put any more: what has no answer yet is refused for this reason, and whatever comes as closed. */
   close(why?: Error): void {
     this.#closed = true;
     this.#queue.clear();
-    for (const open of [this.#waiting, this.#delivered]) {
-      for (const { reject } of open.values()) reject(why);
-      open.clear();
-    }
+    for (const { reject } of this.#pending.values()) reject(why);
+    this.#pending.clear();
   }
 
   get closed(): boolean {
@@ -363,16 +358,6 @@ export class CommandQueue {
       this.#queue.delete(command);
       this.#put(command);
     }
-  }
-
-  /** False where it was put before. */
-  #remove(command: Command, answer: (pending: PendingCommand) => void): boolean {
-    if (!this.#queue.delete(command)) return false;
-    const pending = this.#waiting.get(command);
-    this.#waiting.delete(command);
-    if (pending) answer(pending);
-    this.flush();
-    return true;
   }
 }
 

@@ -3,7 +3,14 @@
  * appends their entries together, and only then starts their requests, in order. Invariant: one step at a time. Acts of a
  * subscriber during a step are queued. The actor that made a request receives its answer.
  */
-import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../machines/internal.ts';
+import {
+  type Completion,
+  type Delivery,
+  type EffectRequest,
+  isReport,
+  type Journal,
+  type NewEntry,
+} from '../../machines/internal.ts';
 import type { Chart } from '../../machines/verbs.ts';
 import { RunchartError } from '../errors.ts';
 import { AppendQueue, cancelDeadline, failureOf, reportDeadline, type Step } from './appendQueue.ts';
@@ -15,20 +22,20 @@ export interface DriverOptions {
   input: unknown;
   journal: Journal;
   setTimer(ms: number, fire: () => void): () => void;
-  /** Judges an act at its delivery: returns the events for the chart, none where the act changes nothing. */
-  admit?(event: { type: string }): readonly { type: string }[];
+  /** Adds the facts of the log to an act at its delivery. Returns the event for the chart, or nothing if the chart takes none. */
+  admit?(event: { type: string }): { type: string } | undefined;
   /** Folds the entries that became durable, before the requests of their step start. */
   fold?(): void;
   /** Shows folded entries to subscribers. The end of a run is shown after the charts have taken it. */
   announce?(): void;
-  /** Called after each step with its acts, when its entries are durable. */
-  settled?(acts: readonly object[]): void;
+  /** Called after each step, when its entries are durable. */
+  settled?(): void;
   /** Whether a cancel is being carried out. */
   cancelling?(): boolean;
   /** Called after each delivery that leaves nothing to cancel. A waiting `cancel()` does not wait for what follows. */
   uncancelled?(): void;
-  /** Called when the entries of a step could not be stored. */
-  refused?(acts: readonly object[], error: unknown): void;
+  /** Called for each act whose entries could not be stored. */
+  refused?(actId: string, error: unknown): void;
   /** Called when the root chart broke, which is a defect. */
   broke?(error: unknown): void;
   inspect?: ((event: unknown) => void) | undefined;
@@ -42,7 +49,6 @@ export class Driver {
   readonly #journal: Journal;
   readonly #requests = new OpenRequests();
   #entries: NewEntry[] = [];
-  #acts: object[] = [];
   /** For each failed step: reports the failure to the hosts of its acts, when the failure is delivered. */
   #refusals: WeakMap<Completion, () => void> | undefined;
   #stepping = false;
@@ -143,9 +149,9 @@ export class Driver {
         this.#entries.push(...completion.entries);
         return;
       case 'act': {
-        this.#acts.push(completion.event);
-        const events = this.#options.admit?.(completion.event) ?? [completion.event];
-        for (const event of events) this.root.send(event);
+        const { admit } = this.#options;
+        const event = admit ? admit(completion.event) : completion.event;
+        if (event) this.root.send(event);
         return;
       }
       case 'append.failed':
@@ -169,9 +175,8 @@ export class Driver {
     // Report finished runs first; they must not wait for the next run's append.
     for (const end of this.#requests.takeEnds()) this.#journal.start(end);
     this.#announce();
-    const step: Step = { at, entries: this.#entries, asks: this.#requests.take(), acts: this.#acts };
+    const step: Step = { at, entries: this.#entries, asks: this.#requests.take() };
     this.#entries = [];
-    this.#acts = [];
     if (step.entries.length === 0) {
       this.#begin(step);
       return true;
@@ -185,7 +190,7 @@ export class Driver {
   }
 
   /** Its entries are durable. */
-  #begin({ entries, asks, acts }: Step): void {
+  #begin({ entries, asks }: Step): void {
     // Subscribers read the waiting calls of a suspension, so they receive it before a decision that follows is folded.
     if (this.#isSuspension) this.#options.announce?.();
     this.#options.fold?.();
@@ -195,8 +200,12 @@ export class Driver {
       this.#isSuspension = entries.some(({ type }) => type === 'run-suspended');
     }
     this.#announce();
-    for (const request of asks) if (this.#requests.isOpen(request)) this.#journal.start(request);
-    this.#options.settled?.(acts);
+    for (const request of asks) {
+      if (!this.#requests.isOpen(request)) continue;
+      if (isReport(request)) this.#requests.close(request.id);
+      this.#journal.start(request);
+    }
+    this.#options.settled?.();
   }
 
   /** An append has ended that later steps may have overtaken. What its subscribers do waits until its requests have started. */
@@ -220,16 +229,20 @@ export class Driver {
   }
 
   /** Requests of a failed step are not started. A commit that was given up may still be stored. */
-  #failure(error: unknown, { asks, acts }: Step, lost: readonly NewEntry[]): Completion {
+  #failure(error: unknown, { asks }: Step, lost: readonly NewEntry[]): Completion {
+    const answers = asks.filter((request) => isReport(request) && this.#requests.isOpen(request));
     for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#requests.close(request.id);
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
     this.#refusals ??= new WeakMap();
-    this.#refusals.set(failure, () => this.#options.refused?.(acts, error));
+    this.#refusals.set(failure, () => {
+      for (const { id } of answers) this.#options.refused?.(id, error);
+    });
     return failure;
   }
 
   #makeQueue(): AppendQueue {
-    const isWanted = ({ asks }: Step): boolean => asks.some((request) => this.#requests.isOpen(request));
+    const isWanted = ({ asks }: Step): boolean =>
+      asks.some((request) => !isReport(request) && this.#requests.isOpen(request));
     return new AppendQueue({
       append: (entries, at, carried) => this.#journal.append(entries, at, carried),
       proceed: () => this.#goOn(),

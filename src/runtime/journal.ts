@@ -3,12 +3,20 @@
  * append comes first, because every judgement depends on it, then cancel, then first in, first out. Nothing is delivered for a
  * dropped id. An answer given inside `start` is queued.
  */
-import type { Completion, Delivery, EffectRequest, EffectValue, Journal, NewEntry } from '../../machines/internal.ts';
+import type {
+  Completion,
+  Delivery,
+  EffectRequest,
+  EffectValue,
+  Journal,
+  NewEntry,
+  Report,
+} from '../../machines/internal.ts';
 import { thrownMessage } from '../errors.ts';
 import { EffectAbort } from '../timeLimit.ts';
 
 /** The functions of the conversation that the journal calls. */
-export type ExecutedRequest = Exclude<EffectRequest, { kind: 'ended' | 'commit' | 'timer' }>;
+export type ExecutedRequest = Exclude<EffectRequest, Report | { kind: 'commit' | 'timer' }>;
 export type Execute = (request: ExecutedRequest, abort: EffectAbort) => EffectValue | Promise<EffectValue>;
 export interface JournalOptions {
   execute: Execute;
@@ -17,8 +25,8 @@ export interface JournalOptions {
   setTimer(ms: number, fire: () => void): () => void;
   /** The duration of the earlier runs of the cycle. */
   cycleMs(): number;
-  /** Receives the report that a run is over, which has no answer. */
-  ended(request: Extract<EffectRequest, { kind: 'ended' }>): void;
+  /** Receives reports to the host: a run is over, or an act is answered. */
+  report(report: Report): void;
   /** Called when an effect ends after it was dropped. */
   late(request: EffectRequest, completion: Completion): void;
 }
@@ -68,7 +76,8 @@ export class EmbeddedJournal implements Journal {
     const { id } = request;
     switch (request.kind) {
       case 'ended':
-        return this.#options.ended(request);
+      case 'answer':
+        return this.#options.report(request);
       case 'commit':
         return this.put({ type: 'effect.done', id, value: { kind: 'committed' } });
       case 'timer': {

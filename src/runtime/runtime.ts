@@ -28,7 +28,15 @@ import type { TextCalls } from '../models/textCalls.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { LogHandle } from '../stores/logStore.ts';
 import type { retryOf } from '../tools/toolRetry.ts';
-import { admitCommand, type Command, CommandQueue, diagnostic, lateResult, type StartingCommand } from './commands.ts';
+import {
+  type Answer,
+  admitCommand,
+  type Command,
+  CommandQueue,
+  diagnostic,
+  lateResult,
+  type StartingCommand,
+} from './commands.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
 import type { Ports } from './hostPorts.ts';
@@ -58,6 +66,8 @@ export class Runtime {
   readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
+  /** Why the chart answers nothing any more, which is a defect. */
+  #broken: { error: unknown } | undefined;
   /** Set during the opening, where the conversation can have sub-agents. */
   subAgents: SubAgents | undefined;
   /** Called when a run is over. */
@@ -117,7 +127,7 @@ export class Runtime {
       execute: this.#effects.execute,
       append: (batch, at) => this.log.follow(batch, at),
       cycleMs: () => this.logState.cycleMs,
-      ended: ({ result }) => this.#over(result),
+      report: (report) => (report.kind === 'ended' ? this.#over(report.result) : this.commands.answer(report)),
       late: (request, completion) => this.#note(lateResult(request, completion)),
     });
     return ports.journal?.(embedded, id) ?? embedded;
@@ -131,13 +141,13 @@ export class Runtime {
       input: restored(this.logState, settingsOf(id, policies, plugins, models)),
       journal: this.#journal,
       setTimer: ports.setTimer,
-      admit: (command) => this.#admit(command),
+      admit: (command) => this.#admit(command as Command),
       fold: () => this.log.fold(),
       announce: () => this.log.announce(),
-      settled: (commands) => this.#settled(commands),
+      settled: () => this.#settled(),
       cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
       uncancelled: () => this.#endCancels(),
-      refused: (commands, error) => this.commands.refuse(commands, error),
+      refused: (actId, error) => this.commands.refuse({ actId }, error),
       broke: (error) => this.#broke(error),
       inspect: observer?.charts,
       interpreter,
@@ -157,7 +167,7 @@ export class Runtime {
   }
 
   /** Takes a command; resolves when its entries are durable, rejects where it is refused or cannot be stored. */
-  submit(command: Command): Promise<unknown> {
+  submit(command: Command): Promise<Answer> {
     return this.commands.send(command);
   }
 
@@ -265,8 +275,7 @@ export class Runtime {
     if (type === 'state-changed' && this.live.observed) this.live.next({ type: 'state', state: { ...this.state } });
   }
 
-  #settled(commands: readonly object[]): void {
-    this.commands.settle(commands);
+  #settled(): void {
     this.commands.flush();
     if (this.status !== 'cancelling') this.#endCancels();
     this.#tell();
@@ -281,17 +290,21 @@ export class Runtime {
     if (status && this.live.observed) this.live.next({ type: 'status', status });
   }
 
-  #admit(command: { type: string }): readonly { type: string }[] {
+  #admit(command: Command): { type: string } | undefined {
     // The command was answered as given up already.
-    if ('aborted' in command && !this.commands.waits(command as Command)) return [];
-    const admitted = admitCommand(command, this.logState, this.chart, this.#driver?.isLogged === true);
-    this.commands.delivered(command, admitted);
-    this.#note(admitted.note ?? []);
-    return admitted.events;
+    if (command.withdrawn && !this.commands.waits(command)) return undefined;
+    const { event, refused, note } = admitCommand(command, this.logState, this.chart, this.#driver?.isLogged === true);
+    this.commands.take(command);
+    const why = this.#broken ?? (refused && { error: refused });
+    if (why) this.commands.refuse(command, why.error);
+    this.#note(note ?? []);
+    return event;
   }
 
   #broke(error: unknown): void {
     const failure = { code: 'internal', message: thrownText(error) };
+    this.#broken = { error };
+    this.commands.refuseTaken(error);
     this.#over({ runId: this.logState.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 

@@ -32,11 +32,6 @@ export class ChartStatus implements ChartState {
     return this.standing.status;
   }
 
-  get isIdle(): boolean {
-    const { status } = this;
-    return status === 'idle' || status === 'error';
-  }
-
   get isOpenEnded(): boolean {
     return this.status === 'active' && this.#snapshot?.children.run?.getSnapshot().tags.has('active') === true;
   }

@@ -4,7 +4,7 @@ export const runtime = [
     id: 'stale-ask',
     about: 'an effect dropped while its append was pending is started all the same',
     witness: 'test/scenarios/cancelStore.test.ts',
-    edits: [['if (this.#requests.isOpen(request)) this.#journal.start(request);', 'this.#journal.start(request);']],
+    edits: [['if (!this.#requests.isOpen(request)) continue;', '']],
   },
   {
     id: 'decision-stray-field',
@@ -173,7 +173,7 @@ export const runtime = [
     id: 'close-twice-answers',
     about: 'after a close, acts on their way are never answered',
     witness: 'test/scenarios/deadStore.test.ts',
-    edits: [['for (const { reject } of open.values()) reject(why);', '']],
+    edits: [['for (const { reject } of this.#pending.values()) reject(why);', '']],
   },
   {
     id: 'feed-leak',
@@ -205,7 +205,7 @@ export const runtime = [
     witness: 'test/journals/replay.test.ts',
     edits: [
       [
-        "if (request.kind === 'ended') this.#inner.start(request);\n    else this.#requestedIds.add(request.id);",
+        'if (isReport(request)) this.#inner.start(request);\n    else this.#requestedIds.add(request.id);',
         'this.#inner.start(request);\n    this.#requestedIds.add(request.id);',
       ],
     ],
@@ -367,7 +367,7 @@ export const runtime = [
     id: 'lost-retry-left-open',
     about: 'a message leaves a call open whose retry lost its end',
     witness: 'test/scenarios/whatWaits.test.ts',
-    edits: [["given.type !== 'resume.requested' && chart.isIdle", 'false']],
+    edits: [["logged(logState, isLogged, given.type !== 'resume.requested')", 'logged(logState, isLogged, false)']],
   },
   {
     id: 'retry-runs-twice',

@@ -17,7 +17,7 @@ import {
   standingOf,
 } from '../../machines/internal.ts';
 import { compiled } from '../../src/runtime/interpreter/chartActor.ts';
-import type { RootChart } from '../../src/runtime/interpreter/interpreter.ts';
+import type { RootChart, World } from '../../src/runtime/interpreter/interpreter.ts';
 
 type Policies = Pick<ChartPolicies, 'whileActive' | 'whileSuspended'>;
 const WHILE_ACTIVE = ['reject', 'steer', 'followUp'] as const;
@@ -53,13 +53,21 @@ const STATES: { readonly [state: string]: { open: typeof suspended | undefined; 
 class Chart {
   readonly #root: RootChart;
   #acts = 0;
+  /** What the last act came to. */
+  answer: string | undefined;
 
   constructor(state: string, policies: Policies) {
     const { open = noOpenCalls, events } = STATES[state] ?? { events: [] };
     const settings = { conversationId: 'c', policies: { ...defaultPolicies, ...policies }, phases: {}, models: ['m'] };
     const waiting = open !== noOpenCalls;
     const input = { settings, open, counters: freshCounters, queue: [], runId: 'run_0', waiting };
-    const world = { ask() {}, drop() {}, log() {} };
+    const world: World = {
+      ask: (_, request) => {
+        if (request.kind === 'answer') this.answer = request.outcome;
+      },
+      drop() {},
+      log() {},
+    };
     const onError = (error: unknown): never => {
       throw error;
     };
@@ -71,7 +79,8 @@ class Chart {
   take(event: Event): void {
     this.#acts += 1;
     const id = `n${this.#acts}`;
-    this.#root.send({ ...event, messageId: id, runId: `run_${id}`, content: [] } as Event);
+    this.answer = undefined;
+    this.#root.send({ ...event, actId: id, messageId: id, runId: `run_${id}`, content: [] } as Event);
   }
 
   get standing(): Standing {
@@ -110,7 +119,7 @@ const TABLE: { readonly [state: string]: { readonly [act: string]: string } } = 
     steer: 'queued',
     followUp: 'queued',
     resume: 'nothing',
-    cancel: 'cancelled',
+    cancel: 'joined',
   },
   undecided: {
     send: 'suspended / queued / superseding',
@@ -131,7 +140,7 @@ const TABLE: { readonly [state: string]: { readonly [act: string]: string } } = 
     steer: 'queued',
     followUp: 'queued',
     resume: 'nothing',
-    cancel: 'cancelled',
+    cancel: 'joined',
   },
   late: { send: 'started', steer: 'started', followUp: 'started', resume: 'continued', cancel: 'nothing' },
   superseding: {
@@ -186,8 +195,13 @@ it.each(Object.keys(STATES))('each order of up to three acts from %s is judged a
               ? ({ type: 'resume.requested' } as const)
               : accepted(judged, act);
         if (!given) continue;
-        judged = standingAfter(judged, judgeAct(judged, given));
+        const outcome = judgeAct(judged, given);
+        // After a message that resumes, the chart judges the next one as in an active run.
+        const isLater = judged.resuming === true;
+        judged = standingAfter(judged, outcome);
         chart.take(given);
+        if (!isLater && chart.answer !== outcome)
+          expect([order, policies, given.type, chart.answer]).toEqual([order, policies, given.type, outcome]);
       }
       const { status, queued } = chart.standing;
       // The run of a message that resumes the cycle counts from the moment at which the chart takes the message.

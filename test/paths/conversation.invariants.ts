@@ -1,7 +1,9 @@
 /** The rules of CONVERSATION (docs/internals/lifecycle.md, CONVERSATION). */
 
 import type { Continued, ConversationContext } from '../../machines/conversation/context.ts';
+import { judgeAct, standingOf } from '../../machines/conversation/judgeAct.ts';
 import type { HeldDecision, NewEntry } from '../../machines/index.ts';
+import { isReport } from '../../machines/ports.ts';
 import { commitsOf } from './anyChart.invariants.ts';
 import {
   type Came,
@@ -10,7 +12,9 @@ import {
   endOf,
   idsOf,
   inputOf,
+  isAccepted,
   isCut,
+  isGivenBack,
   json,
   lastLogged,
   lastRun,
@@ -31,10 +35,37 @@ import {
   toldTo,
   wasIn,
 } from './conversationFacts.ts';
-import type { ChartInvariant } from './edgeTrace.ts';
+import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 
+/** The answer that is due to an act, by what it asked for and where the conversation was. */
+function dueAnswer(trace: Trace): string {
+  const came = cameOf(trace);
+  const { type, receipt, messageId } = came;
+  if (isGivenBack(trace)) return 'returned';
+  const queue = trace.before ? queueOf(trace.before) : [];
+  if (type === 'message.returned') return queue.some((each) => each.messageId === messageId) ? 'returned' : 'nothing';
+  if (type === 'sub-agent.changed') return 'applied';
+  if (receipt) return String(receipt);
+  const standing = standingOf((trace.before ?? trace).state as never);
+  const outcome = judgeAct(standing, came as never);
+  return type === 'promotion.requested' && outcome === 'continued' && !startOf(trace) ? 'nothing' : outcome;
+}
+
 export const conversationInvariants: readonly ChartInvariant[] = [
+  {
+    says: 'semantics 14: each act of a host is answered once, in the step that takes it, as it is judged',
+    holds: (trace) => {
+      const answers = trace.asked.flatMap((request) => (request.kind === 'answer' ? [request] : []));
+      const { actId } = cameOf(trace);
+      const due = actId === undefined ? [] : [[actId, dueAnswer(trace)]];
+      same(
+        'answers',
+        answers.map(({ id, outcome }) => [id, outcome]),
+        due,
+      );
+    },
+  },
   {
     says: 'semantics 2 and 14: which act begins which run, and that no other does',
     holds: (trace) => {
@@ -113,7 +144,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 3: what cannot be delivered yet is message-queued; a steer while busy is told to the run, a followUp is not',
+    says: 'semantics 3: what cannot be delivered yet is message-queued; a steer while a run is active is told to the run, a followUp is not',
     holds: (trace) => {
       const message = sentOf(trace);
       const at = wasIn(trace);
@@ -128,7 +159,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const steered = toldTo(trace, 'run').flatMap((event) =>
         event.type === 'message.steered' ? [(event as unknown as { message: unknown }).message] : [],
       );
-      const steers = isQueued && at === 'busy' && kind === 'steer';
+      const isActive = json(trace.before?.state.value) === '{"busy":"active"}';
+      const steers = isQueued && isActive && kind === 'steer';
       same('told', steered, steers ? [{ messageId, kind, content: [] }] : []);
     },
   },
@@ -153,12 +185,13 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 7: a cancel while busy is told to the run once, with what was streamed; when idle it is nothing',
     holds: (trace) => {
       const cancels = toldTo(trace, 'run').filter(({ type }) => type === 'run.cancelled');
-      const first =
-        cameOf(trace).type === 'cancel.requested' && json(trace.before?.state.value) === '{"busy":"active"}';
-      hold(cancels.length === (first ? 1 : 0), `${cancels.length} are told`);
-      if (first) same('where it is', trace.state.value, { busy: 'cancelling' });
-      if (cameOf(trace).type !== 'cancel.requested' || ['waiting', 'superseding'].includes(wasIn(trace))) return;
-      same('written and asked', [trace.log, trace.asked], [[], []]);
+      const { type, withdrawn } = cameOf(trace);
+      const isFirst = type === 'cancel.requested' && json(trace.before?.state.value) === '{"busy":"active"}';
+      const isCancelled = isFirst || (withdrawn === true && startOf(trace) !== undefined);
+      hold(cancels.length === (isCancelled ? 1 : 0), `${cancels.length} are told`);
+      if (isCancelled) same('where it is', trace.state.value, { busy: 'cancelling' });
+      if (type !== 'cancel.requested' || ['waiting', 'superseding'].includes(wasIn(trace))) return;
+      same('written and asked', [trace.log, trace.asked.filter((request) => !isReport(request))], [[], []]);
     },
   },
   {
@@ -232,9 +265,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     holds: (trace) => {
       const { type, held } = cameOf(trace) as { type: string; held?: HeldDecision };
       const due =
-        type === 'decision.arrived' && held && wasIn(trace) !== 'opening'
-          ? [[held.callId, held.suspension, held.decision]]
-          : [];
+        type === 'decision.arrived' && held && isAccepted(trace) ? [[held.callId, held.suspension, held.decision]] : [];
       same(
         'logged',
         trace.now('decision').map((entry) => [entry.callId, entry.suspension, entry.decision]),
@@ -250,7 +281,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 6: a settlement is on record, of the call it is about',
     holds: (trace) => {
       const { type, callId, how } = cameOf(trace);
-      const due = type === 'outcome.settled' ? [[callId, how]] : [];
+      const due = type === 'outcome.settled' && isAccepted(trace) ? [[callId, how]] : [];
       same(
         'settled',
         trace.now('call-settled').map((entry) => [entry.callId, entry.how]),

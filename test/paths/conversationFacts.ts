@@ -37,8 +37,17 @@ type Sent = {
 };
 export type Came = { type: string } & Record<string, unknown>;
 export const cameOf = ({ event }: Trace): Came => (event ?? { type: 'start' }) as Came;
+/** The act was given up before it came. Only where it begins a run is anything left of it. */
+export function isGivenBack(trace: Trace): boolean {
+  const { type, withdrawn } = cameOf(trace);
+  const at = wasIn(trace);
+  return withdrawn === true && at !== 'idle' && at !== 'late' && (at !== 'waiting' || type === 'message.sent');
+}
+/** The message that came, unless it was given back. */
 export const sentOf = (trace: Trace): Sent | undefined =>
-  trace.event?.type === 'message.sent' ? (trace.event as unknown as Sent) : undefined;
+  trace.event?.type === 'message.sent' && !isGivenBack(trace) ? (trace.event as unknown as Sent) : undefined;
+/** A decision or settlement that is new to the log. */
+export const isAccepted = (trace: Trace): boolean => ['applied', 'held'].includes(String(cameOf(trace).receipt));
 export const startOf = ({ spawned: [first] }: Trace): RunInput | undefined => first?.input as RunInput | undefined;
 export const toldTo = ({ told }: Trace, to: string): readonly { type: string }[] =>
   told.flatMap((sent) => (sent.to === to ? [sent.event] : []));
@@ -88,7 +97,7 @@ export function openOf(trace: Trace | undefined): Calls {
     return { suspended, reruns: end.durable ? reruns : [], kept: end.durable ? end.kept : [], decisions };
   }
   const { type, held, lost } = cameOf(trace) as { type: string; held?: HeldDecision; lost?: NewEntry[] };
-  if (type === 'decision.arrived' && held && wasIn(trace) !== 'busy')
+  if (type === 'decision.arrived' && held && isAccepted(trace) && wasIn(trace) !== 'busy')
     return { ...before, decisions: [...before.decisions, held] };
   if (type === 'append.failed') {
     const gone = (lost ?? []).flatMap((entry) => (entry.type === 'decision' ? [entry.callId] : []));
@@ -128,7 +137,8 @@ export function retriesOf(trace: Trace): string[] {
     retry?: object;
     lost?: NewEntry[];
   };
-  if (type === 'outcome.settled' && callId && retry) return [...known.filter((id) => id !== callId), callId];
+  if (type === 'outcome.settled' && callId && retry && isAccepted(trace))
+    return [...known.filter((id) => id !== callId), callId];
   const gone =
     type === 'append.failed'
       ? (lost ?? []).flatMap((entry) => (entry.type === 'call-settled' ? [entry.callId] : []))

@@ -89,8 +89,18 @@ function eventOf(draw: Chance): ConversationEvent {
     () => ({ type: 'promotion.requested', ...of }),
     () => ({ type: 'message.returned', messageId: draw.one(['m1', 'f1', 'z']), why: 'host' }),
     () => ({ type: 'cancel.requested', ...(draw.odds(0.5) && { partial: draw.one(['so f', '']) }) }),
-    () => ({ type: 'decision.arrived', held: decisionsOf(draw, ['s', 's', 's'])[0] ?? { callId: 's', suspension: 1 } }),
-    () => ({ type: 'outcome.settled', callId: 'y', how: { retry: true }, retry: retriesOf(draw, ['y', 'y', 'y'])[0] }),
+    () => ({
+      type: 'decision.arrived',
+      held: decisionsOf(draw, ['s', 's', 's'])[0] ?? { callId: 's', suspension: 1 },
+      receipt: draw.one(['applied', 'held', 'duplicate']),
+    }),
+    () => ({
+      type: 'outcome.settled',
+      callId: 'y',
+      how: { retry: true },
+      receipt: draw.one(['applied', 'unknown']),
+      retry: retriesOf(draw, ['y', 'y', 'y'])[0],
+    }),
     () => ({ type: 'steers.delivered', messages: queueOf(draw) }),
     () => ({
       type: 'sub-agent.changed',

@@ -50,7 +50,7 @@ const event = (type: string, rest: object = {}): Move => ['event', { type, ...re
 const sent = (messageId: string, kind: 'direct' | 'steer' | 'followUp' = 'direct'): Move =>
   event('message.sent', { messageId, content: [], kind });
 const decided = (callId: string, action: 'approve' | 'deny' = 'approve'): Move =>
-  event('decision.arrived', { held: decision(callId, action) });
+  event('decision.arrived', { held: decision(callId, action), receipt: 'applied' });
 const resumed = (runId: string): Move => event('resume.requested', { runId });
 const cancelled = event('cancel.requested');
 const commit: Move = ['commit', committed];

@@ -4,11 +4,12 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
+import { isReport, type Report } from '../../machines/ports.ts';
 import { DrivenChart, type DrivenChartOptions } from '../../src/testing/chartPaths/drivenChart.ts';
 
 /** An answer by kind, and by call where there are several; or an event. */
 export type Move =
-  | readonly [kind: Exclude<EffectRequest['kind'], 'timer' | 'ended'>, value: EffectValue, callId?: string]
+  | readonly [kind: Exclude<EffectRequest['kind'], 'timer' | Report['kind']>, value: EffectValue, callId?: string]
   | readonly ['ring', id: string]
   | readonly ['event', event: { type: string }];
 
@@ -50,7 +51,7 @@ export const decision = (callId: string, action: 'approve' | 'deny' = 'approve',
 });
 
 /** The plainest answer to each kind of request. */
-const PLAIN: Record<Exclude<EffectRequest['kind'], 'timer' | 'ended'>, EffectValue> = {
+const PLAIN: Record<Exclude<EffectRequest['kind'], 'timer' | Report['kind']>, EffectValue> = {
   commit: committed,
   context: { kind: 'context', used: 0, limit: 100, warned: false },
   phase: { kind: 'done' },
@@ -92,7 +93,7 @@ export class Play {
   finish(): void {
     for (let step = 0; step < STEPS_MAX; step++) {
       const request = [...this.ride.journal.open.values()].find(({ kind }) => kind !== 'timer');
-      if (!request || request.kind === 'timer' || request.kind === 'ended') return;
+      if (!request || request.kind === 'timer' || isReport(request)) return;
       this.#answer(request, PLAIN[request.kind]);
     }
     throw new Error(`not at rest after ${STEPS_MAX} more answers; open are: ${this.open.join(', ')}`);

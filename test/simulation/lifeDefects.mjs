@@ -515,7 +515,7 @@ export const defects = [
     id: 'applied-before-durable',
     about: 'a decision is told as applied before it is durable',
     fault: 'store-slow, decide',
-    edits: [['this.#delivered.set(command, { ...pending, answer });', 'pending.resolve(answer);']],
+    edits: [["if (request.kind === 'ended') {\n      this.#ends", 'if (isReport(request)) {\n      this.#ends']],
   },
   {
     id: 'entries-shown-too-early',

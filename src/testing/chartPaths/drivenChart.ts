@@ -134,14 +134,14 @@ export class DrivenChart implements Seen {
   }
 
   /** A child's end comes from the child, inside the step. */
-  #admit(event: { type: string }): readonly { type: string }[] {
-    if (!event.type.startsWith('xstate.done.actor.')) return [event];
+  #admit(event: { type: string }): { type: string } | undefined {
+    if (!event.type.startsWith('xstate.done.actor.')) return event;
     const { actorId, output } = event as unknown as { actorId: string; output: unknown };
     const child = this.state.children[actorId] as AnyActorRef | undefined;
     if (!child) throw new Error(`there is no child ${actorId} to end`);
     const done: StubEvent = { type: 'stub.done', output };
     child.send(done);
-    return [];
+    return undefined;
   }
 
   #observe(event: InspectionEvent): void {

@@ -2,7 +2,14 @@
  * Matches answers to the requests of a chart. Invariant: an answer needs an open request of a fitting kind. So a path
  * never contains an event that no host could deliver.
  */
-import type { ChartEffect, Completion, EffectRequest, EffectValue, NewEntry } from '../../../machines/internal.ts';
+import {
+  type ChartEffect,
+  type Completion,
+  type EffectRequest,
+  type EffectValue,
+  isReport,
+  type NewEntry,
+} from '../../../machines/internal.ts';
 
 const KINDS: Record<EffectValue['kind'], readonly EffectRequest['kind'][]> = {
   done: ['phase'],
@@ -56,11 +63,11 @@ export function stillOpen(requests: readonly EffectRequest[], event: { type: str
   return commits ? requests.filter(({ kind }) => kind !== 'commit') : requests;
 }
 
-/** Returns the open requests after a step. The end of a run has no answer, and an id is open once. */
+/** Returns the open requests after a step. A report has no answer, and an id is open once. */
 export function openAfter(requests: readonly EffectRequest[], effects: readonly ChartEffect[]): EffectRequest[] {
   let open = [...requests];
   for (const effect of effects) {
-    if (effect.type === 'ask' && effect.request.kind !== 'ended') {
+    if (effect.type === 'ask' && !isReport(effect.request)) {
       open = [...open.filter(({ id }) => id !== effect.request.id), effect.request];
     }
     if (effect.type === 'drop') open = open.filter(({ id }) => !id.startsWith(effect.prefix));

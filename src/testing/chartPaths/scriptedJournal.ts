@@ -2,13 +2,21 @@
  * A journal whose effects are answered by a script. Invariant: it starts nothing and keeps everything: entries in
  * append order, requests in start order, and which of them are open.
  */
-import type { Completion, Delivery, EffectRequest, Journal, LogEntry, NewEntry } from '../../../machines/internal.ts';
+import {
+  type Completion,
+  type Delivery,
+  type EffectRequest,
+  isReport,
+  type Journal,
+  type LogEntry,
+  type NewEntry,
+} from '../../../machines/internal.ts';
 
 export class ScriptedJournal implements Journal {
   readonly entries: LogEntry[] = [];
   /** The entries of each append. */
   readonly appends: (readonly NewEntry[])[] = [];
-  /** In start order, with the ends of runs. */
+  /** In start order, with the reports. */
   readonly started: EffectRequest[] = [];
   /** Requests by id that are neither answered nor dropped. */
   readonly open = new Map<string, EffectRequest>();
@@ -34,7 +42,7 @@ export class ScriptedJournal implements Journal {
 
   start(request: EffectRequest): void {
     this.started.push(request);
-    if (request.kind !== 'ended') this.open.set(request.id, request);
+    if (!isReport(request)) this.open.set(request.id, request);
   }
 
   drop(prefix: string): void {

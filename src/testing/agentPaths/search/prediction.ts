@@ -210,9 +210,9 @@ export class Prediction {
       setTimer: () => () => {},
       admit: (command) => {
         this.#fold();
-        const { events, note } = admitCommand(command, this.logState, this.#chart, true);
+        const { event, note } = admitCommand(command, this.logState, this.#chart, true);
         if (note) this.log.add(note);
-        return events;
+        return event;
       },
       broke: (error) => {
         this.#broken = error;

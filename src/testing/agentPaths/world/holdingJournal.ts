@@ -3,7 +3,14 @@
  * go; what gates and phases say is handed over in the order in which they were asked, however they settle; a process that
  * died does nothing more.
  */
-import type { Completion, Delivery, EffectRequest, Journal, NewEntry } from '../../../../machines/internal.ts';
+import {
+  type Completion,
+  type Delivery,
+  type EffectRequest,
+  isReport,
+  type Journal,
+  type NewEntry,
+} from '../../../../machines/internal.ts';
 
 /** What the agent under test does by itself between two moves. */
 const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context']);
@@ -58,7 +65,7 @@ export class HoldingJournal implements Journal {
   start(request: EffectRequest): void {
     if (!this.#options.lives()) return;
     this.#options.stirred();
-    const isWatched = request.kind !== 'ended' && request.kind !== 'commit';
+    const isWatched = !isReport(request) && request.kind !== 'commit';
     if (isWatched || this.#options.holds(request)) this.open.set(request.id, request);
     this.#options.starting(request, () => this.#embedded.start(request));
   }
