@@ -1,19 +1,6 @@
-/**
- * Where the charts of a conversation stand, as a key: equal keys have equal futures. Rule: only what guards and assigns can
- * tell apart is in it, and what only counts (ids of messages and runs) is not.
- */
-import { chartCases, type LogEntry } from '../../../../machines/internal.ts';
+/** Where the charts of a conversation stand, and what their log says of its course. */
+import type { LogEntry } from '../../../../machines/internal.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
-
-const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
-  CONVERSATION: 'conversation',
-  RUN: 'run',
-  LLM_CALL: 'modelCall',
-  TOOL_ROUND: 'toolRound',
-  TOOL_CALL: 'toolCall',
-  RESUME_TOOL_CALL: 'resumeToolCall',
-  COMPACTION: 'compaction',
-};
 
 /** What a place is read off; contexts and values never change, so it can be kept for later. */
 export interface Sight extends Pick<ChartActor, 'id' | 'value' | 'context'> {
@@ -25,19 +12,6 @@ export const sightOf = ({ id, value, context, plan, children }: ChartActor): Sig
   ...{ id, value, context, chart: plan.id },
   children: [...children.values()].filter(({ status }) => status === 'active').map(sightOf),
 });
-
-/** Where a living chart and its children stand. */
-export function placeOf(sight: Sight): unknown {
-  const { id, value, context } = sight;
-  const chart = CHART_OF[sight.chart];
-  const children = sight.children.map(placeOf);
-  const seen = chart && chartCases[chart].projection(context as never);
-  const { counters } = context as { counters?: { turns?: number } };
-  return [id, value, seen ?? null, chart === 'conversation' ? (counters?.turns ?? 0) : null, children];
-}
-
-/** The value as a key, without the ids of messages and runs. */
-export const keyOf = (value: unknown): string => JSON.stringify(value).replace(/\b(run_)?id\d+/g, 'id');
 
 /** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
 export function courseOf(entries: readonly LogEntry[]): string[] {

@@ -7,9 +7,9 @@ import { duringOf, type Move } from '../../../scripts/moves.ts';
 import { adjacencyOf } from '../../chartPaths/coverPaths.ts';
 import type { AgentPathsOptions } from '../pathOptions.ts';
 import { type AgentModel, type Behaviour, kindOf } from './callBehaviour.ts';
-import { keyOf, placeOf, sightOf } from './chartPlace.ts';
-import { type Bounds, madeOf, NextMoves, type Step, sortOf, spentBy, type Trouble } from './nextMoves.ts';
+import { type Bounds, madeOf, NextMoves, type Step, sortOf, type Trouble } from './nextMoves.ts';
 import { Prediction } from './prediction.ts';
+import { SituationKeys } from './situationKey.ts';
 
 export interface PathEdge {
   readonly step: Step;
@@ -62,8 +62,10 @@ export class Exploration {
   readonly #model: AgentModel;
   readonly #bounds: Bounds;
   readonly #moves: NextMoves;
+  readonly #keys: SituationKeys;
 
-  constructor(model: AgentModel, options: Pick<AgentPathsOptions, 'bounds' | 'moves'>) {
+  /** `isExact`: keys contain the whole past, as a proof needs them. */
+  constructor(model: AgentModel, options: Pick<AgentPathsOptions, 'bounds' | 'moves'>, isExact = false) {
     this.#model = model;
     this.#bounds = { ...BOUNDS, ...options.bounds };
     const byReading = model.settings.policies.toolExecution === 'parallelIfReadOnly';
@@ -73,6 +75,7 @@ export class Exploration {
       if (!kinds.has(kind)) kinds.set(kind, behaviour);
     }
     this.kinds = [...kinds.values()];
+    this.#keys = new SituationKeys(model, this.#bounds, isExact);
     this.#moves = new NextMoves(model, this.kinds, new Set(options.moves ?? TROUBLES), this.#bounds.calls);
   }
 
@@ -159,29 +162,8 @@ export class Exploration {
     const { standing } = prediction;
     const next = this.#moves.behind(prediction, word, bounds);
     const final = word.length > 0 && (standing.status === 'idle' || standing.status === 'error');
-    const key = keyOf([...this.#pastOf(prediction, word), placesOf(prediction, next), next.map(({ move }) => move)]);
+    const key = this.#keys.of(prediction, word, next);
     return { status: 'active', word, key, next, taken: [...prediction.taken], final };
-  }
-
-  /** All that the next moves and their outcome depend on. */
-  #pastOf(prediction: Prediction, word: readonly Step[]): unknown[] {
-    const open = prediction.requests.map(({ kind }) => kind).sort();
-    const kinds = word.flatMap((step) => step.kinds);
-    const decisions = movesOf(word).flatMap((move) => (move.do === 'decide' ? [`${move.call} ${move.action}`] : []));
-    const { log, logState, unsettled, isResumable, answered } = prediction;
-    const queue = logState.queue.map(({ kind }) => kind);
-    return [
-      placeOf(sightOf(prediction.root)),
-      open,
-      kinds,
-      decisions,
-      queue,
-      isResumable,
-      unsettled,
-      log.fill,
-      answered,
-      spentBy(word),
-    ];
   }
 }
 
@@ -243,9 +225,3 @@ class LivingPredictions {
 }
 
 const movesOf = (word: readonly Step[]): readonly Move[] => word.map(({ move }) => move);
-
-/** Where the charts stood in each phase or commit that a next move can interrupt. */
-function placesOf({ passed }: Prediction, next: readonly Step[]): unknown[] {
-  const during = new Set(next.flatMap(({ move }) => ('during' in move && move.during ? [move.during] : [])));
-  return [...passed].filter(([name]) => during.has(name)).map(([name, { sight }]) => [name, placeOf(sight)]);
-}

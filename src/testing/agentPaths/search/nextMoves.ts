@@ -220,7 +220,7 @@ function togetherOf(kinds: readonly Behaviour[], most: number): number[][] {
 }
 
 /** After so many answers that miss their schema, one that fits is the only way on. */
-const MISSES_MAX = 4;
+export const MISSES_MAX = 4;
 
 /** The plainest final answer that the agent's schema takes. */
 export const plainAnswer = (answers: AgentModel['surroundings']['answers']): string =>

@@ -13,12 +13,32 @@ import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnO
 import { type Sight, sightOf } from './chartPlace.ts';
 import type { PredictedLog } from './predictedLog.ts';
 
+/** How far a call is. */
+export interface CallCourse {
+  /** It has a result, and never runs again. */
+  readonly isOver: boolean;
+  /** What its future depends on, if it has one. */
+  readonly facts: readonly unknown[];
+}
+
+/** The course of each call of a log, by call id. A call that has no result, or one that is unknown, may run again. */
+export function coursesOf({ calls, unsettled }: LogState): ReadonlyMap<string, CallCourse> {
+  const courses = new Map<string, CallCourse>();
+  for (const { callId, status, settled, suspension, ran, late, decisions, used } of calls.values()) {
+    const isOver = status === 'ended' && settled !== 'retry' && !unsettled.has(callId);
+    const decided = [...decisions].map(([number, { action }]) => [number, action, used.has(number)]);
+    courses.set(callId, { isOver, facts: [status, settled, suspension, ran, late, decided] });
+  }
+  return courses;
+}
+
 /** Something that the agent did by itself, and in whose middle a move can come. */
 export interface Passage {
   /** Where the charts stood. */
   readonly sight: Sight;
   /** The state of the run, or of the conversation where none is under way. */
   readonly state: string;
+  readonly courses: ReadonlyMap<string, CallCourse>;
   /** Calls wait for a person. */
   readonly waits: boolean;
 }
@@ -35,6 +55,7 @@ const stateOf = ({ value }: ChartActor): string =>
 export const passageOf = (root: ChartActor, logState: LogState): Passage => ({
   sight: sightOf(root),
   state: stateOf(root.children.get('run') ?? root),
+  courses: coursesOf(logState),
   waits: pendingCalls(logState).length > 0,
 });
 

@@ -8,26 +8,48 @@ import {
   type LogEntry,
   type LogState,
   type NewEntry,
+  reconcile,
   sizeOfTranscript,
+  type Transcript,
 } from '../../../../machines/internal.ts';
 
 /** A conversation has more characters than this only where a message fills the window. */
 const FEW = 100_000;
 
 export class PredictedLog {
-  readonly logState: LogState = emptyLogState();
-  readonly entries: LogEntry[] = [];
-  readonly transcript = createTranscript();
+  readonly logState: LogState;
+  readonly entries: LogEntry[];
+  readonly #transcript = createTranscript();
+  /** How many entries the transcript has. It is read rarely, so it is brought up to date only then. */
+  #transcribed = 0;
   /** A message that fills the window has come. */
-  #isFilled = false;
+  #isFilled: boolean;
+
+  /** A copy continues on its own. */
+  constructor(from?: PredictedLog) {
+    this.logState = from ? copyOf(from.logState) : emptyLogState();
+    this.entries = from ? [...from.entries] : [];
+    this.#isFilled = from ? from.#isFilled : false;
+  }
+
+  get transcript(): Transcript {
+    for (; this.#transcribed < this.entries.length; this.#transcribed++) {
+      const entry = this.entries[this.#transcribed];
+      if (entry) this.#transcript.push(entry);
+    }
+    return this.#transcript;
+  }
+
+  /** Adds what the charts logged, as far as the log takes it. */
+  addLogged(logged: readonly NewEntry[]): void {
+    if (logged.length === 0) return;
+    const isResumed = logged.some(({ type }) => type === 'run-resumed');
+    this.add(reconcile(this.logState, logged, isResumed && this.transcript.endsWithAssistant()));
+  }
 
   add(made: readonly NewEntry[]): void {
     for (const entry of made)
       this.#fold({ at: 0, conversationId: 'predicted', ...entry, seq: this.entries.length } as LogEntry);
-  }
-
-  copyFrom({ entries }: PredictedLog): void {
-    for (const entry of entries) this.#fold(entry);
   }
 
   get isSummedUp(): boolean {
@@ -45,6 +67,17 @@ export class PredictedLog {
     if ('content' in entry)
       this.#isFilled ||= entry.content.some((part) => part.type === 'text' && part.text.length > FEW);
     applyEntry(this.logState, entry);
-    this.transcript.push(entry);
   }
 }
+
+/** A copy of everything that the fold changes in place. */
+const copyOf = (logState: LogState): LogState => ({
+  ...logState,
+  calls: new Map([...logState.calls].map(([callId, record]) => [callId, { ...record }])),
+  open: new Set(logState.open),
+  unsettled: new Set(logState.unsettled),
+  early: new Set(logState.early),
+  state: new Map(logState.state),
+  uncounted: [...logState.uncounted],
+  reply: { ...logState.reply, calls: [...logState.reply.calls] },
+});

@@ -10,7 +10,6 @@ import {
   isUnfinished,
   type LogEntry,
   type LogState,
-  reconcile,
   repairs,
   restored,
   runOf,
@@ -28,7 +27,9 @@ import type { Standing } from '../scriptRun.ts';
 import { type AgentModel, answerFor, type Behaviour, isDuring } from './callBehaviour.ts';
 import { decisionOf, failureValue, madeUpEnd, replyValue, SUMMARY, settlementOf, textOf } from './madeAnswers.ts';
 import {
+  type CallCourse,
   continuationsIn,
+  coursesOf,
   duringsOf,
   nextByItself,
   type OwnAnswer,
@@ -48,7 +49,7 @@ export class Prediction {
   taken = new Set<string>();
   /** What the agent did by itself behind the last move. */
   readonly passed = new Map<During, Passage>();
-  readonly log = new PredictedLog();
+  readonly log: PredictedLog;
   readonly calls: Behaviour[] = [];
   readonly #model: AgentModel;
   readonly #interpreter: Interpreter;
@@ -71,6 +72,7 @@ export class Prediction {
     this.#model = model;
     this.#looks = interpreter === undefined;
     this.#interpreter = interpreter ?? coveredBy((key) => this.taken.add(key));
+    this.log = new PredictedLog(from?.log);
     if (from) this.#copy(from);
     else this.#open();
   }
@@ -122,6 +124,10 @@ export class Prediction {
     return isUnfinished(this.logState) || this.logState.queue.some(({ kind }) => kind === 'followUp');
   }
 
+  get courses(): ReadonlyMap<string, CallCourse> {
+    return coursesOf(this.logState);
+  }
+
   get unsettled(): readonly number[] {
     return unsettledCalls(this.logState).map(({ callId }) => numberOf(callId));
   }
@@ -168,7 +174,6 @@ export class Prediction {
   }
 
   #copy(from: Prediction): void {
-    this.log.copyFrom(from.log);
     this.calls.push(...from.calls);
     this.#ids = from.#ids;
     this.#sent = [...from.#sent];
@@ -176,7 +181,8 @@ export class Prediction {
     const journal = new ScriptedJournal();
     // The number of appends is what time it is.
     journal.appends.push(...from.#journal.appends);
-    this.#begin(journal, ({ world }) => {
+    // The input is that of a beginning, which a copy does not have.
+    this.#begin(journal, undefined, ({ world }) => {
       const root = forkedBy((key) => this.taken.add(key), from.root, world);
       const copies = new Map(actorsWith(from.root, root));
       for (const request of from.requests) {
@@ -188,11 +194,10 @@ export class Prediction {
   }
 
   #open(): void {
-    this.#begin(new ScriptedJournal(), this.#interpreter);
+    this.#begin(new ScriptedJournal(), restored(this.logState, this.settings), this.#interpreter);
   }
 
-  #begin(journal: ScriptedJournal, interpreter: Interpreter): void {
-    const { settings } = this.#model;
+  #begin(journal: ScriptedJournal, input: unknown, interpreter: Interpreter): void {
     this.#journal = journal;
     this.#folded = 0;
     this.#chart = new ChartStatus();
@@ -205,7 +210,7 @@ export class Prediction {
     };
     const driver = new Driver({
       machine: conversationMachine,
-      input: restored(this.logState, settings),
+      input,
       journal,
       setTimer: () => () => {},
       admit: (command) => {
@@ -226,9 +231,11 @@ export class Prediction {
 
   /** What the charts logged since the last time. */
   #fold(): void {
-    const fresh = this.#journal.entries.slice(this.#folded);
-    this.#folded = this.#journal.entries.length;
-    this.log.add(reconcile(this.logState, fresh, this.log.transcript.endsWithAssistant()));
+    const { entries } = this.#journal;
+    if (entries.length === this.#folded) return;
+    const fresh = entries.slice(this.#folded);
+    this.#folded = entries.length;
+    this.log.addLogged(fresh);
   }
 
   #act(event: Command, urgent = false): void {
