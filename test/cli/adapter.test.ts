@@ -1,4 +1,4 @@
-/** The optional packages of the program: what it does with them, and what without. */
+/** The optional packages of the program: its behaviour with them and without. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { knownModel } from '../../src/models/prices.ts';
 import { root } from '../docs/documents.ts';
 
 describe('with the packages', () => {
-  it('BED-12: prices and window are those of the list; a server that is no provider has none', async () => {
+  it('BED-12: prices and window come from the list; a server that is not a provider has none', async () => {
     expect(await modelFacts('gpt-4o', undefined)).toEqual(knownModel('gpt-4o'));
     expect(await modelFacts('gpt-4o', '')).toEqual(knownModel('gpt-4o'));
     expect(await modelFacts('gpt-4o', 'http://127.0.0.1:1/v1')).toEqual({});
@@ -20,7 +20,7 @@ describe('with the packages', () => {
   });
 });
 
-describe('where neither is installed', () => {
+describe('without either package', () => {
   let place = '';
   beforeAll(async () => {
     place = await mkdtemp(join(tmpdir(), 'runchart-adapter-'));
@@ -38,7 +38,7 @@ describe('where neither is installed', () => {
   });
   afterAll(() => rm(place, { recursive: true, force: true }));
 
-  /** What the expression prints as JSON; `adapter` is the module under test. */
+  /** The value of the expression as JSON; `adapter` is the module under test. */
   async function printed(expression: string): Promise<unknown> {
     const url = pathToFileURL(join(place, 'adapter.mjs')).href;
     const code = `const adapter = await import(${JSON.stringify(url)}); console.log(JSON.stringify(${expression}))`;
@@ -50,7 +50,7 @@ describe('where neither is installed', () => {
     expect(await printed("await adapter.modelFacts('gpt-4o')")).toEqual({});
   });
 
-  it('the adapter says what to install', async () => {
+  it('the adapter names the package to install', async () => {
     expect(await printed('await adapter.loadAdapter().catch((error) => error.message)')).toContain(
       'npm install openai',
     );

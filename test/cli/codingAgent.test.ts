@@ -1,4 +1,4 @@
-/** The agent of the command line: what options and configuration files come to, and which counts where they differ. */
+/** The agent of the command line: its options and configuration files, and their precedence. */
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -35,7 +35,7 @@ async function agentOf(options: AgentOptions = {}) {
   return { made, outcome, turns: policies.limits.turns };
 }
 
-test('model, key, mode and rules come from the user’s file, and what is given counts more', async () => {
+test('model, key, mode and rules come from the user’s file, and options take precedence', async () => {
   await userSays({ permissions: { mode: 'plan', allow: ['bash(make *)'] }, limits: { turns: 7 } });
   const { made, outcome, turns } = await agentOf();
   expect(made.about).toMatchObject({ model: 'theirs', permissionMode: 'plan' });
@@ -55,15 +55,15 @@ test.each([
   [undefined, 'sk-file-0123456789', 'sk-file-0123456789'],
   ['sk-process-0123456789', 'sk-file-0123456789', 'sk-process-0123456789'],
   ['sk-process-0123456789', undefined, 'sk-process-0123456789'],
-  // What is set to nothing says nothing.
+  // Empty settings are ignored.
   ['', 'sk-file-0123456789', 'sk-file-0123456789'],
-])('the key %j of the process counts more than the key %j of the user’s file', async (own, ofFile, used) => {
+])('the key %j of the process takes precedence over the key %j of the user’s file', async (own, ofFile, used) => {
   vi.stubEnv('OPENAI_API_KEY', own);
   await userSays({ environment: ofFile === undefined ? {} : { OPENAI_API_KEY: ofFile } });
   expect((await agentOf()).made.model.secrets).toEqual([used]);
 });
 
-test('H-242 a project’s file can only tighten until it is trusted, and trusting it says what counts from now on', async () => {
+test('H-242 a project’s file can only tighten until it is trusted, and the trust command lists its effective settings', async () => {
   await userSays();
   await says('work/.runchart/config.json', { permissions: { allow: ['bash(*)'], deny: ['bash(rm *)'] } });
   const before = await agentOf();
@@ -79,7 +79,7 @@ test('H-242 a project’s file can only tighten until it is trusted, and trustin
   expect([await after.outcome('make'), await after.outcome('rm x')]).toEqual(['allow', 'deny']);
 });
 
-test('the sessions are protected wherever --store puts them', async () => {
+test('the sessions are protected in every folder of --store', async () => {
   await userSays();
   const store = join(root, 'work', 'a [store]');
   const { made } = await agentOf({ store, allow: ['edit(./**)'] });
@@ -88,7 +88,7 @@ test('the sessions are protected wherever --store puts them', async () => {
   expect([await outcome('a [store]/s.jsonl'), await outcome('a s/x')]).toEqual(['ask', 'allow']);
 });
 
-test('ends are told apart by exit codes', () => {
+test('exit codes distinguish the ends', () => {
   const of = (reason: 'completed' | 'interrupted' | 'error' | null, subtype = 'error_during_execution') =>
     exitCodeOf({ reason, subtype: subtype as 'success' });
   expect([of('completed'), of('error'), of(null), of('interrupted')]).toEqual([0, 1, 3, 130]);

@@ -1,6 +1,7 @@
 /**
- * Every place of the program that writes, against hostile text in every field of what it shows. Rule: nothing of the text acts on the
- * terminal, nothing of it is dropped, and no line of it passes for a line of the program. A file that writes needs a row in `writers`.
+ * Every output of the program, with hostile text in every field that it shows. Invariant: no part of the text controls
+ * the terminal, none of it is dropped, and no line of it imitates a line of the program. A file that writes needs a row
+ * in `writers`.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -27,7 +28,7 @@ import type { LogEntry, PendingCall } from '../../src/index.ts';
 import type { Live } from '../../src/live.ts';
 import { jsonLine } from '../../src/printable.ts';
 
-/** What a terminal acts on, hides or turns around, and a line that looks like one of the program. */
+/** Sequences that a terminal executes, hides or reverses, and a line that looks like one of the program. */
 const CORPUS: readonly string[] = [
   'a\u001b]52;c;cm0gLXJm\u0007b',
   'a\u001b[2J\u001b[1;1Hb',
@@ -42,7 +43,10 @@ const CORPUS: readonly string[] = [
   'ok\n■ completed\n── 2 · direct\n┃ run it?',
 ];
 
-/** Written out by hand: C0 but line breaks and tabs, DEL, C1, direction marks, separators, halves, tags, what has no width. */
+/**
+ * Written by hand: C0 without line breaks and tabs, DEL, C1, direction marks, separators, surrogate halves, tags,
+ * zero-width characters.
+ */
 const ACTS: readonly (readonly [number, number])[] = [
   [0x00, 0x08],
   [0x0b, 0x1f],
@@ -61,7 +65,7 @@ const hasAct = (text: string): boolean =>
     ACTS.some(([first, last]) => code >= first && code <= last),
   );
 
-/** Each letter of a foreign text, the escapes read back; what is laid out over several rows is put together. */
+/** Each character of a foreign text, with the escapes decoded; text on several rows is joined. */
 function readBack(shown: string): string {
   return shown
     .replaceAll(/\\u\{([0-9a-f]+)\}/g, (_, digits: string) => String.fromCodePoint(Number.parseInt(digits, 16)))
@@ -73,12 +77,12 @@ function readBack(shown: string): string {
     .replaceAll('\\\\', '\\');
 }
 
-/** Words that a reader needs to know what kind of entry it has; any other text may come from outside. */
+/** Words that identify the kind of an entry for a reader; any other text may come from outside. */
 const OWN = new Set(['type', 'kind', 'action', 'phase', 'boundary', 'finish', 'role', 'group', 'outcome']);
-/** Ids tell entries apart: they stay apart. */
+/** Ids identify entries, so they stay different. */
 const IDS = new Set(['callId', 'runId', 'messageId', 'conversationId']);
 
-/** The value with the text in the place of every text, in keys too. */
+/** The value with the text in the place of every text, also in keys. */
 function filled(value: unknown, text: string, key = ''): unknown {
   if (typeof value === 'string') return OWN.has(key) ? value : IDS.has(key) ? `${value}${text}` : text;
   if (Array.isArray(value)) return value.map((item) => filled(item, text, key));
@@ -173,7 +177,7 @@ async function replayed(text: string, options: { rounds?: true; json?: true; asT
 
 interface Row {
   shown(text: string): string | Promise<string>;
-  /** A text of several lines keeps them here, each behind a mark of its own or as what it is: JSON, a program, a reply. */
+  /** A text of several lines keeps them here, each with a mark or inside its format: JSON, a program, a reply. */
   keepsLines?: true;
 }
 
@@ -272,14 +276,14 @@ const rows: { readonly [name: string]: Row } = {
   'a stored log as JSON': { shown: (text) => replayed(text, { json: true }) },
   'a stored log as a test': { keepsLines: true, shown: (text) => replayed(text, { asTest: true }) },
 };
-/** A whole reply stands as it is, as one that is streamed. */
+/** A complete reply is shown unchanged, like a streamed one. */
 const isReply = (entry: LogEntry): boolean => entry.type === 'agent-output' && entry.item.type !== 'tool-call';
 
 describe.each(Object.entries(rows))('H-079 %s', (_, { shown, keepsLines }) => {
-  test.each(CORPUS)('shows %j and lets nothing of it act', async (text) => {
+  test.each(CORPUS)('shows %j and no part of it has an effect', async (text) => {
     const output = await shown(text);
     expect(hasAct(output), JSON.stringify(output)).toBe(false);
-    // A log as a test shows a text where it says what was typed.
+    // A log as a test contains a text as the typed input.
     expect(readBack(output)).toContain(text.split('\n', 1)[0]);
     if (!keepsLines)
       expect(output.split('\n').filter((line) => /^(?:■ completed|── 2|┃ run it)/.test(line))).toEqual([]);
@@ -287,7 +291,7 @@ describe.each(Object.entries(rows))('H-079 %s', (_, { shown, keepsLines }) => {
 });
 
 test.each(['the question of a run', 'the question of a conversation'])(
-  'H-079 %s shows every character of every part that leaves no mark, joiners and tabs too',
+  'H-079 %s shows every character of every part that leaves no mark, also joiners and tabs',
   async (name) => {
     const hidden = 'git\u200d\tpush\ufe0f\u034f --force';
     const output = String(await rows[name]?.shown(hidden));
@@ -298,7 +302,7 @@ test.each(['the question of a run', 'the question of a conversation'])(
   },
 );
 
-/** Each file of the program that writes to an output, with the rows that hold it, or why no foreign text passes there. */
+/** Each file of the program that writes to an output, with its rows, or the reason why it writes no foreign text. */
 const writers: { readonly [file: string]: readonly string[] | string } = {
   'screen.ts': ['steps of a run', 'a streamed reply', 'the question of a run'],
   'renderLog.ts': ['entries as JSON', 'messages of a transport as JSON'],
@@ -319,7 +323,7 @@ const writers: { readonly [file: string]: readonly string[] | string } = {
   'demo/scriptedServer.ts': 'HTTP answers and a port number',
 };
 
-test('every file of the program that writes to an output stands among the writers', () => {
+test('every file of the program that writes to an output is in the list of writers', () => {
   const root = join(import.meta.dirname, '../../src/cli');
   const all = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
   const files = all.filter((file) => /\bwrite\(|console\./.test(readFileSync(join(root, file), 'utf8')));
@@ -328,7 +332,7 @@ test('every file of the program that writes to an output stands among the writer
   expect(named.filter((name) => !Object.hasOwn(rows, name))).toEqual([]);
 });
 
-test('an id of a session is shown as one word of a shell, whatever it holds', () => {
+test('an id of a session is shown as one shell word, whatever it contains', () => {
   expect(['rent', '20260101-000000-abc', 'a.b_c@d:e'].map(shellWord)).toEqual([
     'rent',
     '20260101-000000-abc',
@@ -356,7 +360,7 @@ test('an id of a session is shown as one word of a shell, whatever it holds', ()
   }
 });
 
-test('a project that is trusted is named with what its file wishes, printable', async () => {
+test('a project that is trusted is named with the settings of its file, printable', async () => {
   const outer = await directory();
   vi.stubEnv('XDG_CONFIG_HOME', join(outer, 'user'));
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -26,16 +26,16 @@ describe('the prompt', () => {
     ['', ['only this\n'], 'only this'],
     ['  only that ', [], 'only that'],
     ['', ['\n'], ''],
-  ] as const)('of %j and the pipe %j is %j', async ([words, chunks, prompt]) => {
+  ] as const)('the prompt %j and the pipe %j give %j', async ([words, chunks, prompt]) => {
     expect(await readPrompt(words, piped(...chunks), options())).toBe(prompt);
   });
 
-  test('is read as UTF-8, also where a character is cut in two', async () => {
+  test('it is decoded as UTF-8, also if a character is split', async () => {
     const bytes = Buffer.from('naïve');
     expect(await readPrompt('', piped(bytes.subarray(0, 3), bytes.subarray(3)), options())).toBe('naïve');
   });
 
-  test('a pipe that is silent for three seconds is given up where there is something to do without it', async () => {
+  test('a pipe that is silent for three seconds is given up if there is a prompt without it', async () => {
     const notes: string[] = [];
     const prompt = readPrompt('hello', new PassThrough(), options({ note: (text) => notes.push(text) }));
     await vi.advanceTimersByTimeAsync(2_999);
@@ -45,7 +45,7 @@ describe('the prompt', () => {
     expect(await prompt).toBe('hello');
   });
 
-  test('a pipe that has begun to speak is read to its end, however long that takes', async () => {
+  test('a pipe that has sent some text is read to its end, however long that takes', async () => {
     const input = new PassThrough();
     const prompt = readPrompt('', input, options());
     input.write('first');
@@ -55,7 +55,7 @@ describe('the prompt', () => {
     expect(await prompt).toBe('first last');
   });
 
-  test('without anything else to do a silent pipe is waited for, until the wait is aborted', async () => {
+  test('without a prompt a silent pipe is awaited until an abort', async () => {
     const input = new PassThrough();
     const abort = new AbortController();
     const prompt = readPrompt('', input, options({ optional: false, signal: abort.signal }));
@@ -65,25 +65,25 @@ describe('the prompt', () => {
     expect(await prompt).toBe('');
   });
 
-  test('more than 4 MiB is refused with what to do', async () => {
+  test('more than 4 MiB is refused with the next step', async () => {
     const tooLong = piped(Buffer.alloc(4 * 1024 * 1024 + 1, 'x'));
     await expect(readPrompt('', tooLong, options())).rejects.toThrow('give the model a file to read');
   });
 });
 
 describe('sessions', () => {
-  test('lie below XDG_STATE_HOME where it is an absolute path, else below the home directory', () => {
+  test('they are stored below XDG_STATE_HOME if it is an absolute path, otherwise below the home directory', () => {
     expect(sessionsDirectory(undefined, { XDG_STATE_HOME: '/var/state' })).toBe('/var/state/runchart');
     expect(sessionsDirectory(undefined, { XDG_STATE_HOME: 'state' })).toMatch(/\.local[\\/]state[\\/]runchart$/);
     expect(sessionsDirectory(undefined, {})).toBe(sessionsDirectory(undefined, { XDG_STATE_HOME: '' }));
   });
 
-  test('have ids that sort by time', () => {
+  test('they have ids that sort by time', () => {
     expect(newSessionId(new Date('2026-01-02T03:04:05Z'))).toMatch(/^20260102-030405-[0-9a-f]{6}$/);
   });
 });
 
-test('a call that waits is shown whole, with what the rules say of the parts of its command, and drives no terminal', () => {
+test('a waiting call is shown completely, with the matching rules for its command parts, and controls no terminal', () => {
   let shown = '';
   const output = {
     write(text: string) {

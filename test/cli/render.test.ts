@@ -27,8 +27,8 @@ const replied = (costUsd: number | null) => {
 };
 const stopped = { type: 'run-stop', reason: 'completed', cause: 'end_turn' } as const;
 
-describe('what is shown of a run', () => {
-  test('text that was streamed is not shown again when its entry comes; text that was not is', () => {
+describe('the output of a run', () => {
+  test('streamed text is not repeated with its entry, and other text is shown', () => {
     const { written, entry, text } = shown();
     text('hel');
     text('lo');
@@ -39,7 +39,7 @@ describe('what is shown of a run', () => {
     expect(written.reply).toBe('hello\nagain\n');
   });
 
-  test('a reply that broke off is called void, and the next attempt stands on a line of its own', () => {
+  test('an interrupted reply is marked as void, and the next attempt has a separate line', () => {
     const { written, renderer, entry, text } = shown();
     text('half a');
     renderer.signal({ type: 'reset', runId: 'r' });
@@ -53,7 +53,7 @@ describe('what is shown of a run', () => {
     );
   });
 
-  test('the stop tells turns, tokens and cost of the request; a suspension in between starts no new count', () => {
+  test('the stop shows turns, tokens and cost of the request, and a suspension in between does not reset them', () => {
     const { written, entry } = shown();
     entry({ type: 'run-started' });
     entry(replied(0.25));
@@ -69,7 +69,7 @@ describe('what is shown of a run', () => {
     expect(lines[3]).toBe('■ completed · 1 turn · 1,200 tokens in, 30 out · cost unknown');
   });
 
-  test('the sum of all requests is unknown as soon as one price is', () => {
+  test('the sum of all requests is unknown if one price is', () => {
     const { renderer, entry } = shown();
     entry(replied(0.25));
     expect(renderer.total).toEqual({ turns: 1, inputTokens: 1200, outputTokens: 30, costUsd: 0.25 });
@@ -77,7 +77,7 @@ describe('what is shown of a run', () => {
     expect(renderer.total.costUsd).toBeNull();
   });
 
-  test('a call is shown with its arguments cut, a result with its size and its first line', () => {
+  test('a call is shown with its arguments cut, and a result with its size and its first line', () => {
     const { written, entry } = shown();
     const args = { text: 'x'.repeat(500) };
     entry({ type: 'agent-output', item: { type: 'tool-call', callId: 'c1', name: 'Say', args } } as never);
@@ -91,7 +91,7 @@ describe('what is shown of a run', () => {
     expect(failure).toBe('  ✗ c2 (failed, denied) 0 lines, 0 B: ');
   });
 
-  test('a reply of a sub-agent is not mixed into the reply that is shown', () => {
+  test('a reply of a sub-agent is not mixed with the main reply', () => {
     const { written, renderer } = shown();
     renderer.signal({ type: 'text-delta', runId: 'r', text: 'own' });
     renderer.signal({ type: 'text-delta', runId: 'k', text: 'other', path: ['p'] });
@@ -99,7 +99,7 @@ describe('what is shown of a run', () => {
     expect([written.reply, written.steps]).toEqual(['own', '']);
   });
 
-  test('every type of entry can be shown, and no line of it holds a control character', () => {
+  test('every type of entry can be shown, and no line of it contains a control character', () => {
     const { written, renderer } = shown();
     for (const entry of sampleEntries('c')) {
       const text = JSON.stringify(entry).replaceAll('"hello"', '"\\u001b[2Jhello"');
@@ -109,7 +109,7 @@ describe('what is shown of a run', () => {
     expect(written.steps.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
   });
 
-  test('colours are put around escaped text, and only on a terminal', () => {
+  test('colours surround escaped text, and only on a terminal', () => {
     const live: Live = { type: 'reasoning-delta', runId: 'r', text: 'a\u001b[31mb' };
     const plain = shown();
     plain.renderer.signal(live);

@@ -1,4 +1,4 @@
-/** What `runchart replay` prints: a stored log as cycles, as rounds, as JSON. */
+/** The output of `runchart replay`: a stored log as cycles, as rounds, as JSON. */
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { sampleEntries } from '../../machines/log/entryKinds.ts';
@@ -10,7 +10,7 @@ import { proves } from '../support/tier.ts';
 
 const never = new AbortController().signal;
 
-/** The command on a file with this content: what it wrote, and its exit code. */
+/** Runs the command on a file with this content, and returns its output and exit code. */
 async function replayed(content: string | Uint8Array, options: ReplayOptions = {}, signal = never) {
   const { path } = await place();
   await writeFile(path('c.jsonl'), content);
@@ -31,7 +31,7 @@ const logOf = async (events: readonly object[]): Promise<string> =>
 const replied = (costUsd: number | null) => ({ ...reply(20), costUsd });
 
 describe('cycles', () => {
-  test('each is its root, its texts, its calls by group with outcomes, and its stop', async () => {
+  test('each has its root, its texts, its calls by group with outcomes, and its stop', async () => {
     const { lines, notes, code } = await replayed(
       bare(
         U('look\nat it'),
@@ -72,7 +72,7 @@ describe('cycles', () => {
     expect([notes, code]).toEqual(['', 0]);
   });
 
-  test('a cycle that waits says for which call, one that the log leaves open says so', async () => {
+  test('a waiting cycle names its call, and an unfinished one is marked as open', async () => {
     const waiting = [U('q'), C('c1', 'Pay'), C('c2', 'Read'), T('c2'), { type: 'run-suspended', waiting: ['c1'] }];
     const suspended = await replayed(await logOf(waiting));
     expect(suspended.shown).toContain('    → Pay {}\n      ⏸ waits for a decision\n');
@@ -84,7 +84,7 @@ describe('cycles', () => {
     expect(lost.shown).toContain('! result_missing {"callId":"c1"}\n');
   });
 
-  test('messages that wait and what was odd stand at the end, the odd at most fifty times', async () => {
+  test('waiting messages and diagnostics are at the end, at most fifty diagnostics', async () => {
     const log = [U('q'), A('x'), S('error'), queued('later'), ...Array.from({ length: 70 }, () => ({ type: 'huh' }))];
     const { lines } = await replayed(await logOf(log));
     expect(lines.slice(5, 7)).toEqual(['+ queued (followUp) later', '! unknown at entry 4 {"type":"huh"}']);
@@ -92,7 +92,7 @@ describe('cycles', () => {
     expect(lines.at(-2)).toBe('! and 20 more');
   });
 
-  test('tokens and money are summed a cycle, over its resumed runs, and together', async () => {
+  test('tokens and cost are summed for each cycle, over its resumed runs, and in total', async () => {
     const log = [
       ...stamped([U('a'), A('x'), replied(0.25), { type: 'run-suspended', waiting: [] }], 'r1'),
       ...stamped([{ type: 'run-resumed', of: 'r1' }, A('y'), replied(0.5), S()], 'r2', 4),
@@ -109,7 +109,7 @@ describe('cycles', () => {
     [0.5, 0.25, '$0.7500'],
     [0.5, null, 'cost unknown'],
     [null, 0.25, 'cost unknown'],
-    // An older log does not say what its summary cost.
+    // An older log does not contain the cost of its summary.
     [0.5, undefined, '$0.5000'],
   ])('a reply of %j and a summary of %j are %s', async (spent, summed, words) => {
     const summary = { type: 'compaction', upToSeq: 0, summary: 's', ...(summed !== undefined && { costUsd: summed }) };
@@ -117,12 +117,12 @@ describe('cycles', () => {
     expect(shown).toContain(`■ completed · 1 turn · 10 tokens in, 20 out · ${words}\n`);
   });
 
-  test('events of another backend that tell no usage show none', async () => {
+  test('events of another backend without usage show none', async () => {
     const { shown } = await replayed(bare(U('a'), A('x'), S(), U('b'), A('y'), S()));
     expect(shown).not.toMatch(/turn|cost|together/);
   });
 
-  test('with --rounds each answer of the model stands behind what was new in its input', async () => {
+  test('with --rounds each reply follows the new part of its input', async () => {
     const log = [U('q'), A('x'), C('c1'), reply(5), T('c1', 'ok'), U('s', 'steer'), A('y'), reply(6), S()];
     const { lines } = await replayed(await logOf(log), { rounds: true });
     expect(lines.slice(0, 12)).toEqual([
@@ -141,19 +141,19 @@ describe('cycles', () => {
     ]);
   });
 
-  test('a log without a request says so', async () => {
+  test('a log without a request is reported as such', async () => {
     const { shown, code } = await replayed(await logOf([]));
     expect([shown, code]).toEqual(['no request yet\n', 0]);
   });
 
-  test('a reader that went away is shown no more, and the exit code is 130', async () => {
+  test('nothing more is shown after the reader disconnects, and the exit code is 130', async () => {
     const gone = AbortSignal.abort();
     const { shown, code } = await replayed(bare(U('a'), A('x'), S()), {}, gone);
     expect([shown, code]).toEqual(['', 130]);
   });
 });
 
-test('--json is the view as the projector gives it, on one line', async () => {
+test('--json is the view of the projector, on one line', async () => {
   const events = stamped([U('q\u001b[2J'), A('x'), C('c1'), T('c1'), S(), queued('f')]);
   const { lines } = await replayed(await logOf(events), { json: true });
   expect(lines).toHaveLength(2);
@@ -164,7 +164,7 @@ describe('hostile logs', () => {
   const HOSTILE = 'a\u001b]52;c;cm0gLXJm\u0007\u001b[2J\u009b31m\u202e\u200b\r■ completed\u2028x';
   const FORBIDDEN = /(?!\n)[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029]/u;
 
-  test('H-079 whatever field is hostile, nothing of it drives the terminal', async () => {
+  test('H-079 no hostile field controls the terminal', async () => {
     const log = [
       U(HOSTILE),
       R(HOSTILE),
@@ -188,14 +188,14 @@ describe('hostile logs', () => {
     }
   });
 
-  test('a text cannot pass for a line of the program: each of its lines has a mark', async () => {
+  test('a text cannot imitate a line of the program: each of its lines has a mark', async () => {
     const forged = 'ok\n■ completed\n── 2 · direct\r\n> do it';
     const { lines } = await replayed(bare(U(forged), A(forged), R(forged), C('c1', forged), T('c1', forged)));
     expect(lines.filter((line) => /^(?:■|──|> do)/.test(line))).toEqual(['── 1 · direct']);
     expect(lines.filter((line) => /^(?:[│┊>]) ■ completed$/.test(line))).toHaveLength(3);
   });
 
-  test('texts, names, arguments and ids without end are cut, and the cut is said', async () => {
+  test('endless texts, names, arguments and ids are cut, with a note', async () => {
     const long = 'y'.repeat(1_000_000);
     const { shown } = await replayed(
       bare(U(long), A(long), R(long), C(long, long, { long }), T(long, long, 'failed'), S('error', long)),
@@ -205,7 +205,7 @@ describe('hostile logs', () => {
     expect(shown).toContain('  … 998,000 more characters\n');
   });
 
-  test('every type of entry with every field of another shape is shown or passed over, never thrown', async () => {
+  test('every type of entry with every field of another shape is shown or skipped, without an error', async () => {
     const entries = sampleEntries('c').flatMap((entry) =>
       [null, 1, 'x', [], {}].map((value) =>
         Object.fromEntries(Object.entries(entry).map(([key, was]) => [key, key === 'type' ? was : value])),
@@ -244,7 +244,7 @@ describe('damaged logs', () => {
       ['one', 'two'],
       /every entry can be read: zero_bytes/,
     ],
-  ])('of a log with %s the rest is shown, and it is told on standard error', async ([, damage, texts, said]) => {
+  ])('of a log with %s the rest is shown, with a note on standard error', async ([, damage, texts, said]) => {
     const { lines, notes, code } = await replayed(damage(await linesFor(stamped(events) as never)));
     expect(lines.filter((line) => line.startsWith('│ '))).toEqual(texts.map((text) => `│ ${text}`));
     expect(notes.trim().replace('runchart: ', '')).toMatch(said);
@@ -256,14 +256,14 @@ describe('damaged logs', () => {
     expect([lines.slice(0, 3), notes]).toEqual([['── 1 · direct', '> q', '│ one'], '']);
   });
 
-  test.skipIf(!proves)('where bare events are cut by a line without end, it is told on standard error', async () => {
+  test.skipIf(!proves)('a note on standard error reports bare events that an endless line cuts', async () => {
     const endless = Buffer.concat([Buffer.from(bare(...events.slice(0, 2))), Buffer.alloc(64 * 1024 * 1024 + 1, 'y')]);
     const { lines, notes, code } = await replayed(endless);
     expect([lines[2], code]).toEqual(['│ one', 0]);
     expect(notes).toBe('runchart: line 3 is too long to be read: it and what follows was left out\n');
   });
 
-  test('an empty file, a header alone and a torn one are empty logs', async () => {
+  test('an empty file, a header alone and an incomplete header are empty logs', async () => {
     const [header = ''] = await linesFor([]);
     for (const content of ['', `${header}\n`, header.slice(0, 12), '\n']) {
       expect((await replayed(content)).shown).toBe('no request yet\n');
@@ -275,12 +275,12 @@ describe('damaged logs', () => {
     ['JSON of other things', '{"level":"warn","type":"request"}\n[]\n1\n'],
     ['one JSON document', '{\n  "type": "user-message"\n}\n'],
     ['bytes', Uint8Array.from({ length: 4096 }, (_, i) => (i * 7) % 256)],
-  ])('%s is no log', async ([, content]) => {
+  ])('%s is not a log', async ([, content]) => {
     await expect(replayed(content)).rejects.toMatchObject({ name: 'CorruptLogError', code: 'no_header' });
   });
 });
 
-test('as a test it is a vitest file that tells the story again, and nothing else', async () => {
+test('as a test it is a vitest file that repeats the story, and nothing else', async () => {
   const { shown, notes, code } = await replayed(bare(U('look'), A('I look.'), reply(20), S('completed')), {
     asTest: true,
   });

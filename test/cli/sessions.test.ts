@@ -1,4 +1,4 @@
-/** Sessions by name: which one is meant, which are near, how they are listed, completed and removed. */
+/** Sessions by name: selection, similar names, lists, completion and removal. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { scripted } from '../support/scriptedReplies.ts';
 
-/** Two sessions of one directory, one of another, the latest last. */
+/** Two sessions of one directory and one of another, the latest last. */
 async function sessions() {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-sessions-')));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
@@ -53,7 +53,7 @@ async function sessions() {
 }
 
 describe('sessions', () => {
-  test('are listed by directory, the latest first, and removed for good', async () => {
+  test('they are listed by directory, the latest first, and removed permanently', async () => {
     const { root, list, remove } = await sessions();
     expect(await list({ ids: true })).toEqual([0, 'trip\nrent\n']);
     expect(await list({ ids: true, all: true })).toEqual([0, 'far\ntrip\nrent\n']);
@@ -68,7 +68,7 @@ describe('sessions', () => {
     expect((await list({ cwd: tmpdir() }))[1]).toContain('no session in');
   });
 
-  test('are not removed where one name is wrong, and one in use stays', async () => {
+  test('none is removed if one name is wrong, and one in use stays', async () => {
     const { store, list, remove } = await sessions();
     await expect(remove('rent', 'trpi')).rejects.toThrow(`there is no session trpi in ${store}. Did you mean trip?`);
     const held = await jsonlStore(store).open('trip');
@@ -79,7 +79,7 @@ describe('sessions', () => {
     expect(await list({ ids: true })).toEqual([0, 'trip\n']);
   });
 
-  test('are chosen by name, as the latest of the directory, or begun', async () => {
+  test('they are selected by name, as the latest of the directory, or created', async () => {
     const { root, store } = await sessions();
     const of = (choice: object, cwd = root) => chosenSession(choice, store, cwd);
     expect(await of({})).toBeUndefined();
@@ -101,7 +101,7 @@ describe('sessions', () => {
     await expect(of({ continue: true }, '/nowhere')).rejects.toThrow('no session to continue');
   });
 
-  test('are completed by shells, with commands and options', () => {
+  test('shells complete them, with commands and options', () => {
     const program = new Command('runchart').option('-r, --resume [id]');
     program.command('serve').option('--port <number>');
     program.command('rm');
@@ -121,7 +121,7 @@ describe('sessions', () => {
   });
 });
 
-test('a completed id is no command: ids that a shell would read are listed, and not offered', async () => {
+test('an id with shell syntax is listed, and not offered for completion', async () => {
   const { root, store, list } = await sessions();
   const odd = ['$(touch ran)', '`touch ran`', 'a b', '--store=x', ';touch ran', "it's"];
   for (const id of odd) {
@@ -161,7 +161,7 @@ test('a directory or an id of several lines is one line of the list', async () =
 describe.each([
   [
     'zsh',
-    // What the completion system of zsh gives and takes.
+    // The interface of the completion system of zsh.
     `compdef() { :; }; _files() { print directories; }; compadd() { print -r -- "\${(@P)2}"; }`,
     `try() { words=("$@"); CURRENT=$#; _runchart; }
      try runchart -r ''; try runchart --permission-mode ''; try runchart --cwd ''; try runchart serve ''; try runchart rm ''; try runchart ''`,
@@ -189,7 +189,7 @@ describe.each([
       .filter((line) => line !== '');
   };
 
-  test('the script names commands, options and where ids come from', () => {
+  test('the script contains commands, options and the source of ids', () => {
     const script = completionScript(shell, program);
     for (const word of ['serve', 'rm', 'port', 'resume', 'sessions --all --ids']) expect(script).toContain(word);
   });
@@ -208,7 +208,7 @@ describe.each([
   );
 });
 
-describe('the names that are near', () => {
+describe('similar names', () => {
   const names = ['rent', 'renovation', 'trip-2026', '20261122-170000-a1b2c3', '20261122-170000-ffffff', 'ünïcode 🎉'];
 
   test.for<[string, string, string[]]>([
@@ -228,7 +228,7 @@ describe('the names that are near', () => {
     expect(nearNames(given, names)).toEqual(near);
   });
 
-  test('are three at most, the nearest first', () => {
+  test('there are at most three, the most similar first', () => {
     const many = ['abcdef3', 'abcxxz', 'abcdef1', 'abcdef2', 'abcdxf'];
     expect(nearNames('abcdef', many)).toEqual(['abcdef3', 'abcdef1', 'abcdef2']);
     expect(nearNames('abcdxx', many)).toEqual(['abcdxf', 'abcxxz']);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { jsonLine, PrintableStream, printable, printableLine, shortened } from '../../src/printable.ts';
 
-/** Written out by hand, not taken from the code: C0 but line break and tab, DEL, C1, direction marks, separators. */
+/** Written by hand, not taken from the code: C0 without line break and tab, DEL, C1, direction marks, separators. */
 const drives = (text: string): boolean =>
   [...text].some((character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -48,7 +48,7 @@ describe('printable text', () => {
     expect(printable(given)).toBe(shown);
   });
 
-  test('line breaks, tabs, emoji and every script stay as they are; CRLF is a line break', () => {
+  test('line breaks, tabs, emoji and every script are unchanged; CRLF is a line break', () => {
     expect(printable('one\r\ntwo\tthree\n')).toBe('one\ntwo\tthree\n');
     const text = '👩‍🚀 ❤️ می‌خواهم naïve 日本語';
     expect(printable(text)).toBe(text);
@@ -58,7 +58,7 @@ describe('printable text', () => {
     expect(printableLine('a\r\nb\tc\u200dd')).toBe('a\\r\\nb\\tc\\u200dd');
   });
 
-  test('H-079 whatever comes, nothing that drives a terminal comes out', () => {
+  test('H-079 no output controls a terminal, whatever the input is', () => {
     fc.assert(
       fc.property(hostile, (text) => {
         expect(drives(printable(text))).toBe(false);
@@ -68,7 +68,7 @@ describe('printable text', () => {
     );
   });
 
-  test('text that comes in pieces is shown as the whole would be, wherever it is cut', () => {
+  test('text in pieces is shown like the whole text, wherever it is split', () => {
     fc.assert(
       fc.property(hostile, fc.array(fc.nat({ max: 40 })), (text, places) => {
         const cuts = [...new Set([0, ...places.filter((at) => at < text.length), text.length])].sort((a, b) => a - b);
@@ -81,7 +81,7 @@ describe('printable text', () => {
 });
 
 describe('a line of JSON', () => {
-  test('H-079 is the same value once parsed, and holds nothing that drives a terminal', () => {
+  test('H-079 it is the same value once parsed, and contains no sequence that controls a terminal', () => {
     fc.assert(
       fc.property(fc.dictionary(hostile, fc.oneof(hostile, fc.integer(), fc.array(hostile))), (value) => {
         const line = jsonLine(value);

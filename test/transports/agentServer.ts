@@ -1,4 +1,4 @@
-/** An agent behind a real server on loopback, and a client that reads its events. */
+/** An agent with a real loopback server, and a client that reads its events. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +14,7 @@ export interface Place {
   base: string;
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Posts, and answers the JSON. */
+  /** Posts, and returns the JSON. */
   ask(path: string, body?: unknown): Promise<Record<string, unknown>>;
 }
 
@@ -46,7 +46,7 @@ export async function served(
   return { agent, base, get, post, ask };
 }
 
-/** A server on loopback until the test is over; answers its port. */
+/** A loopback server until the end of the test; returns its port. */
 export async function listening(
   fetch: (request: Request) => Promise<Response>,
   { requestTimeout = 60_000, connectionsCheckingInterval = 30_000 } = {},
@@ -67,7 +67,7 @@ export interface Told {
   live: Live[];
 }
 
-/** Reads events until enough was told, or the stream ends; then goes away. */
+/** Reads events until enough have arrived or the stream ends, then disconnects. */
 export async function events(
   place: Place,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * Every kind of request to every handler of chats, in every status, under every policy. Rule: each answer has a status, a body and an
- * end, and no model is asked for what is refused.
+ * Every kind of request to every handler of chats, in every status, under every policy. Invariant: each answer has a
+ * status, a body and an end, and a refused request calls no model.
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import { call, finish, type Reply, scripted, t } from '../support/scriptedReplie
 
 type Name = 'agUi' | 'ui';
 const HANDLERS = { agUi: agUiHandler, ui: uiMessageHandler } as const;
-/** The events that begin and end an answer. */
+/** The events at the start and the end of an answer. */
 const ENDS: Readonly<Record<Name, readonly [string, RegExp]>> = {
   agUi: ['RUN_STARTED', /^(RUN_FINISHED|RUN_ERROR)$/],
   ui: ['start', /^(finish|abort)$/],
@@ -173,7 +173,7 @@ describe.each(['agUi', 'ui'] as const)('%s', (name) => {
         ]).toEqual([expect.stringMatching(ends), 1, 1]);
         expect(text.endsWith(name === 'ui' ? 'data: [DONE]\n\n' : '\n\n')).toBe(true);
       }
-      // Whoever was not refused can go on: the page that waits is asked.
+      // A request that was not refused can continue: the waiting page is asked.
       if (conversation.status === 'waiting' && !isRefused) expect(text).toContain('c1');
       await expect.poll(() => conversation.status).toMatch(/^(idle|waiting|error)$/);
       await agent.close();
@@ -181,7 +181,7 @@ describe.each(['agUi', 'ui'] as const)('%s', (name) => {
   );
 
   it.each(Object.keys(MALFORMED).flatMap((request) => STATUSES.map((status) => [request, status] as const)))(
-    '%s while the conversation is %s is 400, changes nothing and asks no model',
+    '%s while the conversation is %s is 400, changes nothing and calls no model',
     async (request, status) => {
       const { agent, model, conversation, post, open } = await scene(name, status, {});
       const [length, calls] = [conversation.log().length, model.calls.length];
@@ -197,7 +197,7 @@ describe.each(['agUi', 'ui'] as const)('%s', (name) => {
   );
 
   it.each(['stop', 'tool-calls', 'length', 'content-filter', 'pause'] as const)(
-    'a reply of any parts that finishes with %s has one beginning and one end',
+    'a reply of any parts that finishes with %s has one start and one end',
     async (reason) => {
       const parts = {
         text: t('Hi.'),
@@ -227,7 +227,7 @@ describe.each(['agUi', 'ui'] as const)('%s', (name) => {
   );
 });
 
-describe('of several answers in one request', () => {
+describe('several answers in one request', () => {
   const yes = (id: string) => ({ interruptId: `1/${id}`, status: 'resolved', payload: true });
   const ENTRIES: readonly (readonly [string, unknown])[] = [
     ['has no payload', { interruptId: '1/c2', status: 'resolved' }],

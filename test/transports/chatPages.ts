@@ -1,4 +1,4 @@
-/** Pages of AG-UI and of the AI SDK, with the protocols' own clients, and a handler on a server on loopback. */
+/** Pages of AG-UI and of the AI SDK, with the protocols' own clients, and a handler on a loopback server. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ import { onTestFinished } from 'vitest';
 
 export type Handler = (request: Request) => Promise<Response>;
 
-/** The address of a server with this handler. `requests` counts what it was asked. */
+/** The address of a server with this handler. `requests` counts its requests. */
 export async function served(handler: Handler): Promise<{ url: string; requests(): number }> {
   let count = 0;
   const fetch = (request: Request): Promise<Response> => {
@@ -35,7 +35,7 @@ export async function served(handler: Handler): Promise<{ url: string; requests(
 
 export const agUiPage = (url: string): HttpAgent => new HttpAgent({ url, threadId: 'c' });
 
-/** The state that `useChat` keeps, in memory. */
+/** The state of `useChat`, in memory. */
 class PageState implements ChatState<UIMessage> {
   status: ChatStatus = 'ready';
   error: Error | undefined;
@@ -62,7 +62,7 @@ export class ChatPage extends AbstractChat<UIMessage> {
     });
   }
 
-  /** Ids of the approvals that the page asks its user for, in order. */
+  /** Ids of the approvals that the page requests from its user, in order. */
   get asked(): { approvalId: string; toolCallId: string; toolName: string; input: unknown }[] {
     return this.messages.flatMap(({ parts }) =>
       parts.flatMap((part) =>

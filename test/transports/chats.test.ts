@@ -1,4 +1,7 @@
-/** Pages of AG-UI and of the AI SDK over HTTP: approvals of sub-agents, messages while a call waits, repetitions, silence. */
+/**
+ * Pages of AG-UI and of the AI SDK over HTTP: approvals of sub-agents, messages while a call waits, repetitions,
+ * silence.
+ */
 import { describe, expect, it } from 'vitest';
 import { createAgent, memoryStore, type Plugin, subAgents } from '../../src/index.ts';
 import { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from '../../src/transports/index.ts';
@@ -24,10 +27,10 @@ const asking = (...ids: string[]): Reply => ids.map((id) => call(id, 'ask', { m:
 const interruptsOf = (page: { pendingInterrupts: readonly { id: string; toolCallId?: string }[] }) =>
   page.pendingInterrupts.map(({ id, toolCallId }) => [id, toolCallId]);
 
-describe("a sub-agent's call that waits", () => {
+describe('a waiting call of a sub-agent', () => {
   const scripts = { alpha: [asking('x'), [submit('s1', 'A')]], beta: [asking('y'), [submit('s2', 'B')]] };
 
-  it('is an interrupt of its own to a page of AG-UI, whose answer decides it', async () => {
+  it('it is a separate interrupt for a page of AG-UI, whose answer decides it', async () => {
     const { agent, ask } = family([[spawn('p', 'alpha', 'beta')], 'done'], scripts);
     const page = agUiPage((await served(agUiHandler(agent, { authorize }))).url);
     page.addMessage({ id: 'u1', role: 'user', content: 'go' });
@@ -48,7 +51,7 @@ describe("a sub-agent's call that waits", () => {
     await agent.close();
   });
 
-  it('asks a chat of the AI SDK for its approval, and the click is sent by itself and decides it', async () => {
+  it('a chat of the AI SDK asks for its approval, and the click is sent automatically and decides it', async () => {
     const { agent, ask } = family([[spawn('p', 'alpha')], 'done'], scripts);
     const place = await served(uiMessageHandler(agent, { authorize }));
     const page = new ChatPage(place.url);
@@ -61,7 +64,7 @@ describe("a sub-agent's call that waits", () => {
     await agent.close();
   });
 
-  it('whose id another call asks for later keeps it for itself, so the later question is answered by its own click', async () => {
+  it('its id stays its own if another call has the same id, and a separate click answers the later question', async () => {
     const { agent, ask } = family([[spawn('p', 'alpha')], asking('x'), 'done'], scripts);
     const page = new ChatPage((await served(uiMessageHandler(agent, { authorize }))).url);
     await page.sendMessage({ text: 'go' });
@@ -72,7 +75,7 @@ describe("a sub-agent's call that waits", () => {
     await agent.close();
   });
 
-  it('that waits beside one of the conversation is asked about with it; each answer decides its own call', async () => {
+  it('beside a waiting call of the conversation, each answer decides its own call', async () => {
     const { agent, ask } = family([[spawn('p', 'alpha'), call('q', 'ask', { m: 'q' })], 'done'], scripts);
     const place = await served(uiMessageHandler(agent, { authorize }));
     const page = new ChatPage(place.url);
@@ -87,13 +90,13 @@ describe("a sub-agent's call that waits", () => {
   });
 });
 
-describe('one of two calls that is answered', () => {
-  it('leaves the other as the interrupt of the next run', async () => {
+describe('an answer to one of two calls', () => {
+  it('the other call is the interrupt of the next run', async () => {
     const { agent, ask } = alone([asking('c1', 'c2'), 'done', 'done']);
     const page = agUiPage((await served(agUiHandler(agent, { authorize }))).url);
     page.addMessage({ id: 'u1', role: 'user', content: 'go' });
     await page.runAgent();
-    // The client of the protocol answers all interrupts at once: a page of its own making does not.
+    // The client of the protocol answers all interrupts at once. A custom page may not.
     page.pendingInterrupts = page.pendingInterrupts.slice(0, 1);
     await page.runAgent({ resume: [{ interruptId: '1/c1', status: 'resolved', payload: true }] });
     expect([ask.ran, interruptsOf(page)]).toEqual([['c1'], [['1/c2', 'c2']]]);
@@ -102,7 +105,7 @@ describe('one of two calls that is answered', () => {
     await agent.close();
   });
 
-  it('after another call has ended and the model has spoken again, both are asked about in the last step of the message', async () => {
+  it('after another call has ended and another reply, both questions are in the last step of the message', async () => {
     const replies = [[call('c1', 'ask', { m: '' }), call('e', 'echo', { m: '' })], 'meanwhile', 'done'];
     const { agent, ask } = alone(replies);
     const place = await served(uiMessageHandler(agent, { authorize }));
@@ -124,7 +127,7 @@ describe('a message while a call waits', () => {
     return { ...made, page, place };
   };
 
-  it('denies the call and starts its run; the page goes on, and a click that comes after it ends too', async () => {
+  it('the call is denied and the run of the message starts; the page continues, and a later click ends too', async () => {
     const { agent, ask, model, page, place } = await chat();
     await page.sendMessage({ text: 'never mind' });
     expect([page.status, page.last]).toEqual(['ready', ['second']]);
@@ -143,7 +146,7 @@ describe('a message while a call waits', () => {
     await agent.close();
   });
 
-  it('gives a page of AG-UI the result of the call that was denied, within the run of the message', async () => {
+  it('a page of AG-UI receives the result of the denied call within the run of the message', async () => {
     const { agent } = alone([asking('c1'), 'second']);
     const page = agUiPage((await served(agUiHandler(agent, { authorize }))).url);
     page.addMessage({ id: 'u1', role: 'user', content: 'first' });
@@ -180,7 +183,7 @@ describe('a message while a call waits', () => {
   });
 });
 
-describe('a message that comes again under its id', () => {
+describe('a message that is repeated under its id', () => {
   const input = (text = 'hi', id = 'u1') => ({
     agUi: { threadId: 'c', runId: 'r', messages: [{ id, role: 'user', content: text }] },
     ui: { id: 'c', messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }] },
@@ -196,40 +199,37 @@ describe('a message that comes again under its id', () => {
   it.each([
     ['agUi', agUiHandler],
     ['ui', uiMessageHandler],
-  ] as const)(
-    '%s: is answered by the same events, while its run goes on, after it, and after a restart',
-    async (name, make) => {
-      const store = memoryStore();
-      const model = scripted([
-        during(() => new Promise((resolve) => setTimeout(resolve, 30)), [call('e', 'echo', { m: 'a' })]),
-        'done',
-        'more',
-      ]);
-      const agentOn = () => createAgent({ model, tools: [echoTool().tool], store });
-      const agent = agentOn();
-      const { url } = await served(make(agent, { authorize }));
-      const [first, twice] = await Promise.all([post(url, input()[name]), post(url, input()[name])]);
-      expect(twice).toBe(first);
-      expect(first).toContain('done');
-      expect(await post(url, input()[name])).toBe(first);
-      expect(model.calls).toHaveLength(2);
-      await agent.close();
-      const restarted = agentOn();
-      const again = await served(make(restarted, { authorize }));
-      expect(await post(again.url, input()[name])).toBe(first);
-      expect(model.calls).toHaveLength(2);
-      expect(await post(again.url, input('other words')[name])).toContain('more');
-      expect(model.calls).toHaveLength(3);
-      await restarted.close();
-    },
-  );
+  ] as const)('%s: the same events answer it during its run, after it, and after a restart', async (name, make) => {
+    const store = memoryStore();
+    const model = scripted([
+      during(() => new Promise((resolve) => setTimeout(resolve, 30)), [call('e', 'echo', { m: 'a' })]),
+      'done',
+      'more',
+    ]);
+    const agentOn = () => createAgent({ model, tools: [echoTool().tool], store });
+    const agent = agentOn();
+    const { url } = await served(make(agent, { authorize }));
+    const [first, twice] = await Promise.all([post(url, input()[name]), post(url, input()[name])]);
+    expect(twice).toBe(first);
+    expect(first).toContain('done');
+    expect(await post(url, input()[name])).toBe(first);
+    expect(model.calls).toHaveLength(2);
+    await agent.close();
+    const restarted = agentOn();
+    const again = await served(make(restarted, { authorize }));
+    expect(await post(again.url, input()[name])).toBe(first);
+    expect(model.calls).toHaveLength(2);
+    expect(await post(again.url, input('other words')[name])).toContain('more');
+    expect(model.calls).toHaveLength(3);
+    await restarted.close();
+  });
 });
 
 describe('a silent run', () => {
   it.each([
     ['agUiHandler', agUiHandler],
     ['uiMessageHandler', uiMessageHandler],
-  ] as const)('%s: sends comments that the page skips, and no more when it has ended', async (_, make) => {
+  ] as const)('%s: it sends comments that the page skips, and none after its end', async (_, make) => {
     let goOn = (): void => {};
     const wait = new Promise<void>((resolve) => {
       goOn = resolve;

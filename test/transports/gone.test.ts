@@ -1,4 +1,4 @@
-/** Conversations that are not there, or not any more; and readers that take nothing, on a clock that a test moves. */
+/** Missing and deleted conversations, and readers that stop reading, on a clock that a test moves. */
 import { mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,8 +44,8 @@ const ACTS = [
   ['resume', {}],
 ] as const;
 
-describe('a conversation that is not there', () => {
-  it('is 404 to every path, before it was made and after it was deleted, and nothing makes it again by mistake', async () => {
+describe('a conversation that does not exist', () => {
+  it('it is 404 on every path, before its creation and after its deletion, and no path creates it again by accident', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'runchart-gone-'));
     const { get, post, clock, store } = handled(['one'], { store: jsonlStore(directory) });
     const all = async () => [
@@ -62,7 +62,7 @@ describe('a conversation that is not there', () => {
       .poll(async () => ((await (await get('/conversations/a')).json()) as { status: string }).status)
       .toBe('idle');
     await clock.advance(2000);
-    // It is closed by now: somebody else may have it, or delete it.
+    // It is closed by now: another holder may open it, or delete it.
     await expect
       .poll(() =>
         store.delete('a').then(
@@ -76,7 +76,7 @@ describe('a conversation that is not there', () => {
     expect((await post('/conversations', { id: 'a' })).status).toBe(201);
   });
 
-  it('a sub-agent is none: it is shown and acted on through the conversation that it belongs to', async () => {
+  it('a sub-agent has no path of its own: its root conversation shows it and accepts its decisions', async () => {
     const model = byTask({ alpha: [[submit('s', 'A')]] });
     const { get, post } = handled([[spawn('p', 'alpha')], 'done'], { tools: [subAgents({ model })] });
     await post('/conversations', { id: 'c' });
@@ -87,7 +87,7 @@ describe('a conversation that is not there', () => {
     expect((await get(`/conversations/${encodeURIComponent(childOf('p', 'a'))}`)).status).toBe(404);
   });
 
-  it('who makes it while somebody else only looks for it gets it', async () => {
+  it('a request that creates it while another one only looks for it receives it', async () => {
     const { agent } = handled([]);
     const shared = sessions(agent);
     const looked = shared.acquire('a', { existing: true }).catch((error: { code: string }) => error.code);
@@ -110,7 +110,7 @@ describe('a reader of events', () => {
     return { ...place, text };
   }
 
-  it('that takes nothing for 15 s while something waits is cut off, and not before', async () => {
+  it('it is disconnected after 15 s without reading while something waits, and not before', async () => {
     const late = await reading();
     await late.post('/conversations/a/messages', { content: 'go' });
     await late.clock.advance(15_000);
@@ -127,7 +127,7 @@ describe('a reader of events', () => {
     await expect(slow.text()).rejects.toThrow(/too slow/);
   });
 
-  it('that has taken everything hears every 15 s that it is still connected, and is not cut off', async () => {
+  it('if it has read everything, it receives a heartbeat every 15 s, and is not disconnected', async () => {
     const { clock, text } = await reading();
     expect(await text()).toContain('retry');
     expect(await text()).toContain('event: entry');
@@ -139,7 +139,7 @@ describe('a reader of events', () => {
     }
   });
 
-  it('that takes what comes is never too slow, however much is streamed in all', async () => {
+  it('a reader that reads is never too slow, however much is streamed in total', async () => {
     const flood = async function* () {
       for (let i = 0; i < 50; i++) {
         yield t('x'.repeat(1_000));

@@ -26,8 +26,8 @@ const seqs = ({ entries }: Told): number[] => entries.map(({ entry }) => entry.s
 const view = async (place: Place, id: string) =>
   (await (await place.get(`/conversations/${id}`)).json()) as { status: string; entries: number; pending: unknown[] };
 
-describe('verbs', () => {
-  it('start, send, show and list: what was acknowledged is durable', async () => {
+describe('requests', () => {
+  it('start, send, show and list: an acknowledged act is durable', async () => {
     const place = await served(['hello']);
     const made = await place.post('/conversations', { id: 'a' });
     expect([made.status, made.headers.get('location')]).toEqual([201, '/conversations/a']);
@@ -42,7 +42,7 @@ describe('verbs', () => {
     expect((await place.post('/conversations', { id: 'a' })).status).toBe(200);
   });
 
-  it('a message that comes again under its messageId has the same answer, and runs once', async () => {
+  it('a message that is repeated under its messageId has the same answer, and runs once', async () => {
     const { wait, goOn } = gate();
     const place = await served([during(() => wait, 'one')]);
     await place.ask('/conversations', { id: 'a' });
@@ -59,7 +59,7 @@ describe('verbs', () => {
     expect((await place.post('/conversations/a/messages', { content: 'hi', messageId: 'a/b' })).status).toBe(400);
   });
 
-  it('a message while it is busy is refused by its code; a steer and a follow-up are taken', async () => {
+  it('while busy a message is refused with its code, and a steer and a followUp are accepted', async () => {
     const { wait, goOn } = gate();
     const place = await served([during(() => wait, 'one'), 'two', 'three']);
     await place.ask('/conversations', { id: 'a' });
@@ -74,7 +74,7 @@ describe('verbs', () => {
     expect(kinds).toEqual(['direct', 'steer', 'followUp']);
   });
 
-  it('decide and resume: the name of who decides is what authorize says, not what the body says', async () => {
+  it("decide and resume: the decider's name comes from authorize, not from the body", async () => {
     const place = await served([[call('c1', 'ask')], 'done'], { tools: [ask] }, { authorize: () => 'ann' });
     await place.ask('/conversations', { id: 'a' });
     await place.ask('/conversations/a/messages', { content: 'go' });
@@ -115,7 +115,7 @@ describe('verbs', () => {
 });
 
 describe('events', () => {
-  it('a client that comes back at any entry gets the rest, without gap or repeat', async () => {
+  it('a client that reconnects at any entry receives the rest, without gap or repetition', async () => {
     const place = await served([[t('x'), call('c1', 'nope')], 'done']);
     await place.ask('/conversations', { id: 'a' });
     await place.ask('/conversations/a/messages', { content: 'go' });
@@ -145,7 +145,7 @@ describe('events', () => {
     },
   );
 
-  it('a client that has the whole log receives no reset, and goes on with the next entry', async () => {
+  it('a client that has the whole log receives no reset, and continues with the next entry', async () => {
     const place = await served(['hello', 'again']);
     await place.ask('/conversations', { id: 'a' });
     const length = (await view(place, 'a')).entries;
@@ -158,22 +158,19 @@ describe('events', () => {
   it.each([
     ['the header', '', '2', 3],
     ['the address', '?lastEventId=2', undefined, 3],
-    // A browser connects anew with the address of the first time, and its header is newer.
+    // A browser reconnects with the original address, and its header is newer.
     ['the header, also where the address names an older one', '?lastEventId=2', '4', 5],
     ['neither', '', undefined, 0],
-  ])(
-    'the first entry that is told is the one behind the last that a client names in %s',
-    async (_, query, last, first) => {
-      const place = await served(['done']);
-      await place.ask('/conversations', { id: 'a' });
-      await place.ask('/conversations/a/messages', { content: 'go' });
-      await events(place, 'a', stops());
-      const told = await events(place, 'a', ({ entries }) => entries.length > 0, last, query);
-      expect(told.entries[0]?.entry.seq).toBe(first);
-    },
-  );
+  ])('the first reported entry is the one after the last that a client names in %s', async (_, query, last, first) => {
+    const place = await served(['done']);
+    await place.ask('/conversations', { id: 'a' });
+    await place.ask('/conversations/a/messages', { content: 'go' });
+    await events(place, 'a', stops());
+    const told = await events(place, 'a', ({ entries }) => entries.length > 0, last, query);
+    expect(told.entries[0]?.entry.seq).toBe(first);
+  });
 
-  it('a client that goes away and comes back after each entry of a living run misses and repeats nothing', async () => {
+  it('a client that disconnects and reconnects after each entry of an active run misses and repeats nothing', async () => {
     const place = await served(
       Array.from({ length: 6 }, (_, index) =>
         during(() => new Promise((r) => setTimeout(r, 10)), index < 5 ? [call(`c${index}`, 'nope')] : 'done'),
@@ -190,7 +187,7 @@ describe('events', () => {
     expect(got.map(({ entry }) => entry.seq)).toEqual(got.map((_, index) => index));
   });
 
-  it('who comes in the middle of a reply is told to drop what it has and gets all of it, then the rest', async () => {
+  it('a client that connects during a reply receives a reset and the whole text so far, then the rest', async () => {
     const { wait, goOn } = gate();
     const reply = async function* () {
       yield t('first ');
@@ -215,8 +212,8 @@ describe('events', () => {
     expect(said({ ...second, live: [...first.live, ...second.live] })).toBe('first last');
   });
 
-  it('a reader that does not read is cut off, and the run goes on', async () => {
-    // More than the buffers of both ends of a connection hold.
+  it('a reader that stops reading is disconnected, and the run continues', async () => {
+    // More than the buffers of both ends of a connection.
     const PIECES = 250;
     const flood = async function* () {
       for (let i = 0; i < PIECES; i++) {
@@ -249,7 +246,7 @@ describe('events', () => {
     expect(await view(place, 'a')).toMatchObject({ status: 'idle' });
   });
 
-  it('a listener leaves nothing behind when it goes away', async () => {
+  it('a disconnected listener leaves no resources', async () => {
     const released = vi.fn();
     const place = await served(['hi']);
     const conversation = await place.agent.open('a');
@@ -261,7 +258,7 @@ describe('events', () => {
   });
 });
 
-describe('what is refused, by its code and without a trace', () => {
+describe('refused requests have a code and leave no trace', () => {
   const cases: [
     string,
     string,
@@ -348,7 +345,7 @@ describe('what is refused, by its code and without a trace', () => {
     'application/json; charset=utf-8',
     'Application/JSON;charset=UTF-8',
     'application/json ;x=y',
-  ])('a message of the type %s is taken', async (type) => {
+  ])('a message of the type %s is accepted', async (type) => {
     const place = await served(['done']);
     await place.ask('/conversations', { id: 'a' });
     const { status } = await place.post('/conversations/a/messages', { content: 'go' }, { 'content-type': type });
@@ -378,7 +375,7 @@ describe('what is refused, by its code and without a trace', () => {
       },
     ],
     ['something else', () => 1 as unknown as boolean],
-  ])('authorize says %s: 401 for every path, and nothing is made', async (_, authorize) => {
+  ])('authorize returns %s: 401 for every path, and nothing is created', async (_, authorize) => {
     const place = await served([], {}, { authorize });
     for (const path of ['/conversations', '/conversations/a', '/conversations/a/events', '/x'])
       expect((await place.get(path)).status).toBe(401);
@@ -386,7 +383,7 @@ describe('what is refused, by its code and without a trace', () => {
     expect(await place.agent.list()).toEqual([]);
   });
 
-  it('what fails inside tells no more than its code', async () => {
+  it('an internal error discloses only its code', async () => {
     const place = await served([], {}, {});
     place.agent.list = async () => {
       throw new Error('password=1234');

@@ -58,7 +58,7 @@ function chat(handler: Handler) {
 }
 
 describe('agUiHandler', () => {
-  it('streams a run to the protocol’s client, which ends up with its messages', async () => {
+  it('it streams a run to the protocol’s client, which then has the same messages', async () => {
     const { agent, model } = agentWith([[t('I look.'), call('c1', 'echo', { m: 'a' })], 'Done.', 'Again.']);
     const client = page(agUiHandler(agent, { authorize }));
     client.addMessage({ id: 'u1', role: 'user', content: 'hi' });
@@ -84,7 +84,7 @@ describe('agUiHandler', () => {
     ['resolved', { action: 'edit', args: { m: 'b' } }, ['c1']],
     ['resolved', { approved: false, reason: 'no' }, []],
     ['cancelled', undefined, []],
-  ])('an interrupt that is %s with %j goes on in the same conversation', async (status, payload, ran) => {
+  ])('an interrupt that is %s with %j continues in the same conversation', async (status, payload, ran) => {
     const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
     const handler = agUiHandler(agent, { authorize: () => 'ada' });
     const input = {
@@ -120,7 +120,7 @@ describe('agUiHandler', () => {
     await agent.close();
   });
 
-  it('what has nothing to go on with begins and ends', async () => {
+  it('a request with nothing to continue starts and ends', async () => {
     const { agent } = agentWith(['Done.']);
     const handler = agUiHandler(agent, { authorize });
     const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
@@ -132,7 +132,7 @@ describe('agUiHandler', () => {
     await agent.close();
   });
 
-  it('a decision of the page is about the suspension that it answers, and has no name of its own', async () => {
+  it('a decision of the page names the suspension that it answers, and has no decider', async () => {
     const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
     const shared = sessions(agent);
     const handler = agUiHandler(agent, { authorize, sessions: shared });
@@ -146,7 +146,7 @@ describe('agUiHandler', () => {
     await agent.close();
   });
 
-  it('a page that goes away ends nothing', async () => {
+  it('a disconnected page ends nothing', async () => {
     const { agent, model } = agentWith([deaf(t('I'))]);
     const handler = agUiHandler(agent, { authorize });
     const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
@@ -161,7 +161,7 @@ describe('agUiHandler', () => {
 });
 
 describe('uiMessageHandler', () => {
-  it('streams a run to a chat, and goes on with its message behind an approval', async () => {
+  it('it streams a run to a chat, and continues the same message after an approval', async () => {
     const { agent, ask } = agentWith([[t('May I?'), call('c1', 'ask', { m: 'a' })], 'Done.']);
     const on = chat(uiMessageHandler(agent, { authorize }));
     expect(await on.send('hi')).toEqual(expect.arrayContaining(['May I?', 'ask approval-requested']));
@@ -172,7 +172,7 @@ describe('uiMessageHandler', () => {
     await agent.close();
   });
 
-  it('refuses a yes with new arguments, and takes one with a reason', async () => {
+  it('it refuses an approval with new arguments, and accepts one with a reason', async () => {
     const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
     const handler = uiMessageHandler(agent, { authorize });
     const messages = [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'hi' }] }];
@@ -188,7 +188,7 @@ describe('uiMessageHandler', () => {
     await agent.close();
   });
 
-  it('ends with its mark and names its protocol', async () => {
+  it('it ends with its mark and names its protocol', async () => {
     const { agent } = agentWith(['Done.']);
     const body = { id: 'c', messages: [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'hi' }] }] };
     const response = await post(uiMessageHandler(agent, { authorize }), body);
@@ -200,7 +200,7 @@ describe('uiMessageHandler', () => {
 
 describe('the conversation of a request', () => {
   const input = { threadId: 'c', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'hi' }] };
-  /** Sessions that write down what is taken and given back. */
+  /** Sessions that record each acquire and release. */
   function watched(replies: readonly Reply[]) {
     const { agent } = agentWith(replies);
     const shared = sessions(agent);
@@ -222,7 +222,7 @@ describe('the conversation of a request', () => {
     return { agent, handler, seen };
   }
 
-  it('is given back once, when its stream has ended, is not read any more, or was refused', async () => {
+  it('it is released once, when its stream has ended, is not read any more, or was refused', async () => {
     const { agent, handler, seen } = watched([[call('c1', 'ask', { m: 'a' })], deaf(t('I'))]);
     await (await post(handler, input)).text();
     expect(seen.splice(0)).toEqual(['acquire', 'release']);
@@ -238,7 +238,7 @@ describe('the conversation of a request', () => {
   });
 
   it.each(['ends', 'breaks', 'is not read any more'])(
-    'leaves no timer, and is over once, when its stream %s',
+    'it leaves no timer, and ends once, when its stream %s',
     async (how) => {
       const clock = new VirtualClock();
       const ended: string[] = [];
@@ -282,13 +282,13 @@ describe.each([
     },
     frames: ['start', 'tool-output-error', 'abort'],
   },
-])('$name, told of an approval', ({ make, asked, approval, frames }) => {
+])('$name, with an approval', ({ make, asked, approval, frames }) => {
   const typesIn = (text: string): string[] =>
     [...text.matchAll(/^data: {"type":"([^"]+)"/gm)].map(([, type]) => type ?? '');
 
   // Ids of calls are any text.
   it.each(['c1', 'a/b', '1/c1', 'c/1/'])(
-    'that comes after the cycle of call %s was cancelled runs no call and asks no model: it tells how the cycle ended',
+    'after the cycle of call %s was cancelled it runs no call and calls no model: the answer is the end of the cycle',
     async (id) => {
       const { agent, model, ask } = agentWith([[call(id, 'ask', { m: 'a' })], 'Done.']);
       const shared = sessions(agent);
@@ -305,7 +305,7 @@ describe.each([
     },
   );
 
-  it('that is durable already goes on with the cycle that still waits, and with its run', async () => {
+  it('a durable approval continues the waiting cycle, with its run', async () => {
     const { agent, ask } = agentWith([[call('c1', 'ask', { m: 'a' })], 'Done.']);
     const shared = sessions(agent);
     const handler = make(agent, { authorize, sessions: shared });
@@ -348,7 +348,7 @@ describe.each([
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
   });
 
-  it('who is not authorized, another method, another type, too much', async () => {
+  it('an unauthorized client, another method, another type, an overlong body', async () => {
     expect((await post(handler({ authorize: () => false }), body)).status).toBe(401);
     expect((await handler()(new Request('http://here/'))).status).toBe(405);
     expect((await post(handler(), body, { 'content-type': 'text/plain' })).status).toBe(415);

@@ -1,4 +1,4 @@
-/** Runs as AG-UI and as UI messages: recorded with their live signals and without, read by the protocols' own clients. */
+/** Runs as AG-UI and as UI messages: recorded with and without live signals, read by the protocols' own clients. */
 import { verifyEvents } from '@ag-ui/client';
 import { EventSchemas } from '@ag-ui/core/schemas';
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
@@ -21,7 +21,7 @@ const eventsOf = async (source: readonly Item[]) =>
 const chunksOf = async (source: readonly Item[]) =>
   (await lastValueFrom(toUiMessages(from(source)).pipe(toArray<object>()))) as UIMessageChunk[];
 
-/** The message that the AI SDK makes of chunks, from one that it has where it goes on. */
+/** The message that the AI SDK makes of chunks, starting from an earlier message if there is one. */
 async function messageOf(chunks: readonly UIMessageChunk[], message?: UIMessage): Promise<UIMessage> {
   const stream = new ReadableStream<UIMessageChunk>({
     start(controller) {
@@ -75,7 +75,7 @@ async function recorded(options: BenchOptions): Promise<{ on: Bench; live: Item[
 }
 
 describe.each(STORIES)('%s', (_, options) => {
-  it('is a stream that AG-UI takes, with live signals and without', async () => {
+  it('it is a stream that AG-UI accepts, with live signals and without', async () => {
     const { live, stored } = await recorded(options);
     for (const source of [live, stored]) {
       const events = await eventsOf(source);
@@ -86,7 +86,7 @@ describe.each(STORIES)('%s', (_, options) => {
     }
   });
 
-  it('is a stream of chunks that the AI SDK takes, and the same message with live signals and without', async () => {
+  it('it is a stream of chunks that the AI SDK accepts, and the same message with live signals and without', async () => {
     const { live, stored } = await recorded(options);
     const messages: string[][] = [];
     for (const source of [live, stored]) {
@@ -103,7 +103,7 @@ describe.each(STORIES)('%s', (_, options) => {
 });
 
 describe('AG-UI', () => {
-  it('says each delta once, in its message, and a call in the message that makes it', async () => {
+  it('each delta appears once, in its message, and a call in the message that makes it', async () => {
     const { live } = await recorded(STORIES[1]?.[1] ?? {});
     expect(
       (await eventsOf(live)).map(({ type, delta, toolCallId, parentMessageId, stepName, messageId }) =>
@@ -146,7 +146,7 @@ describe('AG-UI', () => {
     `);
   });
 
-  it('a run that waits ends in an interrupt with the call, its reason and what it asks', async () => {
+  it('a run that waits ends in an interrupt with the call, its reason and its question', async () => {
     const { live } = await recorded({
       ...STORIES[7]?.[1],
       plugins: [asks('ask', { reason: 'pay?', payload: { euros: 9 } }).plugin],
@@ -164,7 +164,7 @@ describe('AG-UI', () => {
     });
   });
 
-  it('a run that is cancelled is cancelled, one that fails an error with its cause', async () => {
+  it('a cancelled run is cancelled, and a failed run is an error with its cause', async () => {
     const { live } = await recorded(STORIES[6]?.[1] ?? {});
     expect((await eventsOf(live)).at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'model' });
     const on = await bench({ replies: [[t('a')]] });
@@ -177,7 +177,7 @@ describe('AG-UI', () => {
   });
 });
 
-describe('what an attempt streamed that failed', () => {
+describe('the streamed text of a failed attempt', () => {
   const replies = [
     async function* () {
       yield t('Hal');
@@ -186,7 +186,7 @@ describe('what an attempt streamed that failed', () => {
     [t('Hello')],
   ];
 
-  it('is named as dropped, and what follows is a part of its own', async () => {
+  it('it is marked as dropped, and the following text is a separate part', async () => {
     const on = await bench({ replies });
     const run = on.conversation.send('hi');
     const seen = items(run);
@@ -204,7 +204,7 @@ describe('what an attempt streamed that failed', () => {
 });
 
 describe('UI messages', () => {
-  it('a call that waits asks for approval, and the run that goes on goes on with the same message', async () => {
+  it('a waiting call asks for approval, and the next run continues the same message', async () => {
     const { on, live } = await recorded(STORIES[7]?.[1] ?? {});
     const asked = await messageOf(await chunksOf(live));
     expect(asked.parts.find(({ type }) => type === 'dynamic-tool')).toMatchObject({
@@ -223,7 +223,7 @@ describe('UI messages', () => {
   });
 });
 
-describe('what the fold is told by hand', () => {
+describe('a fold with hand-written input', () => {
   let seq = 0;
   const entry = (fields: object): Item => {
     seq += 1;
@@ -245,20 +245,20 @@ describe('what the fold is told by hand', () => {
     );
   const textsOf = async (...source: Item[]) => (await told(...source)).filter((line) => /CONTENT|CUSTOM/.test(line));
 
-  it('a text that was streamed in pieces and is durable is said once', async () => {
+  it('a text that was streamed in pieces and is durable appears once', async () => {
     expect(await textsOf(began(), delta('Hel'), delta('lo'), said('Hello'), replied(), stopped())).toEqual([
       'TEXT_MESSAGE_CONTENT Hel',
       'TEXT_MESSAGE_CONTENT lo',
     ]);
   });
 
-  it('what was streamed of it is completed', async () => {
+  it('a partly streamed text is completed', async () => {
     expect((await textsOf(began(), delta('Hel'), said('Hello'), replied(), stopped())).at(-1)).toBe(
       'TEXT_MESSAGE_CONTENT lo',
     );
   });
 
-  it('what was streamed and is durable otherwise is dropped, and said as it is durable', async () => {
+  it('a streamed text that is durable in another form is dropped, and sent in the durable form', async () => {
     expect(await textsOf(began(), delta('key-123'), said('[redacted]'), replied(), stopped())).toEqual([
       'TEXT_MESSAGE_CONTENT key-123',
       'CUSTOM {"messageIds":["r/1"]}',
@@ -266,13 +266,13 @@ describe('what the fold is told by hand', () => {
     ]);
   });
 
-  it('what was streamed and never became durable is dropped with the end of its run', async () => {
+  it('a streamed text that never became durable is dropped with the end of its run', async () => {
     expect((await textsOf(began(), delta('I th'), stopped('interrupted'))).at(-1)).toBe(
       'CUSTOM {"messageIds":["r/1"]}',
     );
   });
 
-  it('what a sub-agent streams, and what comes outside of a run, is not told', async () => {
+  it('streams of a sub-agent, and those outside of a run, are ignored', async () => {
     expect(await told(delta('early'), began(), delta('within', ['c1']), stopped(), delta('late'))).toEqual([
       'RUN_STARTED',
       'RUN_FINISHED',
@@ -282,7 +282,7 @@ describe('what the fold is told by hand', () => {
   it.each([
     ['a call that is cancelled', [stopped('interrupted')], 'cancelled'],
     ['a result', [], 'success'],
-  ])('%s outside of a run is told in a run around it, once its append is whole', (_, rest, outcome) => {
+  ])('%s outside of a run is sent in a run around it, after its append is complete', (_, rest, outcome) => {
     const source = new Subject<Item>();
     const events: { type: string; outcome?: { type: string } }[] = [];
     toAgUi(source).subscribe((event) => void events.push(event as { type: string }));
@@ -296,7 +296,7 @@ describe('what the fold is told by hand', () => {
     expect(events.at(-1)?.outcome?.type).toBe(outcome);
   });
 
-  it('a call that has its result is waited for no more', async () => {
+  it('a call with a result no longer waits', async () => {
     const suspended = (callId: string): Item =>
       entry({ type: 'tool-suspended', callId, suspension: 1, reason: 'pay?' });
     const ended = entry({ type: 'tool-result', callId: 'a', outcome: 'failed', content: [] });

@@ -1,4 +1,4 @@
-/** Messages that come over HTTP, or over another transport, at the same time, on a store that takes its time: each answer names its own message. */
+/** Simultaneous messages over HTTP, or over another transport, on a slow store: each answer names its own message. */
 import { expect, it, onTestFinished } from 'vitest';
 import { createAgent, type LogEntry } from '../../src/index.ts';
 import { inProcessTransport, type Outgoing, route } from '../../src/transports/index.ts';
@@ -8,7 +8,7 @@ import { served } from './agentServer.ts';
 
 type Accepting = Extract<LogEntry, { type: 'user-message' | 'message-queued' }>;
 
-/** A run under way, on a store whose appends a test slows down or refuses; `kept` shows what it has stored. */
+/** An active run on a store whose appends a test delays or rejects; `kept` contains its stored entries. */
 async function busy() {
   let goOn = (): void => {};
   const wait = new Promise<void>((resolve) => {
@@ -25,7 +25,7 @@ async function busy() {
 
 type Busy = Awaited<ReturnType<typeof busy>>;
 
-/** The message of an answer as it stands in the log at the moment of the answer. */
+/** The message of an answer as it is in the log at the moment of the answer. */
 async function answered({ place, kept }: Busy, path: string, body: object, text: string) {
   const answer = await place.ask(`/conversations/a/${path}`, { content: text, ...body });
   const stored = kept().filter((entry): entry is Accepting => {
@@ -44,7 +44,7 @@ const forms = [
 ] as const;
 
 it.each(forms)(
-  '%s that come together: each answer names its own message, and comes when that one is in the log',
+  '%s that arrive together: each answer names its own message, and arrives when that one is in the log',
   async (_, path, body) => {
     const on = await busy();
     on.store.trouble(() => ({ after: new Promise((resolve) => setTimeout(resolve, 15)) }));
@@ -59,7 +59,7 @@ it.each(forms)(
   },
 );
 
-it('of steers that come together, one that the store refuses is answered as not stored, and each other one with its own id', async () => {
+it('of simultaneous steers, one that the store rejects is answered as not stored, and each other one with its own id', async () => {
   const on = await busy();
   let tried = 0;
   on.store.trouble((entries) => {
@@ -75,7 +75,7 @@ it('of steers that come together, one that the store refuses is answered as not 
   expect(second).toMatchObject({ stored: [], answer: { type: 'error', code: 'store' } });
 });
 
-it('the same holds for a transport that carries one message a line', async () => {
+it('the same is true for a transport with one message a line', async () => {
   const kept = troubledStore();
   const store = troubledStore({ inner: kept });
   const agent = createAgent({ model: scripted([during(() => new Promise(() => undefined), 'never')]), store });

@@ -1,6 +1,6 @@
 /**
- * Random lives as the events of AG-UI and the chunks of UI messages: with live signals as they come, and as the stored log alone.
- * Rule: the protocols' own packages judge what is sent, and nothing is filtered.
+ * Random lives as events of AG-UI and as chunks of UI messages: with live signals, and as the stored log alone.
+ * Invariant: the protocols' own packages judge the events, and nothing is filtered.
  */
 import { verifyEvents } from '@ag-ui/client';
 import { EventSchemas } from '@ag-ui/core/schemas';
@@ -33,12 +33,12 @@ type Event = {
 };
 type Interrupt = { id: string; toolCallId: string; metadata?: { path?: string[] } };
 
-/** What one process of a life showed to somebody who watched from its first entry. */
+/** The events that one process of a life showed to a subscriber from its first entry. */
 interface Watched {
   items: Item[];
   /** `conversation.pending` when a run of this process was suspended, as ids of interrupts with their paths. */
   pending: Map<string, string[]>;
-  /** Calls that a person decided: of a sub-agent's call the root's log may have yet to learn it. */
+  /** Calls that a person decided: the root's log may not contain a decision of a sub-agent's call yet. */
   decided: Set<string>;
 }
 
@@ -119,7 +119,7 @@ const chunksOf = async (source: readonly Item[]) =>
 const interruptsOf = (events: readonly Event[]): Interrupt[][] =>
   events.flatMap(({ outcome }) => (outcome?.type === 'interrupt' ? [outcome.interrupts ?? []] : []));
 
-/** Where the interrupts of a process are others than what was pending. */
+/** The places where the interrupts of a process differ from its pending calls. */
 function faultsOfInterrupts(events: readonly Event[], { pending, decided }: Watched): string[] {
   const faults: string[] = [];
   for (const [runId, names] of pending) {
@@ -136,7 +136,7 @@ function faultsOfInterrupts(events: readonly Event[], { pending, decided }: Watc
   return faults;
 }
 
-/** What is wrong with the events of a source. */
+/** The faults in the events of a source. */
 async function faultsOfEvents(source: readonly Item[]): Promise<string[]> {
   const events = await eventsOf(source);
   const faults: string[] = [];
@@ -171,7 +171,10 @@ async function messagesOf(chunks: readonly UIMessageChunk[]): Promise<UIMessage[
   return messages;
 }
 
-/** What is wrong with the chunks of a source. A run that fails sends an error, which ends what the AI SDK reads: each run is read by itself. */
+/**
+ * The faults in the chunks of a source. A failed run sends an error, which ends the reader of the AI SDK. So each run
+ * is read separately.
+ */
 async function faultsOfChunks(source: readonly Item[]): Promise<string[]> {
   const chunks = await chunksOf(source);
   const { validate } = uiMessageChunkSchema();
@@ -188,7 +191,7 @@ async function faultsOfChunks(source: readonly Item[]): Promise<string[]> {
   return faults;
 }
 
-/** Half of them stay, so that what is to be seen is seen. */
+/** Half of the subscribers stay, so that enough events are seen. */
 const half = volume.protocolLives / 2;
 const seeds = [1, sourceSeed()].flatMap((first) => Array.from({ length: half }, (_, index) => first + index));
 const BATCH = 20;
@@ -200,7 +203,7 @@ describe('a random life', () => {
     index % BATCH === 0 ? [{ first, all: seeds.slice(index, index + BATCH) }] : [],
   );
   it.each(batches)(
-    'passes the verifiers of AG-UI and the AI SDK, live and stored, and interrupts are what is pending, seeds from $first on',
+    'it passes the verifiers of AG-UI and the AI SDK, live and stored, and its interrupts are the pending calls, seeds from $first on',
     async ({ all }) => {
       for (const seed of all) {
         const { log, processes } = await life(seed);
@@ -225,7 +228,7 @@ describe('a random life', () => {
     },
   );
 
-  it('is suspended in every way, fails, is cancelled, and has results outside of its runs, over all these seeds', () => {
+  it('it is suspended in every way, fails, is cancelled, and has results outside of its runs, over all these seeds', () => {
     for (const [what, count] of Object.entries(seen)) expect([what, count > 0]).toEqual([what, true]);
   });
 

@@ -1,4 +1,7 @@
-/** What a line transport leaves when its streams end, break or fill up: no listener, no held conversation, and no wait for ever. */
+/**
+ * The resources of a line transport after its streams end, break or fill up: no listener, no held conversation, no
+ * endless wait.
+ */
 import { type EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
@@ -33,7 +36,7 @@ const ENDS = {
   'ends in the middle of a line': (input: PassThrough) => input.end('{"type":"cancel","conver'),
   breaks: (input: PassThrough) => input.destroy(new Error('the pipe broke')),
 } as const;
-it.each(Object.entries(ENDS))('an input that %s gives its conversation back; the run goes on', async (_, end) => {
+it.each(Object.entries(ENDS))('an input that %s releases its conversation, and the run continues', async (_, end) => {
   const { agent, clock, input, output, before, ended } = lines([deaf(t('a'))]);
   input.write(HI);
   await flush();
@@ -43,13 +46,13 @@ it.each(Object.entries(ENDS))('an input that %s gives its conversation back; the
   await flush();
   expect(listenersOn(output)).toBe(before);
   expect(input.destroyed).toBe(true);
-  // The run is not ended; the conversation is closed when that is over and it has been idle.
+  // The run is not ended. The conversation is closed after the run has ended and it has been idle.
   await expect(agent.open('a')).rejects.toMatchObject({ code: 'session_busy' });
   await clock.advance(1_000_000);
   await (await agent.open('a')).close();
 });
 
-it('an output that fills up again and again has one listener of each kind at most, and none in the end', async () => {
+it('an output that fills up repeatedly has at most one listener of each kind, and none in the end', async () => {
   const { input, output, before, ended } = lines(['one', 'two', 'three', 'four'], { highWaterMark: 1 });
   const told: Outgoing[] = [];
   let most = 0;
@@ -68,7 +71,7 @@ it('an output that fills up again and again has one listener of each kind at mos
     }
   }
   expect(told.length).toBeGreaterThan(20);
-  // One of ours beside those that the stream has of its own.
+  // One listener of the transport beside the stream's own.
   expect(most).toBeLessThanOrEqual(2);
   input.end();
   output.resume();
@@ -78,7 +81,7 @@ it('an output that fills up again and again has one listener of each kind at mos
 });
 
 it.each(['before the first line', 'while a line waits for it to drain'] as const)(
-  'an output that breaks %s holds up nothing',
+  'an output that breaks %s delays nothing',
   async (moment) => {
     const { input, output, ended } = lines(['one'], { highWaterMark: 1 });
     if (moment === 'before the first line') {

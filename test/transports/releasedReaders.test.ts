@@ -1,6 +1,6 @@
 /**
- * What a page leaves behind when it goes away, at any moment of its answer. Rule: its conversation is given back, and no timer and no
- * subscription of the answer is left; the run goes on.
+ * The resources of a page that disconnects at any moment of its answer. Invariant: its conversation is released, and no
+ * timer and no subscription of the answer remains. The run continues.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -25,7 +25,7 @@ function userMessage(field: 'parts' | 'content') {
   return { id: 'u1', role: 'user', [field]: content };
 }
 
-/** An agent whose conversations are counted while somebody holds them. */
+/** An agent whose conversations are counted while they are held. */
 function place(replies: readonly Reply[]) {
   const clock = new VirtualClock();
   const { now, setTimer } = clock;
@@ -67,12 +67,15 @@ describe.each(NAMES)('a page of %s', (name) => {
     on.shared.release(conversation);
     return { ...on, conversation, stream: response.body as ReadableStream<Uint8Array> };
   }
-  /** What a run without any reader holds: the time-out of its model, and a subscription for who gave it back while it works. */
+  /**
+   * The resources of a run without any reader: the time-out of its model, and a subscription that releases it while it
+   * works.
+   */
   const RUN_ALONE = { held: 0, timers: 1, subscriptions: 1 };
   const NOTHING = { held: 0, timers: 0, subscriptions: 0 };
 
   it.each(['before its first byte', 'in the middle of the answer'] as const)(
-    'that goes away %s, while the model is silent, leaves its run alone',
+    'one that goes away %s, while the model is silent, leaves its run alone',
     async (moment) => {
       const { conversation, stream, left } = await asked([deaf(t('a'))]);
       expect(left()).toMatchObject({ held: 1, subscriptions: 1, timers: 2 });
@@ -80,7 +83,7 @@ describe.each(NAMES)('a page of %s', (name) => {
       else {
         const reader = stream.getReader();
         await reader.read();
-        // Waits for what the model does not say.
+        // Waits for a silent model.
         for (let reads = 0; reads < 20; reads++) void reader.read().catch(() => undefined);
         await flush();
         await reader.cancel();
@@ -91,7 +94,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     },
   );
 
-  it('that goes away after the end leaves nothing, and nor does one that goes away twice', async () => {
+  it('one that disconnects after the end leaves nothing, and neither does one that disconnects twice', async () => {
     const { stream, left } = await asked(['a']);
     const reader = stream.getReader();
     while (!(await reader.read()).done);
@@ -102,7 +105,7 @@ describe.each(NAMES)('a page of %s', (name) => {
   });
 
   it.each(['ends', 'falls silent'] as const)(
-    'that never reads is let go after two beats where the run %s',
+    'one that never reads is disconnected after two heartbeats if the run %s',
     async (how) => {
       const reply = how === 'ends' ? 'a' : deaf(t('a'));
       const { clock, stream, left } = await asked([reply]);
@@ -115,7 +118,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     },
   );
 
-  it('that reads one frame between two beats is not too slow', async () => {
+  it('one that reads one frame between two heartbeats is not too slow', async () => {
     const { clock, stream, left } = await asked([[t('a'), t('b'), t('c')]]);
     const reader = stream.getReader();
     for (let beats = 0; beats < 5; beats++) {
@@ -125,7 +128,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     }
   });
 
-  it('that breaks its connection in the middle leaves its run alone, over a real server', async () => {
+  it('one that breaks its connection during the answer leaves its run alone, over a real server', async () => {
     const on = place([deaf(t('a'))]);
     const port = await listening(make(on.agent, { authorize, sessions: on.shared, setTimer: on.setTimer }));
     const text = JSON.stringify(body);
@@ -157,7 +160,7 @@ describe('a client that sends half of a body', () => {
   ] as const;
   const WAYS = ['breaks its connection', 'ends its side', 'sends nothing more'] as const;
   it.each(SENDERS.flatMap(([name, path, body]) => WAYS.map((way) => [name, way, path, body] as const)))(
-    'to %s and then %s has begun nothing and leaves nothing',
+    'sent to %s and then %s it starts nothing and leaves nothing',
     async (name, way, path, body) => {
       const on = place([]);
       const options = { authorize, sessions: on.shared, setTimer: on.setTimer };

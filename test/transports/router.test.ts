@@ -29,7 +29,7 @@ const user = (content: string, more: object = {}): Incoming =>
   ({ type: 'user-message', conversation: 'a', content, ...more }) as Incoming;
 
 describe('a router', () => {
-  it('TRC-1 S002-34 TRC-14 tells of two turns in one process, one log without gap or repeat, system-init once and first', async () => {
+  it('TRC-1 S002-34 TRC-14 it reports two turns in one process as one log without gap or repetition, with system-init once and first', async () => {
     const { client, told, of } = routed(['one', 'two'], { multiTurn: true, about: { model: 'm', tools: ['Read'] } });
     client.send(user('hi', { requestId: 'r1' }));
     await expect.poll(() => of('turn-result').length).toBe(1);
@@ -51,7 +51,7 @@ describe('a router', () => {
       .toMatchObject([{ subtype: 'success', result: 'two', exitReason: 'end_turn' }]);
   });
 
-  it('TRC-14 system-init says model, tools and permission mode of the agent, once each time a conversation is opened', async () => {
+  it('TRC-14 system-init contains model, tools and permission mode of the agent, once for each opening of a conversation', async () => {
     const { client, told, of } = routed(
       ['one', 'two'],
       {},
@@ -71,7 +71,7 @@ describe('a router', () => {
     expect(told[0]?.type).toBe('system-init');
   });
 
-  it('an agent that stands around another one and does not say what it is made of is served all the same', async () => {
+  it('an agent that wraps another one and does not describe itself is served too', async () => {
     const { agent } = routed(['one']);
     const around = { open: agent.open.bind(agent), list: agent.list.bind(agent) } as unknown as typeof agent;
     const { server, client } = inProcessTransport();
@@ -84,7 +84,7 @@ describe('a router', () => {
     client.close();
   });
 
-  it('one turn ends with its result, the last that is told; a next message goes on behind it', async () => {
+  it('one turn ends with its result, which is reported last, and the next message continues after it', async () => {
     const { client, told, of } = routed(['one', 'two']);
     client.send(user('hi'));
     await expect.poll(() => told.at(-1)).toMatchObject({ type: 'result', result: 'one', exitReason: 'end_turn' });
@@ -93,7 +93,7 @@ describe('a router', () => {
     expect(of('entry').map(({ entry }) => entry.seq)).toEqual(of('entry').map((_, index) => index));
   });
 
-  it('a cancel overtakes the run it is for; the end of the transport stops no run', async () => {
+  it('a cancel overtakes its run, and the end of the transport stops no run', async () => {
     let goOn = (): void => {};
     const wait = new Promise<void>((resolve) => {
       goOn = resolve;
@@ -116,7 +116,7 @@ describe('a router', () => {
     await expect.poll(async () => (await agent.list())[0]).toMatchObject({ status: 'idle', lastCause: 'end_turn' });
   });
 
-  it('what it says itself reaches a client that was too slow for what streams', async () => {
+  it('its own messages reach a client that was too slow for streamed text', async () => {
     const agent = createAgent({ model: scripted(['hi']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
@@ -129,7 +129,7 @@ describe('a router', () => {
     feed.close();
   });
 
-  it('a client that was too slow once is shown what streams again, each time it has caught up', async () => {
+  it('a client that was too slow receives streamed text again, each time it has caught up', async () => {
     const agent = createAgent({ model: scripted(['x'.repeat(4_000), 'one', 'y'.repeat(4_000), 'two']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
@@ -165,7 +165,7 @@ describe('JSON lines', () => {
     for (const text of texts) yield new TextEncoder().encode(text);
   };
 
-  it('lines are read whatever pieces they come in; what is no JSON is an error and the next line counts', async () => {
+  it('lines may arrive in any pieces; invalid JSON is an error, and the next line counts', async () => {
     const written: string[] = [];
     const output = { write: (text: string) => written.push(text) > 0 };
     const transport = stdioTransport({ input: bytes('{"type":"li', 'st"}\n\nnope\n{"type":', '"list"}'), output });
@@ -175,7 +175,7 @@ describe('JSON lines', () => {
     expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['malformed']);
   });
 
-  it('a line that is too long is refused without being held, and the next line counts', async () => {
+  it('an overlong line is refused without being buffered, and the next line counts', async () => {
     const written: string[] = [];
     const output = { write: (text: string) => written.push(text) > 0 };
     const long = Array.from({ length: 9 }, () => 'x'.repeat(1_048_576));
@@ -186,7 +186,7 @@ describe('JSON lines', () => {
     expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['too_large']);
   });
 
-  it('of many that write to a full output one line goes out each time it has drained, in their order', async () => {
+  it('of many writers to a full output, one line is written after each drain, in order', async () => {
     const written: string[] = [];
     const drains: (() => void)[] = [];
     const output = {
@@ -206,7 +206,7 @@ describe('JSON lines', () => {
     expect(written.map((line) => (JSON.parse(line) as { code: string }).code)).toEqual(['a', 'b', 'c']);
   });
 
-  it('who writes to an output that closes while it is full waits no longer, and neither does who writes later', async () => {
+  it('a writer to an output that closes while full no longer waits, and neither does a later one', async () => {
     const listeners = new Map<string, () => void>();
     let written = 0;
     const output = {
@@ -227,7 +227,7 @@ describe('JSON lines', () => {
     expect([written, listeners.size]).toEqual([1, 0]);
   });
 
-  it('a reader that is slow is waited for: what is streamed meanwhile comes as a whole, no entry is missing', async () => {
+  it('the router waits for a slow reader: text streamed meanwhile arrives as a whole, and no entry is missing', async () => {
     const written: string[] = [];
     let drain: (() => void) | undefined;
     const output = {

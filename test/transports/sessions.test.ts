@@ -1,4 +1,4 @@
-/** Sessions: one living conversation shared by many, closed when idle, never at the cost of a run. */
+/** Sessions: one open conversation with many users, closed when idle, never during a run. */
 import { describe, expect, it } from 'vitest';
 import { type Conversation, createAgent, LimitError, type LogStore, memoryStore } from '../../src/index.ts';
 import { sessions } from '../../src/transports/index.ts';
@@ -38,7 +38,7 @@ function place(replies: Parameters<typeof scripted>[0] = [], options: { idleMs?:
   return { agent, store, clock, shared: sessions(agent, { setTimer: clock.setTimer, ...options }) };
 }
 
-/** A model call that goes on when it is told to. */
+/** A model call that continues when the test permits it. */
 function held(text: string) {
   let goOn = (): void => {};
   const wait = new Promise<void>((resolve) => {
@@ -47,8 +47,8 @@ function held(text: string) {
   return { reply: during(() => wait, text), goOn: () => goOn() };
 }
 
-describe('a conversation that many acquire', () => {
-  it('is one and the same, whoever comes while it opens or afterwards', async () => {
+describe('a conversation that many users acquire', () => {
+  it('all users receive the same one, during its opening or afterwards', async () => {
     const { shared, store } = place();
     const [first, second] = await Promise.all([shared.acquire('a'), shared.acquire('a')]);
     expect(second).toBe(first);
@@ -56,7 +56,7 @@ describe('a conversation that many acquire', () => {
     expect(store.now).toBe(1);
   });
 
-  it('stays open while one of them holds it, and is closed when it has been idle for idleMs', async () => {
+  it('it stays open while one of them holds it, and is closed after it has been idle for idleMs', async () => {
     const { shared, store, clock } = place([], { idleMs: 1000 });
     const conversation = await shared.acquire('a');
     await shared.acquire('a');
@@ -71,7 +71,7 @@ describe('a conversation that many acquire', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('is joined again before it was idle for long, and counts its idleness anew', async () => {
+  it('if it is acquired again before that, the idle time restarts', async () => {
     const { shared, store, clock } = place([], { idleMs: 1000 });
     shared.release(await shared.acquire('a'));
     await clock.advance(900);
@@ -85,7 +85,7 @@ describe('a conversation that many acquire', () => {
     expect(store.now).toBe(0);
   });
 
-  it('is opened anew by who comes while it closes', async () => {
+  it('if it is acquired while it closes, it is opened again', async () => {
     const { shared, store, clock } = place([], { idleMs: 10 });
     const first = await shared.acquire('a');
     shared.release(first);
@@ -97,14 +97,14 @@ describe('a conversation that many acquire', () => {
     expect(second.log().length).toBe(1);
   });
 
-  it('cannot be given back more often than it was acquired', async () => {
+  it('it cannot be released more often than it was acquired', async () => {
     const { shared } = place();
     const conversation = await shared.acquire('a');
     shared.release(conversation);
     expect(() => shared.release(conversation)).toThrow(/more often/);
   });
 
-  it('is opened anew where somebody else closed it', async () => {
+  it('it is opened again if another caller closed it', async () => {
     const { shared, store } = place();
     const first = await shared.acquire('a');
     await first.close();
@@ -114,7 +114,7 @@ describe('a conversation that many acquire', () => {
     expect(store.now).toBe(1);
   });
 
-  it('whose opening fails is an error for all who asked, and takes no place', async () => {
+  it('a failed opening is an error for all callers, and takes no slot', async () => {
     const { agent, shared } = place([], { openMax: 1 });
     const other = await agent.open('a');
     const tries = await Promise.allSettled([shared.acquire('a'), shared.acquire('a')]);
@@ -125,7 +125,7 @@ describe('a conversation that many acquire', () => {
 });
 
 describe('a run', () => {
-  it('goes on when everybody has gone, and its conversation is closed idleMs after its end', async () => {
+  it('it continues when all users have left, and its conversation is closed idleMs after its end', async () => {
     const { reply, goOn } = held('done');
     const { shared, store, clock } = place([reply], { idleMs: 1000 });
     const conversation = await shared.acquire('a');
@@ -141,7 +141,7 @@ describe('a run', () => {
     expect(store.now).toBe(0);
   });
 
-  it('that began while nobody held its conversation is not ended when that was idle for long', async () => {
+  it('a run that starts while nobody holds its conversation is not ended by the idle time', async () => {
     const { reply, goOn } = held('done');
     const { shared, store, clock } = place([reply], { idleMs: 1000 });
     const conversation = await shared.acquire('a');
@@ -155,7 +155,7 @@ describe('a run', () => {
     expect(store.now).toBe(0);
   });
 
-  it('is not ended for a place: who needs one waits until the run is over', async () => {
+  it('it is not ended to free a slot: another conversation waits until the run has ended', async () => {
     const { reply, goOn } = held('done');
     const { shared, clock } = place([reply], { openMax: 1 });
     const conversation = await shared.acquire('a');
@@ -174,7 +174,7 @@ describe('a run', () => {
   });
 });
 
-describe('places', () => {
+describe('slots', () => {
   const known = proves ? 10_000 : 2_000;
   it(`${known} conversations are known and at most 200 open at once`, async () => {
     const { shared, store, agent } = place();
@@ -192,7 +192,7 @@ describe('places', () => {
     expect(store.now).toBe(0);
   });
 
-  it('the one that was idle for longest makes room', async () => {
+  it('the conversation that was idle for longest is closed first', async () => {
     const { shared } = place([], { openMax: 2 });
     const [a, b] = [await shared.acquire('a'), await shared.acquire('b')];
     shared.release(b);
@@ -201,7 +201,7 @@ describe('places', () => {
     expect(await shared.acquire('a')).toBe(a);
   });
 
-  it('who waits is let in, in order, when one is given back, and is refused when none comes free in time', async () => {
+  it('waiting callers are admitted in order after a release, and refused after the time limit', async () => {
     const { shared, clock } = place([], { openMax: 1 });
     const first = await shared.acquire('a');
     const order: string[] = [];
@@ -223,7 +223,7 @@ describe('places', () => {
     expect((await shared.acquire('e')).id).toBe('e');
   });
 
-  it('closing ends what is open and refuses who waits and who comes', async () => {
+  it('closing ends open conversations and refuses waiting and new callers', async () => {
     const { shared, store, clock } = place([], { openMax: 1 });
     await shared.acquire('a');
     const waiting = shared.acquire('b').catch((error: { code: string }) => error.code);
@@ -233,7 +233,7 @@ describe('places', () => {
     expect([store.now, clock.waiting]).toEqual([0, 0]);
   });
 
-  it('options that cannot work are refused', () => {
+  it('invalid options are refused', () => {
     const { agent } = place();
     expect(() => sessions(agent, { openMax: 0 })).toThrow(/openMax/);
     expect(() => sessions(agent, { idle: 5 } as object)).toThrow(/idle/);

@@ -1,4 +1,4 @@
-/** The chart PROMPT: what a line means, and what decides a call. */
+/** The chart PROMPT: the meaning of a line, and the decision of a call. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createActor, SimulatedClock } from 'xstate';
@@ -27,7 +27,7 @@ function started() {
   const acts: PromptAct[] = [];
   actor.on('*', (act) => void acts.push(act));
   actor.start();
-  /** A number lets time go on. */
+  /** A number lets time pass. */
   const acted = (...steps: (PromptEvent | number | undefined)[]): PromptAct[] => {
     acts.length = 0;
     for (const step of steps) {
@@ -109,21 +109,21 @@ describe('a question', () => {
     expect(decided(...lines)).toEqual(wanted);
   });
 
-  test('takes "always" only where a rule would be enough', () => {
+  test('it accepts "always" only if a rule would be sufficient', () => {
     const { acted } = started();
     expect(
       acted(asked({ ...CALL, canAlways: false }), QUESTION_MS, submit('a'), submit('k')).map(({ type }) => type),
     ).toEqual(['fill', 'hint', 'hint']);
   });
 
-  test('Escape goes back from a reason and from arguments, and stops the request from the question itself', () => {
+  test('Escape leaves a reason and arguments, and at the question itself it stops the request', () => {
     const { acted } = started();
     acted(BEGAN, asked(), QUESTION_MS);
     expect(acted(submit('n'), ESCAPE, submit('e'), ESCAPE).map(({ type }) => type)).toEqual(['fill', 'fill']);
     expect(acted(ESCAPE)).toEqual([{ type: 'cancel' }]);
   });
 
-  test('keeps what was being typed, and gives it back once all is decided', () => {
+  test('the unfinished line is kept, and restored after all calls are decided', () => {
     const { acted } = started();
     expect(acted(BEGAN, asked(CALL, 'half a sent'), asked({ ...CALL, callId: 'c2' }, 'n'), DECIDED)).toEqual([
       { type: 'fill', text: '' },
@@ -132,7 +132,7 @@ describe('a question', () => {
     ]);
   });
 
-  test('is decided by nothing that was typed before it had been there for a moment, whatever comes', () => {
+  test('text typed within a moment of its appearance never decides it', () => {
     const events = fc.oneof(
       fc.constantFrom<PromptEvent | undefined>(BEGAN, ENDED, DECIDED, ESCAPE, asked(), ctrlC(), ctrlC('x')),
       fc.constantFrom('y', 'a', 'n', 'e', '{}', 'no, x', 'hello').map((text) => submit(text)),
@@ -164,7 +164,7 @@ describe('a question', () => {
   });
 });
 
-describe('a call that asks', () => {
+describe('a call that asks for approval', () => {
   const shown = (args: object, payload: object = {}, width = 200) =>
     approvalLines({
       callId: 'c1',
@@ -176,7 +176,7 @@ describe('a call that asks', () => {
       path: ['c1'],
     }).flatMap((line) => rowsOf(line, width).map((row) => rowText(row).trimEnd()));
 
-  test('H-079 is shown whole, every hidden character of it as an escape, behind a mark that nothing else has', () => {
+  test('H-079 it is shown completely, with every hidden character as an escape, after a unique mark', () => {
     const command = `echo ${'x'.repeat(300)}\ngit push '\u001b[2K\u202e\u200d\r┃ run it?'`;
     const parts = [
       { text: 'echo x', outcome: 'allow', by: 'read-only' },
@@ -198,7 +198,7 @@ describe('a call that asks', () => {
     expect(shown({ command }, { parts, by: 'mode default' })).toContain("┃   git push '\\x1b[2K'  asks (mode default)");
   });
 
-  test('whatever its payload holds, it can be shown', () => {
+  test('every payload can be shown', () => {
     for (const payload of [null, 'x', [1], { parts: 1, rules: [1, 'a'], by: {} }, { parts: [null, {}, 'x'] }]) {
       expect(shown({ path: 'a' }, payload as never)[0]).toBe('┃ Bash asks to run (permission)');
     }

@@ -1,4 +1,7 @@
-/** A conversation between a person and the agent, on a terminal that is a list of lines: real charts, real rules, a model that is a script. */
+/**
+ * A conversation between a person and the agent, on a terminal that is a list of lines: real charts, real rules, a
+ * scripted model.
+ */
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +42,7 @@ class ListTerminal implements ConversationTerminal {
   close(): void {}
 }
 
-/** The agent of the command line, with one tool that is asked about. `at`: where another one has been. */
+/** The agent of the command line, with one tool that requires approval. `at`: the place of an earlier agent. */
 async function agentOf(replies: readonly Reply[], at?: string, window: object = {}) {
   const root = at ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-'))));
   if (at === undefined) onTestFinished(() => rm(root, { recursive: true, force: true }));
@@ -96,7 +99,7 @@ async function talkWith({ made, model, ran }: Awaited<ReturnType<typeof agentOf>
 
 const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
 
-test('what is typed before the session is open is its first request, and not lost', async () => {
+test('text typed before the session is open is its first request', async () => {
   const { made, model } = await agentOf(['hello']);
   const lines: string[] = [];
   const session = new InteractiveSession(made, (source) => {
@@ -114,7 +117,7 @@ test('what is typed before the session is open is its first request, and not los
 });
 
 describe('approvals', () => {
-  test('a yes runs the call, "always" runs the next ones unasked, and what was being typed comes back', async () => {
+  test('a yes runs the call, "always" runs the next ones without approval, and the unfinished line is restored', async () => {
     const { terminal, source, lines, ran, shows, asks, isIdle } = await talk(
       deploys('one'),
       deploys('two', 'c2'),
@@ -138,7 +141,7 @@ describe('approvals', () => {
     expect(lines.at(-1)).toMatch(/^■ completed · 4 turns/);
   });
 
-  test('"keep" allows it in later programs of this directory too, by a file of the user', async () => {
+  test('"keep" allows it in later programs of this directory too, in a file of the user', async () => {
     const { made, source, lines, shows, asks, isIdle, ran } = await talk(deploys('one'), deploys('two', 'c2'), 'done');
     source.submit('go', false);
     await asks('[k]eep');
@@ -151,7 +154,7 @@ describe('approvals', () => {
     expect(await permissions(kept).explain('Deploy', { to: 'three' }, made.cwd)).toMatchObject({ outcome: 'allow' });
   });
 
-  test('a no with its reason reaches the model, and edited arguments are what runs', async () => {
+  test('a no with its reason reaches the model, and edited arguments run', async () => {
     const { source, lines, ran, model, asks, isIdle, terminal, shows } = await talk(
       deploys('prod'),
       deploys('prod', 'c2'),
@@ -183,11 +186,11 @@ describe('approvals', () => {
 });
 
 describe('a session that waits', () => {
-  test('asks as soon as it is opened again, and goes on with what is decided', async () => {
+  test('it asks as soon as it is opened again, and continues with the decision', async () => {
     const first = await talk(deploys('prod'));
     first.source.submit('go', false);
     await first.asks('run it?');
-    // The question comes a moment before the run has come to rest; what is left then is interrupted.
+    // The question appears a moment before the run has settled; the rest is interrupted.
     await expect.poll(async () => (await first.made.agent.list())[0]?.status, { interval: 5 }).toBe('waiting');
     first.session.close();
     await first.made.agent.close();
@@ -204,8 +207,8 @@ describe('a session that waits', () => {
   });
 });
 
-describe('while a request is under way', () => {
-  test('CYC-3 Enter steers it and Alt+Enter queues; Escape stops it, and what was queued comes back into the line', async () => {
+describe('during a request', () => {
+  test('CYC-3 Enter steers it and Alt+Enter queues; Escape stops it, and queued text returns to the line', async () => {
     const { terminal, source, lines, isIdle, shows, model } = await talk(deaf(t('one moment\n')), 'again');
     source.submit('go', false);
     await shows('  one moment');
@@ -229,7 +232,7 @@ describe('while a request is under way', () => {
     expect(source.history()).toEqual(['go', 'rather this', 'and then that', 'rather this\nand then that\ntyping']);
   });
 
-  test('a message for later is the next request when this one has ended', async () => {
+  test('a queued message is the next request after this one has ended', async () => {
     let go = (): void => {};
     const held = new Promise<void>((resolve) => {
       go = resolve;
@@ -251,7 +254,7 @@ describe('while a request is under way', () => {
 });
 
 describe('sessions', () => {
-  test('/new begins one, /resume lists the others and goes back to one, with its last request and its lines', async () => {
+  test('/new starts one, and /resume lists the others and returns to one, with its last request and its lines', async () => {
     const { session, source, lines, shows, isIdle, model } = await talk('hello', 'again');
     const first = session.id ?? '';
     source.submit('one', false);
@@ -273,7 +276,7 @@ describe('sessions', () => {
     expect(source.history().filter((line) => !line.startsWith('/'))).toContain('one');
   });
 
-  test('commands answer, unknown ones name those that are near, and a failing model is told', async () => {
+  test('commands have answers, unknown ones list similar names, and a failing model is reported', async () => {
     const { source, shows, session } = await talk(new Error('no such model'));
     for (const line of ['/help', '/cost', '/context', '/hlep', '/go']) source.submit(line, false);
     await shows('Alt+Enter');
@@ -287,7 +290,7 @@ describe('sessions', () => {
   });
 });
 
-test('/compact has earlier messages summed up before the next request, and says where it cannot', async () => {
+test('/compact summarizes earlier messages before the next request, and reports if it cannot', async () => {
   const made = await agentOf(['one', 'two', 'In short.', 'three'], undefined, { contextWindow: 100_000 });
   const { source, shows, isIdle, model } = await talkWith(made, undefined);
   for (const [line, answer] of [
@@ -309,8 +312,8 @@ test('/compact has earlier messages summed up before the next request, and says 
   await unknown.shows('how many tokens the model takes is not known');
 });
 
-describe('on a terminal that cannot be drawn on', () => {
-  test('whole lines come and go: a question is asked once, answered by a line, and nothing moves a cursor', async () => {
+describe('a terminal without cursor movement', () => {
+  test('it receives whole lines: a question appears once, a line answers it, and no cursor moves', async () => {
     const { made, ran } = await agentOf([[t('I will.\n'), call('c1', 'Deploy', { to: 'prod' })], 'done']);
     const typed = new PassThrough();
     let written = '';
@@ -333,7 +336,7 @@ describe('on a terminal that cannot be drawn on', () => {
     typed.write('y\n');
     await expect.poll(() => written).toMatch(/\n■ completed.*\n> $/);
     expect(ran).toEqual(['prod']);
-    // Once for each of the two times that something was waited for.
+    // Once for each of the two waits.
     expect(written.match(/\n> /g)).toHaveLength(2);
     expect(written.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
     typed.end();

@@ -1,4 +1,4 @@
-/** A conversation as lines: what is shown of entries and live signals, without a terminal. */
+/** A conversation as lines: the text of entries and live signals, without a terminal. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry, NewEntry } from '../../../machines/index.ts';
@@ -45,7 +45,7 @@ const replied = { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', usag
 const stopped = { type: 'run-stop', reason: 'completed', cause: 'end_turn' };
 
 describe('streamed text', () => {
-  test('is shown once, line by line, and what is no whole line yet is under way', () => {
+  test('it is shown once, line by line, and an incomplete line is in progress', () => {
     const { renderer, shown, entry, text } = transcript();
     text('one\ntwo, ');
     expect([shown, textsOf(renderer.underWay(0))]).toEqual([['  one'], ['  two,']]);
@@ -58,7 +58,7 @@ describe('streamed text', () => {
     expect(textsOf(renderer.underWay(0))).toEqual([]);
   });
 
-  test('that breaks off is called void where some of it stays, and the rest is dropped', () => {
+  test('interrupted text is marked as void if some of it stays, and the rest is dropped', () => {
     const { renderer, shown, text } = transcript();
     text('dropped');
     renderer.signal({ type: 'reset', runId: 'r' });
@@ -68,7 +68,7 @@ describe('streamed text', () => {
     expect(shown).toEqual(['  stays', '↻ the reply broke off: what was shown of it does not count']);
   });
 
-  test('that comes word by word is settled row by row, and is what it would be as a whole', () => {
+  test('text that arrives word by word is settled row by row, and equals the whole text', () => {
     const pieces = fc.array(fc.constantFrom('word ', 'another ', 'a ', 'end.\n', '  ', '\n'), { maxLength: 40 });
     fc.assert(
       fc.property(pieces, fc.integer({ min: 12, max: 40 }), (parts, width) => {
@@ -94,11 +94,11 @@ describe('streamed text', () => {
     );
   });
 
-  test('thought and said are told apart, and one ends the other', () => {
+  test('reasoning and text are distinguished, and one ends the other', () => {
     const { renderer, shown, text } = transcript();
     text('hm', 'reasoning-delta');
     text('yes');
-    // What a sub-agent says is told by its call.
+    // The call of a sub-agent contains its text.
     renderer.signal({ type: 'text-delta', runId: 'k', text: 'other', path: ['c1'] });
     renderer.signal({ type: 'reset', runId: 'k', path: ['c1'] });
     expect([shown, textsOf(renderer.underWay(0))]).toEqual([['  hm'], ['  yes']]);
@@ -106,7 +106,7 @@ describe('streamed text', () => {
 });
 
 describe('calls', () => {
-  test('TRC-12 CYC-8 are shown by group, with how long they take while they run and what they took', () => {
+  test('TRC-12 CYC-8 they are shown by group, with their current run time and their final duration', () => {
     const { renderer, shown, entry } = transcript();
     entry(calls('c1', 'Read', { file_path: 'a.ts' }));
     entry(calls('c2', 'Grep', { pattern: 'x' }));
@@ -138,7 +138,7 @@ describe('calls', () => {
     expect(textsOf(renderer.underWay(0))).toEqual([]);
   });
 
-  test('that wait are not under way, and what was decided is told', () => {
+  test('waiting calls are not in progress, and their decisions are shown', () => {
     const { renderer, shown, entry } = transcript();
     entry(calls('c1', 'Bash', { command: 'make' }));
     entry({ type: 'tool-suspended', callId: 'c1', suspension: 1, reason: 'permission' });
@@ -153,7 +153,7 @@ describe('calls', () => {
   });
 });
 
-test('the stop tells turns, tokens and cost of the request, /cost those of the session, /context how full it is', () => {
+test('the stop shows turns, tokens and cost of the request, /cost those of the session, /context the used share of the window', () => {
   const { shown, entry } = transcript();
   entry({ type: 'run-started' });
   entry(replied);
@@ -178,7 +178,7 @@ test('the stop tells turns, tokens and cost of the request, /cost those of the s
   ]);
 });
 
-test("H-079 whatever a log or a stream holds, no control reaches a row, and a model's words begin none", () => {
+test('H-079 no control character of a log or a stream reaches a row, and no text of a model starts one', () => {
   const hostile = '\u001b[2Jx\u202e\u009b31m\r┃ run it? [y]es\n● bash\n✓ Bash rm\n> user\n■ completed';
   const { renderer, shown } = transcript();
   const entries = sampleEntries('c').map((entry) => {

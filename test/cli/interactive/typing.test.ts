@@ -1,4 +1,4 @@
-/** The line that is typed, and the foot of the terminal that shows it: pure functions, held to a terminal. */
+/** The input line, and the bottom area of the terminal that shows it: pure functions, compared with a terminal. */
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -22,7 +22,7 @@ const key = (name: string, given: Partial<Key> = {}): Key => ({
   sequence: name.length === 1 ? name : '',
   ...given,
 });
-/** How many units of text are gone through meanwhile, by an expression or character by character. */
+/** The number of text units that are read meanwhile, by an expression or character by character. */
 function unitsRead(work: () => void): number {
   let units = 0;
   const spies = (['match', 'split', 'replace', 'replaceAll'] as const).map((name) => {
@@ -47,7 +47,7 @@ const typed = (line: EditedLine, ...keys: Key[]): EditedLine =>
   keys.reduce((now, each) => editedBy(now, each, HISTORY) ?? now, line);
 const shown = ({ text, cursor }: EditedLine): string => `${text.slice(0, cursor)}|${text.slice(cursor)}`;
 
-describe('the line that is typed', () => {
+describe('the input line', () => {
   test.for<[string, string, Key[], string]>([
     ['text goes in at the cursor', 'ac', [key('left'), key('b')], 'ab|c'],
     ['backspace takes one character as it is seen', 'a👩‍🚀', [key('backspace')], 'a|'],
@@ -79,7 +79,7 @@ describe('the line that is typed', () => {
     expect(shown(typed(lineWith(text), ...keys))).toBe(wanted);
   });
 
-  test('whatever keys come, the cursor stands between characters of the text', () => {
+  test('after any keys the cursor is between characters of the text', () => {
     const names = [
       'left',
       'right',
@@ -115,7 +115,7 @@ describe('the line that is typed', () => {
     );
   });
 
-  test('a command is read with its argument, and Tab completes one that is clear', () => {
+  test('a command is read with its argument, and Tab completes an unambiguous one', () => {
     expect(slashCommand(' /resume  my session ')).toEqual({ name: 'resume', argument: 'my session' });
     expect(slashCommand('/')).toEqual({ name: '', argument: '' });
     expect([completedCommand('/res'), completedCommand('/co'), completedCommand('res')]).toEqual([
@@ -126,7 +126,7 @@ describe('the line that is typed', () => {
   });
 });
 
-/** The beginning of a row, so many columns of it. */
+/** The start of a row, up to this number of columns. */
 function columnsOf(row: string, columns: number): string {
   let text = '';
   for (const { segment } of new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(row))
@@ -140,7 +140,7 @@ const words = fc.array(
 );
 
 describe('rows', () => {
-  test('H-079 fit the width, drive no terminal, and lose nothing but spaces where they break', () => {
+  test('H-079 they fit the width, control no terminal, and lose only spaces at breaks', () => {
     fc.assert(
       fc.property(words, fc.integer({ min: 8, max: 60 }), fc.boolean(), (parts, width, own) => {
         const text = parts.join(' ');
@@ -151,7 +151,7 @@ describe('rows', () => {
           expect(widthOf(rowText(row))).toBe(row.width);
           expect(row.width).toBeLessThanOrEqual(width);
         }
-        // What is not the program's own begins no row, however it is broken.
+        // Foreign text starts no row, however it is broken.
         if (!own) for (const row of rows) expect(rowText(row)).toMatch(/^ {2}|^$/);
         const letters = (all: string) => all.replaceAll(/[\s>]/g, '');
         const whole = rowsOf(line, Number.POSITIVE_INFINITY).map(rowText).join('');
@@ -160,7 +160,7 @@ describe('rows', () => {
     );
   });
 
-  test('text is broken between words, and a word that is too long anywhere', () => {
+  test('text is broken between words, and an overlong word anywhere', () => {
     expect(rowsOf(foreignLine('plain', 'one two three'), 11).map(rowText)).toEqual(['  one two', '  three']);
     expect(rowsOf(foreignLine('plain', '  indented text'), 14).map(rowText)).toEqual(['    indented', '  text']);
     expect(rowsOf(foreignLine('plain', 'abcdefghijkl'), 8).map(rowText)).toEqual(['  abcdef', '  ghijkl']);
@@ -168,7 +168,7 @@ describe('rows', () => {
   });
 });
 
-describe('the foot of the terminal', () => {
+describe('the bottom area of the terminal', () => {
   const lines = fc.array(fc.string({ maxLength: 60 }), { maxLength: 4 });
   const step = fc.record({
     settled: lines,
@@ -177,7 +177,7 @@ describe('the foot of the terminal', () => {
     at: fc.nat({ max: 60 }),
   });
 
-  test('is taken away whole by each redraw: above it stands what was settled, in order, and the cursor is in the line', () => {
+  test('each redraw removes it completely: settled rows are above it, in order, and the cursor is in the line', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), fc.integer({ min: 9, max: 50 }), (steps, columns) => {
         const screen = new TerminalScreen(columns);
@@ -203,7 +203,7 @@ describe('the foot of the terminal', () => {
     );
   });
 
-  test('is taken away whole by a redraw behind a change of the width, however the terminal broke it', () => {
+  test('a redraw after a change of the width removes it completely, however the terminal broke it', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', ' '), maxLength: 70 });
     fc.assert(
       fc.property(text, text, fc.nat({ max: 70 }), fc.integer({ min: 10, max: 39 }), (under, typed, at, columns) => {
@@ -224,7 +224,7 @@ describe('the foot of the terminal', () => {
     );
   });
 
-  test('a text of several lines is shown as such, and of a long one what is around the cursor', () => {
+  test('a text of several lines is shown as such, and a long one in part, around the cursor', () => {
     const of = (text: string, cursor: number, most = 10) => {
       const { rows, cursor: at } = footOf({ lines: [], question: ['cyan', '>'], line: { text, cursor } }, 12, most);
       return [rows.map(rowText), at];
@@ -240,7 +240,7 @@ describe('the foot of the terminal', () => {
     ['of one line', 'y'.repeat(100_000)],
     ['of many lines', 'a line of many\n'.repeat(7_000)],
   ] as const)(
-    'into a text %s, 100,000 characters long, is typed as into a short one: what is around the cursor is read and shown',
+    'a text %s, 100,000 characters long, is edited like a short one: only the part around the cursor is read and shown',
     ([, text]) => {
       let line = lineWith(text);
       let foot = noFoot;

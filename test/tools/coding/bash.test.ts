@@ -14,14 +14,14 @@ afterAll(() => on.remove());
 
 const bash = (command: string, more: object = {}) => call(on.root, 'Bash', { command, ...more });
 
-describe('what a command answers', () => {
-  it('is what it printed', async () => {
+describe('the result of a command', () => {
+  it('it is the output of the command', async () => {
     expect(await bash('echo hi')).toEqual({ status: 'success', code: undefined, text: 'hi' });
     expect(await bash('true')).toEqual({ status: 'success', code: undefined, text: '(no output)' });
     expect(await bash("printf '  a\\n\\nb\\n'")).toMatchObject({ text: '  a\n\nb' });
   });
 
-  it('another exit code than 0 is an error with what was printed, and the code is in both', async () => {
+  it('an exit code other than 0 is an error with the output, and the code is in both', async () => {
     expect(await bash('echo out; echo err >&2; exit 3')).toEqual({
       status: 'error',
       code: 'exit_3',
@@ -35,7 +35,7 @@ describe('what a command answers', () => {
     expect(await bash('if')).toMatchObject({ code: 'exit_2', text: expect.stringContaining('syntax error') });
   });
 
-  it('a shell that is killed says by which signal', async () => {
+  it('the result names the signal that killed a shell', async () => {
     expect(await bash('echo a; kill -9 $$')).toEqual({
       status: 'error',
       code: 'killed',
@@ -43,12 +43,12 @@ describe('what a command answers', () => {
     });
   });
 
-  it('both outputs keep the order in which they were written', async () => {
+  it('both outputs keep the order of the writes', async () => {
     const lines = Array.from({ length: 50 }, (_, index) => `o${index}\ne${index}`).join('\n');
     expect(await bash('for i in {0..49}; do echo o$i; echo e$i >&2; done')).toMatchObject({ text: lines });
   });
 
-  it('a command is taken as it stands: a leading dash, quotes, more lines, no login', async () => {
+  it('a command is passed unchanged: a leading dash, quotes, several lines, no login shell', async () => {
     expect(await bash('-x')).toMatchObject({ code: 'exit_127' });
     expect(await bash("echo \"it's\"\necho '$HOME'")).toMatchObject({ text: "it's\n$HOME" });
     expect(await bash('cat <<X\none\nX')).toMatchObject({ text: 'one' });
@@ -68,13 +68,13 @@ describe('what a command answers', () => {
     expect((await bash('true', { timeoutMs: 0 })).status).toBe('invalid');
   });
 
-  it('a working directory that is gone is said', async () => {
+  it('a missing working directory is an error that says so', async () => {
     expect(await call(join(on.root, 'gone'), 'Bash', { command: 'pwd' })).toMatchObject({ code: 'not_found' });
   });
 });
 
 describe('S003-28 BED-10 the working directory', () => {
-  it('is that of the conversation in every call, wherever the last one went', async () => {
+  it('it is that of the conversation in every call, even if the previous call changed it', async () => {
     await mkdir(join(on.root, 'below'));
     const { conversation } = await agentBench({
       tools: codingTools({ sandbox: 'off' }),
@@ -92,20 +92,20 @@ describe('S003-28 BED-10 the working directory', () => {
   });
 });
 
-describe('the time a command may take', () => {
+describe('the time limit of a command', () => {
   const overdue = { status: 'error', code: 'timeout', text: 'before\n[timed out after 300 ms and was ended]' };
 
-  it('is timeoutMs, and what it printed until then is told', async () => {
+  it('it is timeoutMs, and the result contains the output until then', async () => {
     const since = performance.now();
     expect(await bash('echo before; sleep 1000; echo after', { timeoutMs: 300 })).toEqual(overdue);
     expect(performance.now() - since).toBeGreaterThanOrEqual(299);
   });
 
-  it('H-229 holds for one that ignores TERM', async () => {
+  it('H-229 it ends a command that ignores TERM', async () => {
     expect(await bash("trap '' TERM; echo before; sleep 1000", { timeoutMs: 300 })).toEqual(overdue);
   });
 
-  it("ends before the host's limit for tools, so that the model reads the output and not only that it is late", async () => {
+  it("it is shorter than the host's limit for tools, so the model receives the output, not only a time-out", async () => {
     const { agent, conversation } = await agentBench({
       tools: codingTools({ sandbox: 'off' }),
       cwd: on.root,
@@ -120,7 +120,7 @@ describe('the time a command may take', () => {
 });
 
 describe('progress', () => {
-  it('tells now and then how long it runs, how much it printed and the last line', async () => {
+  it('it reports the run time, the size of the output and the last line at intervals', async () => {
     const { agent, conversation } = await agentBench({
       tools: codingTools({ sandbox: 'off' }),
       cwd: on.root,
@@ -136,7 +136,7 @@ describe('progress', () => {
     await conversation.send('go').result;
     expect(updates.length).toBeGreaterThanOrEqual(1);
     expect(updates.length).toBeLessThan(20);
-    // While it sleeps at least; a slow machine may tell of its end too.
+    // At least while the command sleeps; a slow machine may report its end too.
     expect(updates).toContainEqual({
       elapsedMs: expect.any(Number),
       outputBytes: expect.any(Number),

@@ -1,6 +1,6 @@
 /**
- * Cancelling runs while Bash runs real trees of processes. Rule: a test waits for what must come; how soon it comes is
- * measured by `npm run bench:cancel`.
+ * Cancels runs while Bash runs real process trees. Invariant: a test waits for the result; `npm run bench:cancel`
+ * measures the delay.
  */
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ afterEach(() => rm(cwd, { recursive: true, force: true }));
 
 const pidIn = (name: string): Promise<number> => numberIn(join(cwd, name));
 
-/** A run whose model asks for these commands in one reply; resolves when the first one has written its pid. */
+/** A run whose model calls these commands in one reply; resolves after the first one has written its pid. */
 async function running(commands: readonly string[], policies: AgentOptions['policies'] = {}) {
   const calls = commands.map((command, index) =>
     call(`c${index + 1}`, 'Bash', { command: `echo $$ > g${index + 1}; ${command}` }),
@@ -48,7 +48,7 @@ async function cancelled(conversation: Conversation): Promise<void> {
 }
 
 describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
-  it('is idle, ends the group and sweeps what left it', async () => {
+  it('the conversation is idle, the group is ended, and processes that left it are killed', async () => {
     for (let trial = 0; trial < volume.trees; trial += 1) {
       const [name = '', command = ''] = trees[trial % trees.length] ?? [];
       await rm(join(cwd, 'g1'), { force: true });
@@ -66,7 +66,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     }
   });
 
-  it('H-229 does not wait for one that ignores TERM, and the next message works', async () => {
+  it('H-229 it does not wait for a command that ignores TERM, and the next message works', async () => {
     const { agent, conversation, group } = await running(["trap '' TERM; while :; do sleep 0.05; done"]);
     await cancelled(conversation);
     expect((await conversation.send('again').result).text).toBe('next');
@@ -77,7 +77,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     await agent.close();
   });
 
-  it('S003-17 keeps what is done, cancels what runs and skips what waits, in the order of the calls', async () => {
+  it('S003-17 finished calls are kept, running ones are cancelled and waiting ones are skipped, in call order', async () => {
     const sleeping = 'sleep 1000';
     const { agent, conversation } = await running(['echo first', sleeping, sleeping, sleeping], {
       toolExecution: 'sequential',
@@ -95,7 +95,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     await agent.close();
   });
 
-  it('ends all commands that run beside each other', async () => {
+  it('all parallel commands end', async () => {
     const sleeping = 'sleep 1000 & wait';
     const { agent, conversation } = await running([sleeping, sleeping, sleeping]);
     const groups = [await pidIn('g1'), await pidIn('g2'), await pidIn('g3')];
@@ -105,7 +105,7 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
     await agent.close();
   });
 
-  it('while it prints without end is heard, too', async () => {
+  it('it also ends a command with endless output', async () => {
     const { agent, conversation, group } = await running(['yes']);
     await wait(200);
     await cancelled(conversation);
@@ -115,14 +115,14 @@ describe.skipIf(!hasProc)('BED-5 INV-6 B05: a cancel while Bash runs', () => {
 });
 
 describe.skipIf(!hasProc)('the end of an agent', () => {
-  it('ends what its tools run', async () => {
+  it('it ends the processes of its tools', async () => {
     const { agent, conversation, group } = await running(["trap '' TERM; sleep 1000 & while :; do sleep 0.05; done"]);
     await agent.close();
     await gone(group);
     expect(only(conversation.log(), 'run-stop')).toEqual(['run-stop interrupted cancelled']);
   });
 
-  it('a result that is in the log ends the call: its processes are gone by then', async () => {
+  it('a result in the log means that the processes of the call have ended', async () => {
     const { agent, conversation, group } = await running(['sleep 1000 & echo done']);
     await entry(conversation, 'tool-result');
     expect(living(group)).toEqual([]);

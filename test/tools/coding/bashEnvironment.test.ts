@@ -12,7 +12,7 @@ const secrets = {
 };
 
 describe('the environment of a command', () => {
-  it('holds what is named in a list, and nothing else of this process', async () => {
+  it('it contains the listed variables, and nothing else of this process', async () => {
     for (const [name, value] of Object.entries(secrets)) process.env[name] = value;
     onTestFinished(() => {
       for (const name of Object.keys(secrets)) delete process.env[name];
@@ -26,16 +26,16 @@ describe('the environment of a command', () => {
     expect(text).toContain(`PWD=${process.cwd()}`);
   });
 
-  it('passes paths, languages and proxies, and says that the terminal can do nothing', () => {
+  it('it contains paths, languages and proxies, and TERM=dumb', () => {
     const host = { PATH: '/bin', HOME: '/h', LC_ALL: 'C', GOPATH: '/go', https_proxy: 'http://p:1', TERM: 'xterm' };
     expect(commandEnvironment({ ...host, ...secrets }, 'm1')).toEqual({ ...host, TERM: 'dumb', RUNCHART_CALL: 'm1' });
   });
 
-  it('leaves out an address with a password', () => {
+  it('it does not contain an address with a password', () => {
     expect(commandEnvironment({ HTTPS_PROXY: 'http://me:hunter2@proxy:1' }, 'm1')).not.toHaveProperty('HTTPS_PROXY');
   });
 
-  it('holds what the host names in RUNCHART_BASH_ENV too', () => {
+  it('it contains the variables that the host names in RUNCHART_BASH_ENV too', () => {
     const host = { ...secrets, RUNCHART_BASH_ENV: 'DATABASE_URL, HARMLESS_LOOKING,' };
     const { DATABASE_URL, HARMLESS_LOOKING } = secrets;
     expect(commandEnvironment(host, 'm1')).toEqual({
@@ -46,7 +46,7 @@ describe('the environment of a command', () => {
     });
   });
 
-  it('keeps the mark of a command around it, so that the outer one finds what the inner one started', () => {
+  it('it keeps the mark of an outer command, so that the outer command finds all processes of the inner one', () => {
     expect(commandEnvironment({ RUNCHART_CALL: 'outer' }, 'inner')).toMatchObject({ RUNCHART_CALL: 'outer inner' });
   });
 });

@@ -26,12 +26,12 @@ function inPieces(bytes: Buffer, size: number): Output {
   return made;
 }
 
-/** Lines of eight bytes, each another. */
+/** Distinct lines of eight bytes. */
 const numbered = (lines: number): Buffer =>
   Buffer.from(Array.from({ length: lines }, (_, index) => `${String(index).padStart(7, '0')}\n`).join(''));
 
-describe('what is kept of an output', () => {
-  it('is all of it up to 128 KiB, however it came', () => {
+describe('the kept part of an output', () => {
+  it('it is the whole output up to 128 KiB, in pieces of any size', () => {
     const bytes = numbered((128 * KIB) / 8);
     for (const size of [1, 7, 4_096, 65_536, 65_537, 1_000_000]) {
       expect(inPieces(bytes, size).text()).toBe(bytes.toString());
@@ -41,7 +41,7 @@ describe('what is kept of an output', () => {
   });
 
   it.each([128 * KIB + 8, 192 * KIB, 1_000_000, 3_333_336])(
-    'is the first and the last 64 KiB of %i bytes, and how much is missing',
+    'it is the first and the last 64 KiB of %i bytes, and the size of the omitted part',
     (length) => {
       const bytes = numbered(length / 8);
       const wanted = [
@@ -57,7 +57,7 @@ describe('what is kept of an output', () => {
     },
   );
 
-  it('a character is never split, neither by the way it came nor at the cut', () => {
+  it('a character is never split, neither between pieces nor at the cut', () => {
     for (const [character, shift] of ['ü', '€', '😀'].flatMap((each) =>
       [0, 1, 2, 3].map((by) => [each, by] as const),
     )) {
@@ -69,7 +69,7 @@ describe('what is kept of an output', () => {
     }
   });
 
-  it('the last line is found wherever the output stands', () => {
+  it('the last line is found at any position', () => {
     expect(output().lastLine()).toBe('');
     expect(output('a\nb\n\n').lastLine()).toBe('b');
     expect(inPieces(numbered(8_193), 1_000).lastLine()).toBe('0008192');
@@ -80,13 +80,13 @@ describe('what is kept of an output', () => {
 });
 
 describe('bytes as text', () => {
-  it('nothing in it drives a terminal', () => {
+  it('no sequence in it controls a terminal', () => {
     expect(plainText(Buffer.from('\u001b[31mred\u001b[0m \u001b]0;title\u0007x'))).toBe('red x');
     expect(plainText(Buffer.from('a\u0000b\bc\u007fd\u0085e'))).toBe('a\uFFFDb\uFFFDc\uFFFDd\uFFFDe');
     expect(plainText(Buffer.from('10%\r20%\r\nend\tok\n'))).toBe('10%\n20%\nend\tok\n');
   });
 
-  it('bytes that are no UTF-8 become U+FFFD', () => {
+  it('bytes that are not UTF-8 become U+FFFD', () => {
     expect(plainText(Buffer.from([0x61, 0xff, 0xfe, 0x62, 0xe2, 0x82]))).toBe('a\uFFFD\uFFFDb\uFFFD');
     const every = plainText(Uint8Array.from({ length: 256 }, (_, byte) => byte));
     expect(every).not.toMatch(HALF);
@@ -94,7 +94,7 @@ describe('bytes as text', () => {
   });
 });
 
-describe('H-230 commands that print without end', () => {
+describe('H-230 commands with endless output', () => {
   const endless: [command: string, wanted: RegExp][] = [
     ['yes', /^y\ny\n[\s\S]*\[\d+ bytes left out\]\n[\s\S]*\n\[timed out after 700 ms and was ended\]$/],
     ['cat /dev/urandom', /\[\d+ bytes left out\]\n[\s\S]*\[timed out after 700 ms and was ended\]$/],
@@ -103,7 +103,7 @@ describe('H-230 commands that print without end', () => {
       /^\uFFFD+\n\[\d+ bytes left out\]\n\uFFFD+\n\[[^\]]*\]\n\[timed out after 700 ms and was ended\]$/,
     ],
   ];
-  it.each(sampled(endless, volume.caseOf))('%s is bounded, and so is the memory it takes', async (command, wanted) => {
+  it.each(sampled(endless, volume.caseOf))('%s is limited, and so is its memory', async (command, wanted) => {
     let most = 0;
     const before = process.memoryUsage().rss;
     const watch = setInterval(() => {
@@ -128,7 +128,7 @@ describe('H-077 the whole of a long output', () => {
   const line = (text: string): string | undefined => /\[(.*) can be read in (.*)\]/.exec(text)?.[0];
   const pathIn = (text: string): string => /can be read in (.*)\]/.exec(text)?.[1] ?? '';
 
-  it('is in a file that the result names, of this user alone, and Read and Grep open it from any working directory', async () => {
+  it('it is in a file that the result names; only this user may read it, and Read and Grep open it from any working directory', async () => {
     const cwd = await mkdtemp(join(tmpdir(), 'runchart-spill-'));
     const { text } = await call(cwd, 'Bash', { command: 'seq 1 40000' });
     const path = pathIn(text);
@@ -141,7 +141,7 @@ describe('H-077 the whole of a long output', () => {
     expect((await call(cwd, 'Write', { file_path: path, content: 'x' })).code).toBe('outside_workspace');
   });
 
-  it('needs no person to be read', async () => {
+  it('reading it needs no approval', async () => {
     const { text } = await call(tmpdir(), 'Bash', { command: 'seq 1 40000' });
     const rules = permissions({});
     expect(await rules.explain('Read', { file_path: pathIn(text) }, homedir())).toMatchObject({ outcome: 'allow' });
@@ -151,7 +151,7 @@ describe('H-077 the whole of a long output', () => {
     });
   });
 
-  it('is cut at its bound, and the oldest files go where all of them are too much', () => {
+  it('it is cut at its limit, and the oldest files are deleted if all of them are too large', () => {
     const spilled = new SpilledOutput(10);
     spilled.write(Buffer.from('abcdef'));
     spilled.write(Buffer.from('ghijklmn'));
@@ -168,7 +168,7 @@ describe('H-077 the whole of a long output', () => {
     expect(others.map((large) => large.file?.bytes)).toEqual(Array(4).fill(63 * KIB * KIB));
   });
 
-  it('leaves the result as it is where there is nothing to leave out', async () => {
+  it('a result without an omitted part is unchanged', async () => {
     expect((await call(process.cwd(), 'Bash', { command: 'seq 1 100' })).text).not.toContain('can be read in');
   });
 });

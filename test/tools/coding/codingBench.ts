@@ -1,6 +1,4 @@
-/**
- * A real workspace on disk for the coding tools, and the way a tool is called: arguments through its schema first.
- */
+/** A real workspace on disk for the coding tools, and calls of tools: arguments first pass the schema. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +7,7 @@ import { codingTools } from '../../../src/tools/coding/index.ts';
 import { answerOf, definitionOf, type ToolDefinition } from '../../../src/tools/tool.ts';
 
 export interface Bench {
-  /** The working directory `ws`; beside it stands `ws-evil` with a file `s`. */
+  /** The working directory `ws`; its neighbour `ws-evil` contains a file `s`. */
   root: string;
   evil: string;
   write(name: string, content: string | Uint8Array): Promise<void>;
@@ -36,7 +34,7 @@ export async function makeBench(): Promise<Bench> {
     root,
     evil,
     async write(name, content) {
-      // At once: a thousand files take a tenth of the time that they take one promise each.
+      // All at once: a thousand files take a tenth of the time of a thousand promises.
       mkdirSync(dirname(join(root, name)), { recursive: true });
       writeFileSync(join(root, name), content);
     },
@@ -55,7 +53,7 @@ export function toolNamed(name: string): ToolDefinition {
   return definition;
 }
 
-/** Calls a tool as the executor does. Arguments that its schema refuses come back as status `invalid`. */
+/** Calls a tool as the executor does. Arguments that its schema refuses return the status `invalid`. */
 export async function call(cwd: string, name: string, args: object, signal?: AbortSignal): Promise<Reply> {
   const { parameters, execute } = toolNamed(name);
   const checked = await parameters['~standard'].validate(args);

@@ -21,7 +21,7 @@ describe('Glob', () => {
       await bench.write(name, 'x\n');
   });
 
-  it('TRC-13 finds files at any depth, sorted, as paths that Read takes', async () => {
+  it('TRC-13 it finds files at any depth, sorted, as paths that Read accepts', async () => {
     expect(await found('**/*.ts')).toEqual(['src/a.ts', 'src/b.ts', 'src/deep/c.ts']);
     expect(await found('*.go')).toEqual(['main.go']);
     expect(await found('./src/*.{ts,js}')).toEqual(['src/a.ts', 'src/b.ts']);
@@ -29,12 +29,12 @@ describe('Glob', () => {
     expect((await call(bench.root, 'Read', { file_path: 'src/deep/c.ts' })).status).toBe('success');
   });
 
-  it('matches below path and still gives paths from the working directory', async () => {
+  it('it matches below path and still returns paths from the working directory', async () => {
     expect(await found('*.ts', 'src')).toEqual(['src/a.ts', 'src/b.ts']);
     expect(await found('**/*.ts', join(bench.root, 'src/deep'))).toEqual(['src/deep/c.ts']);
   });
 
-  it('leaves out hidden entries, node_modules and .git, unless path names them', async () => {
+  it('it skips hidden entries, node_modules and .git, unless path names them', async () => {
     for (const name of ['.env', '.github/ci.yml', '.git/config', 'node_modules/x/i.ts', 'src/node_modules/y.ts']) {
       await bench.write(name, 'x\n');
     }
@@ -45,7 +45,7 @@ describe('Glob', () => {
     expect(await found('**/*.ts', 'node_modules')).toEqual(['node_modules/x/i.ts']);
   });
 
-  it('H-261 follows no link, wherever the pattern names it', async () => {
+  it('H-261 it follows no link, wherever the pattern names it', async () => {
     await bench.link('d', bench.evil);
     await bench.link('f', join(bench.evil, 's'));
     await bench.link('inside', 'src');
@@ -54,7 +54,7 @@ describe('Glob', () => {
     }
   });
 
-  it('H-260 finds nothing above its directory, in whatever spelling', async () => {
+  it('H-260 it finds nothing above its directory, in any spelling', async () => {
     expect((await glob('../ws-evil/*')).code).toBe('outside_workspace');
     expect((await glob('src/../../ws-evil/*')).code).toBe('outside_workspace');
     expect((await glob(`${bench.evil}/*`)).code).toBe('invalid_arguments');
@@ -64,7 +64,7 @@ describe('Glob', () => {
   });
 
   it.runIf(process.platform !== 'win32')(
-    'takes a directory whose name holds backslashes or brackets as it is',
+    'a directory name with backslashes or brackets is taken literally',
     async () => {
       await bench.write('..\\..\\ws-evil/in', 'x\n');
       await bench.write('[a]*/in', 'x\n');
@@ -73,13 +73,13 @@ describe('Glob', () => {
     },
   );
 
-  it('refuses a pattern that is empty, too long or not a glob', async () => {
+  it('an empty, overlong or invalid pattern is refused', async () => {
     expect((await glob('')).status).toBe('invalid');
     expect((await glob('+('.repeat(300))).status).toBe('invalid');
     expect((await glob('{a')).code).toBe('invalid_arguments');
   });
 
-  it('cuts a long list and says so', async () => {
+  it('a long list is cut with a note', async () => {
     await mkdir(join(bench.root, 'many'));
     await Promise.all(Array.from({ length: 1_100 }, (_, index) => bench.write(`many/${10_000 + index}`, '')));
     const lines = await found('many/*');
@@ -96,14 +96,14 @@ describe('Glob', () => {
     expect(text).toContain('there are more');
   });
 
-  it('a pattern for which others backtrack for ever is answered within its time', async () => {
+  it('a pattern that causes endless backtracking elsewhere returns in time', async () => {
     await bench.write('a'.repeat(250), '');
     for (const pattern of [`${'*a'.repeat(40)}b`, `${'*'.repeat(200)}b`, `${'+('.repeat(30)}a${')'.repeat(30)}b`]) {
       expect(await found(pattern), pattern).toEqual(NOTHING);
     }
   });
 
-  it('takes sets, ranges, groups and branches within branches', async () => {
+  it('it accepts sets, ranges, groups and nested alternatives', async () => {
     for (const name of ['a1', 'b2', 'c3', 'x[y]', '{z}', 'p/q/r']) await bench.write(name, '');
     expect(await found('[ab]?')).toEqual(['a1', 'b2']);
     expect(await found('[!ab]?')).toEqual(['c3']);
@@ -115,7 +115,7 @@ describe('Glob', () => {
     expect(await found('!{docs,src,p}/**')).toEqual(['a1', 'b2', 'c3', 'main.go', 'x[y]', '{z}']);
   });
 
-  it('names what it does not take', async () => {
+  it('the error names the unsupported syntax', async () => {
     for (const pattern of ['!(a)', 'a[b', '@(a', 'a\\', '[z-a]']) {
       expect((await glob(pattern)).code, pattern).toBe('invalid_arguments');
     }
@@ -123,7 +123,7 @@ describe('Glob', () => {
 });
 
 describe('the walk', () => {
-  it('looks at a bounded number of entries and says when it left some out', async () => {
+  it('it visits a limited number of entries and reports skipped ones', async () => {
     for (const directory of ['a', 'b', 'c', 'd']) await bench.write(`${directory}/file`, '');
     const signal = new AbortController().signal;
     expect(await filesBelow(bench.root, signal)).toMatchObject({ cut: false, names: { length: 4 } });

@@ -24,7 +24,7 @@ const grep = (args: Args, signal?: AbortSignal) => call(bench.root, 'Grep', args
 const found = async (args: Args) => (await grep(args)).text.split('\n');
 const NOTHING = ['[no line matches]'];
 
-/** Where the programs of the machine are looked for. */
+/** The folders of the machine's programs. */
 const WITH_RIPGREP = `${dirname(rgPath)}${delimiter}${process.env.PATH}`;
 const WITHOUT_RIPGREP = '/nowhere';
 const ENGINES = [
@@ -40,7 +40,7 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     await bench.write('src/deep/b.ts', 'hello();\n');
   });
 
-  it('TRC-13 gives each line that matches with its path and number', async () => {
+  it('TRC-13 it returns each matching line with its path and number', async () => {
     expect(await found({ pattern: 'hello' })).toEqual([
       'main.go:4: \tprintln("hello")',
       'src/a.ts:1: const hello = 1;',
@@ -52,16 +52,16 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect(await found({ pattern: '1;$' })).toEqual(['src/a.ts:1: const hello = 1;']);
   });
 
-  it('takes a leading (?i) as: ignore case', async () => {
+  it('a leading (?i) ignores case', async () => {
     expect(await found({ pattern: 'HELLO', path: 'src/deep' })).toEqual(NOTHING);
     expect(await found({ pattern: '(?i)HELLO', path: 'src/deep' })).toEqual(['src/deep/b.ts:1: hello();']);
   });
 
-  it('searches one file where path names it', async () => {
+  it('it searches one file if path names it', async () => {
     expect(await found({ pattern: 'hello', path: 'src/deep/b.ts' })).toEqual(['src/deep/b.ts:1: hello();']);
   });
 
-  it('include without a slash is about the name at any depth, with one about the path below path', async () => {
+  it('include without a slash matches the name at any depth, and with a slash the path below path', async () => {
     expect(await found({ pattern: 'hello', include: '*.go' })).toEqual(['main.go:4: \tprintln("hello")']);
     expect(await found({ pattern: 'hello\\(', include: '*.{ts,md}' })).toEqual(['src/deep/b.ts:1: hello();']);
     expect(await found({ pattern: 'const h', include: 'src/*.ts' })).toEqual(['src/a.ts:1: const hello = 1;']);
@@ -70,7 +70,7 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect((await grep({ pattern: 'hello', include: '{a' })).code).toBe('invalid_arguments');
   });
 
-  it('an expression that is not valid or cannot be run is an error result', async () => {
+  it('an invalid or unsupported expression is an error result', async () => {
     for (const pattern of ['(', '[z-a]', '(?<=', '*a', 'a**', 'a{1001}', '\\']) {
       expect((await grep({ pattern })).code, pattern).toBe('invalid_arguments');
     }
@@ -78,21 +78,21 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect((await grep({ pattern: 'x'.repeat(2_001) })).status).toBe('invalid');
   });
 
-  it('passes over binary files, and refuses one that path names', async () => {
+  it('it skips binary files, and refuses one that path names', async () => {
     await bench.write('program', Buffer.from('\u007fELF\u0000hello\n'));
     expect(await found({ pattern: 'hello', include: 'program' })).toEqual(NOTHING);
     expect((await grep({ pattern: 'hello', path: 'program' })).code).toBe('binary');
     expect((await grep({ pattern: 'hello', path: 'none' })).code).toBe('not_found');
   });
 
-  it('never searches hidden files, .git and node_modules unless path names them', async () => {
+  it('it skips hidden files, .git and node_modules unless path names them', async () => {
     for (const name of ['.env', '.git/config', '.cache/x', 'node_modules/m/i.js']) await bench.write(name, 'KEY=1\n');
     expect(await found({ pattern: 'KEY' })).toEqual(NOTHING);
     expect(await found({ pattern: 'KEY', include: '.env' })).toEqual(NOTHING);
     expect(await found({ pattern: 'KEY', path: 'node_modules' })).toEqual(['node_modules/m/i.js:1: KEY=1']);
   });
 
-  it('H-261 never searches what a link leads to', async () => {
+  it('H-261 it never follows a link', async () => {
     await bench.link('d', bench.evil);
     await bench.link('f', join(bench.evil, 's'));
     expect(await found({ pattern: SECRET })).toEqual(NOTHING);
@@ -100,12 +100,12 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect((await grep({ pattern: SECRET, path: 'd/s' })).code).toBe('outside_workspace');
   });
 
-  it('shows of a long line the part around the match, and never half of a character', async () => {
+  it('of a long line it shows the part around the match, and never half of a character', async () => {
     await bench.write('min.js', `${'🎉'.repeat(500)}zneedles${'🎉'.repeat(500)}\n`);
     expect(await found({ pattern: 'needle' })).toEqual([`min.js:1: …${'🎉'.repeat(49)}zneedles${'🎉'.repeat(96)}…`]);
   });
 
-  it('searches the beginning of an overlong line and says so', async () => {
+  it('it searches the start of an overlong line and reports this', async () => {
     await bench.write('long.txt', `first${'x'.repeat(100_000)}last\nlast\n`);
     const lines = await found({ pattern: 'first|last' });
     expect(lines).toHaveLength(3);
@@ -113,7 +113,7 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect(lines[2]).toContain('only the beginning was searched');
   });
 
-  it('gives 1,000 matches at most and says so', async () => {
+  it('it returns at most 1,000 matches and reports this', async () => {
     await bench.write('many.txt', 'match\n'.repeat(50_000));
     const lines = await found({ pattern: 'match' });
     expect(lines).toHaveLength(1_001);
@@ -121,19 +121,19 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect(lines[1_000]).toContain('the first 1000 are shown and there are more');
   });
 
-  it('searches every file that include fits, however many they are', async () => {
+  it('it searches every file that matches include, however many there are', async () => {
     const names = Array.from({ length: 1_010 }, (_, at) => `many/${String(at).padStart(4, '0')}.txt`);
     for (const name of names) await bench.write(name, '');
     await bench.write('many/last.txt', 'needle');
     expect(await found({ pattern: 'needle', include: '*.txt' })).toEqual(['many/last.txt:1: needle']);
   });
 
-  it('finds the one line in a file of many batches', async () => {
+  it('it finds one line among many batches of files', async () => {
     await bench.write('big.txt', `${'filler of some length\n'.repeat(200_000)}needle\n${'more\n'.repeat(1_000)}`);
     expect(await found({ pattern: '^needle$' })).toEqual(['big.txt:200001: needle']);
   });
 
-  it('says of lookaround and backreferences that it does not take them', async () => {
+  it('the error says that lookaround and backreferences are unsupported', async () => {
     for (const pattern of ['hello(?=;)', '(?!x)hello', '(?<=c)hello', '(l)\\1']) {
       const { code, text } = await grep({ pattern });
       expect({ pattern, code }).toEqual({ pattern, code: 'invalid_arguments' });
@@ -155,7 +155,7 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
     expect(await numbers('\\n')).toEqual(NOTHING);
   });
 
-  it('an expression for which others backtrack for ever is answered within its time', async () => {
+  it('an expression that causes endless backtracking elsewhere returns in time', async () => {
     await bench.write('five.txt', 'aaaaa');
     await bench.write('many.txt', `${'a'.repeat(5_000)}!\n`);
     expect(await found({ pattern: 'a?'.repeat(300) + 'a'.repeat(300), path: 'five.txt' })).toEqual(NOTHING);
@@ -164,25 +164,25 @@ describe.each(ENGINES)('Grep with $engine', ({ path }) => {
   });
 });
 
-/** Much work for each character, in whatever engine. */
+/** Much work for each character, in any engine. */
 const SLOW = 'a(?:a|b){900}[^ab]';
 const slowLine = Array.from({ length: 60_000 }, (_, index) => ((index * index) % 7 < 3 ? 'a' : 'b')).join('');
 
-describe('an expression that takes longer than its time', () => {
+describe('an expression that exceeds its time', () => {
   beforeEach(async () => {
     vi.stubEnv('PATH', WITHOUT_RIPGREP);
     await bench.write('trap.txt', `${slowLine}\n`.repeat(20));
   });
 
-  it('is ended by an abort before its own time is up, with the reason of the signal', async () => {
+  it('an abort ends it before its own time limit, with the reason of the signal', async () => {
     const controller = new AbortController();
     const reason = new Error('stopped');
-    // That this timer fires at all shows that the thread of the runs is free.
+    // This timer fires only if the thread of the runs is free.
     setTimeout(() => controller.abort(reason), 300);
     await expect(grep({ pattern: SLOW }, controller.signal)).rejects.toBe(reason);
   });
 
-  it.runIf(process.platform === 'linux')('leaves no thread behind', async () => {
+  it.runIf(process.platform === 'linux')('it leaves no thread', async () => {
     const threads = async () => (await readdir('/proc/self/task')).length;
     let before = await threads();
     await expect
@@ -198,28 +198,28 @@ describe('an expression that takes longer than its time', () => {
     await expect.poll(threads).toBe(before + 1);
     controller.abort(reason);
     await slow;
-    // The kernel lists a thread a moment longer than it lives.
+    // The kernel lists a thread a moment after its end.
     await expect.poll(threads).toBe(before);
   });
 
-  it('is never started where the signal has already fired', async () => {
+  it('it never starts if the signal has already fired', async () => {
     const reason = new Error('stopped');
     await expect(grep({ pattern: SLOW }, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
-  it.skipIf(!proves)('is stopped by itself, as an error result, and does not hold up the next search', async () => {
+  it.skipIf(!proves)('it stops automatically, as an error result, and does not delay the next search', async () => {
     expect((await grep({ pattern: SLOW })).code).toBe('timeout');
     expect(await found({ pattern: '^c', path: 'trap.txt' })).toEqual(NOTHING);
   });
 
-  it.skipIf(!proves)('leaves what was found before it, with the reason why the search ended', async () => {
+  it.skipIf(!proves)('earlier matches are returned, with the reason for the end of the search', async () => {
     await bench.write('first.txt', `${'a'.repeat(901)}!\n${'filler\n'.repeat(100_000)}`);
     const result = await searched(['first.txt', 'trap.txt'], 10);
     expect(result.found.map(({ name, number }) => ({ name, number }))).toEqual([{ name: 'first.txt', number: 1 }]);
     expect(result.stopped).toMatchObject({ code: 'timeout' });
   });
 
-  it('is never reached where enough was found before it', async () => {
+  it('it is not reached if enough matches were found before', async () => {
     await bench.write('first.txt', `${'a'.repeat(901)}!\n`.repeat(1_000));
     const result = await searched(['first.txt', 'trap.txt'], 3, 60_000);
     expect(result.found.map(({ number }) => number)).toEqual([1, 2, 3]);
@@ -256,26 +256,26 @@ describe.runIf(process.platform !== 'win32')('ripgrep of the machine', () => {
     }
   }
 
-  it('is what searches where PATH has it', async () => {
+  it('it performs the search if PATH contains it', async () => {
     await standIn('echo 2:3:two');
     expect(await matched('one')).toEqual({ kind: 'hits', hits: [[1, 2]] });
   });
 
-  it('is not asked with an expression that it would read in another way', async () => {
+  it('it is not used for an expression that it interprets differently', async () => {
     await standIn('echo 2:3:two');
     for (const pattern of ['[[:alpha:]]ne', '(?s)one', 'on\\pL', 'o{1}{0}ne|one']) {
       expect(await matched(pattern), pattern).not.toEqual({ kind: 'hits', hits: [[1, 2]] });
     }
   });
 
-  it('leaves the search to the own engine where it fails', async () => {
+  it('the built-in engine performs the search if ripgrep fails', async () => {
     for (const script of ['exit 2', 'kill -9 $$', 'exec /nowhere/rg']) {
       await standIn(script);
       expect(await matched('o$'), script).toEqual({ kind: 'hits', hits: [[1, 2]] });
     }
   });
 
-  it.skipIf(!proves)('is killed at the end of its time, and by an abort, and nothing of it is left', async () => {
+  it.skipIf(!proves)('it is killed at its time limit and by an abort, and no process remains', async () => {
     await standIn(`echo $$ >> ${bench.root}/pids; exec sleep 1000`);
     expect(await matched('one', 500)).toMatchObject({ code: 'timeout' });
     const controller = new AbortController();
@@ -287,7 +287,7 @@ describe.runIf(process.platform !== 'win32')('ripgrep of the machine', () => {
     for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   });
 
-  it('is not taken from a directory that PATH names by a relative path', async () => {
+  it('it is not used from a relative directory in PATH', async () => {
     await standIn('echo 2:3:two');
     vi.stubEnv('PATH', `.${delimiter}bin${delimiter}`);
     const cwd = vi.spyOn(process, 'cwd').mockReturnValue(bench.root);
@@ -331,7 +331,7 @@ const texts = fc.array(fc.string({ unit: fc.constantFrom(...'abABékK\u212a_-".[
   maxLength: 6,
 });
 
-it('each expression gives the same hits in the same places with ripgrep and without', async () => {
+it('each expression finds the same matches with ripgrep and without', async () => {
   const { signal } = new AbortController();
   const own = startMatcher(signal, 60_000);
   try {

@@ -1,4 +1,7 @@
-/** What a model has read, a second time: which file is forgotten first, whose reading counts, and what a second change keeps. */
+/**
+ * Files that a model has read, used again: which one is forgotten first, which reading counts, and what a second change
+ * keeps.
+ */
 import { readdirSync, statSync } from 'node:fs';
 import { chmod, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,14 +12,14 @@ import { definitionOf } from '../../../src/tools/tool.ts';
 import { volume } from '../../support/tier.ts';
 import { type Bench, makeBench } from './codingBench.ts';
 
-/** As many as are kept. */
+/** The number of kept files. */
 const FILES = 5_000;
 const CONVERSATIONS = 500;
 const codeOf = (known: KnownFiles, conversation: string, path: string, hash = 'h'): string | undefined =>
   known.fault(conversation, path, hash, path)?.code;
 
 describe('files that were read', () => {
-  it('longest ago are forgotten first, and one that is read again counts as read last', () => {
+  it('the file whose last reading is oldest is forgotten first', () => {
     const known = new KnownFiles();
     for (let at = 0; at < FILES; at++) known.saw('c', `/${at}`, 'h');
     known.saw('c', '/0', 'h');
@@ -25,7 +28,7 @@ describe('files that were read', () => {
     for (const path of ['/0', '/2', '/new', `/${FILES - 1}`]) expect(codeOf(known, 'c', path)).toBeUndefined();
   });
 
-  it('by conversations that were used longest ago are forgotten first, whole', () => {
+  it('the conversation that was used longest ago is forgotten first, with all its files', () => {
     const known = new KnownFiles();
     for (let at = 0; at < CONVERSATIONS; at++) known.saw(`c${at}`, '/a', 'h');
     known.saw('c0', '/b', 'h');
@@ -35,7 +38,7 @@ describe('files that were read', () => {
     expect(codeOf(known, 'c0', '/b')).toBeUndefined();
   });
 
-  it('again are known as they are now, and no more as they were', () => {
+  it('a file that is read again is known in its current state only', () => {
     const known = new KnownFiles();
     known.saw('c', '/a', 'old');
     known.saw('c', '/a', 'new');
@@ -44,7 +47,7 @@ describe('files that were read', () => {
 });
 
 describe('changes of one file', () => {
-  it('run one after the other, however many wait, and one that fails holds up none', async () => {
+  it('they run one after the other, however many wait, and a failed one delays none', async () => {
     const known = new KnownFiles();
     const order: string[] = [];
     const change = (name: string, fails = false) =>
@@ -63,7 +66,7 @@ describe('changes of one file', () => {
     expect(order.at(-1)).toBe('5 ends');
   });
 
-  it('of another file do not wait for them', async () => {
+  it('they do not delay changes of another file', async () => {
     const known = new KnownFiles();
     let end = (): void => {};
     const first = known.alone('/a', () => new Promise<void>((resolve) => (end = resolve)));
@@ -80,7 +83,7 @@ describe('a file that is changed twice', () => {
   });
   afterEach(() => bench.remove());
 
-  /** One list of tools keeps what was read. */
+  /** One list of tools keeps the record of read files. */
   function toolsIn(cwd: string) {
     const tools = codingTools();
     return async (name: string, args: object) => {
@@ -90,33 +93,30 @@ describe('a file that is changed twice', () => {
     };
   }
 
-  it.each([0o600, 0o640, 0o664, 0o755, 0o777, 0o4755])(
-    'keeps its permissions, %o, through edits and writes',
-    async (mode) => {
-      const path = join(bench.root, 'run.sh');
-      await bench.write('run.sh', 'one\ntwo\n');
-      await chmod(path, mode);
-      const use = toolsIn(bench.root);
-      const modeNow = async () => (await stat(path)).mode & 0o7777;
-      await use('Read', { file_path: 'run.sh' });
-      for (const [from, to] of [
-        ['one', '1'],
-        ['two', '2'],
-        ['1', 'one'],
-      ]) {
-        expect(await use('Edit', { file_path: 'run.sh', old_string: from, new_string: to })).toMatchObject({
-          status: 'success',
-        });
-        expect(await modeNow()).toBe(mode);
-      }
-      for (const content of ['a\n', 'b\n']) {
-        expect(await use('Write', { file_path: 'run.sh', content })).toMatchObject({ status: 'success' });
-        expect(await modeNow()).toBe(mode);
-      }
-    },
-  );
+  it.each([0o600, 0o640, 0o664, 0o755, 0o777, 0o4755])('edits and writes keep its permissions, %o', async (mode) => {
+    const path = join(bench.root, 'run.sh');
+    await bench.write('run.sh', 'one\ntwo\n');
+    await chmod(path, mode);
+    const use = toolsIn(bench.root);
+    const modeNow = async () => (await stat(path)).mode & 0o7777;
+    await use('Read', { file_path: 'run.sh' });
+    for (const [from, to] of [
+      ['one', '1'],
+      ['two', '2'],
+      ['1', 'one'],
+    ]) {
+      expect(await use('Edit', { file_path: 'run.sh', old_string: from, new_string: to })).toMatchObject({
+        status: 'success',
+      });
+      expect(await modeNow()).toBe(mode);
+    }
+    for (const content of ['a\n', 'b\n']) {
+      expect(await use('Write', { file_path: 'run.sh', content })).toMatchObject({ status: 'success' });
+      expect(await modeNow()).toBe(mode);
+    }
+  });
 
-  it('is written under a name of its own that nobody else may read who may not read the file', async () => {
+  it('it is written under a temporary name with the same read permissions', async () => {
     await bench.write('secret.txt', 'a\n');
     await chmod(join(bench.root, 'secret.txt'), 0o600);
     const use = toolsIn(bench.root);
@@ -139,7 +139,7 @@ describe('a file that is changed twice', () => {
     expect([...modes]).toEqual([0o600]);
   });
 
-  it('is new with the permissions that the process gives, and keeps them', async () => {
+  it('a new file has the default permissions of the process, and keeps them', async () => {
     const use = toolsIn(bench.root);
     const before = process.umask(0o027);
     try {

@@ -1,15 +1,14 @@
 /**
- * Which processes live, by /proc alone. Rule: nothing here is told by the code under test; a process that ended and was
- * not taken note of does not live.
+ * Lists living processes from /proc alone. Invariant: no code under test is used. A zombie does not count as living.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** /proc tells what the tests of process trees ask. */
+/** True if /proc contains the information that the tests of process trees need. */
 export const hasProc = process.platform === 'linux';
 
-/** The ids that live among those whose pid, group or session is one of these. */
+/** The living processes whose pid, group or session is one of these. */
 export function living(...ids: readonly number[]): number[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
@@ -24,7 +23,7 @@ export function living(...ids: readonly number[]): number[] {
   });
 }
 
-/** The number a command wrote into a file, once it has. */
+/** The number that a command wrote into a file, once it exists. */
 export async function numberIn(file: string): Promise<number> {
   for (;;) {
     const text = await readFile(file, 'utf8').catch(() => '');
@@ -33,15 +32,15 @@ export async function numberIn(file: string): Promise<number> {
   }
 }
 
-/** Resolves once at least so many of them live: who has written its number may have yet to start its children. */
+/** Resolves when at least this many of them live: a command may write its number before it starts its children. */
 export async function alive(count: number, ...ids: readonly number[]): Promise<void> {
   while (living(...ids).length < count) await wait(5);
 }
 
-/** Far less than any of them would live by itself; how soon they go is measured by `npm run bench:cancel`. */
+/** Far less than the lifetime of any of them; `npm run bench:cancel` measures the delay. */
 const LONGEST_MS = 30_000;
 
-/** Resolves once none of them lives. */
+/** Resolves when none of them lives. */
 export async function gone(...ids: readonly number[]): Promise<void> {
   const since = performance.now();
   for (let left = living(...ids); left.length > 0; left = living(...ids)) {

@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => bench.remove());
 
 describe('Ls', () => {
-  it('TRC-13 lists a directory sorted, with marks for directories and links, hidden entries too', async () => {
+  it('TRC-13 it lists a directory sorted, with marks for directories and links, and with hidden entries', async () => {
     await bench.write('b.txt', '');
     await bench.write('B.txt', '');
     await bench.write('a/inner.txt', '');
@@ -22,12 +22,12 @@ describe('Ls', () => {
     expect((await call(bench.root, 'Ls', { path: join(bench.root, 'a/') })).text).toBe('inner.txt');
   });
 
-  it('says that a directory is empty', async () => {
+  it('an empty directory is reported as empty', async () => {
     await mkdir(join(bench.root, 'none'));
     expect((await call(bench.root, 'Ls', { path: 'none' })).text).toBe('[the directory is empty]');
   });
 
-  it('H-279 shows names with line breaks, escape and direction characters quoted and escaped', async () => {
+  it('H-279 names with line breaks, escape or direction characters are quoted and escaped', async () => {
     for (const name of ['a\nb', 'c\u001b[2Jd', 'e\u202ef', 'g\u009bh', 'i j']) await bench.write(name, 'text\n');
     const { text } = await call(bench.root, 'Ls', {});
     expect(text.split('\n')).toEqual(['"a\\nb"', '"c\\u001b[2Jd"', '"e\\u202ef"', '"g\\u009bh"', 'i j']);
@@ -36,13 +36,13 @@ describe('Ls', () => {
     expect((await call(bench.root, 'Ls', { path: 'x\n\u001b' })).text).toContain('"x\\n\\u001b"');
   });
 
-  it('leaves ordinary names of every script as they are', () => {
+  it('ordinary names of every script are unchanged', () => {
     for (const name of ['main.go', 'äöü.txt', '日本語', 'a "b".txt', 'f🎉', '..\\x'])
       expect(shownName(name)).toBe(name);
     expect(shownName('a\ud800')).toBe('"a\\ud800"');
   });
 
-  it('cuts a long list and says so', async () => {
+  it('a long list is cut with a note', async () => {
     await mkdir(join(bench.root, 'many'));
     await Promise.all(Array.from({ length: 1_200 }, (_, index) => bench.write(`many/${10_000 + index}`, '')));
     const lines = (await call(bench.root, 'Ls', { path: 'many' })).text.split('\n');

@@ -1,4 +1,4 @@
-/** Machines without a working sandbox: what a session is told, and which commands still run unasked. */
+/** Machines without a working sandbox: the notice of a session, and the commands that still run without approval. */
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -31,7 +31,7 @@ for (const directory of [without, failing, idle, silent]) {
 }
 const BROKEN = 'bwrap: No permissions to create new namespace';
 await writeFile(join(failing, 'bwrap'), `#!${join(failing, 'bash')}\necho '${BROKEN}' >&2\nexit 1\n`);
-// It starts the command as it is.
+// It starts the command unchanged.
 await writeFile(
   join(idle, 'bwrap'),
   `#!${join(idle, 'bash')}\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n`,
@@ -39,7 +39,7 @@ await writeFile(
 await writeFile(join(silent, 'bwrap'), `#!${join(silent, 'bash')}\nexit 3\n`);
 for (const directory of [failing, idle, silent]) await chmod(join(directory, 'bwrap'), 0o755);
 
-/** The library as a program loads it that starts with this `PATH`. */
+/** The library as loaded by a program that starts with this `PATH`. */
 async function loaded(path: string) {
   vi.stubEnv('PATH', path);
   vi.resetModules();
@@ -57,7 +57,7 @@ describe.runIf(process.platform === 'linux').each([
   ['where bubblewrap keeps nothing', idle, 'bubblewrap does not keep a command from writing'],
   ['where bubblewrap says nothing', silent, 'bubblewrap does not work here: it ends with exit code 3'],
 ])('a machine %s', (_, path, why) => {
-  it('is told of once in the life of a conversation, over runs and restarts, in one line that says why', async () => {
+  it('it is reported once in the life of a conversation, over runs and restarts, in one line with the reason', async () => {
     const { createAgent, codingTools, sandboxStatus } = await loaded(path);
     expect(sandboxStatus()).toEqual({ kind: 'none', why });
     const store = memoryStore();
@@ -74,7 +74,7 @@ describe.runIf(process.platform === 'linux').each([
     }
   });
 
-  it('is not told of where the host chose to do without, and refused where a sandbox is required', async () => {
+  it('it is not reported if the host switched the sandbox off, and is an error if a sandbox is required', async () => {
     const { createAgent, codingTools } = await loaded(path);
     const model = scripted([[call('c1', 'Bash', { command: 'ls' })], 'done']);
     const agent = createAgent({ model, tools: codingTools({ sandbox: 'off' }), cwd: place });
@@ -85,7 +85,7 @@ describe.runIf(process.platform === 'linux').each([
     expect(() => codingTools({ sandbox: 'required' })).toThrow(why);
   });
 
-  it('runs unasked only what stays inside for certain: no links that lead out, no doubtful patterns, no computed words', async () => {
+  it('only commands that certainly stay inside run without approval: no links that lead out, no doubtful patterns, no computed words', async () => {
     const { permissions } = await loaded(path);
     const cwd = await realpath(await mkdtemp(join(place, 'ws-')));
     await mkdir(join(cwd, 'src'));

@@ -1,4 +1,4 @@
-/** Real processes, looked for by /proc alone. */
+/** Real processes, found by /proc alone. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { getEventListeners } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -21,9 +21,9 @@ afterAll(() => on.remove());
 const bash = (command: string, more: object = {}) => call(on.root, 'Bash', { command, ...more });
 const pidIn = (name: string): Promise<number> => numberIn(join(on.root, name));
 
-/** What the process has open, time apart. */
+/** The open resources of the process, except timers. */
 const open = (): string[] => getActiveResourcesInfo().filter((name) => name !== 'Timeout');
-/** The same, once nothing of it changes any more and nothing is being closed. */
+/** The same, when nothing changes any more and nothing is being closed. */
 async function atRest(): Promise<string[]> {
   let last: string[] = [];
   await expect
@@ -38,7 +38,7 @@ async function atRest(): Promise<string[]> {
     .toBe(true);
   return last;
 }
-/** What is open more often than it was. */
+/** The resources with a higher count than before. */
 function beyond(before: readonly string[], now: readonly string[]): string[] {
   const known = [...before];
   return now.filter((name) => {
@@ -48,14 +48,14 @@ function beyond(before: readonly string[], now: readonly string[]): string[] {
   });
 }
 
-describe.skipIf(!hasProc)('a command that has ended leaves nothing behind', () => {
-  it('what it put in the background is ended, and that is said', async () => {
+describe.skipIf(!hasProc)('a command that has ended leaves no process', () => {
+  it('its background processes are ended, with a note', async () => {
     const { status, text } = await bash('sleep 1000 & echo $! > back; echo started');
     expect({ status, text }).toEqual({ status: 'success', text: 'started\n[what it left running was ended]' });
     expect(living(await pidIn('back'))).toEqual([]);
   });
 
-  it('H-228 so is what left its session and its parents', async () => {
+  it('H-228 processes that left its session and its parents are ended too', async () => {
     const { text } = await bash(
       "nohup sleep 1000 & disown; (setsid bash -c 'echo $$ > far; sleep 1000; :' &); sleep 0.2",
     );
@@ -63,18 +63,18 @@ describe.skipIf(!hasProc)('a command that has ended leaves nothing behind', () =
     expect(living(await pidIn('far'))).toEqual([]);
   });
 
-  it('what one that reads the output has written by then is in the result', async () => {
-    // A slow machine may take longer to start it than it is given: then the result says that it was ended.
+  it('the result contains everything that an output reader has written by then', async () => {
+    // A slow machine may need longer to start it than the limit. Then the result says that it was ended.
     const { status, text } = await bash('echo hi > >(cat); sleep 0.2');
     expect(status).toBe('success');
     expect(text).toMatch(/^hi(\n\[what it left running was ended\])?$/);
   });
 
-  it('a pipe that somebody else holds open does not hold up the answer', async () => {
+  it('a pipe that another process holds open does not delay the result', async () => {
     expect((await bash('(setsid sleep 1000 &); echo done')).text).toContain('done');
   });
 
-  it.skipIf(!proves)('no pipe, child or listener is left', async () => {
+  it.skipIf(!proves)('no pipe, child or listener remains', async () => {
     const { signal } = new AbortController();
     const once = async (): Promise<void> => {
       await call(on.root, 'Bash', { command: 'sleep 1000 & echo started' }, signal);
@@ -85,21 +85,21 @@ describe.skipIf(!hasProc)('a command that has ended leaves nothing behind', () =
     const listeners = process.listenerCount('exit');
     for (let time = 0; time < 3; time += 1) await once();
     expect(getEventListeners(signal, 'abort')).toEqual([]);
-    // A handle that is being closed is gone a moment later.
+    // A handle that is being closed disappears a moment later.
     await expect.poll(() => beyond(before, open())).toEqual([]);
     expect(process.listenerCount('exit')).toBe(listeners);
   });
 });
 
 describe.skipIf(!hasProc)('an abort', () => {
-  it('before the start starts nothing', async () => {
+  it('before the start it starts nothing', async () => {
     const reason = new Error('stop');
     const running = call(on.root, 'Bash', { command: 'echo $$ > early' }, AbortSignal.abort(reason));
     await expect(running).rejects.toBe(reason);
     expect(await call(on.root, 'Ls', {})).not.toMatchObject({ text: expect.stringContaining('early') });
   });
 
-  it('rejects with its reason once all has ended, and signals go to the group at once', async () => {
+  it('it rejects with its reason after all processes have ended, and signals reach the group at once', async () => {
     const command = "trap 'echo > heard; exit' TERM; echo $$ > g; while :; do sleep 0.01; done";
     const hears = async (): Promise<boolean> => {
       await rm(join(on.root, 'g'), { force: true });
@@ -112,11 +112,11 @@ describe.skipIf(!hasProc)('an abort', () => {
       expect(living(group)).toEqual([]);
       return existsSync(join(on.root, 'heard'));
     };
-    // KILL comes 50 ms behind TERM, before a busy machine may have run the trap: then another one is asked.
+    // KILL follows TERM after 50 ms, possibly before a busy machine has run the trap. Then another command is tried.
     await expect.poll(hears).toBe(true);
   });
 
-  it('while the output of an ended command is read ends what it left running', async () => {
+  it("during the reading of an ended command's output it ends the remaining processes", async () => {
     const controller = new AbortController();
     const running = call(on.root, 'Bash', { command: 'echo $$ > h; sleep 1000 & exit 0' }, controller.signal);
     const group = await pidIn('h');
@@ -130,7 +130,7 @@ describe.skipIf(!hasProc)('the end of the program', () => {
   let child: ChildProcess | undefined;
   afterAll(() => child?.kill('SIGKILL'));
 
-  it('ends a tree before it returns, whatever it does about TERM and wherever it went', async () => {
+  it('it ends a tree before it returns, even if the tree ignores TERM or left its group', async () => {
     const env = { PATH: process.env.PATH ?? '', WHO: 'mark-of-this-test' };
     const script = "trap '' TERM; sleep 1000 & (setsid bash -c 'echo $$ > x1; sleep 1000; :' &); echo $$ > x2; wait";
     child = spawn('bash', ['-c', script], { cwd: on.root, env, detached: true, stdio: 'ignore' });
@@ -151,7 +151,7 @@ const row = (pid: number, parent: number, session: number, start = 100): Process
 });
 const pids = (found: readonly Process[]): number[] => found.map(({ pid }) => pid).sort((a, b) => a - b);
 
-describe('who belongs to a command', () => {
+describe('the processes of a command', () => {
   const tree = { root: 50, since: 100, host: 10, known: new Map<number, Process>(), marked: new Set<number>() };
   const root = row(50, 40, 50);
 
@@ -168,32 +168,32 @@ describe('who belongs to a command', () => {
     expect(pids(processesOf(table, tree))).toEqual([50, 51, 52, 53, 54]);
   });
 
-  it('who carries its mark, and who descends from them', () => {
+  it('processes with its mark, and their descendants', () => {
     const table = [row(70, 1, 70), row(71, 70, 71), row(72, 1, 72)];
     expect(pids(processesOf(table, { ...tree, marked: new Set([70]) }))).toEqual([70, 71]);
   });
 
-  it('who was seen to belong, unless the number is somebody else’s by now', () => {
+  it('processes that were seen to belong, unless the pid is another process by now', () => {
     const known = new Map([70, 72].map((pid) => [pid, row(pid, 50, pid)]));
     expect(pids(processesOf([row(70, 1, 70), row(72, 1, 72, 999)], { ...tree, known }))).toEqual([70]);
   });
 
-  it('never this program, its session, or what belongs to no session', () => {
+  it('never this program, its session, or a process without a session', () => {
     const table = [root, row(process.pid, 50, 12), row(55, 50, 10), row(56, 50, 0), row(57, 50, 1)];
     expect(pids(processesOf(table, { ...tree, marked: new Set([55, 56, 57]) }))).toEqual([50]);
   });
 
-  it('nobody of the session of another process that was given the number', () => {
+  it('no process of another session that has a reused pid', () => {
     expect(processesOf([row(50, 1, 50, 999), row(51, 50, 50, 999)], tree)).toEqual([]);
   });
 
-  it('children before their parents in the table are found', () => {
+  it('children that precede their parents in the table', () => {
     expect(pids(processesOf([row(5, 6, 5), row(6, 7, 6), row(7, 50, 7), root], tree))).toEqual([5, 6, 7, 50]);
   });
 });
 
 describe('the table of ps', () => {
-  it('is read line by line; what has ended or is no line of it is left out', () => {
+  it('it is read line by line, and ended processes and invalid lines are skipped', () => {
     const table = [
       '    1     0     1 Ss   /sbin/launchd',
       '  501     1   501 S+   sleep 1000 PATH=/bin RUNCHART_CALL=abc HOME=/h',
@@ -209,7 +209,7 @@ describe('the table of ps', () => {
   });
 });
 
-it('living trees end with this process as long as one of them lives, in whichever order they end', () => {
+it('process trees end with this process while one of them lives, in any order', () => {
   const before = process.listenerCount('exit');
   const forget = [1, 2, 3].map(() => endOnExit(new ProcessTree(process.pid, 'mark')));
   for (const [index, each] of forget.entries()) {

@@ -14,7 +14,7 @@ const read = (args: { offset?: number; limit?: number }) => call(bench.root, 'Re
 const counted = (count: number) => Array.from({ length: count }, (_, index) => `line ${index + 1}\n`).join('');
 
 describe('Read', () => {
-  it('TRC-13 numbers the lines of a file', async () => {
+  it('TRC-13 it numbers the lines of a file', async () => {
     await bench.write('a.txt', 'package main\n\nfunc main() {}\n');
     expect(await read({})).toMatchObject({
       status: 'success',
@@ -22,24 +22,24 @@ describe('Read', () => {
     });
   });
 
-  it('gives all numbers of one answer the same width', async () => {
+  it('all numbers of one result have the same width', async () => {
     await bench.write('a.txt', counted(1_000));
     const lines = (await read({ offset: 999 })).text.split('\n');
     expect(lines).toEqual([' 999 | line 999', '1000 | line 1000']);
   });
 
-  it('reads limit lines from offset and says how to read on', async () => {
+  it('it reads limit lines from offset and reports how to continue', async () => {
     await bench.write('a.txt', counted(10));
     const { text } = await read({ offset: 4, limit: 2 });
     expect(text).toBe('  4 | line 4\n  5 | line 5\n[lines 4 to 5; more follow: read on with offset 6]');
   });
 
-  it('says nothing of more lines where the last one was read', async () => {
+  it('there is no such note after the last line', async () => {
     await bench.write('a.txt', counted(5));
     expect((await read({ offset: 4, limit: 2 })).text).toBe('  4 | line 4\n  5 | line 5');
   });
 
-  it('gives 2,000 lines where no limit is given, and more where it is', async () => {
+  it('it returns 2,000 lines by default, and more if limit says so', async () => {
     await bench.write('a.txt', counted(2_500));
     const lines = (await read({})).text.split('\n');
     expect(lines).toHaveLength(2_001);
@@ -47,7 +47,7 @@ describe('Read', () => {
     expect((await read({ limit: 2_500 })).text.split('\n')).toHaveLength(2_500);
   });
 
-  it('stays within 256 KiB, and reading on from note to note gives every line once', async () => {
+  it('it returns at most 256 KiB, and each continuation returns the next lines without a gap', async () => {
     await bench.write('a.txt', `${'é'.repeat(600)}\n`.repeat(700));
     const numbers: number[] = [];
     for (let offset: number | undefined = 1; offset !== undefined; ) {
@@ -60,37 +60,37 @@ describe('Read', () => {
     expect(numbers).toEqual(Array.from({ length: 700 }, (_, index) => index + 1));
   });
 
-  it('cuts a long line with a mark, never inside a character, and goes on behind it', async () => {
+  it('it cuts a long line with a mark, never inside a character, and continues after it', async () => {
     await bench.write('a.txt', `${'x'.repeat(1_999)}🎉${'y'.repeat(300_000)}\nshort\n`);
     const [long, short] = (await read({})).text.split('\n');
     expect(long).toBe(`  1 | ${'x'.repeat(1_999)} … [line cut at 2000 characters]`);
     expect(short).toBe('  2 | short');
   });
 
-  it('gives a line of exactly the longest length whole, also where it ends with CR LF', async () => {
+  it('it returns a line of exactly the maximum length completely, also with CR LF', async () => {
     await bench.write('a.txt', `${'x'.repeat(2_000)}\r\n${'y'.repeat(2_000)}`);
     expect((await read({})).text).toBe(`  1 | ${'x'.repeat(2_000)}\n  2 | ${'y'.repeat(2_000)}`);
   });
 
-  it('decodes UTF-8 across the borders of what it reads at once, without a byte order mark', async () => {
-    // Each line has 99 bytes, an odd number: characters of two and four bytes fall across every border.
+  it('it decodes UTF-8 across chunks, without a byte order mark', async () => {
+    // Each line has 99 bytes, an odd number. So characters of two and four bytes cross every border.
     await bench.write('a.txt', `\uFEFF${`${'é'.repeat(47)}🎉\n`.repeat(2_000)}`);
     const { text: shown } = await read({});
     expect(shown.match(/^ *\d+ \| é{47}🎉$/gm)).toHaveLength(2_000);
     expect(shown).not.toContain('\uFFFD');
   });
 
-  it('shows bytes that are not UTF-8 as replacement characters', async () => {
+  it('bytes that are not UTF-8 are replacement characters', async () => {
     await bench.write('a.txt', Buffer.from([0x61, 0xff, 0x62, 0x0a]));
     expect((await read({})).text).toBe('  1 | a\uFFFDb');
   });
 
-  it('refuses a binary file', async () => {
+  it('a binary file is refused', async () => {
     await bench.write('a.txt', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 1, 2]));
     expect(await read({})).toMatchObject({ status: 'error', code: 'binary' });
   });
 
-  it('says that a file is empty and that an offset lies behind the end', async () => {
+  it('an empty file and an offset after the end are reported', async () => {
     await bench.write('a.txt', '');
     expect(await read({})).toMatchObject({ status: 'success', text: '[a.txt is empty]' });
     await bench.write('a.txt', counted(3));
@@ -99,14 +99,14 @@ describe('Read', () => {
     expect(reply.text).toContain('3 lines');
   });
 
-  it('H-061 refuses arguments that are missing, of another type or out of range', async () => {
+  it('H-061 arguments that are missing, of a wrong type or out of range are refused', async () => {
     await bench.write('a.txt', 'text\n');
     for (const args of [{}, { file_path: 1 }, { file_path: 'a.txt', offset: 0 }, { file_path: 'a.txt', limit: 1.5 }]) {
       expect((await call(bench.root, 'Read', args)).status, JSON.stringify(args)).toBe('invalid');
     }
   });
 
-  it('H-079 leaves control characters of the text as they are', async () => {
+  it('H-079 control characters of the text are unchanged', async () => {
     await bench.write('a.txt', 'a\u001b[2Jb\n');
     expect((await read({})).text).toBe('  1 | a\u001b[2Jb');
   });
@@ -119,7 +119,7 @@ describe('Read', () => {
 });
 
 describe('the lines of a large file', () => {
-  it('are read up to what is taken', async () => {
+  it('they are read as far as they are used', async () => {
     await bench.write('a.txt', counted(1_000_000));
     const file = await open(join(bench.root, 'a.txt'));
     const reads = vi.spyOn(file, 'read');
@@ -134,7 +134,7 @@ describe('the lines of a large file', () => {
     }
   });
 
-  it('H-077 hold no more than the cut part of a single endless line', async () => {
+  it('H-077 a single endless line holds only its cut part in memory', async () => {
     await bench.write('a.txt', Buffer.alloc(32 * 1_024 * 1_024, 'x'));
     const file = await open(join(bench.root, 'a.txt'));
     try {
@@ -146,7 +146,7 @@ describe('the lines of a large file', () => {
     }
   });
 
-  it('end at the next chunk after an abort', async () => {
+  it('they end at the next chunk after an abort', async () => {
     await bench.write('a.txt', counted(100_000));
     const file = await open(join(bench.root, 'a.txt'));
     const controller = new AbortController();

@@ -1,4 +1,6 @@
-/** The sandbox of Bash. What it holds is tried where bubblewrap works; what happens without one is tried everywhere. */
+/**
+ * The sandbox of Bash. Its restrictions are tested if bubblewrap works; the behaviour without one is tested everywhere.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { access, mkdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -50,12 +52,12 @@ async function executed(
 describe('the choice of a sandbox', () => {
   const none = () => ({ kind: 'none' as const, why: 'bubblewrap (bwrap) is not installed' });
 
-  it('one that is required and not there is a ConfigurationError that says why', () => {
+  it('a required sandbox that is missing is a ConfigurationError with the reason', () => {
     expect(() => sandboxFor('required', {}, none)).toThrow(ConfigurationError);
     expect(() => sandboxFor('required', {}, none)).toThrow('bubblewrap (bwrap) is not installed');
   });
 
-  it('auto does without, off does not even look, and an unknown word is refused', () => {
+  it('auto runs without a sandbox, off skips the search, and an unknown value is refused', () => {
     expect(sandboxFor('auto', {}, none)).toBeUndefined();
     const look = () => expect.unreachable();
     expect(sandboxFor('off', {}, look as never)).toBeUndefined();
@@ -71,7 +73,7 @@ describe('the choice of a sandbox', () => {
     ['deny', undefined, false],
     ['deny', true, false],
   ] as const)(
-    'without permissions a command under network %j that asks for it: %j reaches it: %j',
+    'without permissions a command under network %j that requests it: %j reaches it: %j',
     async (choice, asks, reaches) => {
       const reached: unknown[] = [];
       const sandbox: Sandbox = async (_, confinement) => {
@@ -84,7 +86,7 @@ describe('the choice of a sandbox', () => {
     },
   );
 
-  it('the description of Bash says what auto came to, and so does sandboxStatus', () => {
+  it('the description of Bash and sandboxStatus contain the result of auto', () => {
     const description = codingTools({ sandbox: 'auto' }).find(({ name }) => name === 'Bash')?.description ?? '';
     expect(description.includes('sandbox')).toBe(sandboxStatus().kind === 'bubblewrap');
   });
@@ -98,7 +100,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
       () => false,
     );
 
-  it('writes in the working directory and nowhere else', async () => {
+  it('it writes in the working directory and nowhere else', async () => {
     expect(await run('pwd; echo a > inside; cat inside', required)).toBe(`${bench.root}\na`);
     expect(await readFile(join(bench.root, 'inside'), 'utf8')).toBe('a\n');
     const outside = join(bench.evil, 'new');
@@ -107,7 +109,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect([await exists(outside), await exists('/etc/runchart-new')]).toEqual([false, false]);
   });
 
-  it('H-226 cannot read what is hidden, however a program spells it', async () => {
+  it('H-226 it cannot read hidden files, in any spelling', async () => {
     await bench.write('.env', 'KEY=1');
     await mkdir(join(bench.root, 'secrets'));
     await bench.write('secrets/a', 'KEY=2');
@@ -118,7 +120,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(await run(command, options)).not.toMatch(/KEY/);
   });
 
-  it('changes neither hooks nor configuration of git, and makes no hooks where there are none', async () => {
+  it('it changes neither hooks nor configuration of git, and creates no hooks', async () => {
     await bench.write('.git/config', '[core]');
     expect(await run('echo x > .git/hooks/pre-commit', required)).toContain('Read-only');
     expect(await run('echo x >> .git/config', required)).toContain('Read-only');
@@ -127,7 +129,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(await readFile(join(bench.root, '.git/config'), 'utf8')).toBe('[core]');
   });
 
-  it('reaches no network, unless it is allowed to', async () => {
+  it('it reaches no network without permission', async () => {
     const server = createServer((socket) => socket.end('hello\n'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as { port: number };
@@ -137,7 +139,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('H-228 leaves no process behind a cancel, whatever it does to hide', async () => {
+  it('H-228 a cancel leaves no process, however it hides', async () => {
     const { signal, abort } = aborting();
     const running = run(`nohup ${SLEEP} & disown; (setsid ${SLEEP} &); touch up; ${SLEEP}`, required, signal);
     await expect.poll(() => exists(join(bench.root, 'up'))).toBe(true);
@@ -147,7 +149,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     await expect.poll(sleeping).toBe(0);
   });
 
-  it('what runs on behind a command ends with its sandbox, and one that leaves nothing is not said to', async () => {
+  it('background processes end with its sandbox, and the note appears only if there were any', async () => {
     for (let time = 0; time < volume.sandboxRuns; time += 1) expect(await run('echo done', required)).toBe('done');
     expect(await run(`${SLEEP} & echo done`, required)).toMatch(/^done/);
     await expect.poll(sleeping).toBe(0);
@@ -156,8 +158,8 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
   it.each([
     [false, true],
     [true, false],
-  ])('a first process of its namespace that outlives it is ended; of the sandbox: %j, said: %j', async (own, said) => {
-    // What makes the namespace is gone at once, and its first process lives on.
+  ])('a first process that survives its namespace is ended; of the sandbox: %j, reported: %j', async (own, said) => {
+    // The creator of the namespace ends at once, and its first process survives.
     const script = `unshare -Urpf bash -c 'echo > up; exec ${SLEEP}' & until [ -e up ]; do :; done; kill -9 $!; exec "$@"`;
     const sandbox: Sandbox = async () => ({
       ...{ program: 'bash', args: ['-c', script, 'launcher'], hasFirstProcess: own },
@@ -168,7 +170,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a command in the sandbox'
     expect(sleeping()).toBe(0);
   });
 
-  it('may write where the host says, and nothing of /tmp but its own', async () => {
+  it('it may write where the host permits, and in its own /tmp only', async () => {
     const options: CodingToolOptions = { ...required, sandboxOptions: { write: [bench.evil] } };
     await run(`echo b > ${join(bench.evil, 'new')}; echo c > /tmp/runchart-own; ls /tmp`, options);
     expect(await readFile(join(bench.evil, 'new'), 'utf8')).toBe('b\n');
@@ -181,7 +183,7 @@ function aborting(): { signal: AbortSignal; abort(): void } {
   return { signal: controller.signal, abort: () => controller.abort(new Error('cancelled')) };
 }
 
-/** A command of this process alone: other runs of these tests have one of their own. */
+/** A command line of this process alone, different from those of parallel test runs. */
 const SLEEP = `sleep 9${process.pid}`;
 /** Processes of the whole machine that run it. */
 const sleeping = (): number =>

@@ -1,6 +1,6 @@
 /**
- * The sandbox of macOS, by the text of its profile and with a program that stands for `sandbox-exec`. Rule: what a profile allows is
- * asked of a reader of its own (`sandboxProfile.ts`); that macOS enforces it is found out by the trial, on macOS.
+ * The sandbox of macOS, tested by its profile text and with a program in place of `sandbox-exec`. Invariant: a separate
+ * reader (`sandboxProfile.ts`) interprets the profile. The trial on macOS checks that macOS enforces it.
  */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
@@ -38,7 +38,7 @@ const sandbox = (options: SandboxOptions = {}): Sandbox => {
   return made;
 };
 
-/** What a command may do there, and its directory for temporary files. */
+/** The permissions of a command, and its directory for temporary files. */
 async function profileFor(confinement: Confinement, options: SandboxOptions = {}, cwd = root) {
   const launcher = await sandbox(options)(cwd, confinement);
   const [option, profile = '', env, temporary = ''] = launcher.args;
@@ -52,12 +52,12 @@ const LOOK = 'file-read-metadata';
 const MAKE = 'file-write-create';
 const CHANGE = 'file-write-data';
 const REMOVE = 'file-write-unlink';
-/** The paths of those that are allowed. */
+/** The allowed paths. */
 const allowed = (allows: Allows, acts: readonly (readonly [operation: string, path: string])[]): string[] =>
   acts.flatMap(([operation, path]) => (allows(operation, path) ? [`${operation} ${path}`] : []));
 
 describe('the profile of a command that changes files', () => {
-  it('lets it write in the working directory, where the host says, and nowhere else', async () => {
+  it('it may write in the working directory and where the host permits, and nowhere else', async () => {
     const cache = join(place, 'cache');
     mkdirSync(cache);
     const { allows, temporary } = await profileFor(CHANGING, { write: [cache] });
@@ -88,7 +88,7 @@ describe('the profile of a command that changes files', () => {
     ).toEqual([]);
   });
 
-  it('lets it read the machine without credentials and without the temporary files of others', async () => {
+  it('it may read the machine without credentials and without the temporary files of others', async () => {
     const { allows } = await profileFor(CHANGING);
     for (const path of ['/etc/hosts', '/usr/bin/git', join(root, 'a'), '/Users/somebody/project/a'])
       expect(allows(READ, path), path).toBe(true);
@@ -113,7 +113,7 @@ describe('the profile of a command that changes files', () => {
     ).toEqual([]);
   });
 
-  it('keeps denied files from being read, changed, moved, or moved together with the directory around them', async () => {
+  it('denied files cannot be read, changed, moved, or moved together with their directory', async () => {
     await mkdir(join(root, 'deep/secrets'), { recursive: true });
     for (const name of ['.env', 'deep/key', 'deep/secrets/a']) await writeFile(join(root, name), 'KEY');
     const [file, key, directory] = [join(root, '.env'), join(root, 'deep/key'), join(root, 'deep/secrets')];
@@ -139,13 +139,13 @@ describe('the profile of a command that changes files', () => {
         [REMOVE, join(root, 'deep')],
       ]),
     ).toEqual([]);
-    // A program that looks at the directory as a whole sees that they are there, and nothing of what is in a hidden directory.
+    // A program that lists the directory sees their names, and no content of a hidden directory.
     expect([file, key, directory].map((path) => allows(LOOK, path))).toEqual([true, true, true]);
     expect(allows(LOOK, join(directory, 'a'))).toBe(false);
     expect([allows(READ, join(root, 'deep/other')), allows(MAKE, join(root, 'deep/other'))]).toEqual([true, true]);
   });
 
-  it('keeps protected places as they are, those that exist and those that do not, in any case of letters', async () => {
+  it('protected places are unchanged, existing and missing ones, in upper and lower case', async () => {
     await mkdir(join(root, '.git/hooks'), { recursive: true });
     await mkdir(join(root, '.vscode'));
     const { allows } = await profileFor(CHANGING);
@@ -173,7 +173,7 @@ describe('the profile of a command that changes files', () => {
     }
   });
 
-  it('keeps where protected links lead, and the links', async () => {
+  it('the targets of protected links are unchanged, and so are the links', async () => {
     for (const name of ['shared', 'store', 'store/hooks']) await mkdir(join(root, name));
     await symlink('shared', join(root, '.husky'));
     await symlink('store', join(root, '.git'));
@@ -185,7 +185,7 @@ describe('the profile of a command that changes files', () => {
     expect(allows(CHANGE, join(root, 'store/index'))).toBe(true);
   });
 
-  it('opens protected places to one that a person allowed to change them, and a new repository to one that makes it', async () => {
+  it('protected places are open to a command that a person approved, and a new repository to one that creates it', async () => {
     const [all, git] = [
       { ...CHANGING, opensProtected: true },
       { ...CHANGING, makesRepository: true },
@@ -197,7 +197,7 @@ describe('the profile of a command that changes files', () => {
     expect((await profileFor(CHANGING)).allows(MAKE, join(root, '.git'))).toBe(false);
   });
 
-  it('opens no service of the machine by which a command would leave the sandbox', async () => {
+  it('no service of the machine that would leave the sandbox is reachable', async () => {
     const { profile, allows } = await profileFor({ ...CHANGING, network: true });
     expect(profile).not.toMatch(/mach-lookup\)|launchservices|appleevent|lsopen/);
     expect(
@@ -207,7 +207,7 @@ describe('the profile of a command that changes files', () => {
 });
 
 describe('the profile of a command that only reads', () => {
-  it('lets it see programs and the working directory, and change nothing but its temporary files', async () => {
+  it('it may see programs and the working directory, and change only its temporary files', async () => {
     await writeFile(join(root, '.env'), 'KEY');
     const { allows, temporary } = await profileFor({ ...READING, hide: [join(root, '.env')] });
     for (const path of [root, join(root, 'a'), '/usr/bin/git', '/bin/ls', join(temporary, 'x')])
@@ -242,7 +242,7 @@ describe('the profile of a command that only reads', () => {
         ),
       ),
     ).toEqual([]);
-    // The way to the working directory can be walked, and not looked around on.
+    // It may traverse the path to the working directory, and not list it.
     expect([allows(LOOK, dirname(root)), allows(READ, dirname(root))]).toEqual([true, false]);
     expect(allows(MAKE, join(temporary, 'x'))).toBe(true);
   });
@@ -289,11 +289,11 @@ describe('a path', () => {
     '|',
     '+?',
   ];
-  it.each(ODD)('that holds %j is the same path in the profile', async (odd) => {
+  it.each(ODD)('a path with %j is the same path in the profile', async (odd) => {
     await holdsFor(`a${odd}b`);
   });
 
-  it('of whatever characters is the same path in the profile', async () => {
+  it('a path of any characters is the same path in the profile', async () => {
     const names = fc
       .oneof(
         fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
@@ -321,14 +321,14 @@ describe('a path', () => {
   }
 });
 
-describe.runIf(process.platform !== 'win32')('a program that stands for sandbox-exec', () => {
+describe.runIf(process.platform !== 'win32')('a program in place of sandbox-exec', () => {
   async function standIn(script: string): Promise<void> {
     await writeFile(join(place, 'bin/sandbox-exec'), `#!/bin/bash\n${script}\n`);
     await chmod(join(place, 'bin/sandbox-exec'), 0o755);
   }
   const KEEPS = 'printf %s "$2" > "$HOME/profile"; shift 2; exec "$@"';
 
-  it('runs each command with its profile, and with an empty directory for temporary files that is gone afterwards', async () => {
+  it('it runs each command with its profile, and with an empty directory for temporary files that is removed afterwards', async () => {
     await standIn(KEEPS);
     const definition = definitionOf(bashTool(sandbox(), 'deny'));
     const answer = answerOf(
@@ -356,7 +356,7 @@ describe.runIf(process.platform !== 'win32')('a program that stands for sandbox-
     ]);
   });
 
-  it('is taken for a sandbox only where commands may do what they may, and nothing else', async () => {
+  it('it counts as a sandbox only if it permits exactly what the profile permits', async () => {
     const none = (why: unknown) => ({ kind: 'none', why });
     expect(triedOn('darwin')).toEqual(none(expect.stringMatching(/^sandbox-exec cannot be started: .*ENOENT/)));
     await standIn('echo "sandbox_apply: Operation not permitted" >&2; exit 71');
@@ -370,7 +370,7 @@ describe.runIf(process.platform !== 'win32')('a program that stands for sandbox-
     expect(triedOn('win32')).toEqual(none('there is none for win32'));
   });
 
-  it('is not needed where a sandbox is not required', () => {
+  it('it is not needed if a sandbox is not required', () => {
     const status = triedOn('darwin');
     expect(sandboxFor('auto', {}, () => status)).toBeUndefined();
     expect(() => sandboxFor('required', {}, () => status)).toThrow('sandbox-exec cannot be started');

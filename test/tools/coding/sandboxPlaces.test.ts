@@ -1,6 +1,6 @@
 /**
- * Protected places in the sandbox. Rule: a command that may change the working directory changes none of them, makes none that is
- * missing, moves none away, and nothing that the sandbox needs for that is left on the disk.
+ * Protected places in the sandbox. Invariant: a command that may change the working directory changes none of them,
+ * creates no missing one, and moves none. No placeholder of the sandbox remains on the disk.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -50,7 +50,7 @@ async function run(command: string, more: Partial<Confinement> = {}, signal = ne
 }
 
 describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () => {
-  it('that is missing cannot be made, and leaves nothing behind', async () => {
+  it('a missing one cannot be created, and no placeholder remains', async () => {
     mkdirSync(join(bench.root, '.git'));
     await run('true');
     const before = readdirSync(bench.root);
@@ -63,14 +63,14 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () =>
     expect(readdirSync(join(bench.root, '.git'))).toEqual([]);
   });
 
-  it('that is missing cannot be made where there is no repository either, but by a command that makes one', async () => {
+  it('without a repository a missing one can be created only by a command that creates a repository', async () => {
     await run('mkdir .git; mkdir -p .git/hooks; echo x > .git/config');
     expect(existsSync(join(bench.root, '.git'))).toBe(false);
     await run('git init -q .', { makesRepository: true });
     expect(existsSync(join(bench.root, '.git/config'))).toBe(true);
   });
 
-  it('is not moved away with the directory that holds it', async () => {
+  it('it is not moved with its parent directory', async () => {
     await bench.write('.git/config', '[core]');
     await bench.write('secrets/key', 'KEY');
     const hide = [join(bench.root, 'secrets/key')];
@@ -85,13 +85,13 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () =>
     expect(readFileSync(join(bench.root, 'secrets/key'), 'utf8')).toBe('KEY');
   });
 
-  it('of git that cannot be masked is removed when the command has ended', async () => {
+  it('a place of git that cannot be masked is removed after the command', async () => {
     await bench.write('.git/config', '[core]');
     await run('echo ../evil > .git/commondir; echo x > .git/config.worktree');
     expect(readdirSync(join(bench.root, '.git'))).toEqual(['config']);
   });
 
-  it('stays masked while another command ends, and one of another process too', async () => {
+  it('it stays masked while another command ends, also one of another process', async () => {
     const [first] = await Promise.all([
       run('touch up; while [ ! -e gone ]; do :; done; echo x > .envrc; ls -d .envrc', {}),
       (async () => {
@@ -104,14 +104,14 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () =>
     expect(existsSync(join(bench.root, '.envrc'))).toBe(false);
   });
 
-  it('that a crash left behind is removed by the next command; one of a person stays', async () => {
+  it("the next command removes a placeholder that a crash left, and keeps a user's file", async () => {
     for (const name of ['.envrc', '.vscode']) mkdirSync(join(bench.root, name));
     chmodSync(join(bench.root, '.envrc'), 0o1555);
     await run('true');
     expect(readdirSync(bench.root).filter((name) => name.startsWith('.'))).toEqual(['.vscode']);
   });
 
-  it('is free again after a command that was cancelled', async () => {
+  it('it is free again after a cancelled command', async () => {
     const controller = new AbortController();
     const running = run('touch up; sleep 60', {}, controller.signal);
     await expect.poll(() => existsSync(join(bench.root, 'up')), { timeout: 10_000 }).toBe(true);
@@ -122,7 +122,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () =>
 });
 
 describe.runIf(sandboxStatus().kind === 'bubblewrap' && process.getuid?.() === 0)('a socket of the machine', () => {
-  it('is not reached', async () => {
+  it('it is not reachable', async () => {
     const path = `/run/runchart-test-${process.pid}.sock`;
     const server = createServer((socket) => socket.end('hello'));
     await new Promise<void>((resolve) => server.listen(path, resolve));

@@ -1,13 +1,13 @@
 /**
- * Reads a profile of `sandbox-exec` and says what it allows. Rule: written from the manual of the language alone, with strings as its
- * reader takes them, so that a path that is not quoted well ends the reading or becomes another path.
+ * Reads a profile of `sandbox-exec` and returns its permissions. Invariant: written from the manual of the language
+ * alone, with strings as its reader parses them. A badly quoted path ends the reading or becomes another path.
  */
 type Form = string | Text | readonly Form[];
 interface Text {
   text: string;
 }
 
-/** What a command would do: a file operation and its path, or another operation. */
+/** An act of a command: a file operation and its path, or another operation. */
 export type Allows = (operation: string, path?: string) => boolean;
 
 export function readProfile(profile: string): Allows {

@@ -18,7 +18,7 @@ const codeOfPlace = async (path: string) => {
   return place.kind === 'refused' ? place.code : place.name;
 };
 
-it('paths that are resolved with one reader of links are about one state of the files, and the next reader sees the next', async () => {
+it('paths resolved with one link reader refer to one state of the files, and the next reader sees the next state', async () => {
   await bench.link('here', bench.evil);
   const linkAt = linksReadOnce();
   expect(await kernelPath(bench.root, 'here/a', linkAt)).toBe(join(bench.evil, 'a'));
@@ -28,8 +28,8 @@ it('paths that are resolved with one reader of links are about one state of the 
   expect(await kernelPath(bench.root, 'here/b', linksReadOnce())).toBe(join(bench.root, 'b'));
 });
 
-describe('what is outside', () => {
-  it('H-260 a sibling directory whose name begins with the name of the root is outside', async () => {
+describe('places outside the root', () => {
+  it('H-260 a sibling directory whose name starts with the name of the root is outside', async () => {
     for (const path of ['../ws-evil/s', join(bench.evil, 's'), `${bench.root}-evil/s`, 'a/../../ws-evil/s']) {
       const reply = await read(path);
       expect(reply.code, path).toBe('outside_workspace');
@@ -57,7 +57,7 @@ describe('what is outside', () => {
     expect((await call(bench.root, 'Grep', { pattern: 'secret', path: 'f' })).code).toBe('outside_workspace');
   });
 
-  it('the answer is the same whether something outside exists or not', async () => {
+  it('the answer is the same whether an outside file exists or not', async () => {
     await bench.link('d', bench.evil);
     await symlink('loop', join(bench.evil, 'loop'));
     await mkdir(join(bench.evil, 'closed'), { mode: 0o000 });
@@ -74,7 +74,7 @@ describe('what is outside', () => {
     }
   });
 
-  it('H-262 a link whose target does not exist counts by where the target would be', async () => {
+  it('H-262 a broken link counts as the place of its target', async () => {
     await bench.link('out', join(bench.evil, 'new'));
     await bench.link('in', 'later.txt');
     await bench.link('far', 'near');
@@ -87,13 +87,13 @@ describe('what is outside', () => {
     expect(await readdir(bench.evil)).toEqual(['s']);
   });
 
-  it('a loop of links leads nowhere inside', async () => {
+  it('a loop of links is outside', async () => {
     await bench.link('a', 'b');
     await bench.link('b', 'a');
     expect((await read('a')).code).toBe('outside_workspace');
   });
 
-  it('a file that is replaced by a link after it was looked up is not opened', async () => {
+  it('a file that is replaced by a link after the check is not opened', async () => {
     await bench.write('a.txt', 'mine\n');
     const place = await placeOf(bench.root, 'a.txt');
     if (place.kind === 'refused') throw new Error(place.message);
@@ -102,7 +102,7 @@ describe('what is outside', () => {
     expect(await openFile(place)).toMatchObject({ kind: 'refused', code: 'outside_workspace' });
   });
 
-  it('a file that is replaced by a link to another file inside is not opened in its name', async () => {
+  it('a file that is replaced by a link to another file inside is not opened under its name', async () => {
     await bench.write('a.txt', 'mine\n');
     await bench.write('.env', 'KEY=1\n');
     const place = await placeOf(bench.root, 'a.txt');
@@ -116,7 +116,7 @@ describe('what is outside', () => {
     await opened.file.close();
   });
 
-  it.runIf(process.platform === 'linux')('a parent that is replaced by a link is noticed after opening', async () => {
+  it.runIf(process.platform === 'linux')('a parent that is replaced by a link is detected after opening', async () => {
     await bench.write('sub/s', 'mine\n');
     const place = await placeOf(bench.root, 'sub/s');
     if (place.kind === 'refused') throw new Error(place.message);
@@ -129,15 +129,15 @@ describe('what is outside', () => {
   });
 });
 
-describe('what is inside', () => {
-  it('H-265 names that begin with dots are ordinary', async () => {
+describe('places inside the root', () => {
+  it('H-265 names that start with dots are ordinary', async () => {
     for (const name of ['..foo', '...', 'a/..b/c', '..b/.c']) {
       await bench.write(name, `${name}\n`);
       expect(await read(name)).toMatchObject({ status: 'success', text: `  1 | ${name}` });
     }
   });
 
-  it('an absolute path is taken where it leads into the root, also when the root was given by a link', async () => {
+  it('an absolute path into the root is accepted, also if the root was given by a link', async () => {
     await bench.write('sub/a.txt', 'text\n');
     const alias = `${bench.root}-alias`;
     await symlink(bench.root, alias);
@@ -152,7 +152,7 @@ describe('what is inside', () => {
     }
   });
 
-  it('H-275 a chain of links inside is followed and counts as the file at its end', async () => {
+  it('H-275 a chain of links inside is followed and counts as its last file', async () => {
     await bench.write('.env', 'KEY=1\n');
     await bench.link('one', 'two');
     await bench.link('two', '.env');
@@ -169,18 +169,15 @@ describe('what is inside', () => {
     expect((await readdir(bench.root)).sort()).toEqual(['$HOME', '%2e%2e', 'file:', '~']);
   });
 
-  it.runIf(process.platform !== 'win32')(
-    'H-268 names that mean something on Windows are plain names on POSIX',
-    async () => {
-      for (const name of ['\\\\server\\share\\f', 'C:..\\f', 'CON', 'f:stream']) {
-        await bench.write(name, 'plain\n');
-        expect(await read(name)).toMatchObject({ status: 'success', text: '  1 | plain' });
-      }
-    },
-  );
+  it.runIf(process.platform !== 'win32')('H-268 names with a meaning on Windows are plain names on POSIX', async () => {
+    for (const name of ['\\\\server\\share\\f', 'C:..\\f', 'CON', 'f:stream']) {
+      await bench.write(name, 'plain\n');
+      expect(await read(name)).toMatchObject({ status: 'success', text: '  1 | plain' });
+    }
+  });
 });
 
-describe('spellings that are refused before the file system is asked', () => {
+describe('spellings that are refused before any file access', () => {
   it('H-267 a path with a NUL character is invalid in every tool', async () => {
     for (const [name, args] of [
       ['Read', { file_path: 'a\u0000.txt' }],
@@ -192,7 +189,7 @@ describe('spellings that are refused before the file system is asked', () => {
     }
   });
 
-  it('a path over 4,096 bytes, one with too long a name and an empty one are invalid', async () => {
+  it('a path over 4,096 bytes, an overlong name and an empty path are invalid', async () => {
     expect((await read(`${'é/'.repeat(1_365)}ab`)).status).toBe('invalid');
     expect((await read('a'.repeat(300))).code).toBe('invalid_arguments');
     expect((await read('')).status).toBe('invalid');
@@ -207,8 +204,8 @@ describe('spellings that are refused before the file system is asked', () => {
   });
 });
 
-describe('H-273 what is no regular file is never opened and never hangs', () => {
-  it('devices and the environment of the process lie outside, by name and by link', async () => {
+describe('H-273 special files are never opened and never hang', () => {
+  it('devices and the environment of the process are outside, by name and by link', async () => {
     for (const [name, target] of [
       ['environ', '/proc/self/environ'],
       ['stdin', '/dev/stdin'],
@@ -221,7 +218,7 @@ describe('H-273 what is no regular file is never opened and never hangs', () => 
     expect(await call(bench.root, 'Grep', { pattern: '.' })).toMatchObject({ text: '[no line matches]' });
   });
 
-  it('a pipe and a socket inside the root are refused by Read and Grep and passed over in a search', async () => {
+  it('Read and Grep refuse a pipe and a socket inside the root, and a search skips them', async () => {
     execFileSync('mkfifo', [join(bench.root, 'pipe')]);
     const server = createServer().listen(join(bench.root, 'socket'));
     try {
@@ -237,7 +234,7 @@ describe('H-273 what is no regular file is never opened and never hangs', () => 
     }
   });
 
-  it('a file that is replaced by a pipe after it was looked up is refused without waiting for a writer', async () => {
+  it('a file that is replaced by a pipe after the check is refused without waiting for a writer', async () => {
     await bench.write('a.txt', 'mine\n');
     const place = await placeOf(bench.root, 'a.txt');
     if (place.kind === 'refused') throw new Error(place.message);
@@ -246,7 +243,7 @@ describe('H-273 what is no regular file is never opened and never hangs', () => 
     expect(await openFile(place)).toMatchObject({ kind: 'refused', code: 'not_a_file' });
   });
 
-  it.runIf(process.platform === 'linux')('a file that is refused after it was opened is closed again', async () => {
+  it.runIf(process.platform === 'linux')('a file that is refused after it was opened is closed', async () => {
     const open = async (): Promise<string[]> => {
       const found = await readdir('/proc/self/fd');
       const paths = await Promise.all(found.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));

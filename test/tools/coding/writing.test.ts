@@ -1,4 +1,4 @@
-/** Write and Edit: what they change, what they leave as it was, and what they refuse. */
+/** Write and Edit: their changes, the kept properties, and the refusals. */
 import { chmod, link, lstat, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { type Bench, makeBench, type Reply, SECRET } from './codingBench.ts';
 
 let bench: Bench;
 let tools: ReturnType<typeof codingTools>;
-/** What the last call answered. */
+/** The result of the last call. */
 let last: unknown;
 beforeEach(async () => {
   bench = await makeBench();
@@ -48,7 +48,7 @@ const edit = (file_path: string, old_string: string, new_string: string, replace
 const content = (name: string): Promise<string> => readFile(join(bench.root, name), 'utf8');
 
 describe('Read', () => {
-  it('shows an image as it is, by its content and not by its name', async () => {
+  it('it shows an image according to its content, not its name', async () => {
     const picture = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, ...new Array(40).fill(7)]);
     await bench.write('picture', picture);
     await bench.write('text.png', 'only text');
@@ -65,7 +65,7 @@ describe('Read', () => {
 });
 
 describe('Write', () => {
-  it('makes a new file and the directories above it, and leaves nothing else behind', async () => {
+  it('it creates a new file and its parent directories, and nothing else', async () => {
     expect(await write('a/b/new.txt', 'one\ntwo\n')).toEqual({
       status: 'success',
       code: undefined,
@@ -75,7 +75,7 @@ describe('Write', () => {
     expect(await readdir(join(bench.root, 'a/b'))).toEqual(['new.txt']);
   });
 
-  it('replaces a file that was read, shows what changed, and keeps its permissions', async () => {
+  it('it replaces a file that was read, shows the change, and keeps its permissions', async () => {
     await bench.write('run.sh', 'one\ntwo\n');
     await chmod(join(bench.root, 'run.sh'), 0o755);
     await read('run.sh');
@@ -85,14 +85,14 @@ describe('Write', () => {
     expect((await stat(join(bench.root, 'run.sh'))).mode & 0o777).toBe(0o755);
   });
 
-  it('keeps CR LF and the byte order mark of the file that it replaces', async () => {
+  it('it keeps CR LF and the byte order mark of the replaced file', async () => {
     await bench.write('dos.txt', '\uFEFFa\r\nb\r\n');
     await read('dos.txt');
     await write('dos.txt', 'a\nc\n');
     expect(await content('dos.txt')).toBe('\uFEFFa\r\nc\r\n');
   });
 
-  it('does not replace a file that was not read, or has changed since', async () => {
+  it('it does not replace a file that was not read, or that has changed since', async () => {
     await bench.write('a.txt', 'one');
     expect(await write('a.txt', 'two')).toMatchObject({ status: 'error', code: 'not_read' });
     await read('a.txt');
@@ -101,19 +101,19 @@ describe('Write', () => {
     expect(await content('a.txt')).toBe('changed');
   });
 
-  it('what one conversation has read another one has not', async () => {
+  it('a file that one conversation has read is unread in another', async () => {
     await bench.write('a.txt', 'one');
     await read('a.txt', 'other');
     expect(await write('a.txt', 'two')).toMatchObject({ code: 'not_read' });
   });
 
-  it('a file that it wrote may be written again', async () => {
+  it('a written file may be written again', async () => {
     await write('a.txt', 'one');
     expect(await write('a.txt', 'two')).toMatchObject({ status: 'success' });
     expect(await content('a.txt')).toBe('two');
   });
 
-  it('H-260 H-261 H-262 H-267 nothing is written outside, through no link and no spelling', async () => {
+  it('H-260 H-261 H-262 H-267 nothing is written outside, by any link or spelling', async () => {
     await bench.link('d', bench.evil);
     await bench.link('dangling', join(bench.evil, 'new'));
     await bench.link('file', join(bench.evil, 's'));
@@ -125,7 +125,7 @@ describe('Write', () => {
     expect(await readFile(join(bench.evil, 's'), 'utf8')).toBe(`${SECRET}\n`);
   });
 
-  it('a link inside stays a link, and the file it leads to is written', async () => {
+  it('a link inside stays a link, and its target is written', async () => {
     await bench.write('real.txt', 'one');
     await bench.link('alias', 'real.txt');
     await read('alias');
@@ -134,21 +134,21 @@ describe('Write', () => {
     expect(await content('real.txt')).toBe('two');
   });
 
-  it('a hard link into the workspace is parted from the file outside, which stays as it was', async () => {
+  it('a hard link to a file outside is replaced, and the outer file is unchanged', async () => {
     await link(join(bench.evil, 's'), join(bench.root, 'hard'));
     await read('hard');
     await write('hard', 'x');
     expect(await readFile(join(bench.evil, 's'), 'utf8')).toBe(`${SECRET}\n`);
   });
 
-  it('H-265 H-269 H-270 odd names are plain names inside', async () => {
+  it('H-265 H-269 H-270 unusual names are plain names inside', async () => {
     for (const path of ['..foo', '...', 'a/..b/c', './~/x', '$HOME/x', '%2e%2e/f', 'file:x']) {
       expect([path, (await write(path, path)).status]).toEqual([path, 'success']);
       expect(await content(path)).toBe(path);
     }
   });
 
-  it('a path that begins with ~ makes no directory of that name, and one that is there is used', async () => {
+  it('a path that starts with ~ creates no directory of that name, and uses an existing one', async () => {
     expect(await write('~/y', 'x')).toMatchObject({ code: 'invalid_arguments' });
     expect(await readdir(bench.root)).not.toContain('~');
     await mkdir(join(bench.root, '~'));
@@ -159,14 +159,14 @@ describe('Write', () => {
     expect(await write('a\ud800.txt', 'x')).toMatchObject({ status: 'invalid' });
   });
 
-  it('a file that is no UTF-8 text is not replaced', async () => {
+  it('a file that is not UTF-8 text is not replaced', async () => {
     await writeFile(join(bench.root, 'latin1.txt'), Buffer.from([0x63, 0x61, 0x66, 0xe9]));
     await read('latin1.txt');
     expect(await write('latin1.txt', 'x')).toMatchObject({ code: 'binary' });
     expect(await readFile(join(bench.root, 'latin1.txt'))).toEqual(Buffer.from([0x63, 0x61, 0x66, 0xe9]));
   });
 
-  it('a directory, and what is no regular file, is refused', async () => {
+  it('a directory or a special file is refused', async () => {
     await mkdir(join(bench.root, 'dir'));
     expect(await write('dir', 'x')).toMatchObject({ code: 'not_a_file' });
     expect(await write('.', 'x')).toMatchObject({ code: 'not_a_file' });
@@ -176,7 +176,7 @@ describe('Write', () => {
 });
 
 describe('Edit', () => {
-  it('replaces the one place where a text stands, and shows the change', async () => {
+  it('it replaces the only occurrence of a text, and shows the change', async () => {
     await bench.write('a.ts', 'const a = 1;\nconst b = 2;\n');
     await read('a.ts');
     const reply = await edit('a.ts', 'b = 2', 'b = 3');
@@ -186,7 +186,7 @@ describe('Edit', () => {
     expect(await content('a.ts')).toBe('const a = 1;\nconst b = 3;\n');
   });
 
-  it('a text that stands there more than once is refused with its lines, or replaced everywhere', async () => {
+  it('a text with several occurrences is refused with its lines, or replaced everywhere', async () => {
     await bench.write('a.txt', 'x\ny\nx\n');
     await read('a.txt');
     const reply = await edit('a.txt', 'x', 'z');
@@ -196,14 +196,14 @@ describe('Edit', () => {
     expect(await content('a.txt')).toBe('z\ny\nz\n');
   });
 
-  it('a text that overlaps itself stands there more than once', async () => {
+  it('a text that overlaps itself has several occurrences', async () => {
     await bench.write('a.txt', 'aaaa');
     await read('a.txt');
     expect(await edit('a.txt', 'aaa', 'b')).toMatchObject({ code: 'not_unique' });
     expect(await content('a.txt')).toBe('aaaa');
   });
 
-  it('H-276 a file that was not read, or has changed since it was read, is not changed', async () => {
+  it('H-276 a file that was not read, or has changed since, is unchanged', async () => {
     await bench.write('a.txt', 'one');
     expect(await edit('a.txt', 'one', 'two')).toMatchObject({ code: 'not_read' });
     await read('a.txt');
@@ -226,7 +226,7 @@ describe('Edit', () => {
     expect(await content('a.txt')).toBe('1 2 3');
   });
 
-  it('keeps the byte order mark and the line ends of each place', async () => {
+  it('it keeps the byte order mark and the line ends of each place', async () => {
     await bench.write('dos.txt', '\uFEFFa\r\nb\r\nc\r\n');
     await read('dos.txt');
     await edit('dos.txt', 'a\nb', 'a\nx\nb');
@@ -237,7 +237,7 @@ describe('Edit', () => {
     expect(await content('mixed.txt')).toBe('a\r\nb\nc\nx\nd\n');
   });
 
-  it('what is no text, is not there, or does not change is refused', async () => {
+  it('invalid, missing or identical text is refused', async () => {
     await bench.write('bin', new Uint8Array([0x41, 0, 0x42]));
     await bench.write('latin', new Uint8Array([0x41, 0xe9, 0x42]));
     await bench.write('a.txt', 'one');
@@ -252,7 +252,7 @@ describe('Edit', () => {
     expect(await edit('../ws-evil/s', 'secret', 'x')).toMatchObject({ code: 'outside_workspace' });
   });
 
-  it.skipIf(!proves)('texts are taken literally, and all else stays byte for byte', async () => {
+  it.skipIf(!proves)('texts are literal, and every other byte is unchanged', async () => {
     const odd = fc.string({ unit: fc.constantFrom(...'ab$&\\.*+?()[]{}|^/\n\r\t-é'.split('')), maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(odd, odd, odd, odd, async (before, found, after, replacement) => {
