@@ -1,4 +1,4 @@
-/** One hook that is run by itself: which answers count, what a failure says, and how a command's output is bounded. */
+/** One hook run alone: its valid answers, its failures, and the limit of a command's output. */
 import { realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
@@ -17,8 +17,8 @@ const failed = (...words: string[]) => ({
   message: expect.stringMatching(new RegExp(words.join('.*'), 's')),
 });
 
-describe('what a function answers', () => {
-  it.each([undefined, null, {}])('%j says nothing', async (answer) => {
+describe('the answer of a function', () => {
+  it.each([undefined, null, {}])('%j has no effect', async (answer) => {
     expect(await answerOf({ run: () => answer as never })).toEqual(said({}));
   });
 
@@ -27,7 +27,7 @@ describe('what a function answers', () => {
     ...[{ decision: 'allow' }, { decision: 'ask' }, { decision: 'block' }],
     ...[{ reason: '' }, { stopReason: 'a' }, { additionalContext: 'a' }],
     ...[{ updatedInput: null }, { updatedInput: { a: [1] } }],
-  ])('%j counts', async (answer) => {
+  ])('%j is used', async (answer) => {
     expect(await answerOf({ run: () => answer as never })).toEqual(said(answer));
   });
 
@@ -41,11 +41,11 @@ describe('what a function answers', () => {
     ...['deny', 'Allow', '', 1, null].map((decision) => [{ decision }, 'decision must be'] as const),
     ...['allow', 1, true, [{ decision: 'allow' }]].map((value) => [value, 'an object, or nothing'] as const),
     [{ updatedInput: 1n }, 'a hook answers JSON'] as const,
-  ])('%o is a failure, since it could be misread', async (answer, why) => {
+  ])('%o is a failure, because it is ambiguous', async (answer, why) => {
     expect(await answerOf({ run: () => answer as never })).toEqual(failed(why));
   });
 
-  it('is waited for as long as its time limit says, 5 s where it says nothing', async () => {
+  it('it is awaited until its time limit, which is 5 s by default', async () => {
     for (const [given, ms] of [
       [{}, 5_000],
       [{ timeoutMs: 70 }, 70],
@@ -57,7 +57,7 @@ describe('what a function answers', () => {
     }
   });
 
-  it('is a failure where it throws, and rejects only where nobody waits any more', async () => {
+  it('an error is a failure, and rejects only after a cancel', async () => {
     const fails: Hook = {
       run: () => {
         throw new Error('broken');
@@ -68,7 +68,7 @@ describe('what a function answers', () => {
     await expect(answerOf(fails, { signal })).rejects.toThrow('cancelled');
   });
 
-  it('cannot change what the next hook is told', async () => {
+  it('it cannot change the event of the next hook', async () => {
     const changes: Hook = {
       run(told) {
         told.toolName = 'another';
@@ -79,7 +79,7 @@ describe('what a function answers', () => {
   });
 });
 
-describe('what a command answers', () => {
+describe('the answer of a command', () => {
   it.each<[string, string, object]>([
     ['an object on its output', `echo ' {"reason":"a"} '`, said({ reason: 'a' })],
     ['nothing, where it prints something else', 'echo fine', said({})],
@@ -108,7 +108,7 @@ describe('what a command answers', () => {
     expect(await answerOf({ command })).toEqual(expected);
   });
 
-  it('is bounded: a reason has at most 16 KiB, and a longer output than 1 MiB is not read to its end', async () => {
+  it('a reason has at most 16 KiB, and an output over 1 MiB is not read to its end', async () => {
     const long = 'head -c 20000 /dev/zero | tr "\\0" x >&2';
     expect(await answerOf({ command: `${long}; exit 2` })).toEqual(
       said({ decision: 'block', reason: 'x'.repeat(16_384) }),

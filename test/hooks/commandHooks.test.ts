@@ -1,4 +1,4 @@
-/** Hooks that are commands: JSON in, JSON out, exit code 2 blocks, and none outlives its time. */
+/** Hooks that are commands: JSON in, JSON out, exit code 2 blocks, and none outlives its time limit. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ async function run(
 }
 
 describe('command hooks', () => {
-  it('are given the event as JSON on stdin, in the working directory', async () => {
+  it('they receive the event as JSON on stdin, in the working directory', async () => {
     await run({ PreToolUse: [{ command: 'cat > input.json' }] });
     expect(JSON.parse(await readFile(join(cwd, 'input.json'), 'utf8'))).toEqual({
       event: 'PreToolUse',
@@ -48,21 +48,21 @@ describe('command hooks', () => {
     });
   });
 
-  it('answer JSON on stdout; other words are for a person', async () => {
+  it('they answer with JSON on stdout, and other text is for a person', async () => {
     const { ran } = await run({
       PreToolUse: [{ command: `echo '{"updatedInput":{"text":"b"}}'` }, { command: 'echo fine' }],
     });
     expect(ran).toEqual(['b']);
   });
 
-  it('block with exit code 2, and stderr is the reason', async () => {
+  it('they block with exit code 2, and stderr is the reason', async () => {
     const { ran, log } = await run({ PreToolUse: [{ command: 'echo "not on a Friday" >&2; exit 2' }] });
     expect(ran).toEqual([]);
     expect(resultText(log, 'c1')).toContain('not on a Friday');
   });
 
   it.each(['exit 1', 'kill -9 $$', "echo '{broken'", `echo '{"decision":"yes"}'`, 'no-such-command-here'])(
-    'fail by %s: the call is blocked where the hook is required, else it runs',
+    'they fail by %s: the call is blocked if the hook is required, otherwise it runs',
     async (command) => {
       expect((await run({ PreToolUse: [{ command }] })).ran).toEqual([]);
       const lenient = await run({ PreToolUse: [{ command, required: false }] });
@@ -71,23 +71,23 @@ describe('command hooks', () => {
     },
   );
 
-  it('a Stop hook that ends with 2 goes on with its reason', async () => {
+  it('a Stop hook that ends with 2 continues the run with its reason', async () => {
     const command = '[ -e stopped ] || { touch stopped; echo "run the tests" >&2; exit 2; }';
     const { model } = await run({ Stop: [{ command }] }, [[call('c1', 'echo', { text: 'a' })], 'done', 'done']);
     expect(model.calls).toHaveLength(3);
     expect(JSON.stringify(model.calls.at(-1)?.messages.at(-1))).toContain('run the tests');
   });
 
-  it('that leave a process holding their output answer once they have ended, and that process is ended', async () => {
+  it('if they leave a process that holds their output, they answer after their own end, and that process is ended', async () => {
     const command = `sleep 987 & echo $! > left; echo '{"updatedInput":{"text":"b"}}'`;
-    // The clock of the conversation stands still, so a hook that waits for its time limit never answers.
+    // The clock of the conversation does not move, so a hook that waits for its time limit never answers.
     const { ran } = await run({ PreToolUse: [{ command }] });
     expect(ran).toEqual(['b']);
     const left = Number(await readFile(join(cwd, 'left'), 'utf8'));
     await expect.poll(() => isAlive(left), { timeout: 2_000 }).toBe(false);
   });
 
-  it.skipIf(!proves)('H-238 that take too long are ended with all they started, and block', async () => {
+  it.skipIf(!proves)('H-238 if they take too long, they are ended with all their children, and block', async () => {
     const slow: Hook = { command: 'echo $$ > pid; sleep 60 & sleep 60', timeoutMs: 60_000 };
     const clock = new VirtualClock();
     const running = run({ PreToolUse: [slow] }, undefined, clock);

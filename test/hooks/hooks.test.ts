@@ -1,4 +1,4 @@
-/** Hooks of an agent: which events come when, what their answers do, and what a faulty one cannot do. */
+/** Hooks of an agent: the order of events, the effect of answers, and the limits of faulty hooks. */
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { ConfigurationError, defineTool, toolResult } from '../../src/index.ts';
@@ -19,7 +19,7 @@ const EVENTS: readonly HookEvent[] = [
   ] as const),
 ];
 
-/** Hooks for every event that only write down what they were told. */
+/** Hooks for every event that only record it. */
 function recorder() {
   const inputs: HookInput[] = [];
   const record: Hook = { run: (input) => void inputs.push(input) };
@@ -27,7 +27,7 @@ function recorder() {
   return { inputs, options, events: () => inputs.map(({ event }) => event) };
 }
 
-/** `echo` gives its text back, and fails or waits where it is told to. */
+/** `echo` returns its text, and fails or waits if the text says so. */
 function echo() {
   const ran: string[] = [];
   const tool = defineTool({
@@ -82,7 +82,7 @@ describe('events', () => {
     ]);
   });
 
-  it('each prompt is told once, queued ones when they start to count', async () => {
+  it('each prompt is reported once, queued ones when they are delivered', async () => {
     const { inputs, options } = recorder();
     const { conversation } = await run(options, []);
     conversation.followUp('and then');
@@ -101,7 +101,7 @@ describe('events', () => {
     expect(inputs[1]).toMatchObject({ event: 'UserPromptSubmit', prompt: 'again' });
   });
 
-  it('S002-07 PreToolUse comes before permission; PostToolUse hears of calls that ran alone', async () => {
+  it('S002-07 PreToolUse fires before permission, and PostToolUse fires for each call that ran', async () => {
     const { options, events } = recorder();
     const { ran, log } = await run(options, ['a'], { plugins: [permissions({ deny: ['echo'] })] });
     expect(ran).toEqual([]);
@@ -109,7 +109,7 @@ describe('events', () => {
     expect(events()).toEqual(['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'Stop']);
   });
 
-  it('a tool that fails is told as PostToolUseFailure, a call that waits as Notification', async () => {
+  it('a failed tool fires PostToolUseFailure, and a waiting call fires Notification', async () => {
     const { inputs, options } = recorder();
     await run(options, ['fail', 'wait'], { policies: { toolExecution: 'sequential' } });
     expect(inputs.slice(2)).toMatchObject([
@@ -120,7 +120,7 @@ describe('events', () => {
     ]);
   });
 
-  it('a matcher is held to the whole name of the tool', async () => {
+  it('a matcher is compared with the whole name of the tool', async () => {
     const seen: string[] = [];
     const hook = (matcher: string): Hook => ({ matcher, run: () => void seen.push(matcher) });
     await run({ PreToolUse: [hook('ech'), hook('echo'), hook('e.*|x'), hook('*'), hook('Echo')] }, ['a']);
@@ -140,7 +140,7 @@ describe('PreToolUse', () => {
     expect(result).toMatchObject({ termination: 'NaturalEnd' });
   });
 
-  it('S002-13 the first hook that says continue: false is the last, and nothing of the round runs', async () => {
+  it('S002-13 the first hook with continue: false is the last, and no call of the round runs', async () => {
     const seen: string[] = [];
     const stops: Hook = { run: () => ({ continue: false, stopReason: 'enough' }) };
     const other: Hook = { run: ({ callId }) => void seen.push(`${callId}`) };
@@ -165,7 +165,7 @@ describe('PreToolUse', () => {
     expect(ran).toEqual(['a']);
   });
 
-  it('S002-14 a hook that throws changes nothing where it is not required, and blocks where it is', async () => {
+  it('S002-14 a hook that throws has no effect if it is not required, and blocks if it is', async () => {
     const seen: number[] = [];
     const counting: Hook = { run: () => void seen.push(seen.length) };
     const lenient = await run({ PreToolUse: [{ ...broken, required: false }, counting] }, ['a']);
@@ -178,7 +178,7 @@ describe('PreToolUse', () => {
     expect(only(strict.log, 'tool-result')).toEqual(['tool-result c1 failed blocked']);
   });
 
-  it('H-238 a hook may not allow what a rule denies or asks about, and what it rewrites is held to the rules', async () => {
+  it('H-238 a hook may not allow a call that a rule denies or asks about, and rewritten arguments are checked by the rules', async () => {
     const denied = await run({ PreToolUse: [allow] }, ['a'], { plugins: [permissions({ deny: ['echo'] })] });
     expect(only(denied.log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
     const asked = await run({ PreToolUse: [allow] }, ['a'], { plugins: [permissions({ ask: ['echo'] })] });
@@ -188,7 +188,7 @@ describe('PreToolUse', () => {
     expect(let1.log.find(({ type }) => type === 'tool-allowed')).toMatchObject({ by: 'hook' });
   });
 
-  it('TRC-11 a rewrite is what runs, is validated, and is what the next hook sees', async () => {
+  it('TRC-11 rewritten arguments are validated, run, and passed to the next hook', async () => {
     const seen: unknown[] = [];
     const rewrite: Hook = { run: () => ({ updatedInput: { text: 'b' } }) };
     const { ran, log } = await run({ PreToolUse: [rewrite, { run: ({ args }) => void seen.push(args) }] }, ['a']);
@@ -200,7 +200,7 @@ describe('PreToolUse', () => {
     expect(only(wrong.log, 'tool-result')).toEqual(['tool-result c1 failed invalid_arguments']);
   });
 
-  it('a hook that asks makes the call wait for a person, rules or not, and is not asked again about the replay', async () => {
+  it('a hook that asks makes the call wait for a person, with rules or without, and is not called again for the replay', async () => {
     let asked = 0;
     const asking: Hook = {
       run: () => {
@@ -219,7 +219,7 @@ describe('PreToolUse', () => {
     }
   });
 
-  it('of several the one that asks counts, whatever those behind it allow', async () => {
+  it('of several hooks the one that asks takes precedence over later ones that allow', async () => {
     const asking: Hook = { run: () => ({ decision: 'ask' }) };
     for (const PreToolUse of [
       [asking, allow],
@@ -232,7 +232,7 @@ describe('PreToolUse', () => {
     expect([two.ran, two.result.termination]).toEqual([[], 'Suspended']);
   });
 
-  it('an answer of an unknown shape is a failure, never an allowance', async () => {
+  it('an answer of an unknown shape is a failure, never an approval', async () => {
     for (const answer of [{ decision: 'yes' }, 'allow', { continue: 'no' }, [1]]) {
       const { ran } = await run({ PreToolUse: [{ run: () => answer as never }] }, ['a']);
       expect(ran).toEqual([]);
@@ -243,7 +243,7 @@ describe('PreToolUse', () => {
 describe('PermissionRequest', () => {
   const asks = permissions({ ask: ['echo'] });
 
-  it('S002-22 may answer for a person, before `decide` is asked', async () => {
+  it('S002-22 it may answer for a person, before `decide` is called', async () => {
     const decide = vi.fn(() => 'deny' as const);
     const plugins = [permissions({ ask: ['echo'], decide })];
     const { ran, log } = await run({ PermissionRequest: [allow] }, ['a'], { plugins });
@@ -252,7 +252,7 @@ describe('PermissionRequest', () => {
     expect(log.find(({ type }) => type === 'tool-allowed')).toMatchObject({ by: 'hook' });
   });
 
-  it('S002-08 S002-23 continue: false denies, answers the rest and ends the run as stopped', async () => {
+  it('S002-08 S002-23 continue: false denies the call, answers the others and ends the run as stopped', async () => {
     const { ran, log, result, model } = await run(
       { PermissionRequest: [{ run: () => ({ continue: false }) }] },
       ['a', 'b'],
@@ -266,14 +266,14 @@ describe('PermissionRequest', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it('one that fails, or says nothing, leaves the question to a person', async () => {
+  it('a hook that fails, or has no answer, leaves the question to a person', async () => {
     const { result } = await run({ PermissionRequest: [broken] }, ['a'], { plugins: [asks] });
     expect(result.pending).toMatchObject([{ callId: 'c1', reason: 'permission' }]);
   });
 });
 
 describe('after a call', () => {
-  it('TRC-11 S002-11 suppressOutput keeps the text from the model, and a marker stands in its place', async () => {
+  it('TRC-11 S002-11 suppressOutput hides the text from the model, and a marker replaces it', async () => {
     const { ran, model } = await run({ PostToolUse: [{ run: () => ({ suppressOutput: true }) }] }, ['secret']);
     expect(ran).toEqual(['secret']);
     const second = JSON.stringify(model.calls[1]?.messages.at(-1));
@@ -281,14 +281,14 @@ describe('after a call', () => {
     expect(second).toContain('[a hook has suppressed this output]');
   });
 
-  it('TRC-11 additional context is told once, in the next request alone', async () => {
+  it('TRC-11 additional context is sent once, in the next request alone', async () => {
     const options: HookOptions = { PostToolUse: [{ run: () => ({ additionalContext: 'The tests are slow today.' }) }] };
     const { conversation, model } = await run(options, ['a']);
     await conversation.send('more').result;
     expect(model.calls.map(({ system }) => system.includes('slow today'))).toEqual([false, true, false]);
   });
 
-  it('a block after the call is an objection that the model is told, and continue: false ends the run', async () => {
+  it('a block after the call is an objection for the model, and continue: false ends the run', async () => {
     const objects: Hook = { run: () => ({ decision: 'block', reason: 'format it first' }) };
     const { model } = await run({ PostToolUse: [objects] }, ['a']);
     expect(model.calls[1]?.system).toContain('format it first');
@@ -318,7 +318,7 @@ describe('prompts and sessions', () => {
 describe('Stop', () => {
   const goesOn: Hook = { run: () => ({ continue: true, reason: 'The tests fail.' }) };
 
-  it('TRC-11 continue: true goes on, and the model is told why by a continuation', async () => {
+  it('TRC-11 continue: true continues the run, and a continuation contains the reason for the model', async () => {
     let times = 0;
     const once: Hook = { run: () => ({ continue: times++ === 0, reason: 'The tests fail.' }) };
     const { log, result, model } = await run({ Stop: [once] }, []);
@@ -327,7 +327,7 @@ describe('Stop', () => {
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 2 });
   });
 
-  it('a hook that never lets go is let go after maxStopContinues, with a diagnostic', async () => {
+  it('a hook that always continues is stopped after maxStopContinues, with a diagnostic', async () => {
     const replies = Array.from({ length: 10 }, () => 'done');
     const { log, result } = await run({ Stop: [goesOn] }, [], { replies, policies: { maxStopContinues: 3 } });
     expect(only(log, 'continuation')).toHaveLength(3);
@@ -335,7 +335,7 @@ describe('Stop', () => {
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 4 });
   });
 
-  it('maxStopContinues is for one run: the one that goes on behind a decision has all of them', async () => {
+  it('maxStopContinues applies to one run: the run after a decision has all of them', async () => {
     const wait = [call('c1', 'echo', { text: 'wait' })];
     const replies = ['done', wait, 'done', 'done', 'done', 'done'];
     const { conversation } = await run({ Stop: [goesOn] }, [], { replies, policies: { maxStopContinues: 2 } });
@@ -349,7 +349,7 @@ describe('Stop', () => {
     ]);
   });
 
-  it('S002-17 a spent budget ends what a Stop hook would go on with', async () => {
+  it('S002-17 a spent budget ends a run that a Stop hook would continue', async () => {
     const prices = { input: 1_000_000, output: 1_000_000 };
 
     const model = scripted([[t('done'), finish('stop', 1)]], { prices });
@@ -358,7 +358,7 @@ describe('Stop', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it('S002-20 a reply that claims calls and has none ends the run, and no Stop hook is asked', async () => {
+  it('S002-20 a reply that announces calls and has none ends the run, and no Stop hook is called', async () => {
     const { options, events } = recorder();
     const { result } = await run(options, [], { replies: [[t('done'), finish('tool-calls')]] });
     expect(result).toMatchObject({ termination: 'NaturalEnd' });
@@ -371,7 +371,7 @@ describe('Stop', () => {
     expect(only(log, 'diagnostic')).toEqual(['diagnostic hook_error']);
   });
 
-  it('a cancel while a Stop hook thinks ends the run as cancelled', async () => {
+  it('a cancel during a Stop hook ends the run as cancelled', async () => {
     const { tool } = echo();
     let asked = (): void => {};
     const thinking = new Promise<void>((resolve) => {
@@ -386,7 +386,7 @@ describe('Stop', () => {
   });
 });
 
-describe('what is refused when it is given', () => {
+describe('options that are refused at the start', () => {
   it.each([
     ['an unknown event', { PreTool: [] }],
     ['a matcher that is no expression', { PreToolUse: [{ matcher: '(', run: () => undefined }] }],

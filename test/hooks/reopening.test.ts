@@ -1,4 +1,6 @@
-/** Hooks a second time: the same plugin over a conversation that is closed and opened again, resumed, or beside another one. */
+/**
+ * Hooks used again: the same plugin for a conversation that is closed and opened again, resumed, or beside another one.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, memoryStore, toolResult } from '../../src/index.ts';
@@ -9,7 +11,7 @@ const EVENTS: readonly HookEvent[] = [
   ...(['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse', 'Notification', 'Stop', 'SessionEnd'] as const),
 ];
 
-/** An agent that keeps its plugin, with what its hooks were called with, by conversation. */
+/** An agent that keeps its plugin, with the events of its hooks by conversation. */
 function agentWith(replies: Parameters<typeof scripted>[0], more: HookOptions = {}) {
   const inputs: HookInput[] = [];
   const record: Hook = { run: (input) => void inputs.push(input) };
@@ -38,7 +40,7 @@ function agentWith(replies: Parameters<typeof scripted>[0], more: HookOptions = 
 }
 
 describe('a conversation that is opened again by the same agent', () => {
-  it('begins and ends a session each time, and each prompt is told once', async () => {
+  it('a session starts and ends each time, and each prompt is reported once', async () => {
     const { agent, told, inputs } = agentWith(['one', 'two', 'three']);
     for (const text of ['first', 'second', 'third']) {
       const conversation = await agent.open('c');
@@ -54,7 +56,7 @@ describe('a conversation that is opened again by the same agent', () => {
     expect(new Set(runs).size).toBe(3);
   });
 
-  it('ends its session with the run that was the last, however many there were', async () => {
+  it('its session ends with the last run, however many there were', async () => {
     const { agent, inputs, told } = agentWith(['one', 'two']);
     const conversation = await agent.open('c');
     await conversation.send('first').result;
@@ -65,7 +67,7 @@ describe('a conversation that is opened again by the same agent', () => {
     expect(told().filter((event) => event === 'SessionEnd')).toHaveLength(1);
   });
 
-  it('has no session while nothing runs in it', async () => {
+  it('it has no session while nothing runs in it', async () => {
     const { agent, told } = agentWith(['one']);
     await (await agent.open('c')).close();
     expect(told()).toEqual([]);
@@ -74,7 +76,7 @@ describe('a conversation that is opened again by the same agent', () => {
     await agent.close();
   });
 
-  it('begins a session with the run that resumes it, without the prompt of before', async () => {
+  it('a session starts with the run that resumes it, without the earlier prompt', async () => {
     const { agent, told, ran } = agentWith([[call('c1', 'echo', { text: 'wait' })], 'done']);
     const before = await agent.open('c');
     await before.send('first').result;
@@ -89,7 +91,7 @@ describe('a conversation that is opened again by the same agent', () => {
   });
 });
 
-it('two conversations of one agent have sessions of their own, and the end of one leaves the other', async () => {
+it('two conversations of one agent have separate sessions, and the end of one does not affect the other', async () => {
   const { agent, told } = agentWith(['a', 'b', 'c', 'd']);
   const [first, second] = [await agent.open('c'), await agent.open('d')];
   await first.send('one').result;
@@ -104,7 +106,7 @@ it('two conversations of one agent have sessions of their own, and the end of on
   ]);
 });
 
-it('of two hooks that rewrite arguments the second has the last word, and sees what the first has made', async () => {
+it('of two hooks that rewrite arguments the second one wins, and receives the output of the first', async () => {
   const seen: unknown[] = [];
   const rewrite = (text: string): Hook => ({
     run: ({ args }) => {

@@ -1,4 +1,4 @@
-/** Hooks of sub-agents' sessions, of summaries, and a stop that a hook asked for while other calls wait. */
+/** Hooks of sub-agents' sessions, of summaries, and a stop that a hook requests while other calls wait. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Policies, subAgents, toolResult } from '../../src/index.ts';
@@ -8,7 +8,7 @@ import { call, scripted } from '../support/scriptedReplies.ts';
 import { byTask, childOf, spawn, submit } from '../support/subAgentBench.ts';
 
 describe('sub-agents', () => {
-  it('SubagentStart and SubagentStop are told of each sub-agent in place of SessionStart and SessionEnd, within those of the root', async () => {
+  it('SubagentStart and SubagentStop fire for each sub-agent in place of SessionStart and SessionEnd, within those of the root', async () => {
     const told: HookInput[] = [];
     const watched: HookEvent[] = ['SessionStart', 'SubagentStart', 'SubagentStop', 'SessionEnd', 'Stop'];
     const record = { run: (input: HookInput) => void told.push(input) };
@@ -34,7 +34,7 @@ describe('sub-agents', () => {
     expect(told.slice(ended).filter(({ event }) => event === 'SubagentStop')).toEqual([]);
   });
 
-  it('what a hook adds at SubagentStart is in the first request of that sub-agent and of nobody else', async () => {
+  it('context from SubagentStart is in the first request of that sub-agent only', async () => {
     const plugin = hooks({ SubagentStart: [{ run: () => ({ additionalContext: 'for the child' }) }] });
     const model = byTask({ alpha: [[submit('s', 'A')]] });
     const on = await bench({
@@ -48,7 +48,7 @@ describe('sub-agents', () => {
   });
 });
 
-/** `wait` waits for an answer, then gives it. */
+/** `wait` waits for an answer, then returns it. */
 const echo = defineTool({
   name: 'echo',
   description: 'Echoes',
@@ -67,7 +67,7 @@ async function stopped(event: 'PreToolUse' | 'PostToolUse', onPartialSuspend: Po
 
 describe('a run that a hook stops while another call of the round waits', () => {
   it.each(['PreToolUse', 'PostToolUse'] as const)(
-    'ends Stopped, cause hook, where the round does not wait for it: %s',
+    'it ends Stopped, cause hook, if the round does not wait for the call: %s',
     async (event) => {
       const { result, model } = await stopped(event, 'continue');
       expect([result.termination, result.cause, model.calls.length]).toEqual(['Stopped', 'hook', 1]);
@@ -75,7 +75,7 @@ describe('a run that a hook stops while another call of the round waits', () => 
   );
 
   it.each(['PreToolUse', 'PostToolUse'] as const)(
-    'ends Suspended where the round waits for it, and Stopped, without another model call, once it is decided: %s',
+    'it ends Suspended if the round waits for the call, and Stopped, without another model call, after the decision: %s',
     async (event) => {
       const { result, model, conversation } = await stopped(event, 'wait');
       expect(result.termination).toBe('Suspended');
@@ -87,7 +87,7 @@ describe('a run that a hook stops while another call of the round waits', () => 
     },
   );
 
-  it('stays stopped in another process, and over a resumption that decided nothing', async () => {
+  it('it stays stopped in another process, and after a resume without a decision', async () => {
     const made = await stopped('PostToolUse', 'wait');
     expect((await made.conversation.resume().result).termination).toBe('Suspended');
     const again = await restart(made, { ...made.options, model: scripted(['never']) });
@@ -109,7 +109,7 @@ describe('PreCompact', () => {
     return { model, log: to.conversation.log() };
   };
 
-  it('TRC-6: what a hook adds is what the summary is told to hold', async () => {
+  it('TRC-6: text that a hook adds is an instruction of the summary', async () => {
     const inputs: HookInput[] = [];
     const run = (input: HookInput) => {
       inputs.push(input);
@@ -121,7 +121,7 @@ describe('PreCompact', () => {
     expect(log.filter(({ type }) => type === 'compaction')).toHaveLength(1);
   });
 
-  it('TRC-6: a summary that was asked for is manual, and one for a window that is full behind it is auto again', async () => {
+  it('TRC-6: a requested summary is manual, and a later one for a full window is auto again', async () => {
     const sources: (string | undefined)[] = [];
     const run = ({ source }: HookInput) => void sources.push(source);
     const asked = [undefined, true, undefined] as const;

@@ -1,4 +1,4 @@
-/** What several hooks of one event come to, and what each event makes of each field of an answer. */
+/** The combined result of several hooks of one event, and the effect of each field of an answer on each event. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
@@ -10,7 +10,7 @@ import { call } from '../support/scriptedReplies.ts';
 const says = (output: HookOutput): Hook => ({ run: () => output });
 
 interface Setting {
-  /** What the tool answers. */
+  /** The result of the tool. */
   answer?: unknown;
   asks?: boolean;
 }
@@ -49,7 +49,7 @@ describe('a matcher', () => {
     ['', true],
     ['*', true],
     ['.*', true],
-  ])('%j is held to the whole name, each of its choices too: %s', async (matcher, fits) => {
+  ])('%j is compared with the whole name, and so is each of its alternatives: %s', async (matcher, fits) => {
     const { ran } = await run({ PreToolUse: [{ ...says({ decision: 'block' }), matcher }] });
     expect(ran).toEqual(fits ? [] : [1]);
   });
@@ -57,7 +57,7 @@ describe('a matcher', () => {
 
 describe('an answer with other arguments', () => {
   it.each<HookEvent>(['SessionStart', 'UserPromptSubmit', 'PostToolUse', 'Stop'])(
-    'to %s is a failure that the log names, since no call is about to run',
+    'returned to %s it is a failure that the log names, since no call is about to run',
     async (event) => {
       const { log, ran } = await run({ [event]: [says({ updatedInput: { n: 2 } })] });
       const told = log.flatMap((entry) => (entry.type === 'diagnostic' ? [[entry.code, entry.detail]] : []));
@@ -83,13 +83,13 @@ describe('an answer with other arguments', () => {
       ],
       [3],
     ],
-  ])('to PermissionRequest %s', async (_, answers, expected) => {
+  ])('returned to PermissionRequest, it %s', async (_, answers, expected) => {
     const { ran } = await run({ PermissionRequest: answers.map(says) }, { asks: true });
     expect(ran).toEqual(expected);
   });
 });
 
-describe('hooks behind a call', () => {
+describe('hooks after a call', () => {
   it.each<[string, HookOutput[], string | undefined]>([
     ['adds what one says', [{ additionalContext: 'a' }], 'a'],
     ['adds what each says, then what each objects to', [{ decision: 'block', reason: 'no' }], 'no'],
@@ -106,7 +106,7 @@ describe('hooks behind a call', () => {
     expect(after.slice(before.length).trim()).toBe(expected ?? '');
   });
 
-  it('suppress the output where one of them wants it', async () => {
+  it('they suppress the output if one of them requests it', async () => {
     for (const answers of [
       [{ suppressOutput: true }, {}],
       [{}, { suppressOutput: true }],
@@ -119,7 +119,7 @@ describe('hooks behind a call', () => {
     expect(JSON.stringify(model.calls[1]?.messages)).toContain('plain');
   });
 
-  it('are told the texts of a result, and the kind of what is no text', async () => {
+  it('they receive the texts of a result, and the kind of every other part', async () => {
     const results: unknown[] = [];
     const answer = [
       { type: 'text', text: 'drawn' },
@@ -130,21 +130,21 @@ describe('hooks behind a call', () => {
   });
 });
 
-describe('a Stop hook that goes on', () => {
+describe('a Stop hook that continues the run', () => {
   it.each<[HookOutput, string]>([
     [{ continue: true, reason: 'a', additionalContext: 'b', stopReason: 'c' }, 'a'],
     [{ continue: true, additionalContext: 'b', stopReason: 'c' }, 'b'],
     [{ continue: true, stopReason: 'c' }, 'c'],
     [{ decision: 'block', reason: 'a' }, 'a'],
     [{ continue: true }, 'A hook wants you to go on.'],
-  ])('%j tells the model %j', async (answer, words) => {
+  ])('%j sends the model %j', async (answer, words) => {
     let asked = 0;
     const once: Hook = { run: () => (asked++ === 0 ? answer : {}) };
     const { log } = await run({ Stop: [once] });
     expect(log.flatMap((entry) => (entry.type === 'continuation' ? [entry.text] : []))).toEqual([words]);
   });
 
-  it('is the last one asked; one that lets go is not', async () => {
+  it('it is the last one called, unlike one that lets the run end', async () => {
     const asked: string[] = [];
     let times = 0;
     const names = (name: string, answer: () => HookOutput): Hook => ({

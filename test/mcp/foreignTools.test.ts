@@ -1,4 +1,4 @@
-/** What a server says of its tools, and what it answers to calls, as a model and a log get it. */
+/** A server's description of its tools and its answers to calls, as a model and a log receive them. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { callOf, serverByHand } from './serverByHand.ts';
 
 const begins = (begun: readonly unknown[], count = 1) => expect.poll(() => begun.length, { interval: 1 }).toBe(count);
 
-describe('tools that a server lists', () => {
+describe('listed tools of a server', () => {
   const listed = async (...tools: readonly (string | object)[]) => {
     const { transport } = serverByHand(tools);
     const made = await mcpTools({ s: { transport } });
@@ -23,19 +23,19 @@ describe('tools that a server lists', () => {
     return made;
   };
 
-  it('have names in which each character that providers refuse is an underscore', async () => {
+  it('each character of a name that providers refuse becomes an underscore', async () => {
     const { tools } = await listed('a.b/c d', 'A-1_z', 'ö');
     expect(tools.map(({ name }) => name)).toEqual(['mcp__s__a_b_c_d', 'mcp__s__A-1_z', 'mcp__s___']);
   });
 
-  it('have names of at most 64 characters, the prefix counted; one that is longer is left out and told', async () => {
+  it('names have at most 64 characters including the prefix, and a tool with a longer one is skipped and reported', async () => {
     const longest = 'x'.repeat(64 - 'mcp__s__'.length);
     const { tools, left } = await listed(longest, `${longest}y`);
     expect(tools.map(({ name }) => name)).toEqual([`mcp__s__${longest}`]);
     expect(left).toEqual([{ server: 's', tool: `${longest}y`, why: expect.stringContaining('(64)') }]);
   });
 
-  it('have descriptions of at most 4,096 characters, and an empty one where the server says nothing', async () => {
+  it('descriptions have at most 4,096 characters, and a missing one is empty', async () => {
     const { tools } = await listed({ name: 'a', description: 'd'.repeat(4_097) }, 'b');
     expect(tools.map(({ description }) => description)).toEqual(['d'.repeat(4_096), '']);
   });
@@ -45,22 +45,25 @@ describe('tools that a server lists', () => {
     [{}, false],
     [{ readOnlyHint: false, idempotentHint: true }, false],
     [{ readOnlyHint: true }, true],
-  ])('with the annotations %j only read, and may run again after a crash: %s', async (annotations, expected) => {
-    const { tools } = await listed({ name: 'a', ...(annotations && { annotations }) });
-    const { readOnly, idempotent } = tools.map(definitionOf)[0] ?? {};
-    expect({ readOnly, idempotent }).toEqual({ readOnly: expected, idempotent: expected });
-  });
+  ])(
+    'tools with the annotations %j are read-only, and may run again after a crash: %s',
+    async (annotations, expected) => {
+      const { tools } = await listed({ name: 'a', ...(annotations && { annotations }) });
+      const { readOnly, idempotent } = tools.map(definitionOf)[0] ?? {};
+      expect({ readOnly, idempotent }).toEqual({ readOnly: expected, idempotent: expected });
+    },
+  );
 
   it.each([
     ['forbidden', true],
     ['optional', true],
     ['required', false],
-  ])('with tasks %s are given to a model: %s', async (taskSupport, expected) => {
+  ])('tools with tasks %s are given to a model: %s', async (taskSupport, expected) => {
     const { tools, left } = await listed({ name: 'a', execution: { taskSupport } });
     expect([tools.length, left.length]).toEqual(expected ? [1, 0] : [0, 1]);
   });
 
-  it('one whose schema cannot be read is left out and told, and the others are given', async () => {
+  it('a tool with an invalid schema is skipped and reported, and the others are given', async () => {
     const { tools, left } = await listed({ name: 'a', inputSchema: { type: 'object', $ref: '#/nowhere' } }, 'b');
     expect(tools.map(({ name }) => name)).toEqual(['mcp__s__b']);
     expect(left).toMatchObject([{ tool: 'a' }]);
@@ -76,7 +79,7 @@ describe('the name of a server', () => {
     ['a_b', false],
     ['a b', false],
     ['x'.repeat(25), false],
-  ])('%j is taken: %s', async (name, isTaken) => {
+  ])('%j is accepted: %s', async (name, isTaken) => {
     const { transport } = serverByHand();
     const made = mcpTools({ [name]: { transport } });
     if (!isTaken) return expect(made).rejects.toMatchObject({ code: 'configuration' });
@@ -84,7 +87,7 @@ describe('the name of a server', () => {
   });
 });
 
-describe('what a call answers', () => {
+describe('the answer to a call', () => {
   const text = (words: string) => ({ type: 'text', text: words });
   const image = { type: 'image', mimeType: 'image/png', data: base64(dot) };
 
@@ -154,7 +157,7 @@ describe('what a call answers', () => {
     await close();
   });
 
-  it('may come after longer than the protocol waits by itself: the agent has the limits', async () => {
+  it('it may arrive after the default time limit of the protocol: the agent has the limits', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const { server, act, begun } = serverByHand();
@@ -166,7 +169,7 @@ describe('what a call answers', () => {
     await server.close();
   });
 
-  it('tells its progress with what the server says of it, and nothing else', async () => {
+  it('it reports its progress with the message of the server, and nothing else', async () => {
     const { server, act, begun } = serverByHand();
     const told: unknown[] = [];
     const settled = act('a', { progress: (update) => told.push(update) });
@@ -200,7 +203,7 @@ describe('a question', () => {
     ],
     [{ action: 'approve' }, { action: 'accept', content: {} }],
     [{ action: 'deny' }, { action: 'decline' }],
-  ] as never)('that a person decides by %j is answered %j', async (decision, expected) => {
+  ] as never)('a decision of a person by %j is answered %j', async (decision, expected) => {
     const { server, act, begun } = serverByHand();
     const first = act('a');
     await begins(begun);
@@ -213,7 +216,7 @@ describe('a question', () => {
     await server.close();
   });
 
-  it('that would send the person to an address is called off, since nobody shows one', async () => {
+  it('a question that would send the person to an address is cancelled, because nothing shows the address', async () => {
     const { server, act, begun } = serverByHand();
     const settled = act('a');
     await begins(begun);
@@ -225,7 +228,7 @@ describe('a question', () => {
     await server.close();
   });
 
-  it('whose call is cancelled while its answer waits for its turn is cancelled at the server', async () => {
+  it('a question whose call is cancelled while its answer waits is cancelled at the server', async () => {
     const { server, act, begun, cancelled } = serverByHand();
     const first = act('a');
     await begins(begun);
@@ -248,8 +251,8 @@ describe('a question', () => {
   });
 });
 
-describe('how a server is reached', () => {
-  /** A server whose one tool answers what its process was given. */
+describe('the connection to a server', () => {
+  /** A server whose one tool returns the settings of its process. */
   const SERVER = `
 const { PATH, OWN, SECRET_OF_THE_HOST } = process.env;
 const say = { PATH: PATH !== undefined, OWN, SECRET_OF_THE_HOST, cwd: process.cwd(), args: process.argv.slice(1) };
@@ -264,7 +267,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method](params) }));
 });`;
 
-  it('a process gets the named directory, arguments and variables, and of this process only what every program needs', async () => {
+  it('a process receives the named directory, arguments and variables, and only the essential ones of this process', async () => {
     vi.stubEnv('SECRET_OF_THE_HOST', 'hidden');
     onTestFinished(() => void vi.unstubAllEnvs());
     const cwd = tmpdir();
@@ -279,7 +282,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
     expect(said).toEqual({ PATH: true, OWN: 'mine', cwd, args: ['one'] });
   });
 
-  it('an address gets the named headers', async () => {
+  it('an address receives the named headers', async () => {
     const seen: unknown[] = [];
     const web = createServer((request, response) => {
       seen.push(request.headers.authorization);
@@ -293,7 +296,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
     expect(new Set(seen)).toEqual(new Set(['Bearer it']));
   });
 
-  it('where one of several fails, those that are connected by then are let go', async () => {
+  it('if one of several fails, the connected ones are released', async () => {
     const { transport, ends } = serverByHand();
     const closed: number[] = [];
     const counted = () => {

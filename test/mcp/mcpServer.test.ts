@@ -1,4 +1,4 @@
-/** Calls at an MCP server that does what a test tells it to: turns, questions, and what is left at the end. */
+/** Calls at an MCP server that follows a test: turns, questions, and released resources. */
 import { describe, expect, it } from 'vitest';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
@@ -6,7 +6,7 @@ import { flush } from '../support/virtualClock.ts';
 import { serverByHand } from './serverByHand.ts';
 
 describe('calls at a server', () => {
-  it('that may change something run one after the other; those that only read run at once', async () => {
+  it('calls that may change something run one after the other, and read-only ones run at once', async () => {
     const { server, act, begun } = serverByHand();
     const all = [act('a'), act('b'), act('c', { readOnly: true })];
     await expect.poll(() => begun.length).toBe(2);
@@ -19,7 +19,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('one that goes on behind a question waits until another one that may change something is over', async () => {
+  it('a call that continues after a question waits until another one that may change something has ended', async () => {
     const { server, act, begun } = serverByHand();
     const asked = act('a');
     await expect.poll(() => begun.length).toBe(1);
@@ -37,7 +37,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('one that was cancelled while it waited for its turn is never begun', async () => {
+  it('a call that was cancelled while it waited for its turn never starts', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('a');
     const abort = new AbortController();
@@ -51,7 +51,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('one that was cancelled while its server was connected anew is never sent', async () => {
+  it('a call that was cancelled while its server reconnected is never sent', async () => {
     const { transport, begun } = serverByHand();
     let connect = (): void => undefined;
     const connecting = new Promise<void>((resolve) => {
@@ -71,7 +71,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('of two questions in one call the first goes to a person, the second is called off', async () => {
+  it('of two questions in one call a person receives the first, and the second is cancelled', async () => {
     const { server, act, begun } = serverByHand();
     const settled = act('a');
     await expect.poll(() => begun.length).toBe(1);
@@ -85,7 +85,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('at most 64 wait for a person: the question of the one that waits longest is called off', async () => {
+  it('at most 64 wait for a person: the question of the one that waits longest is cancelled', async () => {
     const { server, act, begun } = serverByHand();
     const answers: unknown[] = [];
     for (let count = 1; count <= 65; count++) {
@@ -102,7 +102,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('those that wait for a person are cancelled at the server when the connection is closed', async () => {
+  it('calls that wait for a person are cancelled at the server when the connection is closed', async () => {
     const { server, act, begun, cancelled } = serverByHand();
     const settled = act('a');
     await expect.poll(() => begun.length).toBe(1);
@@ -112,7 +112,7 @@ describe('calls at a server', () => {
     expect(cancelled).toEqual([begun[0]?.id]);
   });
 
-  it('one that comes after the server has ended connects anew', async () => {
+  it('a call after the end of the server reconnects', async () => {
     const { server, act, begun, ends } = serverByHand();
     const first = act('a');
     await expect.poll(() => begun.length).toBe(1);
@@ -126,7 +126,7 @@ describe('calls at a server', () => {
     await server.close();
   });
 
-  it('of two tools whose names come to the same the first is given to the model, and the other is told', async () => {
+  it('of two tools with the same final name the model receives the first, and the other is reported', async () => {
     const { transport } = serverByHand(['a b', 'a_b']);
     const { tools, left, close } = await mcpTools({ s: { transport } });
     await close();

@@ -1,4 +1,4 @@
-/** MCP tools against the reference servers, over stdio and HTTP: real processes, real wires. */
+/** MCP tools with the reference servers, over stdio and HTTP: real processes and connections. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -29,7 +29,7 @@ const results = (log: readonly LogEntry[]) =>
   log.flatMap((entry) => (entry.type === 'tool-result' ? [{ ...entry, text: JSON.stringify(entry.content) }] : []));
 
 describe('tools of the reference server', () => {
-  it('are listed by mcp__server__tool, with what the server says of them, and one that runs only as a task is left out', async () => {
+  it("they are listed as mcp__server__tool, with the server's description, and one that runs only as a task is skipped", async () => {
     const { tools, left } = await everything;
     const names = tools.map(({ name }) => name);
     expect(names).toContain('mcp__everything__echo');
@@ -41,7 +41,7 @@ describe('tools of the reference server', () => {
     expect(echo?.parameters).toMatchObject({ type: 'object', required: ['message'] });
   });
 
-  it('run, give text and images, and refuse arguments that do not fit their schema', async () => {
+  it('they run, return text and images, and refuse arguments that do not match their schema', async () => {
     const { tools } = await everything;
     const calls = [
       call('c1', 'mcp__everything__echo', { message: 'hi' }),
@@ -58,7 +58,7 @@ describe('tools of the reference server', () => {
     await agent.close();
   });
 
-  it('tell their progress, and a cancel ends a call at the server at once', async () => {
+  it('they report their progress, and a cancel ends a call at the server at once', async () => {
     const { tools } = await everything;
     const slow = call('c1', 'mcp__everything__trigger-long-running-operation', { duration: 30, steps: 150 });
     const agent = createAgent({ model: scripted([[slow]]), tools });
@@ -75,7 +75,7 @@ describe('tools of the reference server', () => {
     await agent.close();
   });
 
-  it('keep to permission rules by server, and what a server calls read-only needs no person', async () => {
+  it('permission rules apply by server, and a read-only tool needs no approval', async () => {
     const { tools } = await everything;
     const rules = permissions({ deny: ['mcp__everything__get-env'] });
     const calls = ['echo', 'get-env', 'toggle-simulated-logging'].map((name, index) =>
@@ -93,7 +93,7 @@ describe('tools of the reference server', () => {
   });
 });
 
-/** A server in a few lines, whose one tool `show` answers this content. */
+/** A short server whose one tool `show` returns this content. */
 const SERVER = `
 const answers = {
   initialize: ({ protocolVersion }) => ({
@@ -107,7 +107,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method](params) }));
 });`;
 
-it('an image that no model can be shown is named in the result, and the rest of the result stands', async () => {
+it('an unsupported image is named in the result, and the rest of the result is kept', async () => {
   const content = [
     { type: 'text', text: 'drawn' },
     { type: 'image', mimeType: 'image/svg+xml', data: 'aGk=' },
@@ -127,7 +127,7 @@ it('an image that no model can be shown is named in the result, and the rest of 
 describe('a server that asks a person', () => {
   const asking = call('c1', 'mcp__everything__trigger-elicitation-request', {});
 
-  it('suspends the call with the question and its schema, and goes on with the very same call when it is answered', async () => {
+  it('it suspends the call with the question and its schema, and continues the same call after the answer', async () => {
     const { tools } = await everything;
     const agent = createAgent({ model: scripted([[asking], 'thanks']), tools });
     const conversation = await agent.open('c');
@@ -143,29 +143,26 @@ describe('a server that asks a person', () => {
     await agent.close();
   });
 
-  it.skipIf(!proves)(
-    'is asked anew by the replay where the process that it had asked is gone, and gets the answer',
-    async () => {
-      const store = memoryStore();
-      const first = await connected({ everything: stdio('server-everything') });
-      const agent = createAgent({ model: scripted([[asking]]), tools: first.tools, store });
-      const conversation = await agent.open('c');
-      await conversation.send('go').result;
-      await agent.close();
-      await first.close();
-      const second = await connected({ everything: stdio('server-everything') });
-      const later = createAgent({ model: scripted(['thanks']), tools: second.tools, store });
-      const reopened = await later.open('c');
-      await reopened.decide({ callId: 'c1', action: 'answer', payload: { name: 'Grace' } });
-      await reopened.resume().result;
-      expect(results(reopened.log())[0]?.text).toContain('Name: Grace');
-      await later.close();
-    },
-  );
+  it.skipIf(!proves)('if the process that asked has ended, the replay asks again and receives the answer', async () => {
+    const store = memoryStore();
+    const first = await connected({ everything: stdio('server-everything') });
+    const agent = createAgent({ model: scripted([[asking]]), tools: first.tools, store });
+    const conversation = await agent.open('c');
+    await conversation.send('go').result;
+    await agent.close();
+    await first.close();
+    const second = await connected({ everything: stdio('server-everything') });
+    const later = createAgent({ model: scripted(['thanks']), tools: second.tools, store });
+    const reopened = await later.open('c');
+    await reopened.decide({ callId: 'c1', action: 'answer', payload: { name: 'Grace' } });
+    await reopened.resume().result;
+    expect(results(reopened.log())[0]?.text).toContain('Name: Grace');
+    await later.close();
+  });
 });
 
 describe('the file server', () => {
-  it('reads inside its root and refuses what is outside, as a failed result', async () => {
+  it('it reads inside its root and refuses outside paths, as a failed result', async () => {
     const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-mcp-')));
     writeFileSync(join(root, 'a.txt'), 'inside');
     const { tools } = await connected({ files: stdio('server-filesystem', root) });
@@ -213,14 +210,14 @@ describe('over HTTP', () => {
   });
 });
 
-describe('what cannot be connected', () => {
-  it('is an error that names the server, and the servers beside it are let go', async () => {
+describe('servers that cannot be connected', () => {
+  it('the error names the server, and the other servers are released', async () => {
     const wrong = mcpTools({ files: stdio('server-filesystem', tmpdir()), gone: { command: '/nowhere/at-all' } });
     await expect(wrong).rejects.toMatchObject({ code: 'mcp', message: expect.stringContaining('the MCP server gone') });
     await expect(mcpTools({ 'a b': stdio('server-everything') })).rejects.toMatchObject({ code: 'configuration' });
   });
 
-  it.skipIf(!proves)('a server that ended is started again by the next call', async () => {
+  it.skipIf(!proves)('the next call starts a server again that has ended', async () => {
     const { tools, close } = await connected({ everything: stdio('server-everything') });
     await close();
     const agent = createAgent({

@@ -1,4 +1,7 @@
-/** Questions of an MCP server a second time: to which call one belongs, and what an answer, an edit or a new connection does to it. */
+/**
+ * Repeated questions of an MCP server: the call that one belongs to, and the effect of an answer, an edit or a new
+ * connection.
+ */
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
@@ -12,7 +15,7 @@ const begins = (begun: readonly unknown[], count: number) =>
 const CANCELLED = { action: 'cancel' };
 
 describe('a question belongs to one call', () => {
-  it('to the one that may change something, whichever reading calls run beside it', async () => {
+  it('it belongs to the call that may change something, whichever read-only calls run beside it', async () => {
     const { server, act, begun } = serverByHand();
     const reading = act('r1', { readOnly: true });
     await begins(begun, 1);
@@ -31,7 +34,7 @@ describe('a question belongs to one call', () => {
     await server.close();
   });
 
-  it('of two reading calls to none: it is called off, and both run to their end', async () => {
+  it('of two read-only calls it belongs to none: it is cancelled, and both run to their end', async () => {
     const { server, act, begun } = serverByHand();
     const both = [act('r1', { readOnly: true }), act('r2', { readOnly: true })];
     await begins(begun, 2);
@@ -41,7 +44,7 @@ describe('a question belongs to one call', () => {
     await server.close();
   });
 
-  it('to the only reading call that still runs, once the other one is over', async () => {
+  it('it belongs to the only read-only call that still runs, after the other one has ended', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('r1', { readOnly: true });
     const second = act('r2', { readOnly: true });
@@ -53,7 +56,7 @@ describe('a question belongs to one call', () => {
     await server.close();
   });
 
-  it('to none while a call only waits for its person', async () => {
+  it('it belongs to none while a call only waits for its person', async () => {
     const { server, act, begun } = serverByHand();
     const settled = act('a');
     await begins(begun, 1);
@@ -90,7 +93,7 @@ describe('a question belongs to one call', () => {
 });
 
 describe('a second question of one call', () => {
-  it('goes to the person again, and each answer goes to its own question', async () => {
+  it('the person receives it again, and each answer reaches its own question', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('a');
     await begins(begun, 1);
@@ -108,7 +111,7 @@ describe('a second question of one call', () => {
     await server.close();
   });
 
-  it('goes to the person where the answer to the first was there before it was asked', async () => {
+  it('the person receives it even if the first answer existed before its question', async () => {
     const { server, act, begun } = serverByHand();
     const settled = act('a', { decision: { callId: 'a', action: 'answer', payload: { n: 1 } } });
     await begins(begun, 1);
@@ -119,8 +122,8 @@ describe('a second question of one call', () => {
   });
 });
 
-describe('a call that is made again', () => {
-  it('with other arguments is a call of its own: the question of the first is called off', async () => {
+describe('a call that is repeated', () => {
+  it('with other arguments it is a new call: the question of the first is cancelled', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('a');
     await begins(begun, 1);
@@ -134,7 +137,7 @@ describe('a call that is made again', () => {
     await server.close();
   });
 
-  it('is a call of its own where a plugin has changed its arguments since a person answered, and asks the person again', async () => {
+  it('if a plugin changed its arguments after the answer, it is a new call, and asks the person again', async () => {
     const { server, act, begun, cancelled } = serverByHand();
     const first = act('a', { args: { path: 'a', deep: { n: 1 } } });
     await begins(begun, 1);
@@ -151,7 +154,7 @@ describe('a call that is made again', () => {
     await server.close();
   });
 
-  it('goes on at the server where its arguments are equal to those that a person was asked about', async () => {
+  it('it continues at the server if its arguments equal the approved ones', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('a', { args: { path: 'a', deep: { n: [1] } } });
     await begins(begun, 1);
@@ -168,7 +171,7 @@ describe('a call that is made again', () => {
     await server.close();
   });
 
-  it('once it is over runs anew, also with a decision, and answers with its own result', async () => {
+  it('after its end it runs again, also with a decision, and returns its own result', async () => {
     const { server, act, begun } = serverByHand();
     const first = act('a');
     await begins(begun, 1);
@@ -177,7 +180,7 @@ describe('a call that is made again', () => {
     const on = act('a', { decision: { callId: 'a', action: 'answer', payload: {} } });
     begun[0]?.answer('done');
     await on;
-    // A call that a person has run again brings the decision of before.
+    // A call that a person retries has the earlier decision.
     const again = act('a', { decision: { callId: 'a', action: 'approve' } });
     await begins(begun, 2);
     begun[1]?.answer('done again');
@@ -185,7 +188,7 @@ describe('a call that is made again', () => {
     await server.close();
   });
 
-  it('leaves no listener at its signal, asked, answered or failed', async () => {
+  it('it leaves no listener on its signal, whether asked, answered or failed', async () => {
     const { server, act, begun, ends } = serverByHand();
     const { signal } = new AbortController();
     const first = act('a', { signal });
@@ -206,7 +209,7 @@ describe('a call that is made again', () => {
 });
 
 describe('a connection', () => {
-  it('is made anew by a call after close', async () => {
+  it('a call after close creates a new one', async () => {
     const { server, act, begun, ends } = serverByHand();
     for (const count of [1, 2]) {
       const settled = act('a');
@@ -219,7 +222,7 @@ describe('a connection', () => {
     expect(ends).toHaveLength(2);
   });
 
-  it('that failed is tried again by the next call, and all that wait for one share it', async () => {
+  it('the next call tries a failed one again, and all waiting calls share it', async () => {
     const { transport, begun, ends } = serverByHand();
     let tries = 0;
     const server = new McpServer('s', {

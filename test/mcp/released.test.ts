@@ -1,4 +1,4 @@
-/** What a call at an MCP server leaves there when it ends another way than by its result: no open call, and no open question. */
+/** The state of an MCP server after a call that ends without a result: no open call, and no open question. */
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
@@ -7,7 +7,7 @@ import { Census, NOTHING } from '../support/resourceCensus.ts';
 import { call } from '../support/scriptedReplies.ts';
 import { flush } from '../support/virtualClock.ts';
 
-/** A server in memory that answers nothing, asks a person where its tool is named `ask`, and counts what is open. */
+/** A server in memory that answers nothing, asks a person if its tool is named `ask`, and counts its open calls. */
 function silentServer() {
   type Message = { id?: number; method?: string; params?: { name?: string; requestId?: number }; result?: unknown };
   const open = { calls: new Set<number>(), questions: new Set<number>(), connections: 0 };
@@ -40,7 +40,7 @@ function silentServer() {
         open.questions.delete(1000 + (params?.requestId ?? -1));
       } else if (method === undefined && open.questions.delete(id)) {
         answers.push((result as { action?: unknown } | undefined)?.action);
-        // The server goes on with what it was told, and its call ends.
+        // The server continues after its message, and its call ends.
         open.calls.delete(id - 1000);
         send({ id: id - 1000, result: { content: [{ type: 'text', text: 'ended' }] } });
       }
@@ -67,7 +67,7 @@ async function asked(tool: 'wait' | 'ask', policies = {}) {
 
 describe('a call that runs at the server', () => {
   it.each(['cancel', 'time-out', 'close of the conversation', 'close of the servers'] as const)(
-    'is cancelled there by a %s',
+    'a %s cancels it there',
     async (way) => {
       const { census, server, mcp, run, conversation, agent } = await asked('wait', { limits: { toolMs: 400 } });
       if (way === 'cancel') await census.clock.until(run.cancel());
@@ -84,7 +84,7 @@ describe('a call that runs at the server', () => {
 
 describe('a call that waits for a person', () => {
   it.each(['cancel', 'deny', 'a message in its place', 'close of the servers'] as const)(
-    'is open at the server until a %s ends it, and its question with it',
+    'it is open at the server until a %s ends it, and its question with it',
     async (way) => {
       const { census, server, mcp, conversation, agent } = await asked('ask', { whileSuspended: 'denyAndRun' });
       expect(conversation.status).toBe('waiting');

@@ -1,4 +1,7 @@
-/** Connections to an MCP server that are closed while they connect, closed twice, or replaced: one is open at most, and none after the close. */
+/**
+ * Connections to an MCP server that are closed while they connect, closed twice, or replaced. At most one is open, and
+ * none after the close.
+ */
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
 import { McpServer } from '../../src/mcp/mcpServer.ts';
@@ -7,7 +10,7 @@ import { callOf, serverByHand } from './serverByHand.ts';
 
 describe('a server that is closed', () => {
   it.each(['before its transport is there', 'before it has answered'] as const)(
-    'while a client connects, %s, keeps no connection, and the close does not wait',
+    'while a client connects, %s, no connection remains, and the close does not wait',
     async (moment) => {
       const open = { count: 0 };
       let goOn = (): void => undefined;
@@ -37,7 +40,7 @@ describe('a server that is closed', () => {
     },
   );
 
-  it('ends a call that waits for its turn, which connects no more; a later call does, and is ended by the next close', async () => {
+  it('a call that waits for its turn ends and does not connect; a later call does, and the next close ends it', async () => {
     const { server, act, begun, ends } = serverByHand();
     for (const time of [1, 2]) {
       const ended = [act('a'), act('b'), act('c')].map((call) =>
@@ -56,7 +59,7 @@ describe('a server that is closed', () => {
 });
 
 describe('a connection that is replaced', () => {
-  it('does not take the next one along when its end is told twice', async () => {
+  it('a second report of its end does not close the next one', async () => {
     const { transport, begun } = serverByHand();
     const clients: InMemoryTransport[] = [];
     const server = new McpServer('s', {

@@ -1,4 +1,4 @@
-/** An MCP server in memory that does what a test tells it to, and the client of the library that is connected to it. */
+/** An MCP server in memory that follows a test, and the library's client with a connection to it. */
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { type McpCall, McpServer } from '../../src/mcp/mcpServer.ts';
 
@@ -7,7 +7,7 @@ export const callOf = (key: string): McpCall => ({
   signal: new AbortController().signal,
 });
 
-/** A call that the server has: how a test answers it, asks a person about it, and tells its progress. */
+/** A call at the server: a test answers it, asks a person about it, and reports its progress. */
 interface Begun {
   id: number;
   args: unknown;
@@ -17,7 +17,7 @@ interface Begun {
   tell(progress: object): void;
 }
 
-/** A server in memory that does what a test tells it to, call by call. Its tools are given by name, or as it lists them. */
+/** A server in memory that follows a test, call by call. Its tools are given by name, or as it lists them. */
 export function serverByHand(tools: readonly (string | object)[] = ['act']) {
   type Params = { name?: string; arguments?: unknown; requestId?: number; _meta?: { progressToken?: unknown } };
   type Message = { id?: number; method?: string; params?: Params; result?: unknown };

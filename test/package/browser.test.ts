@@ -1,8 +1,8 @@
 /**
- * The core in a browser. Rule: bundled from the sources the way an app does it, with nothing external; what the bundler
- * took in is read from its own account. The size is that of the file an app starts with: what stands behind an `import()`
- * is a file of its own, loaded by the conversation that needs it, and is not counted; what that file shares with the
- * first stays in the first.
+ * The core in a browser. Invariant: bundled from the sources as an app does it, with nothing external. The bundler's
+ * own report lists the included files. The size is that of the app's first file. Modules behind an `import()` are
+ * separate files, which conversations load when they need them; they are not counted. Code that they share with the
+ * first file is counted there.
  */
 import { isBuiltin } from 'node:module';
 import { relative, resolve } from 'node:path';
@@ -11,9 +11,11 @@ import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 import { entries, root } from '../docs/documents.ts';
 
-/** Bytes of `createAgent` with charts, xstate and rxjs, gzipped: what is reached, docs/decisions/2026-11-22-core-size.md. */
+/**
+ * The size of `createAgent` with charts, xstate and rxjs, gzipped, in bytes: docs/decisions/2026-11-22-core-size.md.
+ */
 const CORE_BUDGET = 70_000;
-/** The same with all that an agent with tools and a store in memory loads as well, in one file. */
+/** The same with all modules that an agent with tools and a store in memory loads, in one file. */
 const WITH_TOOLS_BUDGET = 76_000;
 
 const CORE = "export { createAgent } from './src/index.ts'";
@@ -22,14 +24,14 @@ const FOR_TOOLS = ['conversation/decisions', 'plugins/toolGate', 'stores/memory'
 interface Bundle {
   /** Packages whose files were read. */
   reached: string[];
-  /** Packages of which something is in the bundle. */
+  /** Packages with code in the bundle. */
   brought: string[];
-  /** Node modules that a file which was read imports, whether or not the import is kept. */
+  /** Node modules that a read file imports, whether or not the import is kept. */
   builtins: string[];
   gzipped: number;
-  /** What is imported by `import()`: the files that are loaded later. */
+  /** The modules of `import()`: the files that are loaded later. */
   later: string[];
-  /** Minified bytes by package or folder, the most first. */
+  /** Minified bytes by package or folder, the largest first. */
   shares: string;
 }
 
@@ -38,7 +40,7 @@ const ownerOf = (input: string): string =>
 const packagesAmong = (inputs: readonly string[]): string[] =>
   [...new Set(inputs.filter((input) => input.startsWith('node_modules/')).map(ownerOf))].sort();
 
-/** `together`: all in one file, what is loaded later too. */
+/** `together`: all in one file, including later modules. */
 async function bundled(code: string, { together = true } = {}): Promise<Bundle> {
   const later: string[] = [];
   const found = await build({
@@ -50,7 +52,7 @@ async function bundled(code: string, { together = true } = {}): Promise<Bundle> 
     minify: true,
     write: false,
     metafile: true,
-    // Naming conditions switches esbuild's own `module` off; without it the bundle would hold CommonJS.
+    // Named conditions switch off esbuild's own `module`; without it the bundle would contain CommonJS.
     conditions: ['module', 'production'],
     define: { 'process.env.NODE_ENV': '"production"' },
     // A Node module is counted here instead of being reported as an error there.
@@ -90,15 +92,15 @@ async function bundled(code: string, { together = true } = {}): Promise<Bundle> 
 }
 
 describe('runchart in a browser', () => {
-  it('createAgent needs no Node module, no zod and no vendor client: xstate, where it is asked for, and rxjs are all it brings', async () => {
+  it('createAgent needs no Node module, no zod and no vendor client: it contains only rxjs, and xstate on request', async () => {
     const core = await bundled(CORE);
     expect(core.builtins).toEqual([]);
     expect(core.reached).toEqual(['rxjs', 'tslib', 'xstate']);
   });
 
-  it(`createAgent is at most ${CORE_BUDGET} bytes, gzipped, without what few conversations need`, async () => {
+  it(`createAgent is at most ${CORE_BUDGET} bytes, gzipped, without the modules that few conversations need`, async () => {
     const { gzipped, later, brought, shares } = await bundled(CORE, { together: false });
-    // Charts are run by their plans; XState comes with `interpreter: 'xstate'` and `inspect`.
+    // Compiled plans run the charts. XState is loaded for `interpreter: 'xstate'` and `inspect`.
     expect(brought).toEqual(['rxjs', 'tslib']);
     expect(later).toEqual([
       'src/content/imagePreparer.ts',
@@ -130,7 +132,7 @@ describe('runchart in a browser', () => {
   it.each([
     "export { modelMessages } from './machines/index.ts'",
     "export { project, createProjector } from './src/projector/index.ts'",
-  ])('%s brings no package at all', async (code) => {
+  ])('%s contains no package at all', async (code) => {
     const pure = await bundled(code);
     expect(pure.builtins).toEqual([]);
     expect(pure.brought).toEqual([]);
@@ -145,7 +147,7 @@ describe('runchart in a browser', () => {
     },
   );
 
-  it('a Node module or zod behind an entry would be found', async () => {
+  it('a Node module or zod in an entry would be found', async () => {
     const node = await bundled("export { codingTools } from './src/node.ts'");
     expect(node.builtins).toContain('node:fs/promises');
     expect(node.reached).toContain('zod');

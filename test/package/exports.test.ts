@@ -1,6 +1,6 @@
 /**
- * The public names. Rule: a name that comes or goes changes this file; `vitest -u` writes it, and the change is
- * committed only with the line of the changelog that tells of it.
+ * The public names. Invariant: a new or removed name changes this file. `vitest -u` writes it, and the commit also
+ * contains a line of the changelog.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,18 +20,18 @@ const namesOf = async (source: string): Promise<string[]> =>
 const isThere = (source: string): boolean => existsSync(join(root, source));
 
 describe('the manifest', () => {
-  it('every entry is built from a source that exists, and has the types of the same source', () => {
+  it('every entry is built from an existing source, and has the types of the same source', () => {
     expect([...entries.values()].filter((source) => !isThere(source))).toEqual([]);
     const targets = Object.values(manifest.exports).filter((target) => typeof target !== 'string');
     for (const { types, default: code } of targets) expect(types).toBe(code.replace(/\.js$/, '.d.ts'));
   });
 
-  it('the program is built from a source that exists and starts with a shebang', () => {
+  it('the program is built from an existing source and starts with a shebang', () => {
     const [built = ''] = Object.values(manifest.bin);
     expect(read(built.replace(/^\.\/dist\//, '').replace(/\.js$/, '.ts'))).toMatch(/^#!\/usr\/bin\/env node\n/);
   });
 
-  it('what is published exists, apart from what the build makes', () => {
+  it('published files exist, apart from those that the build makes', () => {
     expect(manifest.files.filter((file) => file !== 'dist' && !isThere(file))).toEqual([]);
     expect(isThere('LICENSE') && isThere('README.md')).toBe(true);
   });

@@ -1,4 +1,6 @@
-/** Configuration files: the user's may say anything, a project's can only tighten until the user trusts it. */
+/**
+ * Configuration files: the user's may contain any setting, and a project's can only tighten until the user trusts it.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -31,7 +33,7 @@ const USER = 'user/config.json';
 const PROJECT = 'shop/.runchart/config.json';
 
 describe('loadConfiguration', () => {
-  it('H-242 what a project allows itself counts for nothing until the user trusts it: no rule, hook, variable, model or mode', async () => {
+  it('H-242 permissive settings of a project are ignored until the user trusts it: rules, hooks, variables, model and mode', async () => {
     const { home, options, load } = place({
       [PROJECT]: {
         model: 'dear',
@@ -68,7 +70,7 @@ describe('loadConfiguration', () => {
     expect(await outcome('Read', { file_path: '.env' })).toBe('deny');
   });
 
-  it('H-242 what was ignored is one diagnostic in the log, and no hook of it is run', async () => {
+  it('H-242 ignored settings are one diagnostic in the log, and none of their hooks run', async () => {
     const { home, options, load } = place({
       [PROJECT]: { hooks: { SessionStart: [{ command: 'echo ran > ran' }] }, permissions: { allow: ['bash(*)'] } },
     });
@@ -88,7 +90,7 @@ describe('loadConfiguration', () => {
     ]);
   });
 
-  it('a project that the user trusts counts whole, as long as its file stays as it was', async () => {
+  it('all settings of a trusted project are used while its file is unchanged', async () => {
     const said = { permissions: { allow: ['bash(make *)'] }, hooks: { Stop: [{ command: 'true' }] } };
     const { home, write, options, load } = place({ [PROJECT]: said });
     expect(await trustProject(options)).toEqual([join(home, PROJECT)]);
@@ -103,7 +105,7 @@ describe('loadConfiguration', () => {
     expect(changed.files).toMatchObject([{ trusted: false }]);
   });
 
-  it('the configuration of the user may do all, and a project lowers its limits and cannot raise them', async () => {
+  it("the user's configuration may do everything, and a project lowers its limits and cannot raise them", async () => {
     const { load } = place({
       [USER]: {
         model: 'gpt',
@@ -125,7 +127,7 @@ describe('loadConfiguration', () => {
     expect(configuration.limited().limits).not.toHaveProperty('runMs');
   });
 
-  it('without any file nothing is said, and files from the root of the repository down to the working directory count', async () => {
+  it('without any file there is no message, and files from the root of the repository down to the working directory are used', async () => {
     const { home, write, options, load } = place({});
     expect(await load()).toMatchObject({ files: [], ignored: [], hooks: {}, environment: {} });
     const nowhere = loadConfiguration({ ...options, cwd: join(home, 'nowhere') });
@@ -153,7 +155,7 @@ describe('loadConfiguration', () => {
     [{ limits: { turn: 3 } }, /turn is unknown/],
     ['{"__proto__": {"permissions": {}}}', /__proto__ is unknown/],
     [[], /must be an object/],
-  ])('a file that is wrong is an error that names it: %j', async (said, why) => {
+  ])('an invalid file is an error that names it: %j', async (said, why) => {
     const { home, write, load } = place({ [PROJECT]: said });
     const refused = await load().catch((error: unknown) => error);
     write(PROJECT, `{"model": "${'x'.repeat(300_000)}"}`);
@@ -163,7 +165,7 @@ describe('loadConfiguration', () => {
     expect(String(refused)).toMatch(why);
   });
 
-  it('what is always allowed is kept for one directory, beside the files of the user, and explain names where it comes from', async () => {
+  it('permanent approvals are kept for one directory, beside the files of the user, and explain names their source', async () => {
     const { home, write, options, load } = place({ [PROJECT]: { permissions: { deny: ['bash(make evil)'] } } });
     const path = join(home, 'user/allowed.json');
     const asks = permissions();

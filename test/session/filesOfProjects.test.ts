@@ -1,4 +1,4 @@
-/** Files that are read for a prompt: where they are looked for, how they are bounded and quoted; and what git is asked. */
+/** Files that are read for a prompt: their places, their limits and their quotation. Also the calls of git. */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -29,7 +29,7 @@ function folder(files: { [path: string]: string | Buffer } = {}) {
   return root;
 }
 
-/** The system prompt that a model gets in this directory. */
+/** The system prompt of a model in this directory. */
 async function promptIn(cwd: string, tools: readonly string[] = []): Promise<string> {
   const made = await bench({
     ...{ replies: ['a'], cwd, plugins: [systemPrompt({ git: false, template: 'T' })] },
@@ -50,17 +50,17 @@ describe('a file that is read', () => {
     ['aé', 3, 'aé', false],
     ['a\u{1f600}b', 4, 'a', true],
     ['a\u{1f600}b', 5, 'a\u{1f600}', true],
-  ])('%j, of which %i bytes are wanted, is %j, cut: %s', async (content, most, text, cut) => {
+  ])('%j, with a limit of %i bytes, is %j, cut: %s', async (content, most, text, cut) => {
     const path = join(folder({ a: content }), 'a');
     expect(await namedFile(path, most)).toEqual({ path, text, cut });
   });
 
-  it('has a broken character where the file has one', async () => {
+  it('a broken character of the file stays broken', async () => {
     const path = join(folder({ a: Buffer.from([0x61, 0xc3]) }), 'a');
     expect(await namedFile(path, 10)).toEqual({ path, text: 'a\ufffd', cut: false });
   });
 
-  it('above a working directory is the user’s own, or root’s, and nobody else’s', async () => {
+  it('above a working directory only files of the user or root are read', async () => {
     const root = folder({ a: 'mine' });
     const { uid } = process.getuid ? { uid: process.getuid() } : { uid: 0 };
     const as = async (user: number, directory: string, name: string) => {
@@ -74,7 +74,7 @@ describe('a file that is read', () => {
     expect(await as(uid + 1, '/etc', 'passwd')).toBe(true);
   });
 
-  it.skipIf(!existsSync('/proc/self/fd'))('is closed, whatever it is', async () => {
+  it.skipIf(!existsSync('/proc/self/fd'))('it is closed, whatever it is', async () => {
     const root = folder({ text: 'a', binary: 'a\0b' });
     const open = (): number => readdirSync('/proc/self/fd').length;
     const before = open();
@@ -86,7 +86,7 @@ describe('a file that is read', () => {
 });
 
 describe('the directories of a project', () => {
-  it('end at the nearest root of a repository, be its mark a folder or, as in a worktree, a file', async () => {
+  it('they end at the nearest root of a repository, whose mark is a folder or, in a worktree, a file', async () => {
     const root = folder({
       'shop/.git/HEAD': '',
       'shop/lib/.git': 'gitdir: ../.git/modules/lib',
@@ -101,7 +101,7 @@ describe('the directories of a project', () => {
     expect((await tree('shop')).own).toEqual([join(root, 'shop')]);
   });
 
-  it('without a repository are the working directory alone, and those above, the outermost first', async () => {
+  it('without a repository they are the working directory and those above, the outermost first', async () => {
     const root = folder({ 'a/b/c/x': '' });
     const { repository, own, above } = await treeOf(join(root, 'a/b/c'));
     expect([repository, own]).toEqual([undefined, [join(root, 'a/b/c')]]);
@@ -125,11 +125,11 @@ describe('files in a prompt', () => {
     expect(system).toContain(`<project-file path="AGENTS.md">\n${quoted}\n</project-file>`);
   });
 
-  it.each(['', ' \n\t\n'])('that hold nothing but %j are not told', async (content) => {
+  it.each(['', ' \n\t\n'])('files with nothing but %j are skipped', async (content) => {
     expect(await promptIn(folder({ 'AGENTS.md': content }))).not.toContain('project-file');
   });
 
-  it('have room for a small one farther off, where a larger one between has none', async () => {
+  it('a small file farther away is used even if a nearer one is too large', async () => {
     const large = 'x'.repeat(32_000);
     const path = ['a', 'b', 'c', 'd', 'e'];
     const files = Object.fromEntries(path.map((_, at) => [join(...path.slice(0, at + 1), 'AGENTS.md'), large]));
@@ -154,18 +154,18 @@ it.each([
     ['Search with Grep', 'A command begins'],
   ],
   [['Edit'], ['Change a file with Edit']],
-])('of the tools %j a prompt says what needs saying of just these: %j', async (tools, expected) => {
+])('for the tools %j a prompt contains only the instructions for them: %j', async (tools, expected) => {
   const system = await promptIn(folder(), tools);
   const all = ['Read files with Read', 'Search with Grep', 'Change a file with Edit', 'A command begins'];
   expect(all.filter((words) => system.includes(words))).toEqual(expected);
 });
 
-describe('what git says', () => {
+describe('the output of git', () => {
   const { signal } = new AbortController();
   const git = (cwd: string, ...args: string[]): string =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd, encoding: 'utf8' });
 
-  it('of a repository: its branch or its commit, its changes and its last five commits, each bounded', async () => {
+  it('for a repository: its branch or its commit, its changes and its last five commits, each limited', async () => {
     const cwd = folder({ first: '' });
     git(cwd, 'init', '-q', '-b', 'trunk');
     expect(await gitContext(cwd, signal)).toBe('Branch: trunk\nChanges: \n  ?? first\nLast commits: none');
@@ -183,11 +183,11 @@ describe('what git says', () => {
     expect(lines[44]).toContain(head);
   });
 
-  it('of no repository: nothing', async () => {
+  it('outside a repository: nothing', async () => {
     expect(await gitContext(folder(), signal)).toBeUndefined();
   });
 
-  /** A program in the place of git, which answers what a test wants. */
+  /** A program in place of git that returns the test's output. */
   function standIn(script: string): string {
     const bin = folder({ git: `#!/bin/sh\n${script}\n` });
     chmodSync(join(bin, 'git'), 0o755);
@@ -196,7 +196,7 @@ describe('what git says', () => {
     return bin;
   }
 
-  it('is asked without the variables of this process, and for no lock, password or network', async () => {
+  it('git runs without the variables of this process, and without locks, passwords or network', async () => {
     vi.stubEnv('SECRET_OF_THE_HOST', 'hidden');
     vi.stubEnv('GIT_DIR', '/elsewhere');
     const bin = standIn('env > "$(dirname "$0")/env"; echo main');
@@ -208,12 +208,12 @@ describe('what git says', () => {
     }
   });
 
-  it('is no list of changes where the settings of the repository are not known', async () => {
+  it('there is no list of changes if the settings of the repository are unknown', async () => {
     standIn('case "$*" in *config*) exit 1;; *) echo main;; esac');
     expect(await gitContext(folder(), signal)).toContain('Changes: not looked at');
   });
 
-  it('is nothing once nobody waits for it', async () => {
+  it('there is no output after a cancel', async () => {
     standIn('exec sleep 60');
     const abort = new AbortController();
     const context = gitContext(folder(), abort.signal);

@@ -1,4 +1,4 @@
-/** Several configuration files at once: which one has the last word on what, and records of the user that are changed at once. */
+/** Several configuration files at once: their precedence, and simultaneous changes of the user's records. */
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -32,7 +32,7 @@ const USER = 'user/config.json';
 const OUTER = 'shop/.runchart/config.json';
 const INNER = 'shop/web/.runchart/config.json';
 
-describe('of several files that count', () => {
+describe('several configuration files', () => {
   const file = (name: string) => ({
     model: `model of ${name}`,
     sandbox: name === 'inner' ? 'required' : 'off',
@@ -42,7 +42,7 @@ describe('of several files that count', () => {
   });
   const commands = ({ hooks }: Configuration) => hooks.Stop?.map((hook) => 'command' in hook && hook.command);
 
-  it('the one nearest to the working directory has the last word; rules, hooks and variables are joined', async () => {
+  it('the one nearest to the working directory takes precedence; rules, hooks and variables are joined', async () => {
     const { home, load } = place({ [USER]: file('user'), [OUTER]: file('outer'), [INNER]: file('inner') });
     const all = await load({ trusted: true });
     expect(all).toMatchObject({ model: 'model of inner', sandbox: 'required', ignored: [] });
@@ -59,14 +59,14 @@ describe('of several files that count', () => {
     );
   });
 
-  it('one that says nothing of a setting leaves it to the one before', async () => {
+  it('a missing setting is taken from the previous file', async () => {
     const { load } = place({ [USER]: file('user'), [INNER]: { hooks: {}, permissions: {}, environment: {} } });
     const all = await load({ trusted: true });
     expect(all).toMatchObject({ model: 'model of user', sandbox: 'off', environment: { SAME: 'user' } });
     expect([all.permissions.mode, commands(all)]).toEqual(['acceptEdits', ['user']]);
   });
 
-  it('those that the user trusts count, and the host’s word, for or against, comes before the user’s', async () => {
+  it('trusted files are used, and the host’s decision takes precedence over the user’s', async () => {
     const { home, options, load } = place({ [OUTER]: file('outer') });
     const models = async () => [
       (await load()).model,
@@ -78,21 +78,21 @@ describe('of several files that count', () => {
     expect(await models()).toEqual(['model of outer', 'model of outer', undefined]);
   });
 
-  it('the user’s own is no project’s, also where it lies in the working directory', async () => {
+  it('the user’s own file is not a project’s, even in the working directory', async () => {
     const { home, load } = place({ '.runchart/config.json': file('user') });
     const { files, model } = await load({ cwd: home, userDirectory: join(home, '.runchart') });
     expect(files).toEqual([{ path: join(home, '.runchart/config.json'), of: 'user', trusted: true }]);
     expect(model).toBe('model of user');
   });
 
-  it('the mode that the host gives comes before that of any file', async () => {
+  it('the mode of the host takes precedence over that of any file', async () => {
     const { load } = place({ [USER]: { permissions: { mode: 'plan' } } });
     const configuration = await load();
     expect(configuredPlugins(configuration).rules.mode).toBe('plan');
     expect(configuredPlugins(configuration, { mode: 'acceptEdits' }).rules.mode).toBe('acceptEdits');
   });
 
-  it('a file that cannot be used is not trusted', async () => {
+  it('an invalid file is not trusted', async () => {
     const { options, write, load } = place({ [OUTER]: { model: 'a' }, [INNER]: { modle: 'b' } });
     await expect(trustProject(options)).rejects.toThrow(/modle is unknown/);
     write(INNER, {});
@@ -130,7 +130,7 @@ describe('limits', () => {
   });
 });
 
-it('what was ignored is told once a conversation, however many runs it has', async () => {
+it('ignored settings are reported once in a conversation, however many runs it has', async () => {
   const { options, load } = place({ [OUTER]: { model: 'dear' } });
   const { plugins } = configuredPlugins(await load());
   const { agent, conversation } = await bench({ plugins, replies: ['a', 'b', 'c'], cwd: options.cwd });
@@ -145,7 +145,7 @@ it('what was ignored is told once a conversation, however many runs it has', asy
   await agent.close();
 });
 
-it('the user’s own directory is the named one, else that of XDG where it is absolute, else in the home directory', () => {
+it('the user’s own directory is the named one, otherwise that of XDG if it is absolute, otherwise in the home directory', () => {
   onTestFinished(() => void vi.unstubAllEnvs());
   const at = (value: string | undefined, given?: string) => {
     vi.stubEnv('XDG_CONFIG_HOME', value);
@@ -156,8 +156,8 @@ it('the user’s own directory is the named one, else that of XDG where it is ab
   expect(at('/etc/own', '/elsewhere')).toBe('/elsewhere');
 });
 
-describe('what the user has said of projects', () => {
-  it('is kept, project by project, also where two are trusted at once', async () => {
+describe("the user's records of projects", () => {
+  it('they keep every project, even if two are trusted at once', async () => {
     const { home, options, load } = place({
       'a/.runchart/config.json': { model: 'a' },
       'b/.runchart/config.json': { model: 'b' },
@@ -172,7 +172,7 @@ describe('what the user has said of projects', () => {
     expect(models).toEqual(['a', 'b', 'c']);
   });
 
-  it('is kept, rule by rule, also where two are allowed at once, and a failure does not keep the next one out', async () => {
+  it('they keep every rule, even if two are allowed at once, and a failure does not block the next one', async () => {
     const { home, options, write } = place({ 'user/allowed.json': '[' });
     await expect(allowAlways(['bash(no)'], options)).rejects.toThrow(/allowed\.json/);
     await expect(allowAlways(['bash('], options)).rejects.toThrow(/bash\(/);
@@ -184,7 +184,7 @@ describe('what the user has said of projects', () => {
     });
   });
 
-  it('is about a directory, whatever link leads to it', async () => {
+  it('they apply to a directory, whatever link leads to it', async () => {
     const { home, options, load } = place();
     const link = join(home, 'link');
     symlinkSync(options.cwd, link);
