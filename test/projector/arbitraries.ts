@@ -1,6 +1,6 @@
 /**
- * Random logs for the projector's properties. Rule: few ids and all types, so that events meet each other; `anyEntry`
- * also makes what no backend means.
+ * Random logs for the projector's properties. Invariant: there are few ids and all types, so that events affect each
+ * other. `anyEntry` also makes entries that no backend sends.
  */
 import fc from 'fast-check';
 import { A, C, decided, queued, R, reply, S, stamped, started, suspendedCall, T, U } from './events.ts';
@@ -38,7 +38,7 @@ export const wireEvent = fc.oneof(
 const how = fc.constantFrom({ ran: { a: 1 } }, { ran: 'yes' }, { didNotRun: true }, { retry: true });
 const suspension = fc.constantFrom(1, 2);
 const by = fc.constantFrom({}, { by: 'ada' }, { by: 'bob' });
-/** What a log says of a call before its result. */
+/** The entries of a log about a call before its result. */
 export const callRecord = fc.oneof(
   fc.tuple(callId, fc.constantFrom({}, { args: { b: 1 } })).map(([id, args]) => started(id, args)),
   fc.tuple(callId, suspension).map(([id, number]) => suspendedCall(id, number)),
@@ -57,14 +57,17 @@ const runtimeEntry = fc.oneof(
 
 export const anyEvent = fc.oneof({ weight: 5, arbitrary: wireEvent }, { weight: 2, arbitrary: runtimeEntry });
 
-/** Events as they come, most of them out of place. */
+/** Random events, most of them out of place. */
 export const events = fc.array(anyEvent, { maxLength: 60 });
 /** The same in a log of two runs. */
 export const log = fc
   .tuple(events, events)
   .map(([first, second]) => [...stamped(first, 'r1'), ...stamped(second, 'r2', first.length)]);
 
-/** Anything, also what only looks like an entry: fields of the wrong type, missing, or of a wild prototype. */
+/**
+ * Any value, also one that resembles an entry: fields of a wrong type, missing fields, or fields of an unusual
+ * prototype.
+ */
 export const wild = fc.oneof(
   { weight: 2, arbitrary: fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }) },
   { weight: 1, arbitrary: fc.jsonValue() },

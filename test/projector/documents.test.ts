@@ -1,4 +1,4 @@
-/** What docs/request-cycles.md and docs/rendering.md say of the projector, where no example shows it. */
+/** Claims of docs/request-cycles.md and docs/rendering.md about the projector that no example shows. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -8,7 +8,7 @@ it('the renderer of the guide has at most 40 lines', () => {
   expect(regionOf('rendering.ts', 'render').trimEnd().split('\n').length).toBeLessThanOrEqual(40);
 });
 
-it('every code that the projector gives has its row in the table of diagnostics, and the table has no other', () => {
+it('every code of the projector has its row in the table of diagnostics, and the table has no other', () => {
   const [, table = ''] = read('docs/request-cycles.md').split('## Diagnostics');
   const told = [...table.replace(/\n## .*/s, '').matchAll(/^\| (`[^|]*`) +\|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([\w-]+)`/g)].map(([, code]) => code),

@@ -1,6 +1,6 @@
 /**
- * Entries for the projector's tests, and views in few words. Rule: a message's id is its text, so that stories read as
- * they are told.
+ * Entries for the projector's tests, and views as short texts. Invariant: a message's id is its text, so that stories
+ * are easy to read.
  */
 import type { GroupName, Json, StoredPart, ToolOutcome } from '../../machines/vocabulary.ts';
 import type { ConversationView, ResolutionStep, ToolCallView } from '../../src/projector/index.ts';
@@ -64,7 +64,7 @@ export const reply = (outputTokens = 1) => ({
   costUsd: null,
 });
 
-/** Entries as a log holds them. */
+/** Entries as a log contains them. */
 export const stamped = <E extends object>(events: readonly E[], runId = 'r1', from = 0) =>
   events.map((event, i) => ({ seq: from + i, at: i, conversationId: 'c', runId, ...event }));
 
@@ -77,22 +77,22 @@ export function inWords(step: ResolutionStep): string {
   return (step.text === null ? 'no text' : `${step.text.kind} ${step.text.text}`) + groups.join('');
 }
 
-/** The steps of a cycle, the last one where no place is given. */
+/** The steps of a cycle, of the last one by default. */
 export const stepsOf = (view: ConversationView, cycle = view.cycles.length - 1): string[] =>
   view.cycles[cycle]?.steps.map(inWords) ?? [];
 
-/** What is odd, by code. */
+/** Diagnostics, by code. */
 export const codes = (view: ConversationView): string[] => view.diagnostics.map(({ code }) => code);
 
 export const callsOf = (view: ConversationView): ToolCallView[] =>
   view.cycles.flatMap(({ steps }) =>
     steps.flatMap((step) => (step.type === 'ai-block' ? step.groups.flatMap((group) => group.calls) : [])),
   );
-/** The call as the steps show it. */
+/** The call in the steps. */
 export const callIn = (view: ConversationView, callId: string): ToolCallView | undefined =>
   callsOf(view).find((call) => call.callId === callId);
 
-/** Rounds in words: what was new in the input, and what the model answered. */
+/** Rounds as text: the new part of the input, and the reply of the model. */
 export const roundsOf = (view: ConversationView, cycle = 0) =>
   view.cycles[cycle]?.rounds.map(({ input, output }) => ({
     messages: input.messages.map(({ messageId }) => messageId),

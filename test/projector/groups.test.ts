@@ -4,13 +4,13 @@ import { project } from '../../src/projector/index.ts';
 import { A, C, callIn, codes, parts, R, S, stepsOf, T, U } from './events.ts';
 
 describe('tool groups', () => {
-  it('S000-04 CYC-8 neighbours of one kind are a group, and kinds that come back are new groups', () => {
+  it('S000-04 CYC-8 adjacent calls of one kind are a group, and a repeated kind is a new group', () => {
     const names = ['ls', 'read', 'bash', 'read', 'edit', 'write', 'foo'];
     const view = project([U('q'), A('x'), ...names.map((name, i) => C(`${i}`, name)), S('interrupted')]);
     expect(stepsOf(view)[1]).toBe('assistant x [read 0 1] [bash 2] [read 3] [write 4 5] [other 6]');
   });
 
-  it('S000-06 CYC-9 results are no steps and do not end a group, also across replies', () => {
+  it('S000-06 CYC-9 results are not steps and do not end a group, even across replies', () => {
     const view = project([U('q'), A('x'), C('c1'), T('c1'), C('c2'), T('c2'), S()]);
     expect(stepsOf(view)).toEqual(['non-steer q', 'assistant x [read c1 c2]']);
     expect(callIn(view, 'c1')?.result).toEqual({ outcome: 'succeeded', content: parts('result of c1') });
@@ -30,20 +30,20 @@ describe('tool groups', () => {
     ]);
   });
 
-  it('S000-21 names match without regard to case, and groupOf has the first word', () => {
+  it('S000-21 names match without regard to case, and groupOf takes precedence', () => {
     const log = [U('q'), A('x'), C('1', 'Read'), C('2', 'LS'), C('3', 'mcp__x'), C('4', 'task')];
     expect(stepsOf(project(log))[1]).toBe('assistant x [read 1 2] [other 3 4]');
     const groupOf = (name: string) => (name === 'task' ? 'bash-group' : undefined);
     expect(stepsOf(project(log, { groupOf }))[1]).toBe('assistant x [read 1 2] [other 3] [bash 4]');
   });
 
-  it("a tool's own group comes before the table and behind groupOf", () => {
+  it("a tool's own group takes precedence over the table, and groupOf over both", () => {
     const log = [U('q'), C('1', 'read', {}, 'write-group'), C('2', 'deploy', {}, 'bash-group')];
     expect(stepsOf(project(log))[1]).toBe('no text [write 1] [bash 2]');
     expect(stepsOf(project(log, { groupOf: () => 'other-group' }))[1]).toBe('no text [other 1 2]');
   });
 
-  it('a groupOf that throws or names no group does not count', () => {
+  it('a groupOf that throws or returns no group is ignored', () => {
     const log = [U('q'), C('1', 'read'), C('2', 'bash')];
     const throwing = () => {
       throw new Error('no');
@@ -53,7 +53,7 @@ describe('tool groups', () => {
     expect(stepsOf(project(log, wrong))[1]).toBe('no text [read 1] [bash 2]');
   });
 
-  it('a group of a later version does not cost the call', () => {
+  it('an unknown group of a later version does not remove the call', () => {
     const call = { type: 'agent-output', item: { ...C('1', 'read').item, group: 'web-group' } };
     expect(stepsOf(project([U('q'), call]))[1]).toBe('no text [read 1]');
   });

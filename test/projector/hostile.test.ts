@@ -1,4 +1,4 @@
-/** What the projector makes of events that no healthy backend sends. Every row ends without a throw. */
+/** The projector with events that no healthy backend sends. No row throws. */
 import { describe, expect, it } from 'vitest';
 import { createProjector, project } from '../../src/projector/index.ts';
 import { A, C, callIn, codes, R, S, stamped, stepsOf, T, U } from './events.ts';
@@ -6,12 +6,12 @@ import { A, C, callIn, codes, R, S, stamped, stepsOf, T, U } from './events.ts';
 const EMPTY = { state: 'idle', cycles: [], queued: [], diagnostics: [] };
 
 describe('events that do not fit', () => {
-  it('H-090 no event is an empty projection', () => {
+  it('H-090 an empty list is an empty projection', () => {
     expect(project([])).toEqual(EMPTY);
     expect(createProjector().view()).toEqual(EMPTY);
   });
 
-  it('H-091 a stop first is one diagnostic and no cycle', () => {
+  it('H-091 a leading stop is one diagnostic and no cycle', () => {
     expect(project([S()])).toMatchObject({ ...EMPTY, diagnostics: [{ code: 'stop_while_idle' }] });
   });
 
@@ -20,7 +20,7 @@ describe('events that do not fit', () => {
     ['a reasoning', R('x')],
     ['a call', C('c1')],
     ['a result', T('c1')],
-  ])('H-092 CYC-12 %s while idle is one orphan, and no cycle is invented', (_, event) => {
+  ])('H-092 CYC-12 %s while idle is one orphan, and no cycle is created', (_, event) => {
     expect(project([event])).toMatchObject({ ...EMPTY, diagnostics: [{ code: 'orphan' }] });
     const view = project([U('q'), S(), event, U('p')]);
     expect([view.cycles.length, codes(view)]).toEqual([2, ['orphan']]);
@@ -37,7 +37,7 @@ describe('events that do not fit', () => {
     expect(codes(view)).toEqual(['stop_while_idle']);
   });
 
-  it('H-095 a message without kind is classified by policy, on every run the same', () => {
+  it('H-095 a message without kind is classified by policy, the same on every run', () => {
     const log = [U('q'), A('x'), U('p'), A('y'), S()];
     expect(stepsOf(project(log), 0)).toEqual(['non-steer q', 'assistant x', 'assistant y']);
     expect(project(log).cycles[1]?.root).toMatchObject({ messageId: 'p', kind: 'followUp' });
@@ -47,7 +47,7 @@ describe('events that do not fit', () => {
     expect([project(log).diagnostics, steered.diagnostics]).toEqual([[], []]);
   });
 
-  it('H-096 of three followUps the first becomes root at the stop, the others keep their order', () => {
+  it('H-096 of three followUps the first becomes root at the stop, and the others keep their order', () => {
     const view = project([U('q'), U('a', 'followUp'), U('b', 'followUp'), U('c', 'followUp'), S()]);
     expect(view.cycles.map(({ id }) => id)).toEqual(['q', 'a']);
     expect(view.queued.map(({ messageId }) => messageId)).toEqual(['b', 'c']);
@@ -73,7 +73,7 @@ describe('events that do not fit', () => {
     expect(codes(view)).toEqual(['result_repeated']);
   });
 
-  it('results that wait for their calls are bounded', () => {
+  it('the number of results that wait for their calls is limited', () => {
     const view = project([U('q'), ...Array.from({ length: 1030 }, (_, i) => T(`x${i}`))]);
     expect(codes(view)).toEqual(Array(6).fill('orphan'));
   });
@@ -87,7 +87,7 @@ describe('events that do not fit', () => {
     },
   );
 
-  it('a result behind the stop is attached to the call of the old cycle', () => {
+  it('a result after the stop is attached to the call of the old cycle', () => {
     const view = project([U('q'), C('c1'), S('interrupted'), U('p'), T('c1', 'late'), A('x'), S()]);
     expect(callIn(view, 'c1')?.result?.content).toEqual([{ type: 'text', text: 'late' }]);
     expect([stepsOf(view, 1), codes(view)]).toEqual([['non-steer p', 'assistant x'], ['result_missing']]);
@@ -111,7 +111,7 @@ describe('events that do not fit', () => {
   });
 });
 
-describe('events that are none', () => {
+describe('values that are not events', () => {
   it.each([
     ['a strange type', { type: 'x' }],
     ['a number for a type', { type: 42 }],
@@ -135,7 +135,7 @@ describe('events that are none', () => {
     expect(view.cycles[0]?.stop).toEqual({ reason: 'completed' });
   });
 
-  it('a strange type is named in its diagnostic, cut where it is long', () => {
+  it('an unknown type is named in its diagnostic, cut if it is long', () => {
     const [short, long] = project([{ type: 'thinking' }, { type: 'x'.repeat(5000) }]).diagnostics;
     expect(short?.detail).toEqual({ type: 'thinking' });
     expect(JSON.stringify(long).length).toBeLessThan(200);
@@ -151,7 +151,7 @@ describe('events that are none', () => {
     ['content', { ...U('q'), content: new Proxy([], trap) }],
     ['arguments', { type: 'agent-output', item: { ...C('c').item, args: new Proxy({}, trap) } }],
     ['a revoked proxy', revoked()],
-  ])('%s that throws is unreadable, and nothing else', (_, value) => {
+  ])('%s that throws is unreadable, and has no other effect', (_, value) => {
     const view = project([U('q'), value, A('x')]);
     expect([stepsOf(view), codes(view)]).toEqual([['non-steer q', 'assistant x'], ['unreadable']]);
   });
@@ -194,7 +194,7 @@ it.each([
   [undefined, 'undefined'],
   [{ is: 'done' }, 'object'],
 ])(
-  'a run-stop with the reason %j ends its cycle as an error, with one diagnostic that keeps the word',
+  'a run-stop with the reason %j ends its cycle as an error, with one diagnostic that contains the reason',
   (reason, value) => {
     const view = project([U('first'), A('x'), { ...S(), reason, cause: 'later' }, U('second')]);
     expect(view.cycles.map(({ stop }) => stop)).toEqual([{ reason: 'error', cause: 'later' }, null]);
@@ -215,11 +215,11 @@ describe('arguments', () => {
     ['with a value that is not JSON', { a: Number.NaN }],
     ['with a class instance', { a: new Date(0) }],
     ['that are missing', undefined],
-  ])('%s refuse the call', (_, args) => {
+  ])('%s make the call malformed', (_, args) => {
     expect(codes(project([U('q'), { type: 'agent-output', item: { ...C('c').item, args } }]))).toEqual(['malformed']);
   });
 
-  it('500 levels deep are taken, and the view does not share them with the sender', () => {
+  it('a depth of 500 levels is accepted, and the view does not share them with the sender', () => {
     const args = { deep: nested(500), list: [{ a: 1 }] };
     const view = project([U('q'), C('c', 'read', args)]);
     expect(callIn(view, 'c')?.args).toEqual(args);
@@ -227,13 +227,13 @@ describe('arguments', () => {
     expect(callIn(view, 'c')?.args).toMatchObject({ list: [{ a: 1 }] });
   });
 
-  it('a negative zero is shown as a stored log would show it', () => {
+  it('a negative zero is shown as a stored log shows it', () => {
     expect(callIn(project([U('q'), C('c', 'read', [-0])]), 'c')?.args).toEqual([0]);
   });
 });
 
-describe('the known and the noted', () => {
-  it('runtime entries the views do not depend on are no diagnostics', () => {
+describe('runtime entries and diagnostics', () => {
+  it('runtime entries without effect on the views are not diagnostics', () => {
     const types =
       'conversation run-started tool-allowed tool-started decision decision-consumed state-changed model-retry';
     const more = 'continuation compaction context-warning sub-agent checkpoint notice extension tool-suspended';
@@ -241,7 +241,7 @@ describe('the known and the noted', () => {
     expect([stepsOf(view), view.diagnostics]).toEqual([['non-steer q', 'assistant x'], []]);
   });
 
-  it('diagnostics of the log stand among the others', () => {
+  it('diagnostics of the log are listed with the others', () => {
     const late = { type: 'diagnostic', code: 'late_result', detail: { callId: 'c1' } };
     expect(project(stamped([S(), late])).diagnostics).toEqual([
       { code: 'stop_while_idle', seq: 0, detail: { type: 'run-stop' } },
@@ -249,13 +249,13 @@ describe('the known and the noted', () => {
     ]);
   });
 
-  it('diagnostics are bounded: behind the first thousand stands a count of the rest', () => {
+  it('the number of diagnostics is limited: after the first thousand there is a count of the others', () => {
     const { diagnostics } = project(Array.from({ length: 1500 }, () => null));
     expect(diagnostics).toHaveLength(1001);
     expect(diagnostics.at(-1)).toEqual({ code: 'diagnostics_dropped', detail: { count: 500 } });
   });
 
-  it('an iterable that throws, or is none, ends the list with a diagnostic', () => {
+  it('an iterable that throws, or a value that is not iterable, ends the list with a diagnostic', () => {
     function* torn() {
       yield U('q');
       throw new Error('torn');

@@ -11,7 +11,7 @@ const op: fc.Arbitrary<Op> = fc.oneof(
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 
 describe('persistent list', () => {
-  it('holds what an array would hold, and a snapshot never changes after a new owner took over', () => {
+  it('it equals an array, and a snapshot never changes after a new owner has appended', () => {
     fc.assert(
       fc.property(fc.nat(2100), fc.array(op, { maxLength: 200 }), (start, ops) => {
         let owner = 1;
@@ -38,7 +38,7 @@ describe('persistent list', () => {
     );
   });
 
-  it('grows by levels and finds every value again', () => {
+  it('it grows by levels and finds every value again', () => {
     let list = new List<number>(1);
     for (let i = 0; i < 70_000; i++) list = list.push(1, i);
     const before = list;

@@ -1,4 +1,4 @@
-/** The same view under any time zone and language, in a process of its own for each. */
+/** The view is the same in any time zone and language. Each case runs in a separate process. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,7 @@ describe('H-342 INV-9 time zone and language', () => {
     expect(stdout).toBe(JSON.stringify((logs as unknown[][]).map((log) => project(log))));
   });
 
-  it('names match by plain lower case', () => {
+  it('names match by simple lower case', () => {
     expect(stepsOf(project(trickyLog))[1]).toBe(
       'assistant ß [read İ0] [write İ1 İ2] [other İ3 İ4 İ5] [bash İ6] [other İ7 İ8]',
     );

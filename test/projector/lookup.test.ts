@@ -4,7 +4,7 @@ import { Lookup } from '../../src/projector/collections.ts';
 
 const ids = fc.array(fc.oneof(fc.constantFrom('a', 'b', '__proto__', 'constructor'), fc.string()), { maxLength: 60 });
 
-/** A lookup fed id by id, and the Map it stands for. */
+/** A lookup that grows id by id, compared with a Map. */
 function fed(given: readonly string[], base?: { lookup: Lookup<string>; model: ReadonlyMap<string, number> }) {
   const lookup = new Lookup(base?.lookup);
   const model = new Map(base?.model);
@@ -16,7 +16,7 @@ function fed(given: readonly string[], base?: { lookup: Lookup<string>; model: R
 }
 
 describe('numbers by key', () => {
-  it('are what a Map would hold: the newest of each key, and none of the others', () => {
+  it('they equal a Map: the newest of each key', () => {
     fc.assert(
       fc.property(ids, ids, (given, others) => {
         const { lookup, model } = fed(given);
@@ -25,7 +25,7 @@ describe('numbers by key', () => {
     );
   });
 
-  it('of a branch: it knows what it branched from and never writes into it', () => {
+  it('a branch contains its source and never writes into it', () => {
     fc.assert(
       fc.property(ids, ids, (given, later) => {
         const trunk = fed(given);

@@ -10,7 +10,7 @@ const told = (phase: Phase, signal: Signal, whileActive: 'steer' | 'followUp' = 
 };
 const signal = (event: unknown) => signalOf(readEntry(event).reading);
 
-describe('the machine', () => {
+describe('the state machine', () => {
   it.each<[Signal, string, string, string]>([
     ['message-direct', 'open-direct → active', 'queue → active (kind-overridden)', 'steer → active (kind-overridden)'],
     ['message-open', 'open-direct → active', 'queue → active', 'steer → active'],
@@ -20,7 +20,7 @@ describe('the machine', () => {
     ['boundary', 'refuse → idle (stop_while_idle)', 'close → idle', 'close → idle'],
     ['suspension', 'refuse → idle (orphan)', 'wait → active', 'wait → active'],
     ['resumption', 'reopen → active', 'reopen → active', 'reopen → active'],
-  ])('%s moves as the document says, idle, queueing and steering', (given, idle, queueing, steering) => {
+  ])('%s moves as documented, idle, queueing and steering', (given, idle, queueing, steering) => {
     expect([told('idle', given), told('active', given), told('active', given, 'steer')]).toEqual([
       idle,
       queueing,
@@ -34,7 +34,7 @@ describe('the machine', () => {
     expect(reasons.map((reason) => signal(S(reason)))).toEqual(['boundary', 'boundary', 'boundary']);
   });
 
-  it('CYC-3 a message says its kind or leaves it open, and all output is work', () => {
+  it('CYC-3 a message has a kind or none, and all output is work', () => {
     expect([signal(U('a')), signal(U('a', 'steer')), signal(A('x')), signal(R('x'))]).toEqual([
       'message-open',
       'message-steer',

@@ -1,4 +1,4 @@
-/** The operators, as marbles. */
+/** The operators, as marble tests. */
 import { Subject } from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it } from 'vitest';
@@ -29,20 +29,20 @@ describe('resolutionSteps', () => {
     });
   });
 
-  it('passes an error on behind the views', () => {
+  it('it passes an error after the views', () => {
     marbles(({ cold, expectObservable }) => {
       expectObservable(cold('-q-#', { q }, 'lost').pipe(resolutionSteps())).toBe('-v-#', { v: views.q }, 'lost');
     });
   });
 
-  it('shows an entry that came too early as if the gap were closed', () => {
+  it('it shows an early entry as if the gap were closed', () => {
     marbles(({ cold, expectObservable }) => {
       const expected = { a: views.q, b: project([q, c]), c: views.c };
       expectObservable(cold('-q-c-x|', { q, x, c }).pipe(resolutionSteps())).toBe('-a-b-c|', expected);
     });
   });
 
-  it('gives each subscription a projector of its own', () => {
+  it('each subscription has its own projector', () => {
     marbles(({ cold, expectObservable }) => {
       const views$ = cold('-q-x|', { q, x }).pipe(resolutionSteps());
       expectObservable(views$).toBe('     -q-x|', views);
@@ -50,7 +50,7 @@ describe('resolutionSteps', () => {
     });
   });
 
-  it('takes the options of the projector', () => {
+  it('it accepts the options of the projector', () => {
     const [a, b] = stamped([U('q'), U('p')]) as unknown as [LogEntry, LogEntry];
     marbles(({ cold, expectObservable }) => {
       const steered = cold('-ab|', { a, b }).pipe(resolutionSteps({ whileActive: 'steer' }));
@@ -60,7 +60,7 @@ describe('resolutionSteps', () => {
 });
 
 describe('withLiveText', () => {
-  it('joins the text in flight to the view, and a committed output clears it', () => {
+  it('it joins the text in flight to the view, and a committed output clears it', () => {
     const values = { q, a: thought('hm'), b: delta('he'), c: delta('llo'), x };
     const expected = {
       q: landed([q]),
@@ -79,7 +79,7 @@ describe('withLiveText', () => {
     ['the record of an empty reply', reply(), [reply()]],
     ['a stop', S('interrupted'), [S('interrupted')]],
     ['a suspension', { type: 'run-suspended', waiting: [] }, [{ type: 'run-suspended', waiting: [] }]],
-  ])('%s drops what was streamed', (_, end, committed) => {
+  ])('%s drops the streamed text', (_, end, committed) => {
     marbles(({ cold, expectObservable }) => {
       const signals$ = cold('-q-a-e-b|', { q, a: delta('old'), e: end as Live, b: delta('new') });
       const after = project([q, ...committed]);
@@ -93,7 +93,7 @@ describe('withLiveText', () => {
     });
   });
 
-  it('the end of another run leaves the text, and text of another run begins anew', () => {
+  it('the end of another run keeps the text, and text of another run starts a new one', () => {
     marbles(({ cold, expectObservable }) => {
       const signals$ = cold('-q-a-r-b|', { q, a: delta('one'), r: reset('r0'), b: delta('two', 'r2') });
       const expected = { q: landed([q]), a: flying('one'), b: flying('two') };
@@ -110,7 +110,7 @@ describe('withLiveText', () => {
     });
   });
 
-  it('live signals that change nothing emit nothing and are no diagnostics', () => {
+  it('live signals without a change emit nothing and are not diagnostics', () => {
     const values: Record<string, LogEntry | Live> = {
       q,
       i: { type: 'tool-input-delta', runId: 'r1', index: 0, text: '{' },
@@ -127,7 +127,7 @@ describe('withLiveText', () => {
     });
   });
 
-  it('keeps the time of its source: several at once, an error, an end, and the end of the subscription', () => {
+  it('it keeps the timing of its source: several values at once, an error, a completion, and an unsubscribe', () => {
     const values = { q, a: delta('he'), b: delta('llo'), x };
     const expected = { q: landed([q]), a: flying('he'), b: flying('hello'), x: landed([q, x]) };
     marbles(({ cold, expectObservable, expectSubscriptions }) => {
@@ -140,7 +140,7 @@ describe('withLiveText', () => {
     });
   });
 
-  it('gives each subscription a text in flight of its own', () => {
+  it('each subscription has its own text in flight', () => {
     const values = { q, a: delta('he'), b: delta('llo') };
     marbles(({ hot, expectObservable }) => {
       const views$ = hot('-q-a-b|', values).pipe(withLiveText());
@@ -150,7 +150,7 @@ describe('withLiveText', () => {
     });
   });
 
-  it('takes the options of the projector', () => {
+  it('it accepts the options of the projector', () => {
     const [a, b] = stamped([U('q'), U('p')]) as unknown as [LogEntry, LogEntry];
     const steered = { ...project([a, b], { whileActive: 'steer' }), inFlight: null };
     marbles(({ cold, expectObservable }) => {
@@ -159,7 +159,7 @@ describe('withLiveText', () => {
     });
   });
 
-  it('leaves the committed part alone: its lists are the same objects while text streams', () => {
+  it('it keeps the committed part: its lists are the same objects while text streams', () => {
     const signals$ = new Subject<LogEntry | Live>();
     const seen: LiveView[] = [];
     signals$.pipe(withLiveText()).subscribe((view) => seen.push(view));
@@ -170,7 +170,7 @@ describe('withLiveText', () => {
     expect(seen.every((view) => Object.isFrozen(view))).toBe(true);
   });
 
-  it('is total: what is neither entry nor signal is a diagnostic', () => {
+  it('a value that is neither entry nor signal is a diagnostic', () => {
     const signals$ = new Subject<LogEntry | Live>();
     const seen: LiveView[] = [];
     signals$.pipe(withLiveText()).subscribe((view) => seen.push(view));
@@ -182,7 +182,7 @@ describe('withLiveText', () => {
     expect(stepsOf(seen.at(-1) ?? project([]))).toEqual(['non-steer q']);
   });
 
-  it('text in flight is bounded', () => {
+  it('the length of the text in flight is limited', () => {
     const signals$ = new Subject<LogEntry | Live>();
     let length = 0;
     signals$.pipe(withLiveText()).subscribe(({ inFlight }) => {

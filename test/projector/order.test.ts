@@ -8,8 +8,8 @@ const many = (length: number, from = 0) => stamped([U('q'), ...Array.from({ leng
 const swapped = <E>(list: readonly E[], i: number, j: number): E[] =>
   list.map((entry, k) => list[k === i ? j : k === j ? i : k] ?? entry);
 
-describe('order of entries', () => {
-  it('H-101 an entry that comes twice changes nothing', () => {
+describe('the order of entries', () => {
+  it('H-101 a repeated entry changes nothing', () => {
     const once = project(log);
     expect(project(log.flatMap((entry) => [entry, entry]))).toEqual(once);
     expect(project([...log, ...log])).toEqual(once);
@@ -20,14 +20,14 @@ describe('order of entries', () => {
     expect(projector.view()).toBe(before);
   });
 
-  it('H-102 entries come back into order inside the window', () => {
+  it('H-102 entries are reordered inside the window', () => {
     expect(project(swapped(log, 4, 5))).toEqual(project(log));
     expect(project([...log].reverse())).toEqual(project(log));
     const entries = many(63);
     expect(project([entries[0], ...entries.slice(1).reverse()])).toEqual(project(entries));
   });
 
-  it('H-102 an entry that waits is shown as if its gap were closed, with a diagnostic while it waits', () => {
+  it('H-102 an early entry is shown as if its gap were closed, with a diagnostic while it waits', () => {
     const projector = createProjector();
     projector.push(log[0]);
     projector.push(log[2]);
@@ -39,7 +39,7 @@ describe('order of entries', () => {
     expect(projector.view().diagnostics).toEqual([]);
   });
 
-  it('H-102 behind a full window the gap is given up, and what comes for it later is ignored', () => {
+  it('H-102 after a full window the gap is given up, and its later entries are ignored', () => {
     const entries = many(200);
     const torn = entries.filter(({ seq }) => seq !== 5);
     const view = project(torn);
@@ -51,7 +51,7 @@ describe('order of entries', () => {
     expect(late).toEqual(view);
   });
 
-  it('what filled a gap is in the next view, also in a cycle that was shown before', () => {
+  it('the next view contains a filled gap, also in a cycle that was shown before', () => {
     const entries = stamped([U('a'), C('c1'), S(), U('b'), T('c1'), A('x')]);
     const projector = createProjector();
     for (const i of [0, 1, 2, 3, 5]) projector.push(entries[i]);
@@ -60,7 +60,7 @@ describe('order of entries', () => {
     expect(projector.view()).toEqual(project(entries));
   });
 
-  it('a gap that is filled leaves the view, also where nothing that is shown came with it', () => {
+  it('a filled gap leaves the view, even if no shown entry filled it', () => {
     const notices = stamped([U('q'), { type: 'notice' }, { type: 'notice' }]);
     const projector = createProjector();
     projector.push(notices[0]);
@@ -84,17 +84,17 @@ describe('order of entries', () => {
     ]);
   });
 
-  it('a list whose entry 0 comes late starts there', () => {
+  it('a list whose entry 0 arrives late starts there', () => {
     expect(project([log[1], log[2], log[0], ...log.slice(3)])).toEqual(project(log));
   });
 
-  it('entries without seq are taken as they come', () => {
+  it('entries without seq are taken in their order', () => {
     const bare = log.map(({ seq: _, ...entry }) => entry);
     expect(project(bare)).toEqual(project(log));
   });
 
   it.each([-1, 1.5, Number.NaN, '3', null, 2 ** 53])(
-    'a seq that is none (%s) is a diagnostic, and the entry counts',
+    'an invalid seq (%s) is a diagnostic, and the entry counts',
     (seq) => {
       const view = project([log[0], { ...log[1], seq }]);
       expect([stepsOf(view), codes(view)]).toEqual([['non-steer q', 'assistant a'], ['bad_seq']]);
@@ -109,7 +109,7 @@ describe('order of entries', () => {
     ]);
   });
 
-  it('H-115 times do not count: back, none, or far away', () => {
+  it('H-115 times have no effect: decreasing, missing, or far away', () => {
     const times = [5, 4, Number.NaN, 8.64e15, -1, Number.POSITIVE_INFINITY, 'now', null, 3];
     expect(project(log.map((entry, i) => ({ ...entry, at: times[i] })))).toEqual(project(log));
   });
@@ -130,7 +130,7 @@ describe('other conversations', () => {
     ['today', { conversationId: 'c', child: 'child' }, { child: 'child' }],
     ['in an old log', { conversationId: 'child' }, { conversationId: 'child' }],
   ])(
-    "INV-8 what a parent's log says of its children is its own entry, %s: no gap, no other conversation",
+    "INV-8 an entry of a parent's log about its children belongs to the parent, %s: no gap, no other conversation",
     (_, ids, bare) => {
       const told = { type: 'sub-agent', callId: 'c1', ...ids, phase: 'started', runId: 'r1' };
       const view = project(log);
@@ -145,7 +145,7 @@ describe('other conversations', () => {
     },
   );
 
-  it('H-112 an entry that says no conversation among others that do is a diagnostic', () => {
+  it('H-112 an entry without a conversation among others that have one is a diagnostic', () => {
     const lost = { ...A('whose?'), runId: 'r2' };
     const view = project([...log.slice(0, 2), lost, ...log.slice(2)]);
     expect(view.cycles).toEqual(project(log).cycles);

@@ -1,4 +1,4 @@
-/** Every two events behind each other, in the middle of a conversation: ahead of a gap, and under views that are read late. */
+/** Every pair of events, in the middle of a conversation: before a gap, and with views that are read late. */
 import { describe, expect, it } from 'vitest';
 import { type ConversationView, createProjector, project } from '../../src/projector/index.ts';
 import {
@@ -24,7 +24,7 @@ import {
 const settled = (callId: string, how: object) => ({ type: 'call-settled', callId, how });
 const resumed = { type: 'run-resumed', of: 'r1' };
 
-/** A cycle that has ended, with a call without a result and one whose outcome is unknown; and one under way. */
+/** An ended cycle with a call without a result and an unknown one, and a current cycle. */
 const BASE = [
   ...[
     U('a'),
@@ -57,7 +57,7 @@ const next = (event: object, at: number) => stamped([event], 'r1', BASE.length +
 const pairs = EVENTS.flatMap((one) => EVENTS.map((other) => [next(one, 0), next(other, 1)] as const));
 
 describe('each of two events', () => {
-  it('that come in the wrong order leaves the view of the right order, though the gap was looked over meanwhile', () => {
+  it('in the wrong order they lead to the view of the right order, even if the gap was shown meanwhile', () => {
     for (const [one, other] of pairs) {
       const projector = createProjector();
       for (const entry of base) projector.push(entry);
@@ -70,7 +70,7 @@ describe('each of two events', () => {
     }
   });
 
-  it('leaves views of before as they were, in whatever order they are read', () => {
+  it('earlier views are unchanged, in whatever order they are read', () => {
     const orders = [
       [0, 1, 2],
       [2, 1, 0],
@@ -91,7 +91,7 @@ describe('each of two events', () => {
   });
 });
 
-describe('entries ahead of a gap', () => {
+describe('entries before a gap', () => {
   const ahead = (seqs: readonly number[], events: readonly object[]) => {
     const projector = createProjector();
     const entries = stamped(events);
@@ -99,13 +99,13 @@ describe('entries ahead of a gap', () => {
     return projector.view();
   };
 
-  it('are shown in their own order, each gap with a note', () => {
+  it('they are shown in their own order, each gap with a note', () => {
     const view = ahead([0, 4, 2, 6], [U('q'), A('1'), A('2'), A('3'), A('4'), A('5'), A('6')]);
     expect(stepsOf(view)).toEqual(['non-steer q', 'assistant 2', 'assistant 4', 'assistant 6']);
     expect(view.diagnostics).toEqual([1, 3, 5].map((seq) => ({ code: 'gap', seq, detail: { from: seq, to: seq } })));
   });
 
-  it('count as they came first, where one comes twice', () => {
+  it('the first of two repeated entries counts', () => {
     const projector = createProjector();
     const [q, , two] = stamped([U('q'), A('1'), A('2')]);
     for (const entry of [q, two, { ...two, item: { type: 'assistant', text: 'again' } }]) projector.push(entry);
@@ -114,7 +114,7 @@ describe('entries ahead of a gap', () => {
 });
 
 describe('a call', () => {
-  it('that is retried waits for a decision of its own: one that came early for the run before has expired', () => {
+  it('a retried call waits for a new decision: an early one for the previous run has expired', () => {
     const before = [U('q'), C('a'), started('a'), decided('a', 1, { by: 'ada' }), T('a', '?', 'unknown'), S()];
     const again = [settled('a', { retry: true }), resumed, started('a'), suspendedCall('a', 1)];
     expect(callIn(project([...before, ...again]), 'a')).not.toHaveProperty('decidedBy');
@@ -123,46 +123,49 @@ describe('a call', () => {
     });
   });
 
-  it('that is decided twice before it waits was decided by the first', () => {
+  it('of two early decisions the first one counts', () => {
     const events = [U('q'), C('a'), started('a'), decided('a', 1, { by: 'ada' }), decided('a', 1, { by: 'bob' })];
     expect(callIn(project([...events, suspendedCall('a')]), 'a')).toMatchObject({ decidedBy: 'ada' });
   });
 
-  it('of a cycle before has its result there, and it is no input of the cycle under way', () => {
+  it('a call of an earlier cycle has its result there, and is not input of the current cycle', () => {
     const view = project([U('a'), C('old'), S(), U('b'), A('x'), reply(), T('old'), A('y'), reply()]);
     expect(callIn(view, 'old')?.state).toBe('ended');
     expect(roundsOf(view, 1)?.map(({ results }) => results)).toEqual([[], []]);
   });
 
-  it('has no result that came for its id before a stop', () => {
+  it('a result for its id before a stop does not count', () => {
     const view = project([U('a'), T('c'), S(), U('b'), C('c')]);
     expect(callsOf(view).map(({ result }) => result)).toEqual([null]);
     expect(codes(view)).toEqual(['orphan']);
   });
 
-  it.each([15, 16, 17, 18, 40])('is found by its id among %i others of its cycle, and the newest of an id', (count) => {
-    const others = Array.from({ length: count }, (_, at) => C(`o${at}`));
-    for (const events of [
-      [C('a'), ...others],
-      [...others, C('a')],
-      [C('a', 'read', { n: 1 }), ...others, C('a')],
-    ]) {
-      const calls = callsOf(project([U('q'), ...events, T('a')]));
-      expect(calls.filter(({ result }) => result !== null).map(({ callId, args }) => [callId, args])).toEqual([
-        ['a', {}],
-      ]);
-      const ids = calls.map(({ callId }) => callId);
-      expect(calls[ids.lastIndexOf('a')]?.result).not.toBeNull();
-    }
-  });
+  it.each([15, 16, 17, 18, 40])(
+    'it is found by its id among %i others of its cycle, the newest of an id first',
+    (count) => {
+      const others = Array.from({ length: count }, (_, at) => C(`o${at}`));
+      for (const events of [
+        [C('a'), ...others],
+        [...others, C('a')],
+        [C('a', 'read', { n: 1 }), ...others, C('a')],
+      ]) {
+        const calls = callsOf(project([U('q'), ...events, T('a')]));
+        expect(calls.filter(({ result }) => result !== null).map(({ callId, args }) => [callId, args])).toEqual([
+          ['a', {}],
+        ]);
+        const ids = calls.map(({ callId }) => callId);
+        expect(calls[ids.lastIndexOf('a')]?.result).not.toBeNull();
+      }
+    },
+  );
 
-  it('that nobody knows waits as long as its suspension is the last word', () => {
+  it('an unknown call waits while its suspension is the last event', () => {
     const view = project([U('q'), C('a'), { type: 'run-suspended', waiting: ['a', 'nobody'] }, T('a')]);
     expect(view.cycles[0]?.waiting).toEqual(['nobody']);
   });
 });
 
-it('a run that is resumed belongs to the last cycle where nothing says of which run that is', () => {
+it('a resumed run belongs to the last cycle if no entry names its run', () => {
   const first = stamped([U('a'), A('x'), S()]);
   const [message] = stamped([U('b')], 'r2', 3);
   const { runId: _, ...unnamed } = message ?? {};
@@ -181,7 +184,7 @@ it.each([
   expect([waiting.length, cycles[0]?.steps.length]).toEqual(expected === 'steer' ? [0, 2] : [1, 1]);
 });
 
-describe('what is read of an event', () => {
+describe('the accepted parts of an event', () => {
   const argsOf = (args: unknown) => {
     const view = project([
       U('q'),
@@ -191,14 +194,14 @@ describe('what is read of an event', () => {
   };
   const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
 
-  it('is JSON, at most 512 levels deep, without holes', () => {
+  it('they are JSON, at most 512 levels deep, without holes', () => {
     expect(argsOf(deep(512))[1]).toEqual([]);
     for (const args of [deep(513), new Array(2), [1, undefined], { a: undefined }, 1n]) {
       expect(argsOf(args)).toEqual([undefined, ['malformed']]);
     }
   });
 
-  it('has no key that would become a prototype', () => {
+  it('they have no key that would become a prototype', () => {
     const [args] = argsOf(JSON.parse('{"a":{"__proto__":{"x":1},"b":2}}'));
     expect(args).toEqual({ a: { b: 2 } });
     expect(Object.getPrototypeOf((args as { a: object }).a)).toBe(Object.prototype);
@@ -209,7 +212,7 @@ describe('what is read of an event', () => {
     [{ a: [1] }, []],
     [1n, ['malformed']],
     [() => 1, ['malformed']],
-  ])('of a call is whole only with an `extra` that is JSON: %o', (extra, expected) => {
+  ])('a call is complete only with an `extra` that is JSON: %o', (extra, expected) => {
     const item = { type: 'tool-call', callId: 'a', name: 'read', args: {}, extra };
     expect(codes(project([U('q'), { type: 'agent-output', item }]))).toEqual(expected);
   });
@@ -220,7 +223,7 @@ describe('what is read of an event', () => {
     ['xstateful.x', 'unknown', 'xstateful.x'],
     ['x'.repeat(80), 'unknown', 'x'.repeat(80)],
     ['x'.repeat(81), 'unknown', `${'x'.repeat(80)}…`],
-  ])('of the type %s is noted as %s', (type, code, named) => {
+  ])('an event of the type %s is noted as %s', (type, code, named) => {
     expect(project([{ type }]).diagnostics).toEqual([{ code, detail: { type: named } }]);
   });
 
@@ -233,7 +236,7 @@ describe('what is read of an event', () => {
     [{ retry: true, ran: 'x' }, 'unknown', '?'],
     [{}, 'unknown', '?'],
     [{ didNotRun: 1 }, 'unknown', '?'],
-  ])('of a settlement %j is what became of the call: %s', (how, outcome, text) => {
+  ])('a settlement %j gives the call this outcome: %s', (how, outcome, text) => {
     const view = project([U('q'), C('a'), T('a', '?', 'unknown'), settled('a', how)]);
     const { result } = callIn(view, 'a') ?? {};
     expect([
@@ -242,7 +245,7 @@ describe('what is read of an event', () => {
     ]).toEqual([...[outcome, text]]);
   });
 
-  it('of a usage are its counts, and 0 for each that is none', () => {
+  it('a usage has its counts, and 0 for each invalid one', () => {
     const names = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'reasoningTokens'];
     const all = Object.fromEntries(names.map((name, at) => [name, at + 1]));
     const usageOf = (usage: unknown) =>

@@ -21,7 +21,7 @@ function viewsAfterEach(entries: readonly unknown[], read: (view: ConversationVi
 }
 
 const OF_CALLS = new Set(['result', 'state', 'ranArgs', 'decidedBy', 'rounds']);
-/** A view without what may come behind a stop: what becomes of a call, and what follows from it. */
+/** A view without the parts that may follow a stop: the outcome of a call, and its consequences. */
 const withoutResults = (view: ConversationView, cycle: number): unknown =>
   JSON.parse(JSON.stringify(view.cycles[cycle], (key, value) => (OF_CALLS.has(key) ? undefined : value)));
 
@@ -32,7 +32,7 @@ function expectFrozen(value: unknown): void {
 }
 
 describe('every list of events', () => {
-  it('CYC-11 gives the same view however it is split, and whenever the views between are read', () => {
+  it('CYC-11 it gives the same view however it is split, and whenever the intermediate views are read', () => {
     fc.assert(
       fc.property(
         log,
@@ -52,7 +52,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('H-102 gives the view of the ordered list where it is out of order inside the window', () => {
+  it('H-102 it gives the view of the ordered list if it is out of order inside the window', () => {
     fc.assert(
       fc.property(log, fc.array(fc.nat(), { maxLength: 30 }), (entries, swaps) => {
         expect(project(nearlyOrdered(entries, swaps))).toEqual(project(entries));
@@ -60,7 +60,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('CYC-13 gives the same view through all three doors', async () => {
+  it('CYC-13 it gives the same view through all three entry points', async () => {
     await fc.assert(
       fc.asyncProperty(log, async (entries) => {
         const projector = createProjector();
@@ -73,7 +73,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('INV-9 gives the same bytes every time', () => {
+  it('INV-9 it gives the same bytes every time', () => {
     fc.assert(
       fc.property(events, (list) => {
         expect(JSON.stringify(project(list))).toBe(JSON.stringify(project(structuredClone(list))));
@@ -81,7 +81,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('CYC-11 is prefix consistent: cycles before the last never change, the last one only grows at its end', () => {
+  it('CYC-11 it is prefix consistent: cycles before the last never change, and the last one only grows at its end', () => {
     fc.assert(
       fc.property(events, (list) => {
         const whole = project(list);
@@ -96,7 +96,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('INV-3 CYC-5 has one root and at most one stop a cycle, and only the last cycle can be without', () => {
+  it('INV-3 CYC-5 each cycle has one root and at most one stop, and only the last cycle can be open', () => {
     fc.assert(
       fc.property(events, (list) => {
         const view = project(list);
@@ -108,7 +108,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('INV-3 a cycle that has its stop keeps it as long as nothing reopens it, and no cycle gets a second one', () => {
+  it('INV-3 a stopped cycle keeps its stop until a resume, and no cycle gets a second one', () => {
     fc.assert(
       fc.property(fc.array(wireEvent, { maxLength: 80 }), (list) => {
         let closed: readonly unknown[] = [];
@@ -122,7 +122,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('INV-3 closes as many cycles as it has stops that are not named as odd', () => {
+  it('INV-3 the number of closed cycles equals the number of stops without a diagnostic', () => {
     fc.assert(
       fc.property(fc.array(wireEvent, { maxLength: 80 }), (list) => {
         const view = project(list);
@@ -133,7 +133,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('CYC-7 CYC-8 has one text a block, neighbours of different kinds, and each call once', () => {
+  it('CYC-7 CYC-8 a block has one text, adjacent groups have different kinds, and each call appears once', () => {
     fc.assert(
       fc.property(events, (list) => {
         const view = project(list);
@@ -154,7 +154,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('CYC-6 gives each result to one round at most, behind the round that made the call', () => {
+  it('CYC-6 each result is input of one round at most, after the round of the call', () => {
     fc.assert(
       fc.property(events, (list) => {
         for (const { rounds } of project(list).cycles) {
@@ -169,7 +169,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('H-104 is total over arbitrary JSON: each value that is no event is one diagnostic and changes no cycle', () => {
+  it('H-104 for arbitrary JSON each value that is not an event is one diagnostic and changes no cycle', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue(), { maxLength: 30 }), events, (values, list) => {
         const before = project(list);
@@ -182,7 +182,7 @@ describe('every list of events', () => {
     );
   });
 
-  it('is total: any values give a frozen JSON view, and leave the intrinsics alone', () => {
+  it('any values give a frozen JSON view, and the intrinsics are unchanged', () => {
     const before = Object.getOwnPropertyNames(Object.prototype);
     fc.assert(
       fc.property(fc.array(fc.oneof(wild, anyEvent), { maxLength: 40 }), (values) => {

@@ -1,4 +1,4 @@
-/** The queue of a view against a plain list, over long random lives; and how old views of it are read. */
+/** The queue of a view compared with a plain list, over long random lives, and the reading of old views. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { branchQueue, dequeue, emptyQueue, enqueue, promote, queueView } from '../../src/projector/records.ts';
@@ -14,7 +14,7 @@ const act = fc.oneof(
 );
 
 describe('the queue', () => {
-  it('is what a list would be: a message that comes again goes to the end, and the first that may leave leaves first', () => {
+  it('it equals a list: a repeated message moves to the end, and the first message leaves first', () => {
     fc.assert(
       fc.property(fc.array(act, { minLength: 100, maxLength: 300 }), (acts) => {
         let owner = 1;
@@ -34,7 +34,7 @@ describe('the queue', () => {
             expect(promote(queue, owner)?.messageId).toBe(first?.id);
             list = list.filter((each) => each !== first);
           } else {
-            // One that goes on beside it and is left again.
+            // A branch that continues beside it and is abandoned.
             const branch = branchQueue(queue);
             owner += 1;
             promote(branch, owner);

@@ -10,17 +10,17 @@ const settled = (callId: string, how: object) => ({ type: 'call-settled', callId
 describe('suspended cycles', () => {
   const first = stamped([U('q'), A('x'), C('a'), C('b'), suspendedCall('a'), suspendedCall('b'), suspended('a', 'b')]);
 
-  it('a suspension is no stop: the cycle stays open and says which calls wait', () => {
+  it('a suspension is not a stop: the cycle stays open and lists the waiting calls', () => {
     const view = project(first);
     expect(view.state).toBe('active');
     expect(view.cycles[0]).toMatchObject({ stop: null, waiting: ['a', 'b'] });
   });
 
-  it('a decision of nobody in particular changes nothing in the view', () => {
+  it('a decision without a decider changes nothing in the view', () => {
     expect(project([...first, ...stamped([decided('a')], 'r1', first.length)])).toEqual(project(first));
   });
 
-  it('the resumed run goes on in the same cycle, which no longer waits', () => {
+  it('the resumed run continues in the same cycle, which no longer waits', () => {
     const rest = stamped([decided('a'), resumed('r1'), T('a'), T('b'), A('done'), S()], 'r2', first.length);
     const view = project([...first, ...rest]);
     expect(view.cycles).toHaveLength(1);
@@ -30,7 +30,7 @@ describe('suspended cycles', () => {
     expect(view.diagnostics).toEqual([]);
   });
 
-  it('a waiting call that gets its result waits no longer', () => {
+  it('a waiting call that receives its result no longer waits', () => {
     const view = project([...first, ...stamped([T('a', 'denied', 'failed')], 'r1', first.length)]);
     expect(view.cycles[0]?.waiting).toEqual(['b']);
   });
@@ -48,7 +48,7 @@ describe('suspended cycles', () => {
 });
 
 describe('resumed cycles', () => {
-  it('a stop can be taken back for the last cycle: it becomes null until the next one', () => {
+  it('a resume removes the stop of the last cycle until the next stop', () => {
     const log = [...stamped([U('q'), A('x'), S('interrupted', 'crash')]), ...stamped([resumed('r1')], 'r2', 3)];
     const open = project(log);
     expect([open.state, open.cycles[0]?.stop]).toEqual(['active', null]);
@@ -57,20 +57,20 @@ describe('resumed cycles', () => {
     expect(stepsOf(closed)).toEqual(['non-steer q', 'assistant x', 'assistant y']);
   });
 
-  it('a cycle with a later root does not reopen', () => {
+  it('a cycle before a later root does not reopen', () => {
     const log = [...stamped([U('q'), A('x'), S('error')]), ...stamped([U('p'), A('y'), S()], 'r2', 3)];
     const view = project([...log, ...stamped([resumed('r1'), A('z')], 'r3', 6)]);
     expect(view.cycles.map(({ stop }) => stop?.reason)).toEqual(['error', 'completed']);
     expect(codes(view)).toEqual(['not_last', 'orphan']);
   });
 
-  it('where no entry names a run, the last cycle reopens', () => {
+  it('if no entry names a run, the last cycle reopens', () => {
     const view = project([U('q'), S('error'), resumed('before'), A('z'), S()]);
     expect(view.cycles.map(({ stop }) => stop?.reason)).toEqual(['completed']);
     expect(view.diagnostics).toEqual([]);
   });
 
-  it('a resumption without a cycle is an orphan', () => {
+  it('a resume without a cycle is an orphan', () => {
     expect(project([resumed('r1')])).toMatchObject({ state: 'idle', cycles: [], diagnostics: [{ code: 'orphan' }] });
   });
 });
@@ -106,7 +106,7 @@ describe('settled calls', () => {
     expect(codes(view)).toEqual(['result_repeated']);
   });
 
-  it('what was settled or is known is not settled again, and an unknown call is an orphan', () => {
+  it('a settled or known call is not settled again, and an unknown id is an orphan', () => {
     const view = thenComes(settled('c1', { ran: 1 }), settled('c1', { ran: 2 }), settled('x', { ran: 1 }));
     expect(callIn(view, 'c1')?.result?.content).toEqual(parts('1'));
     expect(codes(view)).toEqual(['settled_already', 'orphan']);

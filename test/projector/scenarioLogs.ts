@@ -1,6 +1,6 @@
 /**
- * Whole logs for checks that run somewhere else: under another language, in another time zone, in a browser. Rule: JSON
- * only, each named after what it tells; the stories themselves are in the tests beside this file.
+ * Complete logs for checks in another environment: another language, another time zone, a browser. Invariant: JSON
+ * only. Each log is named after its content; the stories themselves are in the tests beside this file.
  */
 import fc from 'fast-check';
 import { anyEvent, log } from './arbitraries.ts';
@@ -11,7 +11,7 @@ const resumed = (of: string) => ({ type: 'run-resumed', of });
 
 /** Names and ids whose case or order depends on the language. */
 export const tricky = ['FIND', 'WRITE', 'EDIT', 'LİST', 'fınd', 'ÉDIT', 'BASH', 'i', 'I'];
-/** Calls by those names, at times that go back and forth. */
+/** Calls with those names, at times that increase and decrease. */
 export const trickyLog = stamped([
   U('q'),
   A('ß'),
@@ -92,6 +92,6 @@ export const scenarioLogs: Readonly<Record<string, readonly unknown[]>> = {
 
 const mixed = fc.array(fc.oneof({ weight: 4, arbitrary: anyEvent }, { weight: 1, arbitrary: fc.jsonValue() }));
 
-/** Random logs, some with values that are no events; the same for a seed wherever they are made. */
+/** Random logs, some with values that are not events. The same seed gives the same logs everywhere. */
 export const randomLogs = (seed: number, number: number): readonly (readonly unknown[])[] =>
   fc.sample(fc.oneof(log, mixed), { seed, numRuns: number });

@@ -1,4 +1,4 @@
-/** Views share what did not change, and never change themselves. */
+/** Views share unchanged parts, and never change. */
 import { describe, expect, it } from 'vitest';
 import { createProjector, project } from '../../src/projector/index.ts';
 import { A, C, S, stepsOf, T, U } from './events.ts';
@@ -36,7 +36,7 @@ describe('structural sharing', () => {
     expect(block.groups[1]?.calls[0]).toBe(blockBefore.groups[1]?.calls[0]);
   });
 
-  it('an open cycle that only got a diagnostic is the same object', () => {
+  it('an open cycle with a new diagnostic only is the same object', () => {
     const projector = started(U('a'), A('x'), C('c1'), T('c1'));
     const before = projector.view().cycles[0];
     projector.push(null);
@@ -55,7 +55,7 @@ describe('structural sharing', () => {
     expect(currentAfter).toBe(current);
   });
 
-  it('the view is the same object until something changes it', () => {
+  it('the view is the same object until a change', () => {
     const projector = started(U('a'), A('x'));
     const before = projector.view();
     projector.push({ type: 'checkpoint', boundary: 'RunFinished' });
@@ -64,7 +64,7 @@ describe('structural sharing', () => {
     expect(projector.view().queued).toBe(before.queued);
   });
 
-  it('views cannot be changed, and do not change with what was pushed', () => {
+  it('views are frozen, and later changes of pushed objects do not affect them', () => {
     const message = U('a');
     const projector = started(message, C('c1', 'read', { path: 'x' }), U('f', 'followUp'));
     const view = projector.view();
@@ -78,7 +78,7 @@ describe('structural sharing', () => {
     expect(JSON.stringify(view)).toBe(bytes);
   });
 
-  it('an old view that is read late shows its own moment, also of long cycles', () => {
+  it('an old view that is read late shows its own state, also of long cycles', () => {
     const projector = createProjector();
     const views = [];
     const log: unknown[] = [U('q')];
@@ -112,8 +112,8 @@ describe('structural sharing', () => {
   });
 });
 
-describe('a result behind the stop', () => {
-  it('is in the views after it only, whichever is read first', () => {
+describe('a result after the stop', () => {
+  it('it is in later views only, whichever is read first', () => {
     const log = [U('a'), C('c1'), S(), U('b'), A('x')];
     const projector = started(...log);
     const before = projector.view();
@@ -125,7 +125,7 @@ describe('a result behind the stop', () => {
 });
 
 describe('long queues', () => {
-  it('keep their order through promotion, delivery and return', () => {
+  it('they keep their order through promotion, delivery and return', () => {
     const projector = started(U('q'), ...Array.from({ length: 300 }, (_, i) => U(`f${i}`, 'followUp')));
     const before = projector.view();
     expect(before.queued.map(({ messageId }) => messageId)).toEqual(Array.from({ length: 300 }, (_, i) => `f${i}`));
@@ -137,7 +137,7 @@ describe('long queues', () => {
     expect(before.queued).toHaveLength(300);
   });
 
-  it('a stop promotes the first wire followUp, past those a runtime queued', () => {
+  it('a stop promotes the first wire followUp, before those that a runtime queued', () => {
     const held = (i: number) => ({ type: 'message-queued', messageId: `r${i}`, kind: 'steer', content: [] });
     const mixed = Array.from({ length: 200 }, (_, i) => (i % 2 ? U(`w${i}`, 'followUp') : held(i)));
     const view = project([U('q'), ...mixed, ...Array.from({ length: 99 }, () => S())]);
@@ -149,7 +149,7 @@ describe('long queues', () => {
     expect(view.diagnostics).toEqual([]);
   });
 
-  it('a message that is queued again loses its place', () => {
+  it('a message that is queued again moves to the end', () => {
     const view = project([U('q'), U('a', 'followUp'), U('b', 'followUp'), U('a', 'followUp')]);
     expect(view.queued.map(({ messageId }) => messageId)).toEqual(['b', 'a']);
   });

@@ -1,4 +1,4 @@
-/** What a view says of a call before and besides its result: its state, what ran, who decided. */
+/** The properties of a call in a view besides its result: its state, its executed arguments, its decider. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createProjector, project, type ToolCallView } from '../../src/projector/index.ts';
@@ -11,7 +11,7 @@ import { A, C, callIn, callsOf, decided, S, started, suspendedCall, T, U } from 
 const resumed = { type: 'run-resumed', of: 'r1' };
 const settled = (callId: string, how: object) => ({ type: 'call-settled', callId, how });
 
-/** The state of `a` after each event, in a word a change. */
+/** The state of `a` after each event, as one word a change. */
 function statesOf(events: readonly unknown[]): string[] {
   const states = events.map((_, i) => callIn(project(events.slice(0, i + 1)), 'a')?.state ?? 'none');
   return states.filter((state, i) => state !== states[i - 1]);
@@ -22,23 +22,23 @@ const shown = ({ conversation }: Bench, callId = 'c1') => {
 };
 
 describe('the state of a call', () => {
-  it('waits for its turn, runs when it is started, and has ended with its result', () => {
+  it('it is waiting before its turn, running after its start, and ended with its result', () => {
     expect(statesOf([U('q'), C('a'), started('a'), T('a'), S()])).toEqual(['none', 'waiting', 'running', 'ended']);
   });
 
-  it('waits while it is suspended and once it is decided, until it is started again', () => {
+  it('it is waiting from its suspension until it is started again', () => {
     const before = [U('q'), C('a'), started('a'), suspendedCall('a'), decided('a')];
     const states = ['none', 'waiting', 'running', 'waiting'];
     expect(statesOf(before)).toEqual(states);
     expect(statesOf([...before, resumed, started('a'), T('a')])).toEqual([...states, 'running', 'ended']);
   });
 
-  it('waits behind a stop that found it without a result, and runs again in the resumed cycle', () => {
+  it('it is waiting after a stop without a result, and running again in the resumed cycle', () => {
     const events = [U('q'), C('a'), started('a'), S('interrupted', 'crash'), resumed, started('a'), T('a')];
     expect(statesOf(events)).toEqual(['none', 'waiting', 'running', 'waiting', 'running', 'ended']);
   });
 
-  it('has ended where its outcome is unknown, settled or retried: there is a result, which the next one replaces', () => {
+  it('it is ended with an unknown outcome, settled or retried: there is a result, which the next one replaces', () => {
     const unknown = [U('q'), C('a'), started('a'), T('a', 'may have run', 'unknown'), S('interrupted', 'crash')];
     const ends = ['none', 'waiting', 'running', 'ended'];
     for (const how of [{ ran: 'yes' }, { didNotRun: true }]) {
@@ -50,12 +50,12 @@ describe('the state of a call', () => {
     expect(callIn(project([...again, T('a')]), 'a')).toMatchObject({ result: { outcome: 'succeeded' } });
   });
 
-  it('is told by the result alone in a log that holds no more than calls and results', () => {
+  it('in a log of calls and results only, the result alone determines it', () => {
     const view = project([U('q'), C('a'), C('b'), T('a'), S()]);
     expect(callsOf(view).map(({ state }) => state)).toEqual(['ended', 'waiting']);
   });
 
-  it('is the same in the steps and in the rounds, and in views that were read before nothing changes', () => {
+  it('it is the same in the steps and in the rounds, and earlier views do not change', () => {
     const projector = createProjector();
     const views = [U('q'), C('a'), started('a'), T('a'), A('x')].map((event) => {
       projector.push(event);
@@ -67,7 +67,7 @@ describe('the state of a call', () => {
     expect(views.at(-1)?.cycles[0]?.rounds[1]?.input.results[0]).toBe(callIn(views.at(-1) ?? project([]), 'a'));
   });
 
-  it('in every log is `ended` exactly with a result, and `running` only in what was started', () => {
+  it('in every log it is `ended` exactly with a result, and `running` only after a start', () => {
     fc.assert(
       fc.property(log, (entries) => {
         const begun = new Set(entries.flatMap((each) => ('idempotencyKey' in each ? [each.callId] : [])));
@@ -80,17 +80,17 @@ describe('the state of a call', () => {
   });
 });
 
-describe('what ran, and who decided', () => {
+describe('executed arguments and deciders', () => {
   const asked = [U('q'), C('a', 'write', { m: 'a' }), suspendedCall('a')];
   const viewed = (...events: unknown[]): ToolCallView | undefined => callIn(project([...asked, ...events]), 'a');
 
-  it('is said where it differs from what the model wrote', () => {
+  it("they are shown if they differ from the model's", () => {
     expect(viewed(started('a'))).not.toHaveProperty('ranArgs');
     expect(viewed(started('a', { args: { m: 'a' } }))).not.toHaveProperty('ranArgs');
     expect(viewed(started('a', { args: { m: 'b' } }), T('a'))).toMatchObject({ args: { m: 'a' }, ranArgs: { m: 'b' } });
   });
 
-  it('is the first decision on this suspension; one that comes early counts when the call waits for it', () => {
+  it('the first decision on this suspension counts, and an early one counts when the call waits for it', () => {
     expect(viewed(decided('a'))).not.toHaveProperty('decidedBy');
     expect(viewed(decided('a', 1, { by: 'ada' }), decided('a', 1, { by: 'bob' }))?.decidedBy).toBe('ada');
     const early = [U('q'), C('a'), decided('a', 1, { by: 'ada' })];
@@ -99,15 +99,15 @@ describe('what ran, and who decided', () => {
     expect(callIn(project([...early, suspendedCall('a')]), 'a')?.decidedBy).toBe('ada');
   });
 
-  it('is said no more of a call that waits for another decision', () => {
+  it('they are hidden for a call that waits for another decision', () => {
     const again = [decided('a', 1, { by: 'ada' }), started('a'), suspendedCall('a', 2)];
     expect(viewed(...again)).not.toHaveProperty('decidedBy');
     expect(viewed(...again, decided('a', 2, { by: 'bob' }), T('a'))?.decidedBy).toBe('bob');
   });
 });
 
-describe('a conversation shows', () => {
-  it('what was edited and by whom, before it runs, behind it and after a restart', async () => {
+describe('a conversation shows calls', () => {
+  it('an edited call has its arguments and its editor, before it runs, after it and after a restart', async () => {
     const { tool } = echoTool('ask');
     const on = await bench({
       replies: [[call('c1', 'ask', { m: 'a' })], 'done'],
@@ -127,7 +127,7 @@ describe('a conversation shows', () => {
     expect(shown(later)).toEqual(after);
   });
 
-  it('a call that was denied as ended, by whom, and nothing that ran', async () => {
+  it('a denied call is ended, with its decider and no executed arguments', async () => {
     const on = await bench({
       replies: [[call('c1', 'ask', { m: 'a' })], 'done'],
       tools: [echoTool('ask').tool],
@@ -142,23 +142,26 @@ describe('a conversation shows', () => {
   it.each([
     [false, ['ended', null, null, 'unknown']],
     [true, ['waiting', null, null, null]],
-  ])('a call that a crash cut off, idempotent %s, as what the next process makes of it', async (idempotent, next) => {
-    const gate = gateTool('gate', { idempotent });
-    const first = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
-    first.conversation.send('hi');
-    await gate.begun('c1');
-    expect(shown(first)).toEqual(['running', null, null, null]);
-    const store = await storeWith(first.conversation.log());
-    const again = gateTool('gate', { idempotent });
-    const second = await bench({ store, replies: ['done'], tools: [again.tool] });
-    expect(shown(second)).toEqual(next);
-    expect(second.conversation.view()).toEqual(project(second.conversation.log()));
-    if (!idempotent) return;
-    const run = second.conversation.resume();
-    await again.begun('c1');
-    expect(shown(second)?.[0]).toBe('running');
-    again.release('c1');
-    await run.result;
-    expect(shown(second)).toEqual(['ended', null, null, 'succeeded']);
-  });
+  ])(
+    'a call that a crash interrupted, idempotent %s, has the outcome of the next process',
+    async (idempotent, next) => {
+      const gate = gateTool('gate', { idempotent });
+      const first = await bench({ replies: [[call('c1', 'gate')]], tools: [gate.tool] });
+      first.conversation.send('hi');
+      await gate.begun('c1');
+      expect(shown(first)).toEqual(['running', null, null, null]);
+      const store = await storeWith(first.conversation.log());
+      const again = gateTool('gate', { idempotent });
+      const second = await bench({ store, replies: ['done'], tools: [again.tool] });
+      expect(shown(second)).toEqual(next);
+      expect(second.conversation.view()).toEqual(project(second.conversation.log()));
+      if (!idempotent) return;
+      const run = second.conversation.resume();
+      await again.begun('c1');
+      expect(shown(second)?.[0]).toBe('running');
+      again.release('c1');
+      await run.result;
+      expect(shown(second)).toEqual(['ended', null, null, 'succeeded']);
+    },
+  );
 });

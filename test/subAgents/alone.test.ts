@@ -1,4 +1,7 @@
-/** A sub-agent and the registry around it, with conversations that a test plays; profiles of sub-agents, and their place in a fork. */
+/**
+ * A sub-agent and its registry, with conversations that a test plays. Also the profiles of sub-agents, and sub-agents
+ * in a fork.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import {
@@ -70,7 +73,7 @@ function subAgent(record?: SubAgentRecord, open?: () => Promise<OpenedChild>) {
 }
 
 describe('a sub-agent', () => {
-  it('is sent its task, and resumed as long as decisions come behind its gates', async () => {
+  it('it receives its task, and is resumed while decisions arrive after its gates', async () => {
     const child = played(['active', 'active', 'waiting']);
     const { made, logged } = subAgent(undefined, async () => child.opened);
     await made.work(signal);
@@ -79,7 +82,7 @@ describe('a sub-agent', () => {
     expect([made.pending, made.unsettled]).toEqual([[waitingCall], [waitingCall]]);
   });
 
-  it('has nothing that waits from its end on, also while that is stored, and is closed once', async () => {
+  it('it has no waiting calls after its end, even while that is being stored, and is closed once', async () => {
     let stored = (): void => undefined;
     const child = played(['idle']);
     const made = new SubAgent({
@@ -101,7 +104,7 @@ describe('a sub-agent', () => {
     expect(child.acts).toEqual(['send', 'close']);
   });
 
-  it('tells what its log said when it is closed, and is closed also where its store fails to', async () => {
+  it('at its close it reports the content of its log, and it closes even if its store fails to', async () => {
     const { made, conversation, closed, logState } = subAgent();
     conversation.close = async () => {
       throw new Error('disk gone');
@@ -111,7 +114,7 @@ describe('a sub-agent', () => {
     expect([closed, made.logState]).toEqual([[logState], undefined]);
   });
 
-  it('counts what it used once, from where its parent’s log had come to', async () => {
+  it('its usage is counted once, from the last record in its parent’s log', async () => {
     const { opened, entries } = played(['waiting', 'waiting']);
     const { made, logged } = subAgent({ upTo: 1 }, async () => opened);
     entries.push(costs(100), costs(1), costs(2));
@@ -183,7 +186,7 @@ function registry() {
   return { made, tasks, context, children, proposed, logState, listeners, core, callIds };
 }
 
-describe('a decision about a call of a sub-agent', () => {
+describe('a decision on a call of a sub-agent', () => {
   it.each<[DecisionReceipt, boolean]>([
     ['applied', true],
     ['held', true],
@@ -191,7 +194,7 @@ describe('a decision about a call of a sub-agent', () => {
     ['stale', false],
     ['conflict', false],
     ['unknown', false],
-  ])('that is %s has the call of its parent go on: %s', async (receipt, goesOn) => {
+  ])('one that is %s resumes the call of its parent: %s', async (receipt, goesOn) => {
     const { made, tasks, context, children, proposed } = registry();
     await made.run(tasks, context());
     for (const { conversation } of children) Object.assign(conversation, { receipt, status: 'idle' });
@@ -201,7 +204,7 @@ describe('a decision about a call of a sub-agent', () => {
     expect(proposed()).toEqual(goesOn ? [word] : []);
   });
 
-  it('is one about the suspension under way, the next one where there is none, and none where that is decided', async () => {
+  it('it applies to the current suspension, otherwise to the next one, and is refused if that is decided', async () => {
     for (const [more, expected] of [
       [{ status: 'suspended', suspension: 2 }, [2]],
       [{ status: 'started', suspension: 2 }, [3]],
@@ -218,7 +221,7 @@ describe('a decision about a call of a sub-agent', () => {
   });
 
   it.each(['idle', 'error', 'active'])(
-    'is none for a call that a crash cut off, which runs again anyway: %s',
+    'it has no effect on an interrupted call, which runs again anyway: %s',
     async (status) => {
       const { made, tasks, context, children, proposed, core } = registry();
       await made.run(tasks, context());
@@ -233,7 +236,7 @@ describe('a decision about a call of a sub-agent', () => {
     [{ retry: true }, 1],
     [{ ran: 'x' }, 0],
     [{ didNotRun: true }, 0],
-  ])('%j, of one whose outcome was unknown, has its parent go on %i times', async (how, times) => {
+  ])('%j, for one whose outcome was unknown, resumes its parent %i times', async (how, times) => {
     const { made, tasks, context, children, proposed } = registry();
     await made.run(tasks, context());
     for (const { conversation } of children) conversation.status = 'idle';
@@ -244,7 +247,7 @@ describe('a decision about a call of a sub-agent', () => {
 });
 
 describe('the registry', () => {
-  it('runs a call again with what its sub-agents have, and refuses other tasks only where a person gave them', async () => {
+  it('it repeats a call with the results of its sub-agents, and refuses other tasks only if a person gave them', async () => {
     const { made, tasks, context } = registry();
     const others = [{ id: 'z', task: 'another' }];
     const statusOf = async (...given: Parameters<typeof made.run>) => answerOf(await made.run(...given))?.status;
@@ -255,7 +258,7 @@ describe('the registry', () => {
     expect(await statusOf(others, context())).toBe('pending');
   });
 
-  it('tells an observer of each that is opened, until it leaves', async () => {
+  it('it notifies an observer of each open sub-agent, until it unsubscribes', async () => {
     const { made, tasks, context, children } = registry();
     const seen: OpenedChild[] = [];
     const gone: OpenedChild[] = [];
@@ -268,7 +271,7 @@ describe('the registry', () => {
     expect(made.observeOpened(() => undefined).now).toEqual([]);
   });
 
-  it('lets go of a call that has its result, and of its ids when it is closed', async () => {
+  it('it releases a call with a result, and its ids at the close', async () => {
     const { made, tasks, context, logState, listeners, callIds } = registry();
     await made.run(tasks, context());
     const record = logState.calls.get('c1') as never;
@@ -286,7 +289,7 @@ describe('the registry', () => {
     expect(callIds.reserve(other, 'c1')).toBe(true);
   });
 
-  it('of one conversation knows nothing of the calls of another, also where they have the same ids', async () => {
+  it('the registry of one conversation does not contain calls of another, even with the same ids', async () => {
     const tool = defineTool({ ...named('act'), needsApproval: true });
     const model = byTask({
       'go a': [[spawn('s', 'alpha')], 'done'],
@@ -321,7 +324,7 @@ describe('the profile of sub-agents', () => {
   };
   const toolsOf = (made: ReturnType<typeof profileOf>) => made?.profile.toolbox.specs.map(({ name }) => name);
 
-  it('is the agent’s own where an option says nothing', () => {
+  it('an absent option is taken from the agent', () => {
     const made = profileOf({}, { turns: 7, runMs: 500, subAgents: 3, costUsd: false, tokens: 900 });
     expect(made).toMatchObject({ turns: 7, concurrency: 3, profile: { instructions: 'Own.', plugins: [] } });
     expect(toolsOf(made)).toEqual(['act', 'submit_result']);
@@ -342,11 +345,11 @@ describe('the profile of sub-agents', () => {
     ],
     ['its own time', { limits: { runMs: 9 } }, { turns: 7, profile: { policies: { limits: { turns: 8, runMs: 9 } } } }],
     ['its own model', { model: { ...scripted([]), id: 'other' } }, { profile: { models: [{ id: 'other' }] } }],
-  ])('has what an option says: %s', (_, options, expected) => {
+  ])('it contains a given option: %s', (_, options, expected) => {
     expect(profileOf(options, { turns: 7, runMs: 500, subAgents: 3 })).toMatchObject(expected);
   });
 
-  it('has the tools of an option, or those of the agent that spawn nothing', () => {
+  it('it has the tools of an option, or those of the agent that spawn nothing', () => {
     expect(toolsOf(profileOf({ tools: [] }))).toEqual(['submit_result']);
     expect(toolsOf(profileOf({}, {}, [act, subAgents({ name: 'others' })]))).toEqual(['act', 'submit_result']);
   });
@@ -366,12 +369,12 @@ describe('the profile of sub-agents', () => {
     expect(() => profileOf(options, limits)).toThrow(why);
   });
 
-  it('needs prices only where costs are limited', () => {
+  it('it needs prices only if costs are limited', () => {
     expect(profileOf({}, { costUsd: 1 }, [act], priced)).toBeDefined();
     expect(profileOf({ model: priced }, { costUsd: 1 })).toBeDefined();
   });
 
-  it('spawns and hands in by tools that may run again after a crash; a spawn call has no time of its own', () => {
+  it('its spawn and submit tools may run again after a crash, and a spawn call has no time limit', () => {
     expect(definitionOf(submitTool)).toMatchObject({ idempotent: true });
     expect(definitionOf(subAgents())).toMatchObject({ idempotent: true, timeoutMs: Number.POSITIVE_INFINITY });
   });
@@ -454,7 +457,7 @@ describe('a sub-agent in a fork', () => {
     expect(forked && placeOf(forked, childLog)).toBe(expected);
   });
 
-  it('is known to have ended from the entry that says so on', () => {
+  it('its end is known from the entry that reports it', () => {
     const of = (place: number) => forkedSubAgents(log(ended), place, 'from', 'to').family.get(child)?.ended;
     expect([of(3), of(4), of(5)]).toEqual([undefined, false, true]);
   });

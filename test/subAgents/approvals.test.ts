@@ -1,6 +1,4 @@
-/**
- * Suspended calls of sub-agents: the root lists them and decides them (docs/internals/lifecycle.md, Decision Replay).
- */
+/** Suspended calls of sub-agents: the root lists and decides them (docs/internals/lifecycle.md, Decision Replay). */
 import { describe, expect, it } from 'vitest';
 import { DecisionRefusedError, type LogStore, type PendingCall, subAgents } from '../../src/index.ts';
 import { bench, entry, only, restart } from '../support/agentBench.ts';
@@ -15,7 +13,7 @@ const paths = (pending: readonly PendingCall[]): string[] => pending.map(({ path
 const reading = (store: LogStore) => (taskId: string) => logOf(store, childOf('p', taskId));
 
 describe('while the spawn call runs', () => {
-  it("B14: a sub-agent's call is pending at the root at once, with its path, and is gone on with while siblings work", async () => {
+  it("B14: a sub-agent's call is pending at the root at once, with its path, and continues while siblings work", async () => {
     const [gate, ask] = [gateTool(), echoTool('ask')];
     const model = byTask({
       alpha: [asking('x'), [submit('s', 'A')]],
@@ -57,7 +55,7 @@ describe('while the spawn call runs', () => {
     expect(parent.calls).toHaveLength(2);
   });
 
-  it('a decision in the very tail of a run of the sub-agent is gone on with, as one behind it is', async () => {
+  it('a decision at the very end of a run of the sub-agent continues it, like a later one', async () => {
     const ask = echoTool('ask');
     const { conversation } = await bench({
       replies: [[spawn('p', 'alpha')], 'done'],
@@ -78,7 +76,7 @@ describe('while the spawn call runs', () => {
     expect(reported(conversation.log(), 'p')[0]).toMatchObject({ outcome: 'succeeded', text: 'A' });
   });
 
-  it('a decision while the parent writes down what the sub-agent used is gone on with', async () => {
+  it('a decision while the parent records the usage of the sub-agent continues it', async () => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
     const ask = echoTool('ask');
@@ -98,7 +96,7 @@ describe('while the spawn call runs', () => {
     expect(ask.ran).toEqual(['x']);
   });
 
-  it('receipts are those of any call: duplicate, conflict and stale also behind the result, unknown for no call', async () => {
+  it('receipts are the usual ones: duplicate, conflict and stale also after the result, unknown for no call', async () => {
     const [gate, ask] = [gateTool(), echoTool('ask')];
     const model = byTask({ alpha: [asking('x'), [call('g', 'gate')], [submit('s', 'A')]] });
     const { conversation } = await bench({
@@ -125,7 +123,7 @@ describe('while the spawn call runs', () => {
     expect(ask.ran).toEqual(['x']);
   });
 
-  it('authorize is shown the call with its path, and what it refuses changes nothing', async () => {
+  it('authorize receives the call with its path, and a refused decision changes nothing', async () => {
     const ask = echoTool('ask');
     const seen: PendingCall[] = [];
     const { conversation } = await bench({
@@ -146,8 +144,8 @@ describe('while the spawn call runs', () => {
   });
 });
 
-describe('when all that is left waits', () => {
-  it('the spawn call is suspended, and the run with it; a denial goes to the sub-agent, which is told', async () => {
+describe('when all remaining calls wait', () => {
+  it("the spawn call and the run are suspended; a denial reaches the sub-agent's model", async () => {
     const ask = echoTool('ask');
     const model = byTask({ alpha: [asking('x'), [submit('s', 'not allowed')]], beta: [[submit('s', 'B')]] });
     const { conversation, store } = await bench({
@@ -178,7 +176,7 @@ describe('when all that is left waits', () => {
     ]);
   });
 
-  it('what is undecided waits again, and a call may be asked about more often than limits.suspensionsPerCall one by one', async () => {
+  it('undecided calls wait again, and may be suspended one by one more often than limits.suspensionsPerCall', async () => {
     const ask = echoTool('ask');
     const many = ['x1', 'x2', 'x3', 'x4'];
     const model = byTask({
@@ -203,7 +201,7 @@ describe('when all that is left waits', () => {
     expect(ask.ran).toEqual([...many, 'y']);
   });
 
-  it('resuming with nothing decided calls no model and leaves everything as it waits', async () => {
+  it('a resume without a decision calls no model and leaves every call waiting', async () => {
     const ask = echoTool('ask');
     const model = byTask({ alpha: [asking('x')] });
     const { conversation, model: parent } = await bench({
@@ -218,7 +216,7 @@ describe('when all that is left waits', () => {
     expect(paths(conversation.pending)).toEqual(['p/x']);
   });
 
-  it('finished siblings of the spawn call take the run on to the model; a decision meanwhile is applied at once', async () => {
+  it('finished siblings of the spawn call continue the run to the model, and a decision meanwhile is applied at once', async () => {
     const [ask, echo, gate] = [echoTool('ask'), echoTool(), gateTool()];
     const model = byTask({ alpha: [asking('x'), [submit('s', 'A')]] });
     const { conversation } = await bench({
@@ -236,7 +234,7 @@ describe('when all that is left waits', () => {
     expect(ask.ran).toEqual(['x']);
   });
 
-  it('where nobody can be asked, a call of a sub-agent that needs approval is denied', async () => {
+  it('if nobody can be asked, a call of a sub-agent that needs approval is denied', async () => {
     const ask = echoTool('ask', { needsApproval: true });
     const model = byTask({ alpha: [asking('x'), [submit('s', 'denied, then')]] });
     const { agent } = await bench({
@@ -251,7 +249,7 @@ describe('when all that is left waits', () => {
     { id: 'b', task: 'beta' },
     { id: 'a', task: 'beta' },
   ])(
-    'tasks that were begun cannot be edited to %o: the call fails and its sub-agents end, never a report on other tasks',
+    'started tasks cannot be edited to %o: the call fails and its sub-agents end, without a report on other tasks',
     async (task) => {
       const ask = echoTool('ask');
       const model = byTask({ alpha: [asking('x')] });
@@ -273,7 +271,7 @@ describe('when all that is left waits', () => {
     },
   );
 
-  it('cancelling what waits stops the sub-agents too, and later decisions are stale', async () => {
+  it('a cancel of waiting calls stops the sub-agents too, and later decisions are stale', async () => {
     const ask = echoTool('ask');
     const model = byTask({ alpha: [asking('x')], beta: [[submit('s', 'B')]] });
     const { conversation, store } = await bench({
@@ -294,9 +292,9 @@ describe('when all that is left waits', () => {
   });
 });
 
-describe('the id of a call that a person was asked about', () => {
+describe('the id of a call that was pending', () => {
   it.each([false, true])(
-    'is not given again when its sub-agent is over, so an old answer decides nothing (after a restart: %s)',
+    'it is not used again after the end of its sub-agent, so an old answer decides nothing (after a restart: %s)',
     async (isRestarted) => {
       const ask = echoTool('ask');
       const replies: Reply[] = [[spawn('p', 'alpha')], [call('x', 'ask', { m: 'of the parent' })], 'done'];

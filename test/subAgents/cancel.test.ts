@@ -11,7 +11,7 @@ import { VirtualClock } from '../support/virtualClock.ts';
 const stop = 'run-stop interrupted cancelled';
 
 describe('cancel', () => {
-  it('reaches the sub-agents in reverse order of their start, before anything else happens', async () => {
+  it('it reaches the sub-agents in reverse order of their start, before anything else happens', async () => {
     const gate = gateTool();
     const model = byTask({ alpha: [[call('g1', 'gate')]], beta: [[call('g2', 'gate')]], gamma: [deaf()] });
     const { conversation, store } = await bench({
@@ -48,7 +48,7 @@ describe('cancel', () => {
     ).toHaveLength(3);
   });
 
-  it('is over within 100 ms of virtual time with deaf tools and models, and leaves neither timer nor actor', async () => {
+  it('it ends within 100 ms of virtual time with tools and models that ignore it, and leaves neither timer nor actor', async () => {
     const clock = new VirtualClock();
     const gate = gateTool();
     const model = byTask({ alpha: [[call('g', 'gate')]], beta: [deaf()] });
@@ -69,7 +69,7 @@ describe('cancel', () => {
     expect([clock.waiting, alive()]).toEqual([0, []]);
   });
 
-  it('skips tasks that wait for a place: nothing of them is begun', async () => {
+  it('it skips tasks that wait for a slot: none of them starts', async () => {
     const gate = gateTool();
     const model = byTask({ alpha: [[call('g', 'gate')]], beta: [] });
     const { conversation, store } = await bench({
@@ -85,7 +85,7 @@ describe('cancel', () => {
     expect(only(await logOf(store, 'c'), 'sub-agent')).toHaveLength(2);
   });
 
-  it('a late result of a tool of a cancelled sub-agent changes nothing but a diagnostic in its own log', async () => {
+  it('a late result of a tool of a cancelled sub-agent is only a diagnostic in its own log', async () => {
     const gate = gateTool();
     const store = memoryStore();
     const model = byTask({ alpha: [[call('g', 'gate')]] });
@@ -121,7 +121,7 @@ describe('cancel', () => {
     expect(only(await logOf(store, childOf('p', 'a')), 'run-stop')).toEqual([stop]);
   });
 
-  it('resuming a cancelled run does not go on with its sub-agents: their call has its result', async () => {
+  it('a resume of a cancelled run does not continue its sub-agents: their call has its result', async () => {
     const gate = gateTool();
     const model = byTask({ alpha: [[call('g', 'gate')]] });
     const { conversation } = await bench({
@@ -135,7 +135,7 @@ describe('cancel', () => {
     expect(model.of('alpha').calls).toHaveLength(1);
   });
 
-  it('a denial of the spawn call itself, and a message in place of decisions, end what waits within it', async () => {
+  it('a denial of the spawn call itself, and a message in place of decisions, end the calls that wait within it', async () => {
     for (const way of ['deny', 'supersede'] as const) {
       const ask = echoTool('ask');
       const model = byTask({ alpha: [[call('x', 'ask', { m: 'x' })]] });
@@ -157,8 +157,8 @@ describe('cancel', () => {
   });
 });
 
-describe('a store that fails', () => {
-  it('under a sub-agent fails that one: its parent is told, and goes on', async () => {
+describe('a failing store', () => {
+  it('below a sub-agent it fails that one, and its parent receives this result and continues', async () => {
     const store = troubledStore({ synchronous: true });
     store.trouble((entries) =>
       entries.some(({ conversationId, type }) => conversationId === childOf('p', 'a') && type === 'model-reply')
@@ -176,7 +176,7 @@ describe('a store that fails', () => {
     expect([told.get('a'), told.get('b')]).toEqual(['failed', 'succeeded']);
   });
 
-  it('under the parent ends its run with the error, and the sub-agents with it', async () => {
+  it('below the parent it ends the run with the error, and the sub-agents with it', async () => {
     const store = troubledStore({ synchronous: true });
     const gate = gateTool();
     const model = byTask({ alpha: [[submit('s', 'A')]], beta: [[call('g', 'gate')]] });
@@ -195,11 +195,11 @@ describe('a store that fails', () => {
   });
 });
 
-describe('the places of sub-agents', () => {
+describe('the slots of sub-agents', () => {
   const limits = { subAgents: 2 };
   const eventually = (name: string) => [during(() => undefined, [submit('s', name)])];
 
-  it('are all there after a cancel while others waited for one: as many work at once again', async () => {
+  it('all are free after a cancel while others waited for one: the same number works at once again', async () => {
     const gate = gateTool();
     const [w, x] = ['w', 'x'].map((id) => [call(id, 'gate')]);
     const model = byTask({
@@ -220,14 +220,14 @@ describe('the places of sub-agents', () => {
     await conversation.cancel();
     expect([model.of('gamma').calls, model.of('delta').calls]).toEqual([[], []]);
     const run = conversation.send('again');
-    // Both at once: neither ends before the test lets it.
+    // Both at once: neither ends before the test permits it.
     await Promise.all([gate.begun('w'), gate.begun('x')]);
     for (const id of ['w', 'x']) gate.release(id);
     expect((await run.result).text).toBe('done');
     await conversation.close();
   });
 
-  it('come back where the log of the parent cannot be written', async () => {
+  it('they are released even if the log of the parent cannot be written', async () => {
     const store = troubledStore();
     const model = byTask({ alpha: eventually('A'), beta: eventually('B') });
     const { conversation } = await bench({

@@ -41,7 +41,7 @@ describe('a budget that a parent shares with its sub-agents', () => {
 });
 
 describe('the cost of sub-agents', () => {
-  it('is in the result of the run, in the list and in the log, and after a restart in the limits', async () => {
+  it('it is in the result of the run, in the list and in the log, and in the limits after a restart', async () => {
     const echo = echoTool();
     const model = byTask(
       {
@@ -93,7 +93,7 @@ describe('the cost of sub-agents', () => {
   it.each([
     ['costUsd', 'max_budget'],
     ['tokens', 'max_total_tokens'],
-  ])('limits.%s stops the parent behind the call that spent it', async (limit, cause) => {
+  ])('limits.%s stops the parent after the call that spent it', async (limit, cause) => {
     const model = byTask({ alpha: [[submit('s', 'A'), uses(10)]] }, { prices });
     const { conversation, model: parent } = await bench({
       model: scripted([[spawn('p', 'alpha'), uses(1)], 'never'], { prices }),
@@ -105,7 +105,7 @@ describe('the cost of sub-agents', () => {
     expect(reported(conversation.log(), 'p')[0]).toMatchObject({ outcome: 'succeeded' });
   });
 
-  it('stops the sub-agents themselves: what is left is looked at before each call of a model, over by at most one a sub-agent', async () => {
+  it('it stops the sub-agents themselves: the rest is checked before each model call, and exceeded by at most one call a sub-agent', async () => {
     const echo = echoTool();
     const step = (id: string) => [call(id, 'echo', { m: 'x' }), uses(4)];
     const model = byTask(
@@ -128,7 +128,7 @@ describe('the cost of sub-agents', () => {
   });
 
   it.each([{ costUsd: 10 }, { tokens: 20 }, { tokens: 24 }])(
-    '%o: what the parent spent in the run under way is gone for its sub-agents',
+    '%o: the tokens that the parent spent in the current run are not available to its sub-agents',
     async (limits) => {
       const echo = echoTool();
       const model = byTask(
@@ -150,7 +150,7 @@ describe('the cost of sub-agents', () => {
     },
   );
 
-  it('of one that waits is counted when it begins to wait, and never twice', async () => {
+  it('that of a waiting one is counted when it starts to wait, and never twice', async () => {
     const ask = echoTool('ask');
     const model = byTask(
       {
@@ -172,7 +172,7 @@ describe('the cost of sub-agents', () => {
     await second.agent.close();
   });
 
-  it('of a cancelled one is counted behind the stop, in no run', async () => {
+  it('that of a cancelled one is counted after the stop, in no run', async () => {
     const echo = echoTool();
     const model = byTask(
       {
@@ -201,7 +201,7 @@ describe('the cost of sub-agents', () => {
     await conversation.close();
   });
 
-  it('of one that was let go of with its parent, which closes while its store is slow, is counted with its end', async () => {
+  it('that of one released with its parent, which closes on a slow store, is counted with its end', async () => {
     const echo = echoTool();
     const clock = new VirtualClock();
     const store = troubledStore({ clock });
@@ -215,7 +215,7 @@ describe('the cost of sub-agents', () => {
     conversation.send('hi');
     await expect.poll(() => model.of('alpha').calls.length).toBe(2);
     store.trouble(([first]) => ({ afterMs: first?.conversationId === 'c' ? 60 : 40 }));
-    // The diagnostic about it holds up what the close logs.
+    // Its diagnostic delays the entries of the close.
     conversation.log$().subscribe(() => {
       throw new Error('a subscriber broke');
     });

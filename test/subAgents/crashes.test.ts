@@ -17,7 +17,7 @@ import { logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
 type Logs = { [id: string]: readonly LogEntry[] };
 const prices = { input: 1_000_000, output: 0 };
 
-/** A store that keeps what it held behind each append, and begins with what another one held. */
+/** A store that keeps its content after each append, and starts with the content of another. */
 async function filmed(from: Logs): Promise<{ store: LogStore; film: Logs[] }> {
   const inner = memoryStore();
   let held = from;
@@ -44,7 +44,7 @@ async function filmed(from: Logs): Promise<{ store: LogStore; film: Logs[] }> {
   return { store: { ...inner, open }, film };
 }
 
-/** A model that goes by what it is shown: it calls once, and ends behind the result. */
+/** A model that follows its messages: it makes one call, and ends after the result. */
 function minded(): ScriptedModel {
   const model: Model = {
     id: 'minded',
@@ -69,7 +69,7 @@ const living = (store: LogStore): Promise<Bench> => {
   return bench({ store, model: minded(), tools: [ask.tool, echo.tool, subAgents()], plugins: [asks().plugin] });
 };
 
-/** Sends the message, approves what waits and resumes, until nothing is left to do. */
+/** Sends the message, approves waiting calls and resumes, until nothing remains to do. */
 async function finishOff(conversation: Conversation): Promise<void> {
   const begun = conversation.log().some(({ type }) => type === 'user-message');
   let run = begun ? conversation.resume() : conversation.send('hi');
@@ -91,8 +91,8 @@ function twice(log: readonly LogEntry[], type: LogEntry['type']): string[] {
 const spentBy = (log: readonly LogEntry[]): number =>
   log.reduce((sum, entry) => sum + (entry.type === 'model-reply' ? (entry.costUsd ?? 0) : 0), 0);
 
-describe('a process that dies at any append', () => {
-  it('B14, INV-8: nothing runs twice, everything ends once, and what was used is counted once', async () => {
+describe('the death of a process at any append', () => {
+  it('B14, INV-8: nothing runs twice, everything ends once, and usage is counted once', async () => {
     const { store, film } = await filmed({});
     const first = await living(store);
     await finishOff(first.conversation);
@@ -112,7 +112,7 @@ describe('a process that dies at any append', () => {
       const ids = new Set(log.flatMap((entry) => (entry.type === 'sub-agent' ? [entry.child] : [])));
       const children = await Promise.all([...ids].map((id) => logOf(after, id)));
       for (const each of children) {
-        // submit_result has no effect but on record, and is declared idempotent.
+        // submit_result has no effect outside the log, and is declared idempotent.
         const again = twice(each, 'tool-started').filter((id) => !id.startsWith('s'));
         expect([frame, again, twice(each, 'tool-result')]).toEqual([frame, [], []]);
         const runs = each.filter(({ type }) => type.startsWith('run-'));

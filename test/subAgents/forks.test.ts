@@ -1,4 +1,7 @@
-/** A fork of a conversation that has sub-agents: what they did is done, what waits can be decided, in each of the two by itself. */
+/**
+ * A fork of a conversation with sub-agents: finished work is kept, and waiting calls can be decided separately in each
+ * of the two.
+ */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,14 +29,14 @@ const kinOf = (log: readonly LogEntry[]): string[] => [
   ...new Set(log.flatMap((each) => (each.type === 'sub-agent' ? [each.child] : []))),
 ];
 
-/** A model that says what comes next in the talk it is shown, in whichever process. */
+/** A model that continues the conversation in its messages, in any process. */
 const inTurn = (...turns: (readonly ModelPart[])[]): Reply[] =>
   Array(9).fill(async function* ({ messages }: ModelRequest) {
     const parts = turns[messages.filter(({ role }) => role === 'assistant').length] ?? [t('done')];
     yield* [...parts, finish(parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop', 5)];
   });
 
-/** Two sub-agents: alpha works and asks, beta works and ends. The tools keep what this process did. */
+/** Two sub-agents: alpha works and asks, beta works and ends. The tools record the work of this process. */
 async function family(store: LogStore = memoryStore()) {
   const [ask, echo] = [echoTool('ask'), echoTool()];
   const model = byTask({
@@ -46,7 +49,7 @@ async function family(store: LogStore = memoryStore()) {
   return { agent, store, ask, echo };
 }
 
-/** It has two sub-agents, and alpha waits; with a decision, it has gone on with that to its end. */
+/** It has two sub-agents, and alpha waits. With a decision, alpha has continued to its end. */
 async function waiting({ decided = false, store = memoryStore() } = {}) {
   const { agent } = await family(store);
   const conversation = await agent.open('c');
@@ -62,7 +65,7 @@ async function waiting({ decided = false, store = memoryStore() } = {}) {
 }
 
 describe('a fork of a conversation whose sub-agents wait for a person', () => {
-  it('waits as the other one does, takes a decision of its own, and goes on in place', async () => {
+  it('it waits like the original, accepts a separate decision, and continues in place', async () => {
     const { store } = await waiting();
     await forkConversation(store, 'c', 'fork');
     const { agent, ask, echo } = await family(store);
@@ -75,7 +78,7 @@ describe('a fork of a conversation whose sub-agents wait for a person', () => {
     await agent.close();
   });
 
-  it('leaves the other one as it is: each is decided by itself', async () => {
+  it('the original is unchanged: each is decided separately', async () => {
     const { store, log } = await waiting();
     const child = await logOf(store, childOf('p', 'a'));
     await forkConversation(store, 'c', 'fork');
@@ -89,7 +92,7 @@ describe('a fork of a conversation whose sub-agents wait for a person', () => {
     await agent.close();
   });
 
-  it('is taken at a place the other one has left behind, and waits as it did there', async () => {
+  it('it may start at an earlier entry of the original, and waits as at that entry', async () => {
     const { store, log, place } = await waiting({ decided: true });
     const behind = log.findIndex(({ type }) => type === 'decision') + 1;
     await forkConversation(store, 'c', 'asked', place);
@@ -104,7 +107,7 @@ describe('a fork of a conversation whose sub-agents wait for a person', () => {
     await agent.close();
   });
 
-  it('is forked again', async () => {
+  it('it may be forked again', async () => {
     const { store } = await waiting();
     await forkConversation(store, 'c', 'fork');
     await forkConversation(store, 'fork', 'fork of it');
@@ -119,7 +122,7 @@ describe('a fork of a conversation whose sub-agents wait for a person', () => {
 });
 
 describe("a fork of a sub-agent's own log", () => {
-  it("is nobody else's: it can be acted on by itself, and is listed", async () => {
+  it('it is independent: it can be used alone, and is listed', async () => {
     const { store } = await waiting();
     const child = childOf('p', 'a');
     await forkConversation(store, child, 'own');
@@ -136,8 +139,8 @@ describe("a fork of a sub-agent's own log", () => {
   });
 });
 
-describe('a fork of a conversation whose sub-agents have begun', () => {
-  it('at no place of the log repeats what a sub-agent on record did, and goes on to its end', async () => {
+describe('a fork of a conversation whose sub-agents have started', () => {
+  it('at no entry does it repeat recorded work of a sub-agent, and it continues to its end', async () => {
     const { store, log } = await waiting({ decided: true });
     const knows = (until: number, task: string, phase: string): boolean =>
       told(log.slice(0, until)).includes(`${phase} ${childOf('p', task)}`);
@@ -159,7 +162,7 @@ describe('a fork of a conversation whose sub-agents have begun', () => {
     }
   });
 
-  it('names its own copies of their logs, each with the fork as its parent, and counts what they used once', async () => {
+  it('it names its own copies of their logs, each with the fork as its parent, and counts their usage once', async () => {
     const { store, log } = await waiting({ decided: true });
     await forkConversation(store, 'c', 'fork');
     const forked = await logOf(store, 'fork');
@@ -180,7 +183,7 @@ describe('a fork of a conversation whose sub-agents have begun', () => {
     await agent.close();
   });
 
-  it('that cannot be taken whole leaves nothing behind, and can be taken when it can', async () => {
+  it('an incomplete fork leaves nothing, and succeeds later', async () => {
     const place = await mkdtemp(join(tmpdir(), 'runchart-forks-'));
     const files = async () => (await readdir(place)).filter((name) => name.endsWith('.jsonl')).sort();
     try {
@@ -191,7 +194,7 @@ describe('a fork of a conversation whose sub-agents have begun', () => {
       await held.close();
       expect(await files()).toEqual(before);
       await forkConversation(store, 'c', 'fork');
-      // What stays of a conversation that is deleted, its sub-agents' logs, is in nobody's way.
+      // The remaining logs of a deleted conversation's sub-agents block nothing.
       await store.delete('fork');
       await forkConversation(store, 'c', 'fork');
       expect(await files()).toHaveLength(2 * before.length);

@@ -28,7 +28,7 @@ const writes = defineTool({
 });
 
 describe('isolation', () => {
-  it('S003-25: its tools are the standard ones and submit_result, none that spawns; it is not listed; the state of its parent stays as it was', async () => {
+  it("S003-25: its tools are the standard ones and submit_result, none that spawns; it is not listed; its parent's state is unchanged", async () => {
     const gate = gateTool();
     const model = byTask({
       alpha: [[call('w', 'write', { value: 'child' })], [call('g', 'gate')], [submit('s', 'A')]],
@@ -63,7 +63,7 @@ describe('isolation', () => {
     expect((await agent.list()).map(({ id }) => id)).toEqual(['c']);
   });
 
-  it("INV-8: of a sub-agent its parent's log holds its beginning, its end and its use, besides the call and its result", async () => {
+  it("INV-8: its parent's log contains its start, its end and its usage, besides the call and its result", async () => {
     const echo = echoTool();
     const model = byTask({ alpha: [[call('e', 'echo', { m: 'secret steps' })], [submit('s', 'A')]] });
     const { conversation, store } = await bench({
@@ -85,7 +85,7 @@ describe('isolation', () => {
     });
   });
 
-  it('within a family a call id means one call: whoever comes later gets another', async () => {
+  it('within a family a call id is unique: a repeated id is replaced', async () => {
     const echo = echoTool();
     const one = [[call('p', 'echo', { m: 'x' })], [submit('s', 'ok')]];
     const { conversation, store } = await bench({
@@ -101,7 +101,7 @@ describe('isolation', () => {
     expect(ids.filter((id) => id.startsWith('p_'))).toHaveLength(2);
   });
 
-  it("the agent's plugins take part, and submit_result is not theirs to hold up", async () => {
+  it("the agent's plugins apply to it, and submit_result cannot be suspended or blocked by them", async () => {
     const hook = asks('submit_result');
     const heard: string[] = [];
     const plugin: Plugin = { name: 'ear', beforeInference: ({ conversationId }) => void heard.push(conversationId) };
@@ -115,7 +115,7 @@ describe('isolation', () => {
     expect(heard.filter((id) => id === childOf('p', 'a')).length).toBeGreaterThan(0);
   });
 
-  it('instructions and tools of its own replace those of the agent', async () => {
+  it('its own instructions and tools replace those of the agent', async () => {
     const echo = echoTool();
     const model = byTask({ alpha: [[submit('s', 'A')]] });
     const { conversation } = await bench({
@@ -129,7 +129,7 @@ describe('isolation', () => {
     expect(request?.system).toMatch(/^You are small\.\n\n/);
   });
 
-  it("without a model of its own it speaks with the agent's", async () => {
+  it("without a model of its own it uses the agent's", async () => {
     const parent = scripted([[spawn('p', 'alpha')], [submit('s', 'A')], 'done']);
     const { conversation } = await bench({ model: parent, tools: [subAgents()] });
     expect((await conversation.send('hi').result).text).toBe('done');
@@ -137,8 +137,8 @@ describe('isolation', () => {
   });
 });
 
-describe('from outside', () => {
-  it('a living sub-agent is busy; one that has ended can be read, and goes on for nobody but its parent', async () => {
+describe('access from outside', () => {
+  it('a running sub-agent is busy; an ended one can be read, and only its parent continues it', async () => {
     const gate = gateTool();
     const model = byTask({ alpha: [[call('g', 'gate')], [submit('s', 'A')]] });
     const { conversation, agent } = await bench({
@@ -160,7 +160,7 @@ describe('from outside', () => {
     await child.close();
   });
 
-  it('S003-23: what stands under the id of a sub-agent and is not its log is rejected, and left as it is', async () => {
+  it('S003-23: another log under the id of a sub-agent is rejected and unchanged', async () => {
     const store = memoryStore();
     const id = childOf('p', 'a');
     const foreign = await store.open(id);
@@ -179,7 +179,7 @@ describe('from outside', () => {
     expect(await logOf(store, id)).toHaveLength(1);
   });
 
-  it('S003-23: an end on record of a sub-agent that no task has comes into no result', async () => {
+  it('S003-23: a recorded end of a sub-agent without a task is in no result', async () => {
     const gate = gateTool();
     const model = byTask({ alpha: [[call('g', 'gate')], [submit('s', 'A')]] });
     const first = await bench({ replies: [[spawn('p', 'alpha')]], tools: [gate.tool, subAgents({ model })] });
@@ -226,7 +226,7 @@ describe('arguments of a spawn call', () => {
     ['an id that is no text', [{ id: 7, task: 'x' }], /tasks\.0\.id/],
     ['nothing to do', [{ id: 'a', task: '  ' }], /tasks\.0\.task/],
     ['tasks that are none', [null, 'x', []], /tasks\.2\.task/],
-  ])('%s: refused as a whole, with words the model can mend it by', async (_, tasks, words) => {
+  ])('%s: the call is refused as a whole, with an error that the model can correct', async (_, tasks, words) => {
     expect(await refusedBy(tasks)).toMatch(words);
   });
 
@@ -252,7 +252,7 @@ describe('options', () => {
   const model = scripted([]);
   const made = (tool: Tool, more: readonly Tool[] = []) => createAgent({ model, tools: [tool, ...more] });
 
-  it('what cannot work is refused at start', () => {
+  it('invalid options are refused at the start', () => {
     const submits = echoTool('submit_result').tool;
     expect(() => subAgents({ maxSubAgents: 0 })).toThrow(/maxSubAgents/);
     expect(() => subAgents({ limits: { turns: 0 } })).toThrow(/limits\.turns/);

@@ -1,4 +1,4 @@
-/** The parts that sub-agents are made of, one by one: places, tasks, ids, records, payloads and reports. */
+/** The parts of sub-agents, one by one: slots, tasks, ids, records, payloads and reports. */
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import {
@@ -27,8 +27,8 @@ import { flush } from '../support/virtualClock.ts';
 
 const { signal } = new AbortController();
 
-describe('places', () => {
-  it('are as many as were there, however often one is given back, and go to who waits longest', async () => {
+describe('slots', () => {
+  it('their number is constant, however often one is released, and the longest waiting caller gets the next', async () => {
     const places = new Semaphore(1.9);
     const first = await places.acquire(signal);
     const order: string[] = [];
@@ -48,7 +48,7 @@ describe('places', () => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  it('are not given to who has left, and leave no listener with who waited', async () => {
+  it('they are not given to callers that have left, and no listener remains', async () => {
     const places = new Semaphore(1);
     const abort = new AbortController();
     const giveBack = await places.acquire(abort.signal);
@@ -72,7 +72,7 @@ describe('the sub-agents of a call', () => {
     endedBefore?: number;
     work?(): Promise<void>;
   }
-  /** Children that end when they have worked, and what is done with them. */
+  /** Children that end after their work, and the calls on them. */
   function group(given: { [id: string]: Child }, resultBytes = 10_000, concurrency = 2) {
     const acts: string[] = [];
     const children = Object.entries(given).map(([id, each]) => {
@@ -102,13 +102,13 @@ describe('the sub-agents of a call', () => {
     return (JSON.parse(content) as { id: string }[]).map(({ id }) => id);
   };
 
-  it('are reported in the order in which they ended, those that had ended before first', async () => {
+  it('they are reported in the order of their ends, earlier ends first', async () => {
     const ended = (endedBefore: number): Child => ({ endedBefore, ending: { outcome: 'failed', text: '' } });
     const { made } = group({ a: { work: flush }, b: ended(9), c: {}, d: ended(4) });
     expect(await ids(made)).toEqual(['d', 'b', 'c', 'a']);
   });
 
-  it('work again after a run that failed, and each is cancelled once, the last one that began first', async () => {
+  it('they work again after a failed run, and each is cancelled once, the last started first', async () => {
     let fails = true;
     const work = async (): Promise<void> => {
       if (fails) throw new Error('log cannot be written');
@@ -122,14 +122,14 @@ describe('the sub-agents of a call', () => {
     expect(acts).toEqual(['cancel c', 'cancel b', 'cancel a']);
   });
 
-  it('listen for the cancel of their call while it runs', async () => {
+  it('they listen for the cancel of their call while it runs', async () => {
     const abort = new AbortController();
     const { made } = group({ a: {} });
     await run(made, abort.signal);
     expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0);
   });
 
-  it('have their parent go on where one of them can, and not for the same word once more', async () => {
+  it('they resume their parent if one of them can continue, and not twice for one decision', async () => {
     const able = group({ a: {} });
     await able.made.continueAfter(able.children[0] as SubAgent, { callId: 'x' });
     const over = group({ a: { canContinue: false } });
@@ -137,7 +137,7 @@ describe('the sub-agents of a call', () => {
     expect([able.acts, over.acts]).toEqual([['resume'], []]);
   });
 
-  it('are stopped when those at work have come to rest', async () => {
+  it('they are stopped after the working ones have settled', async () => {
     let rest = (): void => undefined;
     const work = () => new Promise<void>((resolve) => (rest = resolve));
     const { made, acts } = group({ a: { work }, b: {} }, 10_000, 1);
@@ -151,7 +151,7 @@ describe('the sub-agents of a call', () => {
     expect(acts.slice(3)).toEqual(['stop a', 'stop b']);
   });
 
-  it('wait with a payload that has half the room of a result', async () => {
+  it('they wait with a payload of at most half a result', async () => {
     const { made } = group({ a: { canContinue: false } }, 200);
     const [child] = made.children as unknown as { pending: unknown[] }[];
     child?.pending.push({ callId: 'x', name: 'act', args: 'y'.repeat(90), reason: 'r', suspension: 1, path: ['x'] });
@@ -167,7 +167,7 @@ describe('the sub-agents of a call', () => {
     [['b', 'a'], false],
     [['a', 'b!'], false],
     [[], false],
-  ])('are for the tasks %j: %s', (given, expected) => {
+  ])('for the tasks %j they are: %s', (given, expected) => {
     const tasks = given.map((name) => ({ id: name.replace('!', ''), task: `do ${name}` }));
     expect(group({ a: {}, b: {} }).made.worksOn(tasks)).toBe(expected);
   });
@@ -187,7 +187,7 @@ describe('tasks', () => {
     [[task('x'.repeat(64))]],
     [[task(' ', ' x ')]],
     [many(TASKS_MOST)],
-  ])('%j are tasks, for a call and as read from a log', async (tasks) => {
+  ])('%j are valid, for a call and in a log', async (tasks) => {
     expect(await validate({ tasks })).toEqual({ tasks });
     expect(tasksOf({ tasks } as never)).toEqual(tasks);
   });
@@ -209,12 +209,12 @@ describe('tasks', () => {
     [{ tasks: [task('a', 1)] }, 'tasks.0.task: expected a text'],
     [{ tasks: [null] }, 'tasks.0.id: expected a text'],
     [{ tasks: [Object.create(task('a'))] }, 'tasks.0.id: expected a text'],
-  ])('%o are none', async (given, why) => {
+  ])('%o are invalid', async (given, why) => {
     expect(await validate(given)).toEqual(expect.arrayContaining([expect.stringContaining(why)]));
     expect(tasksOf(given as never)).toEqual([]);
   });
 
-  it('of two calls, conversations or names have conversations of their own, whatever the ids are', () => {
+  it('tasks of two calls, conversations or names have separate conversations, whatever their ids are', () => {
     const places: readonly [string, string, string][] = [
       ['a', 'b-c', 'd'],
       ['a-b', 'c', 'd'],
@@ -229,11 +229,11 @@ describe('tasks', () => {
   });
 });
 
-describe('what is on record of sub-agents', () => {
+describe('the records of sub-agents', () => {
   const change = (seq: number, child: string, phase: string) =>
     ({ seq, type: 'sub-agent', callId: 'c1', child, phase }) as LogEntry;
 
-  it('is the first end of each, and which calls have some that have not ended', () => {
+  it('they contain the first end of each, and the calls with unfinished ones', () => {
     const records = new SubAgentRecords();
     for (const entry of [
       change(1, 'x', 'started'),
@@ -257,7 +257,7 @@ describe('what is on record of sub-agents', () => {
     { task: { id: 'b' }, pending: [], upTo: 7 },
   ];
 
-  it('of those that wait is all there is room for: whole calls, then their names, then their ids', () => {
+  it('of the waiting ones they contain as much as fits: complete calls, then their names, then their ids', () => {
     const { path: _, ...whole } = pending('x', 'é'.repeat(100));
     const expected = [[whole], [{ callId: 'x', name: 'act', suspension: 2 }], undefined].map((shown) => ({
       waiting: [
@@ -281,7 +281,7 @@ describe('what is on record of sub-agents', () => {
     [null, undefined, undefined],
     ['a', undefined, undefined],
     [undefined, undefined, undefined],
-  ] as const)('in the payload %j the logs of a and b had come to %s and %s', (payload, a, b) => {
+  ] as const)('in the payload %j the logs of a and b had reached %s and %s', (payload, a, b) => {
     expect([waitingPlace(payload as Json, 'a'), waitingPlace(payload as Json, 'b')]).toEqual([a, b]);
   });
 
@@ -299,7 +299,7 @@ describe('what is on record of sub-agents', () => {
     expect(ids.reserve(other, 'a')).toBe(true);
   });
 
-  it('an id that a person was asked about is never given again', () => {
+  it('an id that was pending is never used again', () => {
     const ids = new CallIds();
     const [one, other] = [emptyLogState(), emptyLogState()];
     for (const member of [one, other]) ids.join(member);
@@ -315,22 +315,25 @@ describe('what is on record of sub-agents', () => {
     [1, 0, true],
     [0, 1, true],
     [2, 1, true],
-  ])('a call with %i suspensions and %i decisions is known when it is over: %s', (suspension, decisions, isKnown) => {
-    const decision = { callId: 'x', suspension: 1, action: 'approve' as const };
-    const record = {
-      callId: 'x',
-      suspension,
-      used: new Set(),
-      status: 'called',
-      decisions: new Map(decisions ? [[1, decision]] : []),
-    };
-    const ended = new EndedCalls();
-    ended.add('c1', { calls: new Map([['x', record]]) } as never);
-    expect(ended.find('x')).toEqual(
-      isKnown ? { record: { ...record, status: 'ended' }, path: ['c1', 'x'] } : undefined,
-    );
-    expect(ended.receipt(decision) === 'unknown').toBe(!isKnown);
-  });
+  ])(
+    'a call with %i suspensions and %i decisions is remembered after its end: %s',
+    (suspension, decisions, isKnown) => {
+      const decision = { callId: 'x', suspension: 1, action: 'approve' as const };
+      const record = {
+        callId: 'x',
+        suspension,
+        used: new Set(),
+        status: 'called',
+        decisions: new Map(decisions ? [[1, decision]] : []),
+      };
+      const ended = new EndedCalls();
+      ended.add('c1', { calls: new Map([['x', record]]) } as never);
+      expect(ended.find('x')).toEqual(
+        isKnown ? { record: { ...record, status: 'ended' }, path: ['c1', 'x'] } : undefined,
+      );
+      expect(ended.receipt(decision) === 'unknown').toBe(!isKnown);
+    },
+  );
 });
 
 describe('an outcome', () => {
@@ -396,7 +399,7 @@ describe('an outcome', () => {
     expect(outcomeInLog({ ...emptyLogState(), ...state } as LogState, log)).toEqual(expected);
   });
 
-  it('is reported within the room there is, long texts cut to shares, tasks to 200 bytes', () => {
+  it('it is reported within the limit, with long texts cut to equal shares and tasks to 200 bytes', () => {
     const ended = (text: string, count: number) =>
       Array.from({ length: count }, (_, at) => ({
         task: { id: `${at}`, task: 't'.repeat(500) },

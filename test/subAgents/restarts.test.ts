@@ -14,7 +14,7 @@ import { flush } from '../support/virtualClock.ts';
 const asking = (id: string): Reply => [call(id, 'ask', { m: id })];
 const paths = (pending: readonly PendingCall[]): string[] => pending.map(({ path }) => path.join('/'));
 
-describe('over a restart, with a store of files', () => {
+describe('a restart, with a store of files', () => {
   let place = '';
   beforeAll(async () => {
     place = await mkdtemp(join(tmpdir(), 'runchart-sub-agents-'));
@@ -46,7 +46,7 @@ describe('over a restart, with a store of files', () => {
     expect([again.termination, paths(again.pending)]).toEqual(['Suspended', ['p/y']]);
     expect(ask.ran).toEqual(['x']);
 
-    // Decided, and another process goes on with it.
+    // Decided, and another process continues it.
     await second.conversation.decide({ callId: 'y', action: 'approve' });
     const third = await restart(second, { ...options, replies: ['done'] });
     expect([third.conversation.status, third.conversation.pending]).toEqual(['waiting', []]);
@@ -64,7 +64,7 @@ describe('over a restart, with a store of files', () => {
     await third.agent.close();
   });
 
-  it('B14: a decision that was durable in the sub-agent when the process died is gone on with by resume()', async () => {
+  it('B14: resume() applies a decision that was durable in the sub-agent when the process died', async () => {
     const ask = echoTool('ask');
     const store = jsonlStore(join(place, 'died'));
     const before = await bench({
@@ -97,7 +97,7 @@ describe('over a restart, with a store of files', () => {
       at,
     );
     await handle.close();
-    // The id of a call of the parent, made by another process, is taken.
+    // The id is that of a call of the parent, made by another process.
     const model = byTask({ alpha: [[submit('p', 'A')]] });
     const after = await restart(before, {
       replies: ['done'],
@@ -114,7 +114,7 @@ describe('over a restart, with a store of files', () => {
   });
 });
 
-describe('a process that dies while sub-agents work', () => {
+describe('the death of a process while sub-agents work', () => {
   async function died() {
     const { store, copy } = watched();
     const [gate, echo] = [gateTool(), echoTool()];
@@ -134,7 +134,7 @@ describe('a process that dies while sub-agents work', () => {
     return { logs: copy(), echo };
   }
 
-  it('the spawn call runs again on resume(): what ended is read, what was cut short goes on, and no call of it runs twice', async () => {
+  it('resume() runs the spawn call again: ended work is read, interrupted work continues, and no inner call runs twice', async () => {
     const { logs, echo } = await died();
     const gate = gateTool();
     const model = byTask({ alpha: [], beta: [[submit('s', 'B')]], gamma: [[submit('s', 'C')]] });
@@ -156,7 +156,7 @@ describe('a process that dies while sub-agents work', () => {
     ]);
   });
 
-  it('one that was cut short is read from outside as it is: nothing is written', async () => {
+  it('an interrupted sub-agent is read from outside unchanged: nothing is written', async () => {
     const { logs } = await died();
     const store = await storeOf(logs);
     const child = await createAgent({ model: scripted([]), store }).open(childOf('p', 'b'));
@@ -165,7 +165,7 @@ describe('a process that dies while sub-agents work', () => {
     expect(await logOf(store, childOf('p', 'b'))).toEqual(logs[childOf('p', 'b')]);
   });
 
-  it('a new request instead ends them: the call is unknown, and each log has its stop', async () => {
+  it('a new request ends them: the call is unknown, and each log has its stop', async () => {
     const { logs, echo } = await died();
     const tools = [gateTool().tool, echo.tool, subAgents({ model: byTask({}) })];
     const { conversation, store } = await bench({ store: await storeOf(logs), replies: ['answer'], tools });
@@ -179,7 +179,7 @@ describe('a process that dies while sub-agents work', () => {
     }
   });
 
-  it('sub-agents of a call that had its result are brought to rest when their parent is opened', async () => {
+  it('sub-agents of a call with a result are stopped when their parent is opened', async () => {
     const { logs, echo } = await died();
     const log = logs.c ?? [];
     const runId = log.at(-1)?.runId ?? null;
@@ -202,7 +202,7 @@ describe('a process that dies while sub-agents work', () => {
     await conversation.close();
   });
 
-  it('a sub-agent that waited when its siblings were cut short is pending, and takes its decision before resume()', async () => {
+  it('a sub-agent that waited when its siblings were interrupted is pending, and accepts its decision before resume()', async () => {
     const { store, copy } = watched();
     const [gate, ask] = [gateTool(), echoTool('ask')];
     const before = await bench({
@@ -220,7 +220,7 @@ describe('a process that dies while sub-agents work', () => {
     const after = await bench({ ...options, store: await storeOf(copy()) });
     expect([after.conversation.status, paths(after.conversation.pending)]).toEqual(['idle', ['p/x']]);
     expect(await after.conversation.decide({ callId: 'x', action: 'approve' })).toBe('applied');
-    // Nothing of it begins by itself while its parent rests.
+    // Nothing of it starts automatically while its parent is idle.
     const third = await restart(after, { ...options, policies: { onRestart: 'replayDecided' } });
     await flush();
     expect([third.conversation.status, ask.ran]).toEqual(['idle', []]);
@@ -230,7 +230,7 @@ describe('a process that dies while sub-agents work', () => {
     expect(told.sort()).toEqual(['a A', 'b B']);
   });
 
-  it("a parent whose sub-agent's log is held elsewhere is busy, and free again behind it", async () => {
+  it("a parent is busy while another holder has its sub-agent's log, and free again later", async () => {
     const ask = echoTool('ask');
     const tools = [ask.tool, subAgents({ model: byTask({ alpha: [asking('x')] }) })];
     const before = await bench({ replies: [[spawn('p', 'alpha')]], tools, plugins: [asks().plugin] });

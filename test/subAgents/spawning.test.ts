@@ -20,7 +20,7 @@ const phases = (log: readonly LogEntry[]): string[] =>
   log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.child}`] : []));
 
 describe('spawning', () => {
-  it('S003-22: the parent goes on behind the last of three, told of all in the order in which they ended, the failed one marked', async () => {
+  it('S003-22: the parent continues after the last of three, with all results in the order of their ends, the failed one marked', async () => {
     const [a, b, c] = [signal(), signal(), signal()];
     const model = byTask({
       alpha: [during(() => a.given, [submit('s', 'A')])],
@@ -74,7 +74,7 @@ describe('spawning', () => {
     expect((await conversation.send('hi').result).text).toBe('done');
   });
 
-  it('no more of a call than maxSubAgents and of a conversation than limits.subAgents work at once; the others wait for a place', async () => {
+  it('at most maxSubAgents of a call and limits.subAgents of a conversation work at once, and the others wait for a slot', async () => {
     const gate = gateTool();
     const tasks = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'];
     const scripts = tasks.map((task) => [task, [[call(`g-${task}`, 'gate')], [submit(`s-${task}`, task)]]] as const);
@@ -97,7 +97,7 @@ describe('spawning', () => {
     expect(reported(conversation.log(), 'q')).toHaveLength(2);
   });
 
-  it('limits.subAgents 0 starts none, and the model is told', async () => {
+  it('limits.subAgents 0 starts none, and the model receives an error', async () => {
     const model = byTask({});
     const { conversation } = await bench({
       replies: [[spawn('p', 'alpha')], 'done'],
@@ -109,8 +109,8 @@ describe('spawning', () => {
   });
 });
 
-describe('how a sub-agent ends', () => {
-  it('S003-26: submit_result beside another call gives both an error result, and it goes on', async () => {
+describe('the end of a sub-agent', () => {
+  it('S003-26: submit_result beside another call gives both an error result, and the sub-agent continues', async () => {
     const echo = echoTool();
     const model = byTask({ alpha: [[submit('s', 'early'), call('e', 'echo', { m: 'x' })], [submit('s', 'late')]] });
     const { conversation, store } = await bench({
@@ -129,7 +129,7 @@ describe('how a sub-agent ends', () => {
     expect(reported(conversation.log(), 'p')).toEqual([{ id: 'a', task: 'alpha', outcome: 'succeeded', text: 'late' }]);
   });
 
-  it('S003-26: an answer in text alone is a result, marked as implicit', async () => {
+  it('S003-26: a text answer alone is a result, marked as implicit', async () => {
     const { conversation } = await bench({
       replies: [[spawn('p', 'alpha')], 'done'],
       tools: [subAgents({ model: byTask({ alpha: ['forty-two'] }) })],
@@ -139,14 +139,14 @@ describe('how a sub-agent ends', () => {
     expect(told).toEqual({ id: 'a', task: 'alpha', outcome: 'succeeded', implicit: true, text: 'forty-two' });
   });
 
-  it('a result that is no text is told as JSON', async () => {
+  it('a result that is not text is serialized as JSON', async () => {
     const model = byTask({ alpha: [[call('s', 'submit_result', { result: { n: [1] } })]] });
     const { conversation } = await bench({ replies: [[spawn('p', 'alpha')], 'done'], tools: [subAgents({ model })] });
     await conversation.send('hi').result;
     expect(reported(conversation.log(), 'p')[0]?.text).toBe('{"n":[1]}');
   });
 
-  it('BED-8: behind its turns it has one more, which it is told is the last, with submit_result alone', async () => {
+  it('BED-8: after its turns it has one more, announced as the last, with submit_result alone', async () => {
     const echo = echoTool();
     const model = byTask({ alpha: [[call('e', 'echo', { m: 'x' })], [submit('s', 'at last')]] });
     const { conversation } = await bench({
@@ -178,7 +178,7 @@ describe('how a sub-agent ends', () => {
     });
   });
 
-  it('BED-8: at its deadline it is timed out, and its siblings are not', async () => {
+  it('BED-8: at its deadline it times out, and its siblings do not', async () => {
     const clock = new VirtualClock();
     const model = byTask({ alpha: [deaf()], beta: [[submit('s', 'B')]] });
     const { conversation, model: parent } = await bench({
@@ -198,7 +198,7 @@ describe('how a sub-agent ends', () => {
     expect(clock.waiting).toBe(0);
   });
 
-  it('a spawn call has no time-out of its own: limits.toolMs is for what a tool does itself', async () => {
+  it('a spawn call has no time-out of its own: limits.toolMs applies to the work of a tool itself', async () => {
     const clock = new VirtualClock();
     const gate = gateTool('gate', { timeoutMs: 1_000_000 });
     const model = byTask({ alpha: [[call('g', 'gate')], [submit('s', 'A')]] });
@@ -216,8 +216,8 @@ describe('how a sub-agent ends', () => {
   });
 });
 
-describe('what the parent reads', () => {
-  it('one that a plugin ended before it said anything has failed, and has no empty result', async () => {
+describe('the result for the parent', () => {
+  it('a sub-agent that a plugin ended before any text has failed, and has no empty result', async () => {
     const ends: Plugin = {
       name: 'ends',
       afterInference: ({ conversationId }) => (conversationId === 'c' ? undefined : { terminate: 'enough' }),
@@ -233,7 +233,7 @@ describe('what the parent reads', () => {
     ]);
   });
 
-  it.each(['"\n', '€'])('long results of %j are cut, each to its share, and the list stays whole', async (piece) => {
+  it.each(['"\n', '€'])('long results of %j are cut, each to its share, and the list stays complete', async (piece) => {
     const tasks = ['alpha', 'beta', 'gamma'];
     const scripts = tasks.map((task, index) => [
       task,

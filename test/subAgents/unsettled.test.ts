@@ -1,5 +1,5 @@
 /**
- * Calls of sub-agents that a crash cut off: the host settles them at the root (docs/internals/model.md, Effect
+ * Calls of sub-agents that a crash interrupted: the host settles them at the root (docs/internals/model.md, Effect
  * Records).
  */
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, lines, type Reply } from '../support/scriptedReplies.ts';
 import { byTask, childOf, logOf, reported, spawn, storeOf, submit, watched } from '../support/subAgentBench.ts';
 
-/** The process dies while a sub-agent's tool runs; another one opens the logs, and its tool answers. */
+/** The process dies while a sub-agent's tool runs. Another one opens the logs, and its tool returns. */
 async function died(replies: readonly Reply[] = [[submit('s', 'A')]]) {
   const { store, copy } = watched();
   const gate = gateTool('work');
@@ -28,7 +28,7 @@ async function died(replies: readonly Reply[] = [[submit('s', 'A')]]) {
 }
 
 describe("a sub-agent's call whose outcome is unknown", () => {
-  it('is unsettled at the root, with its path, until somebody settles it there', async () => {
+  it('it is unsettled at the root, with its path, until the root settles it', async () => {
     const { conversation, work, child } = await died();
     const [{ callId = '', path = [], reason = '' } = {}, ...others] = conversation.unsettled;
     expect([callId, path, reason, others]).toEqual(['g', ['p', 'g'], 'unknown', []]);
@@ -41,7 +41,7 @@ describe("a sub-agent's call whose outcome is unknown", () => {
     expect(lines(child.calls[0]?.messages ?? []).at(-1)).toBe('g {"receipt":7}');
   });
 
-  it('runs again where that is asked for at the root, when the root is resumed, with the key of its first start', async () => {
+  it('after a retry at the root it runs again when the root is resumed, with the key of its first start', async () => {
     const { conversation, work, store } = await died();
     expect(await conversation.settle('g', { retry: true })).toBe('applied');
     expect([work.ran, conversation.status]).toEqual([[], 'idle']);
@@ -56,7 +56,7 @@ describe("a sub-agent's call whose outcome is unknown", () => {
     ]);
   });
 
-  it('runs again while the sub-agent waits for a person, and what waits keeps waiting', async () => {
+  it('it runs again while the sub-agent waits for a person, and waiting calls keep waiting', async () => {
     const { conversation, work, ask } = await died([[call('x', 'ask', { m: 'x' })], 'goes on', [submit('s', 'A')]]);
     const first = await conversation.resume().result;
     expect([first.termination, conversation.unsettled.map(({ path }) => path.join('/'))]).toEqual([
@@ -73,7 +73,7 @@ describe("a sub-agent's call whose outcome is unknown", () => {
     expect([work.ran, ask.ran]).toEqual([['g'], ['x']]);
   });
 
-  it('is final when the sub-agent has ended: it is listed no more, and nobody is told that it is settled', async () => {
+  it('it is final after the end of the sub-agent: it is no longer listed, and no receipt says settled', async () => {
     const { conversation, work } = await died();
     expect((await conversation.resume().result).text).toBe('done');
     expect(conversation.unsettled).toEqual([]);
@@ -84,7 +84,7 @@ describe("a sub-agent's call whose outcome is unknown", () => {
 });
 
 describe("a sub-agent's call that may run again", () => {
-  it('has a result in its own log, without another run of it, where its parent goes on with a new message', async () => {
+  it('it has a result in its own log, without another execution, if its parent continues with a new message', async () => {
     const { store, copy } = watched();
     const gate = gateTool('work', { idempotent: true });
     const spawning = (model: ReturnType<typeof byTask>) => subAgents({ model });

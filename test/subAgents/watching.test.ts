@@ -17,7 +17,7 @@ const said = (signal: Live): string => {
 };
 const within = (signal: Live): boolean => signal.path !== undefined;
 
-/** One sub-agent whose model streams text, calls a tool, and hands in. */
+/** One sub-agent whose model streams text, calls a tool, and submits its result. */
 async function family(replies: readonly Reply[] = []) {
   const model = byTask({
     alpha: replies.length > 0 ? replies : [[t('I lo'), t('ok'), call('g', 'gate')], [submit('s', 'A')]],
@@ -31,7 +31,7 @@ async function family(replies: readonly Reply[] = []) {
 }
 
 describe('a sub-agent', () => {
-  it('is heard at the root, with the path to it, and in the iteration of the run; its entries are not', async () => {
+  it('its signals reach the root, with their path, and the iteration of the run; its entries do not', async () => {
     const { conversation, gate } = await family();
     const heard: Live[] = [];
     conversation.live$.subscribe((signal) => heard.push(signal));
@@ -62,7 +62,7 @@ describe('a sub-agent', () => {
     expect([own.size, own.has(run.id)]).toEqual([1, false]);
   });
 
-  it("is no part of the root's reply: inFlight and withLiveText are the root's own", async () => {
+  it("it is not part of the root's reply: inFlight and withLiveText are the root's own", async () => {
     const { conversation, gate } = await family();
     const views: LiveView[] = [];
     merge(conversation.log$(), conversation.live$)
@@ -76,7 +76,7 @@ describe('a sub-agent', () => {
     expect(new Set(views.map(({ inFlight }) => inFlight?.text))).toEqual(new Set([undefined, 'go', 'done']));
   });
 
-  it('shows who comes late what its reply has streamed, once', async () => {
+  it('a late subscriber receives its streamed text once', async () => {
     const { conversation, clock } = await family([deaf(t('I lo'), t('ok'))]);
     const run = conversation.send('hi');
     await entry(conversation, 'sub-agent');
@@ -96,7 +96,7 @@ describe('a sub-agent', () => {
     expect(late).toContain('p reset');
   });
 
-  it('tells of a retried attempt by a reset with its path', async () => {
+  it('a retried attempt is a reset with its path', async () => {
     const { conversation, clock } = await family([[t('half'), finish('content-filter')]]);
     const heard: string[] = [];
     conversation.live$.subscribe((signal) => within(signal) && heard.push(said(signal)));
@@ -107,7 +107,7 @@ describe('a sub-agent', () => {
     expect(heard).toEqual(['p active', 'p text-delta half', 'p reset', 'p error']);
   });
 
-  it('is heard again in the run that goes on with it, and no more when its call has its result', async () => {
+  it('its signals continue in the run that resumes it, and end when its call has a result', async () => {
     const ask = echoTool('ask', { needsApproval: true });
     const model = byTask({
       alpha: [
@@ -131,7 +131,7 @@ describe('a sub-agent', () => {
     expect(await texts(conversation.send('more'))).toEqual([' text-delta two']);
   });
 
-  it('makes no signal where nobody listens', async () => {
+  it('it emits no signal without a listener', async () => {
     let made = 0;
     const next = LiveFeed.prototype.next;
     LiveFeed.prototype.next = function (signal) {
@@ -151,12 +151,12 @@ describe('a sub-agent', () => {
   });
 });
 
-describe('feeds within feeds', () => {
+describe('nested feeds', () => {
   const text = (words: string): Live => ({ type: 'text-delta', runId: 'r', text: words });
   const streaming = (words: string) =>
     new LiveFeed(() => ({ runId: 'r', text: words, reasoning: '', toolInputs: [{ index: 0, name: 'n', text: '{' }] }));
 
-  it('name the calls from the root down, however deep, in what they tell and in what they show first', () => {
+  it('their paths name the calls from the root down, at any depth, live and in the replay', () => {
     const [root, child, grandchild] = [new LiveFeed(() => null), new LiveFeed(() => null), streaming('begun')];
     root.join(child, 'p');
     child.join(grandchild, 'q');
@@ -177,7 +177,7 @@ describe('feeds within feeds', () => {
     expect(grandchild.observed).toBe(false);
   });
 
-  it('let go of one that is over: it tells nothing more, and shows nothing to who comes', () => {
+  it('an ended one is released: it emits nothing more, and its replay is empty', () => {
     const [root, child] = [new LiveFeed(() => null), streaming('begun')];
     root.join(child, 'p');
     const heard: Live[] = [];
