@@ -1,4 +1,4 @@
-/** A tool that waits for a person, and a credential that nobody may see. */
+/** A tool that waits for a person, and a credential that must stay hidden. */
 import * as z from 'zod';
 import { defineTool } from '../../src/index.ts';
 

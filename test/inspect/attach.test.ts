@@ -1,4 +1,7 @@
-/** Second times of an inspector: attached again, detached again, closed. What it began is counted, and all of it has ended. */
+/**
+ * Repeated use of an inspector: attached again, detached again, closed. Its resources are counted, and all of them are
+ * released.
+ */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createActor, createMachine } from 'xstate';
 import { type Conversation, runtimeOf } from '../../src/conversation/conversation.ts';
@@ -30,7 +33,7 @@ const observing = () => {
   return { records, observed, typesOf };
 };
 
-/** Counts what a method began and has not ended: it answers a function, or a subscription. */
+/** Counts the unfinished results of a method, which returns a function or a subscription. */
 function beginnings<Method extends string>(
   object: { [name in Method]: (...given: never[]) => unknown },
   method: Method,
@@ -55,7 +58,7 @@ function beginnings<Method extends string>(
   return count;
 }
 
-/** What an inspector begins at the chart of a conversation. */
+/** The observers of an inspector on the chart of a conversation. */
 function ofChart(conversation: Conversation) {
   const { root } = runtimeOf(conversation).chart;
   if (root instanceof ChartActor) return beginnings(root.system as never, 'observe' as never);
@@ -63,7 +66,7 @@ function ofChart(conversation: Conversation) {
 }
 
 describe.each(interpreters)('a conversation that is attached twice: %s', (interpreter) => {
-  it('is observed until the second detach; a detach that is called again counts for nothing', async () => {
+  it('it is observed until the second detach, and a repeated detach has no effect', async () => {
     const conversation = await opened(interpreter);
     const { observed, typesOf } = observing();
     const chart = ofChart(conversation);
@@ -84,7 +87,7 @@ describe.each(interpreters)('a conversation that is attached twice: %s', (interp
     expect(typesOf('entry')).toBe(after);
   });
 
-  it('again and again leaves one listener of its log, and each entry is on record once', async () => {
+  it('repeated attachments leave one listener of its log, and each entry is recorded once', async () => {
     const conversation = await opened(interpreter);
     const { observed, typesOf } = observing();
     const listens = vi.spyOn(runtimeOf(conversation).log, 'listen');
@@ -104,7 +107,7 @@ describe.each(interpreters)('a conversation that is attached twice: %s', (interp
 });
 
 describe('an inspector that is closed', () => {
-  it('leaves nothing: no observer, subscription or timer of its pages and conversations', async () => {
+  it('it leaves nothing: no observer, subscription or timer of its pages and conversations', async () => {
     const { records, observed } = observing();
     const clock = new VirtualClock();
     const timers = { open: 0 };
@@ -146,7 +149,7 @@ describe('an inspector that is closed', () => {
     expect([counts.records.open, counts.live.open, timers.open]).toEqual([0, 0, 0]);
   });
 
-  it('records nothing more: no conversation, app or entry that comes later', async () => {
+  it('it records nothing more: no later conversation, app or entry', async () => {
     const { records, observed } = observing();
     const machine = createMachine({ id: 'm', initial: 'a', states: { a: { on: { GO: 'b' } }, b: {} } });
     const app = createActor(machine, { inspect: observed.observe }).start();

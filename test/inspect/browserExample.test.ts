@@ -1,4 +1,6 @@
-/** docs/examples/browser in a real browser: an agent in a page, and the inspector's page of the same origin beside it. */
+/**
+ * docs/examples/browser in a real browser: an agent in a page, and the inspector's page of the same origin beside it.
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -49,7 +51,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a 
 
   const steps = (page: Page): Promise<string[]> => page.locator('#steps li').allTextContents();
 
-  it('shows its steps and its chart, goes on behind a reload where it was, and tells a second tab that it is busy', async () => {
+  it('it shows its steps and its chart, continues after a reload, and reports to a second tab that it is busy', async () => {
     const context = await browser.newContext({ viewport: { width: 1700, height: 900 } });
     context.setDefaultTimeout(15_000);
     const page = await context.newPage();
@@ -65,7 +67,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a 
     await second.goto(address);
     await second.getByText('session_busy').waitFor();
     await second.close();
-    // In the middle of the call.
+    // During the call.
     await page.reload();
     await page.locator('li.stop', { hasText: 'completed' }).waitFor();
     const [asked, said, called, told] = await steps(page);

@@ -1,6 +1,6 @@
 /**
- * The page in a real browser for tests: one browser and one build a file. Rule: what was opened is closed behind each test,
- * and a page that asks another host, throws, or is refused something, fails it.
+ * The page in a real browser for tests: one browser and one build for each file. Invariant: everything opened is closed
+ * after each test. A page that contacts another host, throws, or is refused something fails the test.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ async function built(config: string, outDir: string): Promise<void> {
   await build({ configFile, build: { outDir, minify: false } });
 }
 
-/** A file is chosen as a person drops it. */
+/** Selects a file as a drop does. */
 export const drop = (page: Page, text: string, name = 'made.jsonl') =>
   page.evaluate(
     ([content = '', title = '']) => {
@@ -38,7 +38,7 @@ export const drop = (page: Page, text: string, name = 'made.jsonl') =>
     [text, name],
   );
 
-/** Within a `describe`: its hooks, and what its tests open. */
+/** For use within a `describe`: its hooks, and the functions that open pages. */
 export function inspectedPages() {
   const folder = mkdtempSync(join(tmpdir(), 'runchart-page-'));
   let browser: Browser;
@@ -100,7 +100,7 @@ export function inspectedPages() {
     opened.push(context);
     const page = await context.newPage();
     page.on('pageerror', (error) => faults.push(`${error.stack}`));
-    // What the browser refuses (a style, a script, a request) it says there.
+    // The browser reports a refused style, script or request there.
     page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())));
     return page;
   }
@@ -126,7 +126,7 @@ export function inspectedPages() {
     return made;
   };
 
-  /** A page that may act, and a conversation whose call it is asked about. */
+  /** A page that may act, and a conversation whose call waits for approval. */
   async function asked() {
     const { server, observed } = await inspector(true);
     const page = await open(server);
@@ -147,7 +147,7 @@ export function inspectedPages() {
       .join('\n');
   }
 
-  /** Closed behind the test. */
+  /** Closed after the test. */
   const kept = <Opened extends { close(): unknown }>(one: Opened): Opened => {
     opened.push(one);
     return one;

@@ -1,4 +1,7 @@
-/** Pages that inspect an app over a BroadcastChannel: what they hold of it, and that it is released when they are gone. */
+/**
+ * Pages that inspect an app over a BroadcastChannel: their resources in the app, and the release of these when they
+ * have gone.
+ */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { startChannelInspector } from '../../src/inspect/channel.ts';
@@ -7,7 +10,7 @@ import { Subscriptions } from '../support/subscriptions.ts';
 
 afterEach(() => vi.useRealTimers());
 
-/** How long a page may be silent. */
+/** The time that a page may be silent. */
 const GONE_MS = 20_000;
 
 async function inspected() {
@@ -31,7 +34,7 @@ async function inspected() {
 }
 
 describe('a page of a channel', () => {
-  it('that is silent for too long holds nothing any more, and may come again', async () => {
+  it('one that is silent for too long holds nothing any more, and may return', async () => {
     const { subscribe, held } = await inspected();
     for (let times = 1; times <= 2; times++) {
       subscribe('p1');
@@ -43,7 +46,7 @@ describe('a page of a channel', () => {
     }
   });
 
-  it('that says that it is there stays, while another one goes', async () => {
+  it('one that reports its presence stays while another one leaves', async () => {
     const { subscribe, post, held } = await inspected();
     subscribe('p1');
     subscribe('p2');
@@ -57,7 +60,7 @@ describe('a page of a channel', () => {
     expect(held()).toBe(2);
   });
 
-  it('holds nothing of an inspector that is closed, once or twice', async () => {
+  it('it holds nothing of an inspector that is closed, once or twice', async () => {
     const { inspector, subscribe, held } = await inspected();
     subscribe('p1');
     await expect.poll(held).toBe(1);

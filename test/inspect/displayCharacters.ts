@@ -1,6 +1,6 @@
 /**
- * Whether a text has a character that would drive the display or not be seen. Written by hand, not taken from the code: C0 but line
- * break and tab, DEL, C1, direction marks and isolates, separators, what has no width, tags.
+ * True if a text has a character that would control the display or is invisible. Written by hand, not taken from the
+ * code: C0 without line break and tab, DEL, C1, direction marks and isolates, separators, zero-width characters, tags.
  */
 export const drives = (text: string): boolean =>
   [...text].some((character) => {

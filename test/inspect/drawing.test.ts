@@ -1,4 +1,4 @@
-/** How charts are drawn: runchart's own, with the layouts that were made once, and as pictures of their own. */
+/** The drawing of charts: runchart's own with prepared layouts, and as separate images. */
 import { describe, expect, it } from 'vitest';
 import * as machines from '../../machines/index.ts';
 import { chartPicture } from '../../src/cli/chartsCommand.ts';
@@ -9,7 +9,7 @@ import { laidOutCharts } from '../../src/inspect/drawing/layouts.ts';
 import { chartSvg } from '../../src/inspect/drawing/svg.ts';
 
 describe('drawn charts', () => {
-  it('have the states and transitions of the machines as they are', () => {
+  it('they have exactly the states and transitions of the machines', () => {
     const ids = new Map(
       Object.values(machines).flatMap((one) => ('root' in Object(one) ? [[(one as { id: string }).id, one]] : [])) as [
         string,
@@ -44,12 +44,12 @@ describe('drawn charts', () => {
       }),
     );
 
-  it('lay no state on another, and lead no arrow through one', () => {
+  it('no state covers another, and no arrow crosses one', () => {
     const faults = laidOutCharts().flatMap(({ layout }) => [...overlapping(layout), ...through(layout)]);
     expect(faults).toEqual([]);
   });
 
-  it('lead lines through one another nowhere but in CONVERSATION, where all ways back to a state share a lane', () => {
+  it('no line crosses another, except in CONVERSATION, where all ways back to a state share a lane', () => {
     type Leg = readonly [from: readonly [number, number], to: readonly [number, number]];
     const legsOf = ({ points }: ChartLayout['arrows'][number]): Leg[] =>
       points.slice(1).map((to, index) => [points[index] ?? to, to]);
@@ -72,7 +72,7 @@ describe('drawn charts', () => {
     expect([lanes.size, new Set(back.map(({ to }) => to)).size]).toEqual([3, 3]);
   });
 
-  it('tell apart by labels all arrows among which there is a choice, lay none on a state, an arrow or another, and draw no ways out while nothing runs', () => {
+  it('labels distinguish all arrows with a choice, none covers a state, an arrow or another label, and no exits are drawn while nothing runs', () => {
     const faults = laidOutCharts().flatMap(({ chart, layout }) => {
       const svg = chartSvg(chart, layout);
       const labels = [...svg.matchAll(/<text class="label" x="([^"]+)" y="([^"]+)">([^<]+)</g)].map(
@@ -114,7 +114,7 @@ describe('drawn charts', () => {
     expect(run && chartSvg(run.chart, run.layout)).not.toContain('h9"');
   });
 
-  it('tell who points at a state the labels of its arrows on no state and on no other label', () => {
+  it("the labels of a hovered state's arrows cover no state and no other label", () => {
     for (const { layout } of laidOutCharts()) {
       const boxes = [...pointedLabels(layout).values()].map(({ x, y, lines }) => {
         const right = x + 5.8 * Math.max(...lines.map(({ length }) => length));
@@ -138,14 +138,14 @@ describe('drawn charts', () => {
     }
   });
 
-  it('fit RUN into a window of 1440 by 900 at nine tenths or more', () => {
+  it('RUN fits into a window of 1440 by 900 at nine tenths or more', () => {
     const layout = laidOutCharts().find(({ chart }) => chart.name === 'RUN')?.layout;
     expect(Math.min(790 / (layout?.width ?? 1), 640 / (layout?.height ?? 1))).toBeGreaterThan(0.9);
   });
 });
 
 describe('runchart charts --svg', () => {
-  it('draws every chart with its states, where the page shows them, and refuses a name that none has', async () => {
+  it('it draws every chart with its states, in the places of the page, and refuses an unknown name', async () => {
     for (const { chart, layout } of laidOutCharts()) {
       const written: string[] = [];
       await chartPicture(chart.name.toLowerCase(), (text) => void written.push(text));

@@ -1,4 +1,7 @@
-/** What the page tells of each kind of entry, and that it tells what ran: Steps, time line, tree and round in one table. */
+/**
+ * The page's text for each kind of entry, and its agreement with the executed calls: Steps, timeline, tree and round in
+ * one table.
+ */
 import { describe, expect, it } from 'vitest';
 import {
   argsAt,
@@ -65,7 +68,7 @@ const logOf = (...bodies: readonly Body[]): LogEntry[] => {
   });
 };
 
-/** All that a person reads of a log. */
+/** All text that a person reads of a log. */
 function told(...bodies: readonly Body[]) {
   const entries = logOf(...bodies);
   const facts = foldLog(entries);
@@ -90,7 +93,7 @@ function told(...bodies: readonly Body[]) {
 interface Telling {
   /** The log after its request. */
   readonly log: readonly Body[];
-  /** A note in Steps, the words of the call's row, or the kinds of the rows; nothing where Events alone show it. */
+  /** A note in Steps, the words of the call's row, or the kinds of the rows; empty if only Events shows it. */
   readonly steps?: { note: string | RegExp } | { call: string } | { row: 'text' | 'steer' | 'round' | 'stop' | 'call' };
   readonly bar?: string;
 }
@@ -98,7 +101,7 @@ const retry = (model: string, waitMs = 0): Body => ({
   ...{ type: 'model-retry', turn: 1, attempt: 2, waitMs, model, reason: 'network: no route' },
 });
 
-/** Every kind of entry: where Steps and the time line tell of it. A new kind does not compile before it stands here. */
+/** Every kind of entry with its place in Steps and on the timeline. A new kind does not compile until it is here. */
 const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = {
   conversation: { log: [] },
   history: {
@@ -221,7 +224,7 @@ describe('every kind of entry', () => {
   const table = Object.entries(TOLD).flatMap(([type, tellings]) =>
     [tellings].flat().map((telling) => ({ type, telling })),
   );
-  it.each(table)('is told where it belongs: $type, $telling.steps', ({ telling: { log, steps, bar } }) => {
+  it.each(table)('it is shown in its place: $type, $telling.steps', ({ telling: { log, steps, bar } }) => {
     const page = told(...began, ...log);
     if (!steps) expect(page.notes).toEqual([]);
     else if ('note' in steps) expect(page.notes).toContainEqual(matching(steps.note));
@@ -230,7 +233,7 @@ describe('every kind of entry', () => {
     if (bar !== undefined) expect(page.bars).toContain(bar);
   });
 
-  it('stands in Steps where it happened, between the rows before and after it', () => {
+  it('it is in Steps at its time, between the rows before and after it', () => {
     const { kinds } = told(
       ...began,
       retry('large'),
@@ -253,7 +256,7 @@ describe('a call whose arguments a person edited', () => {
     result('succeeded'),
   ];
 
-  it('reads as what ran, with who edited it, in Steps, on the time line and in the sequence', () => {
+  it('it shows the executed arguments and the editor, in Steps, on the timeline and in the sequence', () => {
     const { facts, index, call, bars, sequence } = told(...ran);
     const one = facts.calls.get('c0');
     expect(one && argsAt(one, index)).toEqual({ path: 'b' });
@@ -263,13 +266,13 @@ describe('a call whose arguments a person edited', () => {
     expect(sequence).toContain('write b');
   });
 
-  it('reads as what will run before it is resumed', () => {
+  it('it shows the arguments that will run before it is resumed', () => {
     const { facts, index } = told(...edited);
     const one = facts.calls.get('c0');
     expect(one && [argsAt(one, index), editedAt(one, index)]).toEqual([{ path: 'b' }, 'edited by ada']);
   });
 
-  it('names a plugin where no person changed them, and nobody where they are the same', () => {
+  it('it names a plugin if no person changed them, and nobody if they are the same', () => {
     const by = (args: { path: string }) => {
       const { facts, index } = told(...began, ...called, { ...started, args } as Body);
       const one = facts.calls.get('c0');
@@ -278,7 +281,7 @@ describe('a call whose arguments a person edited', () => {
     expect([by({ path: 'b' }), by({ path: 'a' })]).toEqual(['changed by a plugin', undefined]);
   });
 
-  it('names a plugin too where it changed what a person had edited', () => {
+  it("it names a plugin too if it changed a person's edit", () => {
     const by = (path: string) => {
       const { facts, index } = told(...edited, { ...started, args: { path } } as Body);
       const one = facts.calls.get('c0');
@@ -291,7 +294,7 @@ describe('a call whose arguments a person edited', () => {
     ['before it is resumed', [], { toRun: 'b' }],
     ['as it runs', [{ ...started, args: { path: 'b' } } as Body], { ran: 'b' }],
     ['with arguments that its tool refuses', [result('failed', 'invalid_arguments')], { notRun: 'b' }],
-  ])('says whether it ran with them: %s', (_, more, state) => {
+  ])('it shows whether it ran with them: %s', (_, more, state) => {
     const { facts, index } = told(...edited, { type: 'run-resumed', of: 'r' }, ...more);
     const one = facts.calls.get('c0');
     expect(one && { [argsStateAt(one, index)]: Object(argsAt(one, index)).path }).toEqual(state);
@@ -308,11 +311,11 @@ describe('a run that never called a model', () => {
     told(...began, ...bodies).bars.filter((bar) => bar.startsWith('model: turn'));
 
   it.each(['budget', 'turns', 'history', 'state', 'store', 'plugin', 'tool', 'context_exhausted'])(
-    'has no turn on the time line: %s',
+    'it has no turn on the timeline: %s',
     (cause) => expect(turns(stop('error', cause))).toEqual([]),
   );
 
-  it('has none for an attempt that a cancel, or the end of the time of the run, came before', () => {
+  it("it has none for an attempt that a cancel, or the run's time limit, prevented", () => {
     const waits = retry('large', 50);
     const stopped = (gap: readonly Body[], cause = 'cancelled') => turns(waits, ...gap, stop('interrupted', cause));
     const ticks = Array.from({ length: 5 }, () => ({ type: 'notice', code: 'x', text: 'x' }) as const);
@@ -321,7 +324,7 @@ describe('a run that never called a model', () => {
     expect(stopped(ticks)).toEqual(['model: turn 1 (failed)', 'model: turn 1 again']);
   });
 
-  it('has none where it was resumed only to deny its call, or was cancelled at once', () => {
+  it('it has none if it was resumed only to deny its call, or was cancelled at once', () => {
     const denied = [...called, ...suspended, decided({ action: 'deny' }), { type: 'run-resumed', of: 'r' } as const];
     expect(turns(...denied, result('failed', 'denied'), stop('completed', 'end_turn'))).toEqual(['model: turn 1']);
     const [request, cancelled] = logOf(...began, stop('interrupted', 'cancelled')).slice(-2);
@@ -330,7 +333,7 @@ describe('a run that never called a model', () => {
     expect(lanesOf(entries, foldLog(entries))[0]?.bars).toEqual([]);
   });
 
-  it('has one where the model was asked and failed, or was cut off', () => {
+  it('it has one if the model was called and failed, or was interrupted', () => {
     expect(turns(stop('error', 'model'))).toEqual(['model: turn 1']);
     expect(turns(stop('interrupted', 'cancelled'))).toEqual(['model: turn 1']);
   });
@@ -342,7 +345,7 @@ describe('the mark of a round', () => {
   ];
   const all = states.flatMap((one) => states.flatMap((other) => states.map((third) => [one, other, third])));
 
-  it('is a check only where a call of it is done and none goes on', () => {
+  it('it is a check only if one of its calls is done and none continues', () => {
     for (const each of all) {
       const goesOn = each.some((one) => ['queued', 'running', 'waiting', 'decided', 'unknown'].includes(one));
       expect(markOfCall(roundState(each)) === 'done', each.join()).toBe(!goesOn && each.includes('done'));
@@ -350,11 +353,11 @@ describe('the mark of a round', () => {
     expect(all).toHaveLength(729);
   });
 
-  it('of one call is the mark of that call', () => {
+  it('for one call it is the mark of that call', () => {
     for (const one of states) expect(markOfCall(roundState([one])), one).toBe(markOfCall(one));
   });
 
-  it('whose only call was cancelled is cancelled in the tree', () => {
+  it('for a cancelled only call it is cancelled in the tree', () => {
     const stop: Body = { type: 'run-stop', reason: 'interrupted', cause: 'cancelled' };
     expect(told(...began, ...called, started, result('cancelled'), stop).round).toBe('cancelled');
     expect(told(...began, ...called, started, stop).round).toBe('cancelled');

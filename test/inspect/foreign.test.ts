@@ -1,4 +1,7 @@
-/** What others wrote, on its way to the page: events of any shape, credentials, and characters that would drive the display. */
+/**
+ * Foreign content on its way to the page: events of any shape, credentials, and characters that would control the
+ * display.
+ */
 import fc from 'fast-check';
 import { h, options } from 'preact';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -14,7 +17,7 @@ import { scripted } from '../support/scriptedReplies.ts';
 import { troubledStore } from '../support/troubledStore.ts';
 import { drives } from './displayCharacters.ts';
 
-/** A credential in the text that surrounds it, and the part that nobody may see. */
+/** A credential in its surrounding text, and the part that must stay hidden. */
 const CREDENTIALS: readonly (readonly [text: string, hidden: string])[] = [
   ['the key is sk-proj-abcdefghijklmnop1234 now', 'abcdefghijklmnop1234'],
   ['ghp_abcdefghijklmnopqrstuvwxyz0123', 'abcdefghijklmnopqrstuvwxyz0123'],
@@ -71,7 +74,7 @@ const entryOf = (text: string): LogEntry[] => {
 };
 
 describe('a credential', () => {
-  it.each(CREDENTIALS)('is hidden in texts, values and keys before it leaves for the page: %s', (text, hidden) => {
+  it.each(CREDENTIALS)('it is hidden in texts, values and keys before it leaves for the page: %s', (text, hidden) => {
     expect(withoutCredentials(text)).toContain('[redacted]');
     expect(withoutCredentials(text)).not.toContain(hidden);
     expect(JSON.stringify(excerpt({ [text]: [text] }))).not.toContain(hidden);
@@ -83,14 +86,14 @@ describe('a credential', () => {
     expect(shownText(text)).not.toContain(hidden);
   });
 
-  it('under a name that says so is hidden in arguments, whatever it looks like', () => {
+  it('under a name that indicates it, it is hidden in arguments, in any form', () => {
     const [, called] = entryOf('x');
     const entry = { ...called, item: { type: 'tool-call', callId: 'c', name: 'n', args: { password: 'hunter2' } } };
     const told = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry: entry as LogEntry });
     expect(told).toContain('"password":"[redacted]"');
   });
 
-  it.each(CREDENTIALS)('is hidden in a text that is cut, wherever it is cut: %s', (text, hidden) => {
+  it.each(CREDENTIALS)('it is hidden in a cut text, at any place of the cut: %s', (text, hidden) => {
     const limits = { text: 100, items: 5, depth: 5, values: 50 };
     const shown = hidden.slice(0, 6);
     for (let before = 0; before <= 100; before++) {
@@ -99,19 +102,19 @@ describe('a credential', () => {
     }
   });
 
-  it('that begins before the end of a text is hidden, though nobody knows where it ends', () => {
+  it('it is hidden if it starts before the end of a text and its own end is unknown', () => {
     const text = `{"password":"hunter2${'z'.repeat(5_000)}`;
     expect(withoutCredentials(text)).toBe('{"password":"[redacted]');
     expect(excerpt(text, { text: 30, items: 1, depth: 1, values: 1 })).not.toContain('hunter2');
   });
 
-  it.each(HARMLESS)('is not seen in harmless words: %s', (text) => {
+  it.each(HARMLESS)('harmless words are not redacted: %s', (text) => {
     expect(withoutCredentials(text)).toBe(text);
     const [said] = entryOf(text);
     expect(pageJson({ said })).toEqual({ said });
   });
 
-  it('changes nothing of an entry that has none: it is not even copied', () => {
+  it('an entry without one is unchanged: it is not even copied', () => {
     for (const entry of entryOf('plain words')) expect(pageJson(entry)).toBe(entry);
   });
 });
@@ -131,7 +134,7 @@ it('the failure of a store is shown without the secrets of the agent', async () 
   expect(told).not.toContain('disk is full');
 });
 
-describe('a character that would drive the display', () => {
+describe('a character that would control the display', () => {
   const character = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 4 }),
     fc.constantFrom(
@@ -148,7 +151,7 @@ describe('a character that would drive the display', () => {
   );
   const texts = fc.array(character, { maxLength: 12 }).map((parts) => parts.join(''));
 
-  it('is shown as an escape in every text that is drawn, and in every attribute that is read', () => {
+  it('it is shown as an escape in every drawn text, and in every attribute that is read', () => {
     drawTextsSafely();
     fc.assert(
       fc.property(texts, (text) => {
@@ -165,7 +168,7 @@ describe('a character that would drive the display', () => {
     );
   });
 
-  it('is an escape of JSON in arguments that are edited, so the value is the same', () => {
+  it('it is a JSON escape in edited arguments, so the value is the same', () => {
     fc.assert(
       fc.property(texts, texts, (name, value) => {
         const text = sourceText(JSON.stringify({ [name]: [value] }, null, 2));
@@ -181,7 +184,7 @@ afterEach(() => {
   else delete options.vnode;
 });
 
-describe('an event that is none', () => {
+describe('a value that is not an event', () => {
   const actorRef = { id: 'a', sessionId: 'x:0', system: {}, getSnapshot: () => ({}) };
   const whole: readonly { readonly [field: string]: unknown }[] = [
     { type: '@xstate.actor', actorRef },
@@ -211,10 +214,10 @@ describe('an event that is none', () => {
     whole.at(-1),
   ];
 
-  it('is ignored: nothing is thrown, and nothing is on record', () => {
+  it('it is ignored: nothing is thrown, and nothing is recorded', () => {
     const records = new RecordLog(() => 0);
     const { observe } = new Observed(records);
-    // With an empty snapshot or no microsteps they are whole: there is nothing that would be read of them.
+    // With an empty snapshot or no microsteps they are complete: no other field is read.
     const isReadable = (event: { type?: unknown; [field: string]: unknown }): boolean => {
       const [same] = whole.filter(({ type }) => type === event.type);
       const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
@@ -231,7 +234,7 @@ describe('an event that is none', () => {
     for (const event of half) expect(() => observe(event)).not.toThrow();
   });
 
-  it('ends nothing: an app is observed after it', () => {
+  it('it ends nothing: an app is observed after it', () => {
     const records = new RecordLog(() => 0);
     const { observe } = new Observed(records);
     observe(null);

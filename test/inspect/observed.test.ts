@@ -1,4 +1,4 @@
-/** What an inspector sees: of conversations, of apps of XState, and for whoever watches slowly. */
+/** The observations of an inspector: conversations, apps of XState, and slow pages. */
 import { createInspector, createWebSocketInspector } from '@statelyai/inspect';
 import { Observable, Subject } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ type Of<Type extends Recorded['type']> = Extract<Recorded, { type: Type }>;
 const of = <Type extends Recorded['type']>(records: RecordLog, type: Type): Of<Type>[] =>
   (JSON.parse(JSON.stringify(all(records))) as Recorded[]).filter((each): each is Of<Type> => each.type === type);
 
-/** The arrows that were taken, with the names of the actors. */
+/** The taken arrows, with the names of the actors. */
 function arrows(records: RecordLog): string[] {
   const names = new Map(of(records, 'actor').map(({ actor, name, parent }) => [actor, parent ? name : 'root']));
   return of(records, 'transition').flatMap(({ actor, event, step, taken }) =>
@@ -48,7 +48,7 @@ const observing = (): { records: RecordLog; observed: Observed } => {
 };
 
 describe('an observer of conversations', () => {
-  it('sees the same arrows whichever interpreter runs the charts', async () => {
+  it('it observes the same arrows with either interpreter', async () => {
     const seen = async (interpreter: 'compiled' | 'xstate'): Promise<string[]> => {
       const { records, observed } = observing();
       const model = scripted([[t('I note it.'), call('c1', 'note', { text: 'x' })], 'Noted.']);
@@ -60,7 +60,7 @@ describe('an observer of conversations', () => {
       return arrows(records);
     };
     const arrowsOf = await seen('compiled');
-    // XState settles a parent before its child's first words are told; what each actor does is the same.
+    // XState settles a parent before its child's first signals. The acts of each actor are the same.
     expect((await seen('xstate')).sort()).toEqual([...arrowsOf].sort());
     expect(arrowsOf.length).toBeGreaterThan(40);
     expect(arrowsOf).toContainEqual(
@@ -68,7 +68,7 @@ describe('an observer of conversations', () => {
     );
   });
 
-  it('comes in the middle of a run, is told who lives there, and goes again', async () => {
+  it('it may connect during a run, receives the running actors, and may disconnect', async () => {
     const { records, observed } = observing();
     let detach = (): void => {};
     const attach = (): void => {
@@ -93,12 +93,12 @@ describe('an observer of conversations', () => {
     await conversation.cancel();
     expect(records.next).toBe(next);
     expect(of(records, 'closed')).toHaveLength(1);
-    // Again, and its log goes on where it was.
+    // Again, and its log continues from its last entry.
     observed.attach(conversation);
     expect(of(records, 'entry').map(({ entry }) => entry)).toEqual(conversation.log());
   });
 
-  it('sees the conversations of sub-agents below the call that they work for', async () => {
+  it('it observes the conversations of sub-agents below their call', async () => {
     const { records, observed } = observing();
     const model = scripted([
       [call('s1', 'spawn_agents', { tasks: [{ id: 'one', task: 'Look.' }] })],
@@ -120,7 +120,7 @@ describe('an observer of conversations', () => {
     });
   });
 
-  it('keeps within bounds, moves first, and says how many are gone', async () => {
+  it('it keeps its limits, drops moves first, and reports the number of dropped records', async () => {
     const records = new RecordLog(() => 0, { moves: 100, events: 100, rest: 100 });
     records.add({ type: 'conversation', conversation: 'c', of: 'xstate' });
     for (let index = 0; index < 1000; index++)
@@ -155,7 +155,7 @@ class TestChannel implements Channel {
   }
 }
 
-describe('a page that watches', () => {
+describe('a page that observes', () => {
   const watching = (observed: Observed, records: RecordLog) => {
     const clock = new VirtualClock();
     const channel = new TestChannel();
@@ -165,7 +165,7 @@ describe('a page that watches', () => {
     return { clock, channel, page };
   };
 
-  it('H-307 and never reads costs no more than its buffer, and is let go', async () => {
+  it('H-307 one that never reads costs at most its buffer, and is disconnected', async () => {
     const { records, observed } = observing();
     const { clock, channel, page } = watching(observed, records);
     channel.reads = false;
@@ -185,7 +185,7 @@ describe('a page that watches', () => {
     expect(channel.frames).toHaveLength(length);
   });
 
-  it('is shown streamed text joined, at its place among the records, and whole where it came late', async () => {
+  it('it receives streamed text joined, in its place among the records, and complete if it connects late', async () => {
     const { records, observed } = observing();
     const { clock, channel, page } = watching(observed, records);
     page.receive('{"type":"subscribe","from":0}');
@@ -215,7 +215,7 @@ describe('a page that watches', () => {
     expect(shown(later.channel.messages)).toEqual(['entry', 'reset', 'four ', 'five', 'entry']);
   });
 
-  it('asks for the whole of an event, and gets it without secrets', async () => {
+  it('it may request a complete event, and receives it without secrets', async () => {
     const { records, observed } = observing();
     const { channel, page } = watching(observed, records);
     const agent = kept(
@@ -236,7 +236,7 @@ describe('a page that watches', () => {
     expect(page.ignored).toBe(1);
   });
 
-  it('is shown the past whole, and of a flood every entry and as many moves as one could follow', async () => {
+  it('it receives the complete past, and of a flood every entry and as many moves as are readable', async () => {
     const records = new RecordLog(() => 0);
     const observed = kept(new Observed(records));
     const tick = (count: number): void => {
@@ -262,7 +262,7 @@ describe('a page that watches', () => {
     expect(shown()).toBe(13_010);
   });
 
-  it('lets go of a conversation that is over, and catches up with those that go on', async () => {
+  it('it releases an ended conversation, and catches up with running ones', async () => {
     const { records } = observing();
     const followed = (id: string) => {
       const signals = new Subject<object>();
@@ -288,7 +288,7 @@ describe('a page that watches', () => {
     expect(live).toMatchObject([{ conversation: 'living', signal: { text: 'on' } }]);
   });
 
-  it('is told what was dropped before it had it', async () => {
+  it('it learns how many records were dropped before it connected', async () => {
     const records = new RecordLog(() => 0, { moves: 10, events: 10, rest: 10 });
     const observed = kept(new Observed(records));
     const { clock, channel, page } = watching(observed, records);
@@ -313,7 +313,7 @@ const light = createMachine({
 }).provide({ guards: { mayGo: () => true } });
 
 describe('apps of XState', () => {
-  it('connect with the inspector of @statelyai/inspect and are shown live', async () => {
+  it('they connect with the inspector of @statelyai/inspect and are shown live', async () => {
     const inspector = kept(await startInspector());
     const page = kept(await Watcher.open(inspector.url));
     const url = inspector.url.replace('http', 'ws').replace('/?', '/app?');
@@ -331,7 +331,7 @@ describe('apps of XState', () => {
     expect(child).toMatchObject({ parent: root.actor, conversation: root.conversation });
     const chart = await page.see('chart', ({ drawn }) => drawn.name === 'light');
     expect(chart.chart).toBe(child.chart);
-    // That inspector sorts the keys of what it sends.
+    // That inspector sorts the keys of its messages.
     expect(chart.drawn.root.states.map(({ id }) => id)).toEqual(['end', 'light.green', 'light.red']);
     (app.getSnapshot().children.north as { send(event: object): void }).send({ type: 'NEXT', password: SECRET });
     await page.see(
@@ -348,7 +348,7 @@ describe('apps of XState', () => {
     await page.see('status', ({ conversation, status }) => conversation === root.conversation && status === 'gone');
   });
 
-  it('are observed in the same process, with the transitions that they take', async () => {
+  it('they are observed in the same process, with their transitions', async () => {
     const { records, observed } = observing();
     const loads = createMachine({
       id: 'loads',
@@ -366,7 +366,7 @@ describe('apps of XState', () => {
     expect(of(records, 'stopped').at(-1)).toMatchObject({ status: 'done' });
   });
 
-  it('take events that they accept as they stand, and no others; actors of a conversation take none', async () => {
+  it('they accept the events of their current state, and no others; actors of a conversation accept none', async () => {
     const { records, observed } = observing();
     const app = createActor(light, { inspect: observed.observe }).start();
     const agent = kept(createAgent({ model: scripted([]), inspect: observed.observe }));
@@ -390,7 +390,7 @@ describe('apps of XState', () => {
     ).toEqual(['xstate']);
   });
 
-  it('end as they would unobserved, whatever their outputs do when they are read', () => {
+  it('they end as without an observer, even if their outputs have getters with effects', () => {
     const records = new RecordLog(() => 0);
     const odd = {
       get end(): never {
@@ -408,12 +408,12 @@ describe('apps of XState', () => {
     expect(of(records, 'stopped').map(({ status }) => status)).toEqual(['done']);
   });
 
-  it('whose configuration came as JSON are drawn as the machine itself is', () => {
+  it('a configuration from JSON is drawn like the machine itself', () => {
     const drawn = chartOfConfig(JSON.parse(JSON.stringify(light.config)));
     expect(drawn).toEqual(chartOf(light));
   });
 
-  it('that send nonsense do no harm', () => {
+  it('invalid messages have no effect', () => {
     for (const config of [null, 7, [], { states: { a: { on: { X: [null, 3, { target: {} }] } } } }, { states: [1] }])
       expect(chartOfConfig(config).root.states).toBeInstanceOf(Array);
   });
@@ -424,7 +424,7 @@ describe('the inspector of @statelyai/inspect', () => {
     ['the inspector itself', (inspector: object) => inspector],
     ['its observer', (inspector: { inspect: object }) => inspector.inspect],
     ['the adapter around it', (inspector: object) => statelyInspector(inspector as never)],
-  ])('is given as inspect: %s', async (_, given) => {
+  ])('it is accepted as inspect: %s', async (_, given) => {
     const told: { type: string; sessionId: string; name?: string; snapshot?: { context?: object } }[] = [];
     const inspector = createInspector({ send: (event) => void told.push(event as never) });
     const warned: unknown[] = [];
@@ -446,7 +446,7 @@ describe('the inspector of @statelyai/inspect', () => {
     expect(told.some(({ type, snapshot }) => type === '@xstate.snapshot' && snapshot?.context)).toBe(true);
   });
 
-  it('gets contexts without credentials through the adapter', async () => {
+  it('it receives contexts without credentials through the adapter', async () => {
     const told: object[] = [];
     const inspector = createInspector({ send: (event) => void told.push(event) });
     const app = createActor(light, { inspect: statelyInspector(inspector) as never }).start();
@@ -458,7 +458,7 @@ describe('the inspector of @statelyai/inspect', () => {
     expect(said).not.toContain(SECRET);
   });
 
-  it('gets no secret of the agent through the adapter that was told of them, of no message and of no error', async () => {
+  it('it receives no secret of the agent through an adapter that knows them, in messages or errors', async () => {
     const secret = 'hush hush';
     const told: object[] = [];
     const inspector = createInspector({ send: (event) => void told.push(event) });
@@ -477,7 +477,7 @@ describe('the inspector of @statelyai/inspect', () => {
     expect(said).not.toContain('xhu');
   });
 
-  it('that cannot observe is refused', () => {
+  it('a value that cannot observe is refused', () => {
     expect(() => statelyInspector({ inspect: {} })).toThrow(/needs an inspector/);
     expect(() => createAgent({ model: scripted([]), inspect: {} as never })).toThrow(/inspect/);
   });

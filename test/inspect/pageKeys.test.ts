@@ -1,6 +1,6 @@
 /**
- * The page by keyboard and by ear, in a real browser: every control that Tab reaches has a name and a ring, rows and states
- * are walked by arrows, and letters that are being composed belong to who composes them.
+ * The page by keyboard and screen reader, in a real browser. Every control that Tab reaches has a name and a focus
+ * ring. Arrows move through rows and states. Letters of a text composition belong to it.
  */
 import { existsSync } from 'node:fs';
 import type { Page } from 'playwright-core';
@@ -19,7 +19,7 @@ interface Focused {
   height: number;
 }
 
-/** What has the focus: its name for assistive technology, and whether one sees that it has it. */
+/** The focused element: its name for assistive technology, and whether the focus is visible. */
 async function focused(page: Page): Promise<Focused | undefined> {
   const session = await page.context().newCDPSession(page);
   const { nodes } = await session.send('Accessibility.getFullAXTree');
@@ -51,7 +51,7 @@ async function focused(page: Page): Promise<Focused | undefined> {
 describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => {
   const { inspector, open, agentOf, asked, madeLog, kept } = inspectedPages();
 
-  it('leads Tab to controls of which each has a name, a ring and room for a finger', async () => {
+  it('Tab reaches controls that each have a name, a focus ring and a touch-sized area', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const model = scripted([asks('token sk-secret'), 'Done.']);
@@ -62,7 +62,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await page.getByRole('button', { name: 'redacted' }).waitFor();
     const faults: string[] = [];
     const names: string[] = [];
-    // From the tab to the end of the page; once more from its beginning.
+    // From the tab to the end of the page, and once more from its start.
     for (const panel of ['Steps', 'Events', 'Sequence', 'Context', undefined]) {
       if (panel) await page.getByRole('tab', { name: panel }).click();
       for (let stop = await next(); stop; stop = await next()) {
@@ -84,7 +84,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
       ).toBe(true);
   });
 
-  it('walks all rows of the tree by arrows, opens another conversation, and folds what is open', async () => {
+  it('arrows move through all rows of the tree, open another conversation, and fold the open one', async () => {
     const { server, observed } = await inspector();
     const page = await open(server);
     await agentOf([], observed.observe).open('idle');
@@ -107,7 +107,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.compound.is-parent').count()).toBe(0);
   });
 
-  it('tells the state that arrows have come to in the chart, its end too, and goes to the outer chart and back', async () => {
+  it('it announces the state that arrows reach in the chart, its end too, and moves to the outer chart and back', async () => {
     const { server } = await inspector();
     const page = await open(server);
     await drop(page, await madeLog());
@@ -126,7 +126,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.state .focus-ring').count()).toBe(1);
     await page.keyboard.press('[');
     await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
-    // What was reached in one chart is nowhere in another.
+    // A position in one chart does not exist in another.
     expect(await page.locator('.canvas[aria-activedescendant], .state.is-far').count()).toBe(0);
     expect(await told('ArrowDown')).toMatch(/^ready, .*ways? on$/);
     await page.keyboard.press(']');
@@ -137,7 +137,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.locator('.tree-row .icon:not(.chevron .icon)').count()).toBe(1);
   });
 
-  it('shows the calls and the messages that wait for their turn with their mark', async () => {
+  it('it shows calls and messages that wait for their turn with their mark', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const replies: Reply[] = [[call('call_1', 'note', { text: 'a' }), call('call_2', 'note', { text: 'b' })]];
@@ -155,7 +155,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await queue.getByRole('img', { name: 'queued' }).waitFor();
   });
 
-  it('leaves the keys of a composition to it: none of them sends or leaves an edit', async () => {
+  it('it ignores the keys of a text composition: none of them sends or leaves an edit', async () => {
     const { page, conversation } = await asked();
     await page.getByRole('button', { name: 'Edit' }).click();
     const box = page.getByLabel('Arguments as JSON');
@@ -184,7 +184,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(JSON.stringify(conversation.log())).toContain('noted a note日本');
   });
 
-  it('leaves those of a reason alone, too', async () => {
+  it('it ignores those in a reason, too', async () => {
     const { page, conversation } = await asked();
     await page.getByRole('button', { name: 'Reason…' }).click();
     const reason = page.getByLabel('Reason for the denial');
@@ -198,7 +198,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(JSON.stringify(conversation.log())).toContain('だめ');
   });
 
-  it('stays at the end of the steps, numbers the cards that wait, and brings the one into view that a digit chooses', async () => {
+  it('it stays at the end of the steps, numbers the waiting cards, and scrolls to the one that a digit selects', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const notes = ['a', 'b', 'c'].map((callId) => call(callId, 'note', { text: `${callId}\n`.repeat(20) }));
@@ -217,7 +217,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await expect.poll(() => isIn(2)).toBe(true);
     expect(await cards.locator('header kbd').allTextContents()).toEqual(['1', '2', '3']);
     const press = async (...keys: string[]): Promise<void> => {
-      // A key does nothing just behind a new card.
+      // A key has no effect directly after a new card.
       await page.waitForTimeout(450);
       for (const key of keys) await page.keyboard.press(key);
     };
@@ -235,7 +235,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(left()).toEqual(['b']);
   });
 
-  it('has keys do nothing just behind a card that has gone, however slowly it was decided', async () => {
+  it('keys have no effect directly after a card has gone, however slowly it was decided', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const replies: Reply[] = [[call('a', 'note', { text: 'a' }), call('b', 'note', { text: 'b' })]];
@@ -252,7 +252,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await cards.nth(1).waitFor();
     await page.waitForTimeout(450);
     await page.keyboard.press('1');
-    // At once behind the card: the impatient second press.
+    // Directly after the card: the impatient second press.
     await page.evaluate(() => {
       const isOne = (): boolean => document.querySelectorAll('.decision').length === 1;
       const press = (): void =>
@@ -271,7 +271,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(conversation.pending.map(({ callId }) => callId)).toEqual(['b']);
   });
 
-  it('opens the tree over the chart of a narrower window to search in it, folds it when a row is chosen, and has no tab for what has a column', async () => {
+  it('in a narrower window the tree opens over the chart for a search, folds after a selection, and has no tab for a visible column', async () => {
     const { server } = await inspector();
     const page = await open(server);
     await drop(page, await madeLog());
@@ -293,7 +293,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     expect(await page.getByRole('tab').allTextContents()).toEqual(['Steps', 'Sequence', 'Context']);
   });
 
-  it('shows streamed text as one row of the events, and leaves who looks elsewhere where they are', async () => {
+  it('it shows streamed text as one row of the events, and does not move a reader elsewhere', async () => {
     const { server, observed } = await inspector();
     const page = await open(server);
     let goOn = (): void => {};
@@ -323,7 +323,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await expect.poll(async () => ((await top())[1] ?? 99) < 24).toBe(true);
   });
 
-  it('shows moves without motion where more come than one could follow', async () => {
+  it('it shows moves without animation if there are too many to follow', async () => {
     const { server, observed } = await inspector();
     const page = await open(server, (made) => made.emulateMedia({ reducedMotion: 'no-preference' }));
     const lamp = createMachine({

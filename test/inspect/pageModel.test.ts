@@ -1,4 +1,4 @@
-/** What the inspector's page makes of a log, without a browser: where charts stood, what a file says. */
+/** The inspector page's model of a log, without a browser: the states of charts, the lines of a file. */
 import { describe, expect, it } from 'vitest';
 import { standingAt } from '../../inspector/model/chart/activeStates.ts';
 import { runPath } from '../../inspector/model/chart/chartPath.ts';
@@ -31,7 +31,7 @@ interface Told {
   snapshot?: { value: never };
 }
 
-/** Runs a story; answers its log, and per run the states that RUN was told to be in. */
+/** Runs a story; returns its log, and for each run the observed states of RUN. */
 async function observed(
   script: Script,
   act: (conversation: Awaited<ReturnType<typeof opened>>['conversation']) => Promise<void>,
@@ -63,7 +63,7 @@ const asks = {
   ],
 } as const;
 
-describe('the path through RUN that is read off a log', () => {
+describe('the path through RUN that is derived from a log', () => {
   const stories: [string, Script, Parameters<typeof observed>[1]][] = [
     ['an answer', ['Hello.'], async (c) => void (await c.send('Hi').result)],
     ['a call that waits', [asks], async (c) => void (await c.send('Hi').result)],
@@ -83,7 +83,7 @@ describe('the path through RUN that is read off a log', () => {
     ],
   ];
   it.each(stories.map(([name, script, act]) => ({ name, script, act })))(
-    'enters the states that were observed: $name',
+    'it enters the observed states: $name',
     async ({ script, act }) => {
       const { entries, visited } = await observed(script, act);
       const facts = foldLog(entries);
@@ -92,7 +92,7 @@ describe('the path through RUN that is read off a log', () => {
         const path = runPath(run, entries, one);
         const told = [...(visited[index] ?? [])];
         const { entered } = standingAt(run, path, entries.length, 0);
-        // The innermost states alone are told; what is passed at once is told by microsteps.
+        // Only the innermost states are reported; states passed at once appear as microsteps.
         const leaves = [...entered.keys()].filter((id) => run.tree.states.get(id)?.states.length === 0);
         const first = run.first;
         expect(new Set(leaves.filter((id) => id !== first))).toEqual(new Set(told.filter((id) => id !== first)));
@@ -113,7 +113,7 @@ describe('a log file', () => {
     'rubbish',
   ];
 
-  it('gives what can be read, in its long form, and says of each other line why not', async () => {
+  it('it gives the readable entries in their long form, and a reason for each other line', async () => {
     const log = await readLog(lines.join('\n'), 'c.jsonl');
     expect(log.entries.map(({ seq, at, runId }) => [seq, at, runId])).toEqual([
       [0, 5, null],
@@ -128,7 +128,7 @@ describe('a log file', () => {
     ]);
   });
 
-  it('is read a part at a time, and goes on where it was', async () => {
+  it('it is read in parts, and continues at its last place', async () => {
     const whole = await readLog(lines.join('\n'), 'c.jsonl');
     expect([whole.read, whole.lines, whole.more]).toEqual([lines.length, lines.length, undefined]);
     const seen: number[][] = [];
@@ -145,7 +145,7 @@ describe('a log file', () => {
     ]);
   });
 
-  it('is told as of any entry: what comes later is not there', async () => {
+  it('it can be read up to any entry, without later ones', async () => {
     const { entries } = await observed(['Hello.'], async (c) => void (await c.send('Hi').result));
     const facts = foldLog(entries);
     const at = (index: number) =>
@@ -157,8 +157,8 @@ describe('a log file', () => {
   });
 });
 
-describe('a moment of a log', () => {
-  it('looks the same whatever came later: rows, what became of calls, and how long they took', async () => {
+describe('a position in a log', () => {
+  it('it looks the same with and without later entries: rows, outcomes of calls, and durations', async () => {
     const { entries: written } = await observed([asks, 'Done.'], async (c) => {
       await c.send('Hi').result;
       await c.decide({ callId: 'call_1', action: 'approve' });
@@ -177,11 +177,11 @@ describe('a moment of a log', () => {
   });
 });
 
-describe('a run that failed', () => {
+describe('a failed run', () => {
   const failing = (code: 'auth' | 'network') =>
     new ModelError({ code, message: `No key ${SECRET}\nAsk for one.`, retryable: code === 'network' });
 
-  /** What stands under the stop of each cycle: with what was observed, and of the log alone. */
+  /** The error under the stop of each cycle: with observations, and from the log alone. */
   async function reasons(script: Script, interpreter: 'compiled' | 'xstate' = 'compiled') {
     const records = new RecordLog(() => 0);
     const observer = new Observed(records);
@@ -216,20 +216,20 @@ describe('a run that failed', () => {
     };
   }
 
-  it.each(['compiled', 'xstate'] as const)('tells its error under its own stop, without secrets: %s', async (by) => {
+  it.each(['compiled', 'xstate'] as const)('its error is under its own stop, without secrets: %s', async (by) => {
     const { live, before } = await reasons([failing('auth'), 'Fine.'], by);
     expect(live).toEqual([['auth: No key [redacted]\nAsk for one.'], ['']]);
     expect(before).toEqual([[]]);
   });
 
-  it('tells what the log has of it, where nobody watched', async () => {
+  it("without an observer, the log's part of the error is shown", async () => {
     const { live, file } = await reasons(['Fine.', ...Array(4).fill(failing('network'))]);
     expect(live).toEqual([[''], ['network: No key [redacted]\nAsk for one. (after 4 attempts)']]);
     expect(file).toEqual([[''], ['network: No key [redacted]\nAsk for one.']]);
   });
 });
 
-describe('the requests that are shown', () => {
+describe('the shown requests', () => {
   const cycles = (...rows: number[]): CycleRows[] =>
     rows.map((length, index) => {
       const row = (place: number) => ({ kind: 'text' as const, key: `${place}`, text: '' });
@@ -237,7 +237,7 @@ describe('the requests that are shown', () => {
       return { ...about, rows: Array.from({ length }, (_, place) => row(place)) };
     });
 
-  it('are the latest whole ones of so many rows together, and the last however long it is', () => {
+  it('they are the latest complete ones up to a number of rows, and the last one at any length', () => {
     const most = { cycles: 4, rows: 20 };
     expect(latestShown(cycles(), most)).toBe(0);
     expect(latestShown(cycles(3, 3), most)).toBe(2);
@@ -248,7 +248,7 @@ describe('the requests that are shown', () => {
   });
 });
 
-describe('the time line', () => {
+describe('the timeline', () => {
   const entry = (at: number, seq: number): LogEntry => ({
     seq,
     at,
@@ -257,7 +257,7 @@ describe('the time line', () => {
     type: 'run-started',
   });
 
-  it('shows every step, and lets no wait take more than a fifth of the width', () => {
+  it('it shows every step, and no wait takes more than a fifth of the width', () => {
     const entries = [0, 0, 1, 3_600_000, 3_600_001].map(entry);
     const { x } = axisOf(entries, 1000, 4, 0);
     const gaps = x.slice(1).map((right, index) => right - (x[index] ?? 0));
@@ -266,7 +266,7 @@ describe('the time line', () => {
     expect(gaps[2]).toBe(200);
   });
 
-  it('leaves a gap where lines of a file are broken', () => {
+  it('it has a gap in place of broken lines of a file', () => {
     const entries = [0, 0, 1, 1].map(entry);
     const gapsOf = (broken: readonly number[]) => {
       const { x } = axisOf(entries, 1000, 3, 0, new Set(broken));
@@ -276,7 +276,7 @@ describe('the time line', () => {
     expect(gapsOf([0, 2, 4])).toEqual([7, 22, 7]);
   });
 
-  it('shows a window around the head where not all entries fit', () => {
+  it('it shows a window around the head if not all entries fit', () => {
     const entries = Array.from({ length: 10_000 }, (_, seq) => entry(seq, seq));
     const { from, to, isWindow, x } = axisOf(entries, 1300, 5000, 0);
     expect(isWindow).toBe(true);
@@ -287,7 +287,7 @@ describe('the time line', () => {
 });
 
 describe('the context of a conversation', () => {
-  it('is what a restart knows of the log up to an entry, and tells what changed between two', async () => {
+  it('it is the state after a restart at an entry, and shows the difference between two', async () => {
     const { entries } = await observed([asks], async (c) => void (await c.send('Hi').result));
     const at = (type: LogEntry['type']): number => entries.findIndex((entry) => entry.type === type);
     const [asked = {}, waits = {}] = contextsAt(entries, [at('tool-suspended') - 1, at('run-suspended')]);
@@ -308,7 +308,7 @@ describe('the context of a conversation', () => {
 });
 
 describe('lanes', () => {
-  it('show the turn of a model that failed up to the stop, and none behind one that ended or waits', async () => {
+  it('they show a failed model call up to the stop, and none after one that ended or waits', async () => {
     const turns = async (...script: Script) => {
       const { entries } = await observed(script, async (c) => void (await c.send('Hi').result));
       const [model] = lanesOf(entries, foldLog(entries));
@@ -323,7 +323,7 @@ describe('lanes', () => {
 });
 
 describe('lanes of calls that wait together', () => {
-  it('are as many as wait, however short a time ago the last one began', async () => {
+  it('there are as many as waiting calls, however recently the last one started', async () => {
     const wait = (callId: string) =>
       ({ type: 'tool-call', callId, name: approvedTool.name, args: '{"text":"x"}' }) as const;
     const both = { parts: [wait('a'), wait('b'), wait('c'), { type: 'finish', reason: 'tool-calls' }] } as const;
@@ -338,7 +338,7 @@ describe('lanes of calls that wait together', () => {
 });
 
 describe('lanes of sub-agents', () => {
-  it('have a bar a run among the entries of the parent by time, their waits, and unfold into lanes of their own', async () => {
+  it("they have a bar for each run in the time of the parent's entries, their waits, and their own lanes when unfolded", async () => {
     const store = memoryStore();
     const note = { type: 'tool-call', callId: 'call_1', name: approvedTool.name, args: '{"text":"x"}' } as const;
     const model = byTask({ go: [[spawn('s', 'alpha', 'beta')]], alpha: [[note]], beta: ['Nothing.'] });
@@ -379,13 +379,13 @@ describe('lanes of sub-agents', () => {
       '1 you',
       '0 b',
     ]);
-    // Where the log of one is not there, its parent's says from when to when it was at work.
+    // If a sub-agent's log is missing, its parent's log contains its start and end.
     const [, , , bare] = lanes([], false);
     expect(bare).toMatchObject({ name: 'a', bars: [{ kind: 'agent', from: began, label: 'alpha' }] });
     expect(bare?.agent).toBeUndefined();
   });
 
-  it('stand between two entries where their time is, and behind the last as long as it goes on', () => {
+  it('they are between two entries according to their time, and after the last while they continue', () => {
     const at = (time: number, seq: number) =>
       ({ seq, at: time, conversationId: 'c', runId: 'r', type: 'run-started' }) as const;
     const entries = [100, 200, 200, 400].map(at);
@@ -403,7 +403,7 @@ describe('the corner of an inset', () => {
   const card = { width: 300, height: 200 };
   const box = (x: number, y: number, isLit = false) => ({ x, y, width: 100, height: 50, isLit });
 
-  it('is the one where least is drawn, and never one where it would hide what is lit', () => {
+  it('it is the emptiest one, and never one that would hide a lit part', () => {
     expect(cornerFor({ drawn: [], card, room })).toEqual({ corner: 'bottom right', isCovering: false });
     const [right, left] = [box(800, 500), box(50, 20)];
     expect(cornerFor({ drawn: [right], card, room }).corner).toBe('top right');
@@ -415,7 +415,7 @@ describe('the corner of an inset', () => {
     expect(cornerFor({ drawn: [line], card, room }).corner).toBe('top right');
   });
 
-  it('stays while nothing lit comes below it, and says when there is none', () => {
+  it('it stays while nothing lit is below it, and none is returned if there is none', () => {
     expect(cornerFor({ drawn: [box(800, 500)], card, room, now: 'bottom right' }).corner).toBe('bottom right');
     expect(cornerFor({ drawn: [box(800, 500, true)], card, room, now: 'bottom right' }).corner).toBe('top right');
     const everywhere = [box(800, 500, true), box(800, 100, true), box(50, 500, true), box(50, 100, true)];

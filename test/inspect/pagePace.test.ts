@@ -1,4 +1,4 @@
-/** How a page that takes slowly is served: what waits for it is bounded, and only one that takes nothing for long is let go. */
+/** Service for slow pages: waiting data is limited, and only a page that reads nothing for long is disconnected. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
@@ -8,7 +8,7 @@ import { scripted } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 
 const STALL_MS = 10_000;
-/** More than may be on its way to a page. */
+/** More than the limit of unread data of a page. */
 const FULL = 2 * 1024 * 1024;
 
 function page() {
@@ -37,8 +37,8 @@ function page() {
   return { clock, records, observed, channel, connection, add, shown };
 }
 
-describe('a page that takes nothing', () => {
-  it('for as long as it may is let go, and leaves no timer', async () => {
+describe('a page that reads nothing', () => {
+  it('after the limit it is disconnected, and leaves no timer', async () => {
     const { clock, channel, add } = page();
     channel.waiting = FULL;
     add();
@@ -48,7 +48,7 @@ describe('a page that takes nothing', () => {
     expect([channel.isDropped, clock.waiting]).toEqual([true, 0]);
   });
 
-  it('now and then, each time for less than that, is never let go and misses nothing', async () => {
+  it('one that reads at shorter intervals is never disconnected and misses nothing', async () => {
     const { clock, channel, add, shown, connection } = page();
     for (let time = 1; time <= 4; time++) {
       channel.waiting = FULL;
@@ -64,8 +64,8 @@ describe('a page that takes nothing', () => {
   });
 });
 
-describe('a page that was too slow for what streams', () => {
-  it('is shown the rest of it, each piece once, however often that happens', async () => {
+describe('a page that was too slow for streamed text', () => {
+  it('it receives the rest of it, each piece once, however often that happens', async () => {
     const { clock, channel, observed, connection } = page();
     const flood = 'x'.repeat(300_000);
     const agent = createAgent({ model: scripted([flood, flood, 'once']) });

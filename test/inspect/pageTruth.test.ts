@@ -1,6 +1,6 @@
 /**
- * What the page says in a real browser: only what happened. Two conversations with equal call ids, parallel regions, edited and
- * denied calls, retries, and texts that would drive the page.
+ * The content of the page in a real browser: only real events. Two conversations with equal call ids, parallel regions,
+ * edited and denied calls, retries, and texts that would control the page.
  */
 import { existsSync } from 'node:fs';
 import type { Page } from 'playwright-core';
@@ -16,7 +16,7 @@ import { drives } from './displayCharacters.ts';
 const HOSTILE = '\u202egnp.exe\u2066\u200f \u001b[2J\u009b31m <b>x</b>';
 const KEY = 'sk-proj-abcdefghijklmnop1234';
 
-/** Set to a folder for pictures of what these tests look at. */
+/** A folder for screenshots of these tests. */
 const PICTURES = process.env.PICTURES;
 async function picture(page: Page, name: string): Promise<void> {
   if (PICTURES === undefined) return;
@@ -28,7 +28,7 @@ async function picture(page: Page, name: string): Promise<void> {
   }
 }
 
-/** All that one reads or hears on the page. */
+/** All visible and audible text of the page. */
 const readOn = (page: Page): Promise<string> =>
   page.evaluate(() => {
     const heard = [...document.querySelectorAll('*')].flatMap((element) =>
@@ -37,10 +37,10 @@ const readOn = (page: Page): Promise<string> =>
     return [document.title, document.body.textContent, ...heard].join('\n');
   });
 
-describe.skipIf(!existsSync(CHROMIUM))('the page tells what happened', () => {
+describe.skipIf(!existsSync(CHROMIUM))('the page shows real events', () => {
   const { inspector, open, agentOf, kept } = inspectedPages();
 
-  it('of two conversations with equal call ids: the card of one is not the card of the other', async () => {
+  it('two conversations with equal call ids: the card of one is not the card of the other', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const [a, b] = await Promise.all(
@@ -57,7 +57,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page tells what happened', () => {
     expect(await page.locator('.receipt').count()).toBe(0);
     await page.getByRole('button', { name: 'Deny' }).waitFor();
     await picture(page, 'equal-ids');
-    // Keys do nothing for a moment after a card has appeared.
+    // Keys have no effect for a moment after a card has appeared.
     const isDecided = (): boolean => b?.log().some(({ type }) => type === 'decision') ?? false;
     while (!isDecided()) await page.keyboard.press('d', { delay: 50 });
     await page.locator('.pill').getByText('completed').waitFor();
@@ -66,7 +66,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page tells what happened', () => {
     expect(b?.log().filter(({ type }) => type === 'decision')).toMatchObject([{ decision: { action: 'deny' } }]);
   });
 
-  it('of parallel regions: each is lit, and a click sends the event of any of them', async () => {
+  it('parallel regions: each is lit, and a click sends the event of any of them', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const machine = createMachine({
@@ -94,7 +94,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page tells what happened', () => {
     await picture(page, 'parallel');
   });
 
-  it('of a run with a retry and an edited call: both are in Steps, and the time line says who edited', async () => {
+  it('a run with a retry and an edited call: both are in Steps, and the timeline names the editor', async () => {
     const { server, observed } = await inspector(true);
     const page = await open(server);
     const down = new ModelError({ code: 'network', message: 'no route to the provider', retryable: true });
@@ -115,7 +115,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the page tells what happened', () => {
     await picture(page, 'edited');
   });
 
-  it('and nothing that drives it: controls are escapes and credentials are hidden in every view, keys too', async () => {
+  it('controls are escapes and credentials are hidden in every view, in keys too', async () => {
     const { server } = await inspector();
     const page = await open(server);
     const base = { at: 0, conversationId: 'c', runId: 'r' };

@@ -1,4 +1,4 @@
-/** A page without a screen: what it is told, over a real socket or over a channel of a test. */
+/** A page without a screen: its received messages, over a real socket or over a test's channel. */
 import { WebSocket } from 'ws';
 import type { FromPage, ToPage } from '../../src/inspect/wire.ts';
 
@@ -36,7 +36,7 @@ export class Watcher {
     this.#socket.send(typeof message === 'string' ? message : JSON.stringify(message));
   }
 
-  /** Resolves with the first message that fits, whether it has come or comes. */
+  /** Resolves with the first matching message, received or future. */
   async see<Type extends ToPage['type']>(
     type: Type,
     fits: (message: Of<Type>) => boolean = () => true,

@@ -1,4 +1,7 @@
-/** Parallel regions in the inspector's page: every region's state is active, counted as it is entered, and accepts its events. */
+/**
+ * Parallel regions in the inspector's page: every region's state is active, counted when it is entered, and accepts its
+ * events.
+ */
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AnyMachineSnapshot, type AnyStateMachine, createActor, createMachine } from 'xstate';
@@ -14,7 +17,9 @@ afterEach(() => {
   for (const app of apps.splice(0)) app.stop();
 });
 
-/** A player: sound and picture at once, in the picture size and pause at once, and a history of both. */
+/**
+ * A player: sound and picture in parallel, inside picture the size and the pause in parallel, and a history of both.
+ */
 const player = createMachine({
   id: 'player',
   initial: 'on',
@@ -45,7 +50,7 @@ const player = createMachine({
   },
 });
 
-/** What the page knows of an app that took these events. */
+/** The page's model of an app after these events. */
 function watched(machine: AnyStateMachine, events: readonly string[], at = Number.POSITIVE_INFINITY) {
   let time = 0;
   const records = new RecordLog(() => time++);
@@ -75,7 +80,7 @@ function watched(machine: AnyStateMachine, events: readonly string[], at = Numbe
   return { standing, actor, values, chart };
 }
 
-/** XState's own word: the active states that hold no other active one. */
+/** The value of XState: the active states that contain no other active one. */
 const innermost = ({
   _nodes,
 }: AnyMachineSnapshot & { _nodes: { id: string; parent?: { id: string } }[] }): string[] => {
@@ -86,7 +91,7 @@ const innermost = ({
 const EVENTS = ['MUTE', 'GROW', 'PAUSE', 'PLAY', 'BOTH', 'OFF', 'ON', 'FRESH', 'PICK', 'RESET'];
 
 describe('an app with parallel regions, nested ones too', () => {
-  it('begins with the first state of every region', () => {
+  it('it starts with the first state of every region', () => {
     const { standing } = watched(player, []);
     expect([...standing.leaves.keys()].sort()).toEqual([
       'player.on.picture.pace.plays',
@@ -95,13 +100,13 @@ describe('an app with parallel regions, nested ones too', () => {
     ]);
   });
 
-  it('has the active states that XState says, after every event', () => {
+  it('it has the same active states as XState, after every event', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...EVENTS), { maxLength: 12 }), (events) => {
         const { standing, actor, values } = watched(player, events);
         expect([...standing.leaves.keys()].sort()).toEqual(values.at(-1));
         expect([...actor.leaves].sort()).toEqual(values.at(-1));
-        // Every state that XState was in was entered, and no other but those that are passed at once.
+        // Every state of XState was entered, and no other except those passed at once.
         const leaves = new Set([...standing.entered].flatMap(([id]) => (isLeaf(id) ? [id] : [])));
         expect(leaves).toEqual(new Set([...values.flat(), ...(leaves.has(BRIEF) ? [BRIEF] : [])]));
       }),
@@ -111,7 +116,7 @@ describe('an app with parallel regions, nested ones too', () => {
   const BRIEF = 'player.on.picture.pace.brief';
   const isLeaf = (id: string): boolean => /\.(loud|quiet|small|large|plays|paused|brief|off)$/.test(id);
 
-  it('counts what each region enters by itself, and what one event enters in two of them', () => {
+  it('it counts the entries of each region, and those of one event in two of them', () => {
     const { entered } = watched(player, ['MUTE', 'MUTE', 'BOTH', 'PLAY']).standing;
     expect(Object.fromEntries([...entered].filter(([id]) => isLeaf(id)))).toEqual({
       'player.on.sound.loud': 2,
@@ -125,7 +130,7 @@ describe('an app with parallel regions, nested ones too', () => {
     expect([entered.get('player'), entered.get('player.on'), entered.get('player.on.picture')]).toEqual([1, 1, 1]);
   });
 
-  it('goes back by its history, which is passed and never active', () => {
+  it('it returns by its history, which is passed and never active', () => {
     const { standing } = watched(player, ['MUTE', 'GROW', 'OFF', 'ON']);
     expect([...standing.leaves.keys()].sort()).toEqual([
       'player.on.picture.pace.plays',
@@ -136,14 +141,14 @@ describe('an app with parallel regions, nested ones too', () => {
     expect(standing.entered.get('player.on.sound.loud')).toBe(1);
   });
 
-  it('lights every way that the last event took, also into two regions at once', () => {
+  it('it lights every transition of the last event, also into two regions at once', () => {
     const lit = (...events: string[]) => watched(player, events).standing.lit.map(({ target }) => target);
     expect(lit('BOTH')).toEqual(['player.on.picture.size.large', 'player.on.picture.pace.paused']);
     expect(lit('OFF', 'PICK')).toEqual(['player.on.sound.quiet', 'player.on.picture.size.large']);
     expect(lit('BOTH', 'MUTE')).toEqual(['player.on.sound.quiet']);
   });
 
-  it('keeps the time at which each region entered its state', () => {
+  it("it keeps the time of each region's entry into its state", () => {
     const { leaves } = watched(player, ['MUTE', 'PAUSE']).standing;
     const [sound, size, pace] = ['sound.quiet', 'picture.size.small', 'picture.pace.paused'].map((id) =>
       leaves.get(`player.on.${id}`),
@@ -152,7 +157,7 @@ describe('an app with parallel regions, nested ones too', () => {
     expect(sound).toBeLessThan(pace ?? 0);
   });
 
-  it('does not join an event that only acts with the one before it', () => {
+  it('it does not join an event without a transition with the previous one', () => {
     const machine = createMachine({
       id: 'm',
       initial: 'a',

@@ -1,6 +1,7 @@
 /**
- * Records what the inspector's server tells a page of real runs: `node test/inspect/recorder.mjs <folder>` writes a file a
- * run, one message a line, as `readFrame` of src/inspect/wire.ts reads them when joined by commas. Needs a build.
+ * Records the messages of the inspector's server to a page for real runs. `node test/inspect/recorder.mjs <folder>`
+ * writes a file a run, one message a line. `readFrame` of src/inspect/wire.ts reads them when joined by commas. Needs a
+ * build.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +19,7 @@ const reply = (...parts) => [
   { type: 'finish', reason: parts.flat().some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop', usage },
 ];
 
-/** Says one reply after the other, a piece every few milliseconds; sub-agents have one of their own. */
+/** Returns one reply after the other, a piece every few milliseconds; sub-agents have a separate model. */
 const scripted = (replies) => {
   let turn = 0;
   return {
@@ -57,7 +58,7 @@ const writeNote = defineTool({
   execute: ({ file_name }) => `${file_name} was written`,
 });
 
-/** Each a run that a page must be able to show. */
+/** The runs that a page must be able to show. */
 const RUNS = {
   demo: {
     replies: () => [

@@ -1,4 +1,4 @@
-/** What an inspector keeps of what it was told, and how a page of the inspector takes it. */
+/** The records of an inspector, and their way into a page of the inspector. */
 import { describe, expect, it } from 'vitest';
 import {
   Arrivals,
@@ -12,8 +12,8 @@ import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { SECRET } from './approvalTool.ts';
 
-describe('what an inspector was told', () => {
-  it('is neither read nor copied until somebody asks for it', () => {
+describe('records of an inspector', () => {
+  it('they are neither read nor copied before a request', () => {
     let reads = 0;
     const event = {
       type: 'told',
@@ -48,7 +48,7 @@ describe('what an inspector was told', () => {
     expect([records.eventOf(0), records.eventOf(1), records.eventOf(99)]).toEqual([null, null, null]);
   });
 
-  it('is kept whole in a flood only of the first events of each tenth of a second', () => {
+  it('in a flood only the first events of each tenth of a second are kept complete', () => {
     let at = 1000;
     const records = new RecordLog(() => at, { moves: 1000, events: 500, rest: 10 });
     const flood = (): void => {
@@ -68,7 +68,7 @@ describe('what an inspector was told', () => {
     expect(whole()).toBe(300);
   });
 
-  it('makes only the records that are read, in their order, whichever list they are kept in', () => {
+  it('only the requested records are created, in their order, whichever list they are kept in', () => {
     const records = new RecordLog(() => 0, { moves: 10, events: 2, rest: 10 });
     records.add({ type: 'conversation', conversation: 'c', of: 'runchart' });
     for (let index = 0; index < 4; index++) {
@@ -88,7 +88,7 @@ describe('what an inspector was told', () => {
   });
 });
 
-/** A list that counts how often a place of it is read. */
+/** A list that counts the reads of its places. */
 function counted<Item>(items: readonly Item[]): { list: readonly Item[]; reads(): number } {
   let reads = 0;
   const list = new Proxy(items, {
@@ -100,14 +100,14 @@ function counted<Item>(items: readonly Item[]): { list: readonly Item[]; reads()
   return { list, reads: () => reads };
 }
 
-describe('what comes to a page', () => {
+describe('records that arrive at a page', () => {
   const entryOf = (seq: number, type = 'checkpoint'): LogEntry => ({ seq, at: 0, type }) as unknown as LogEntry;
   const move = (n: number, step: number): Fact => ({
     ...{ n, at: n, type: 'transition', actor: 'a', step, event: 'go', value: 'on' },
     taken: [{ source: 'light.on', event: 'go', index: 0, targets: ['light.on'] }],
   });
 
-  it('is added to a long log by one copy for all that came together', () => {
+  it('all that arrive together are added to a long log by one copy', () => {
     const before = counted(Array.from({ length: 10_000 }, (_, seq) => entryOf(seq)));
     const arrivals = new Arrivals<Growing>(() => ({ entries: before.list }));
     for (let seq = 9000; seq < 11_000; seq++) arrivals.entry('c', entryOf(seq));
@@ -116,7 +116,7 @@ describe('what comes to a page', () => {
     expect(before.reads()).toBeLessThan(13_000);
   });
 
-  it('is added to the path of an actor by one copy, microsteps of one event as one step', () => {
+  it('they are added to the path of an actor by one copy, microsteps of one event as one step', () => {
     const observing = new Observing(NOTHING_OBSERVED);
     observing.applyFact({ n: 0, at: 0, type: 'actor', actor: 'a', conversation: 'c', name: 'a' }, new Map(), 0);
     for (let n = 1; n <= 3000; n++) observing.applyFact(move(n, 0), new Map(), n);
@@ -132,7 +132,7 @@ describe('what comes to a page', () => {
     expect(seen.actors.get('a')?.path).toHaveLength(3000);
   });
 
-  it('ends what was streamed where it is durable, and joins what is', () => {
+  it('durable text ends its streamed text, and streamed text is joined', () => {
     const arrivals = new Arrivals<Growing>(() => ({ entries: [], inFlight: { text: 'so ', reasoning: '' } }));
     arrivals.addStreamed('c', { text: 'far' });
     expect(arrivals.result().get('c')?.inFlight).toEqual({ text: 'so far', reasoning: '' });
@@ -142,7 +142,7 @@ describe('what comes to a page', () => {
 });
 
 describe('an excerpt', () => {
-  it('copies whatever an app holds, within bounds and without credentials', () => {
+  it('it copies the values of any app, within limits and without credentials', () => {
     const cyclic: { self?: object; list: unknown[] } = { list: [] };
     cyclic.self = cyclic;
     expect(excerpt(cyclic)).toEqual({ list: [], self: '[circular]' });

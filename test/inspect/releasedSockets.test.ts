@@ -1,4 +1,4 @@
-/** Sockets at the inspector's server: whatever state they are in, its close ends them all, and a page that is gone is not counted. */
+/** Sockets at the inspector's server: its close ends them all in any state, and a disconnected page is not counted. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
@@ -15,7 +15,7 @@ async function started(): Promise<InspectorServer> {
   return startServer({ port: 0, control: false, version: '0', records, observed, files, stallMs: 1000 });
 }
 
-/** What a client sends; `says`: what it reads before the server is closed. */
+/** The bytes of a client; `says`: its answer before the server is closed. */
 const CLIENTS = {
   'sent nothing': { bytes: () => '' },
   'sent half of its head': { bytes: ({ host }) => `GET / HTTP/1.1\r\nHost: ${host}\r\n` },
@@ -55,7 +55,7 @@ async function client(port: number, bytes: string): Promise<{ socket: Socket; re
 }
 
 it.each(Object.entries(CLIENTS))(
-  'a client that %s does not hold up the close, the first or the second',
+  'a client that %s does not delay the close, the first or the second',
   async (_, act) => {
     const { bytes, says = '', pages = 0 }: { bytes: (typeof act)['bytes']; says?: string; pages?: number } = act;
     const server = await started();
@@ -71,7 +71,7 @@ it.each(Object.entries(CLIENTS))(
   },
 );
 
-it('a page that ends its connection is counted no more, and the next one is', async () => {
+it('a page that ends its connection is no longer counted, and the next one is', async () => {
   const server = await started();
   onTestFinished(() => server.close());
   const { host, port } = new URL(server.url);

@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const portOf = ({ url }: { url: string }): number => Number(new URL(url).port);
 
-/** What a server answers to bytes, up to its first line. */
+/** The answer of a server to some bytes, up to its first line. */
 function firstLine(port: number, bytes: string, host = '127.0.0.1'): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = '';
@@ -57,8 +57,8 @@ async function bareServer(): Promise<InspectorServer & { records: RecordLog }> {
   return Object.assign(kept(await startServer(options)), { records });
 }
 
-describe('who may come in', () => {
-  it('H-300 no address but the loopback answers', async () => {
+describe('access to the server', () => {
+  it('H-300 no address except the loopback answers', async () => {
     const { url } = await bareServer();
     expect(new URL(url).hostname).toBe('127.0.0.1');
     const others = Object.values(networkInterfaces()).flatMap((list = []) => list.filter(({ internal }) => !internal));
@@ -92,13 +92,13 @@ describe('who may come in', () => {
     expect(await ask(`/ws?token=${'x'.repeat(2000)}`, host)).toContain(' 413 ');
     expect(await ask(`/ws?token=${'x'.repeat(1024 * 1024)}`, host)).toContain(' 413 ');
     expect(await ask(`/else?token=${token}`, host)).toContain(' 404 ');
-    // An app of this machine may be a page of its own; it can only tell.
+    // An app of this machine may be a separate page; it can only send reports.
     expect(await ask(`/app?token=${token}`, host, 'Origin: http://localhost:5173')).toContain(' 101 ');
     expect(await ask(`/app?token=${token}`, host, 'Origin: https://evil.example')).toContain(' 403 ');
     expect(await ask('/app', host)).toContain(' 401 ');
   });
 
-  it('H-302 H-303 the page needs our host and the token, and forbids all but its own files', async () => {
+  it('H-302 H-303 the page needs our host and the token, and forbids all files except its own', async () => {
     const server = await bareServer();
     const port = portOf(server);
     const get = (path: string, host = `127.0.0.1:${port}`): Promise<string> =>
@@ -117,7 +117,7 @@ describe('who may come in', () => {
     expect(page.headers.get('referrer-policy')).toBe('no-referrer');
   });
 
-  it('H-313 paths that lead out, odd methods and old protocols are refused', async () => {
+  it('H-313 paths that lead out, unusual methods and old protocols are refused', async () => {
     const server = await bareServer();
     const port = portOf(server);
     const host = `Host: 127.0.0.1:${port}\r\n\r\n`;
@@ -129,7 +129,7 @@ describe('who may come in', () => {
     expect(await firstLine(port, 'nonsense\r\n\r\n')).toContain(' 400 ');
   });
 
-  it('H-305 what is no request of a page is counted and does nothing', async () => {
+  it('H-305 an invalid request of a page is counted and has no effect', async () => {
     const server = await bareServer();
     const page = kept(await Watcher.open(server.url));
     await page.see('hello');
@@ -150,7 +150,7 @@ describe('who may come in', () => {
     expect(server.records.next).toBe(before);
   });
 
-  it('H-301 H-302 H-303 names that look like ours, tokens beside a wrong one and whole addresses are refused', async () => {
+  it('H-301 H-302 H-303 similar names, tokens beside a wrong one and whole addresses are refused', async () => {
     const server = await bareServer();
     const port = portOf(server);
     const { token } = server;
@@ -180,7 +180,7 @@ describe('who may come in', () => {
     expect(await ask(`/ws/../ws?token=${token}`, host)).toContain(' 404 ');
   });
 
-  it('H-305 an app that tells of prototypes, endless depth and markup does no harm, and one frame too large ends it alone', async () => {
+  it('H-305 reports of an app with prototypes, endless depth and markup have no effect, and one overlong frame ends the app alone', async () => {
     const server = await bareServer();
     const app = new WebSocket(server.url.replace('http', 'ws').replace('/?', '/app?'));
     await new Promise((resolve) => app.once('open', resolve));
@@ -216,7 +216,7 @@ describe('who may come in', () => {
   });
 });
 
-describe('what a page is told', () => {
+describe('messages to a page', () => {
   const watched = async (control: boolean) => {
     const inspector: Inspector = kept(await startInspector({ control }));
     const model = scripted([
@@ -228,7 +228,7 @@ describe('what a page is told', () => {
     return { inspector, agent, conversation };
   };
 
-  it('H-309 a page that comes behind the run is told all of it, in order, without secrets', async () => {
+  it('H-309 a page that connects after the run receives all of it, in order, without secrets', async () => {
     const { inspector, conversation } = await watched(false);
     await conversation.send(`Use ${SECRET}`).result;
     const page = kept(await Watcher.open(inspector.url));
@@ -244,7 +244,7 @@ describe('what a page is told', () => {
     const said = JSON.stringify(page.messages);
     expect(said).toContain(JSON.stringify(EVIL).slice(1, -1));
     expect(said).not.toContain(SECRET);
-    // A context is told when it is asked for.
+    // A context is sent on request.
     const root = page.all('actor').find(({ parent }) => parent === undefined);
     const context = await page.ask({ type: 'context', actor: root?.actor ?? '' });
     expect(context).toMatchObject({ type: 'answer', value: { settings: {} } });
@@ -252,7 +252,7 @@ describe('what a page is told', () => {
     expect(await page.ask({ type: 'context', actor: run?.actor ?? '' })).toMatchObject({ value: null });
   });
 
-  it('a page that comes back asks for what it does not have', async () => {
+  it('a page that reconnects requests the missing records', async () => {
     const { inspector, conversation } = await watched(false);
     const first = kept(await Watcher.open(inspector.url));
     const { session } = await first.see('hello');
@@ -268,7 +268,7 @@ describe('what a page is told', () => {
     expect(await other.see('hello')).toMatchObject({ from: 0 });
   });
 
-  it('read-only it decides nothing, and says so', async () => {
+  it('a read-only page decides nothing, and says so', async () => {
     const { inspector, conversation } = await watched(false);
     await conversation.send('Go.').result;
     const page = kept(await Watcher.open(inspector.url));
@@ -284,7 +284,7 @@ describe('what a page is told', () => {
     expect(conversation.log().some(({ type }) => type === 'decision')).toBe(false);
   });
 
-  it('with control a person decides and resumes from the page, and what is refused is told by its code', async () => {
+  it('with control a person decides and resumes from the page, and a refusal has its code', async () => {
     const { inspector, conversation } = await watched(true);
     await conversation.send('Go.').result;
     const page = kept(await Watcher.open(inspector.url));

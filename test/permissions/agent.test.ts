@@ -1,4 +1,4 @@
-/** Permissions in an agent: what the log says of each call, and who is asked. */
+/** Permissions in an agent: the record of each call in the log, and the person who is asked. */
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin, toolResult } from '../../src/index.ts';
@@ -9,7 +9,7 @@ import { workspace } from './permissionWorkspace.ts';
 
 const ws = await workspace();
 
-/** A shell that only writes down what it was given. */
+/** A shell that only records its input. */
 function shell() {
   const ran: string[] = [];
   const tool = defineTool({
@@ -45,27 +45,24 @@ const allowedBy = (log: readonly { type: string }[]): unknown[] =>
 it.each([
   [true, ['allow', 'allow']],
   [undefined, ['ask', 'ask']],
-])(
-  'a tool that says that it only reads (%j) is explained by its name as it was called, whatever its letters',
-  async (readOnly, outcomes) => {
-    const parameters = z.object({});
-    const more = readOnly === undefined ? {} : { readOnly };
-    const tool = defineTool({ name: 'LookUp', description: '', parameters, ...more, execute: () => 'found' });
-    const plugin = permissions({});
-    const { conversation } = await bench({
-      tools: [tool],
-      cwd: ws,
-      replies: [[call('c1', 'LookUp')], 'done'],
-      plugins: [plugin],
-    });
-    await conversation.send('go').result;
-    const explained = ['LookUp', 'lookup'].map((name) => plugin.explain(name, {}, ws));
-    expect((await Promise.all(explained)).map(({ outcome }) => outcome)).toEqual(outcomes);
-  },
-);
+])('a read-only tool (%j) is explained by its name as called, in any letters', async (readOnly, outcomes) => {
+  const parameters = z.object({});
+  const more = readOnly === undefined ? {} : { readOnly };
+  const tool = defineTool({ name: 'LookUp', description: '', parameters, ...more, execute: () => 'found' });
+  const plugin = permissions({});
+  const { conversation } = await bench({
+    tools: [tool],
+    cwd: ws,
+    replies: [[call('c1', 'LookUp')], 'done'],
+    plugins: [plugin],
+  });
+  await conversation.send('go').result;
+  const explained = ['LookUp', 'lookup'].map((name) => plugin.explain(name, {}, ws));
+  expect((await Promise.all(explained)).map(({ outcome }) => outcome)).toEqual(outcomes);
+});
 
 describe('permissions of an agent', () => {
-  it('every call that ran has what allowed it before its start', async () => {
+  it('every executed call has its permission in the log before its start', async () => {
     const options = { allow: ['bash(npm test *)'] };
     const { ran, log } = await run(options, ['npm test', 'git status'], { policies: { toolExecution: 'sequential' } });
     expect(ran).toEqual(['npm test', 'git status']);
@@ -78,7 +75,7 @@ describe('permissions of an agent', () => {
     ]);
   });
 
-  it('S002-07 a denied call is a failed result with the code denied, and the run goes on', async () => {
+  it('S002-07 a denied call is a failed result with the code denied, and the run continues', async () => {
     const { ran, log, result } = await run({ deny: ['bash(rm *)'] }, ['ls; rm x']);
     expect(ran).toEqual([]);
     expect(only(log, 'tool-result', 'tool-started', 'tool-allowed')).toEqual(['tool-result c1 failed denied']);
@@ -86,7 +83,7 @@ describe('permissions of an agent', () => {
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
   });
 
-  it('what the rules ask about waits for a decision, which sees the parts of the command and what "always" would save', async () => {
+  it('a call that the rules ask about waits for a decision, whose request contains the command parts and the rule that "always" would save', async () => {
     const { conversation, ran, result } = await run({}, ['ls && make all']);
     expect(result.termination).toBe('Suspended');
     expect(ran).toEqual([]);
@@ -110,7 +107,7 @@ describe('permissions of an agent', () => {
     expect(allowedBy(conversation.log())).toEqual(['decision']);
   });
 
-  it('a person may deny, and is told apart from nobody', async () => {
+  it('a person may deny, and this differs from the absence of a person', async () => {
     const { conversation, ran } = await run({}, ['make']);
     await conversation.decide({ callId: 'c1', action: 'deny', reason: 'not now' });
     await conversation.resume().result;
@@ -119,7 +116,7 @@ describe('permissions of an agent', () => {
     expect(resultText(conversation.log(), 'c1')).toContain('not now');
   });
 
-  it('H-177 edited arguments are held to the rules again: a denial counts, a question is answered by who edited', async () => {
+  it('H-177 edited arguments are checked by the rules again: a denial applies, and the edit answers a question', async () => {
     const first = await run({ deny: ['bash(rm *)'] }, ['make']);
     await first.conversation.decide({ callId: 'c1', action: 'edit', args: { command: 'rm x' } });
     await first.conversation.resume().result;
@@ -131,7 +128,7 @@ describe('permissions of an agent', () => {
     expect(second.ran).toEqual(['make -n']);
   });
 
-  it('a decision outlives the process, and a rule that denies since then still counts', async () => {
+  it('a decision outlives the process, and a later deny rule still applies', async () => {
     const old = await run({}, ['make a']);
     await old.conversation.decide({ callId: 'c1', action: 'approve' });
     const { ran, tool } = shell();
@@ -142,7 +139,7 @@ describe('permissions of an agent', () => {
     expect(only(next.conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed denied']);
   });
 
-  it('"always allow" lets the next call of the session pass', async () => {
+  it('"always allow" permits the next call of the session', async () => {
     const command = 'make all';
     const again = [call('c2', 'Bash', { command }), call('c3', 'Bash', { command: 'make install' })];
     const replies = [[call('c1', 'Bash', { command })], 'done', again, 'done'];
@@ -156,7 +153,7 @@ describe('permissions of an agent', () => {
     expect(allowedBy(conversation.log())).toEqual(['decision', 'allow bash(make all)']);
   });
 
-  it('TRC-10 each layer of the order decides where those before it say nothing, and the verdict names the one that did', async () => {
+  it('TRC-10 each layer decides if the previous ones have no rule, and the verdict names the deciding one', async () => {
     const rule = ['bash(make *)'];
     const layers: [PermissionOptions, string][] = [
       [{ disabledTools: ['Bash'] }, 'deny'],
@@ -191,7 +188,7 @@ describe('permissions of an agent', () => {
     expect(allowedBy(log)).toEqual(['decide']);
   });
 
-  it('S002-22 where nobody can be asked, in dontAsk mode and under agent.run, a question is a denial', async () => {
+  it('S002-22 if nobody can be asked, in dontAsk mode and under agent.run, a question is a denial', async () => {
     const { ran, log } = await run({ mode: 'dontAsk' }, ['make']);
     expect(ran).toEqual([]);
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
@@ -206,7 +203,7 @@ describe('permissions of an agent', () => {
     });
   });
 
-  it('S002-22 `decide` answers for a person; one that throws has said nothing', async () => {
+  it('S002-22 `decide` answers for a person, and an error in it is no answer', async () => {
     const decide = vi
       .fn()
       .mockReturnValueOnce('allow')
@@ -222,14 +219,14 @@ describe('permissions of an agent', () => {
     expect(result.pending.map(({ callId }) => callId)).toEqual(['c3']);
   });
 
-  it('what another plugin rewrites is held to the rules again, whatever the order of the plugins', async () => {
+  it('arguments that another plugin rewrites are checked by the rules again, in any order of the plugins', async () => {
     const rewriting: Plugin = { name: 'rewriting', beforeToolExecute: () => ({ args: { command: 'rm x' } }) };
     const { ran, log } = await run({ deny: ['bash(rm *)'] }, ['ls'], { plugins: [rewriting] });
     expect(ran).toEqual([]);
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 failed denied']);
   });
 
-  it('of the rules of two plugins the strictest verdict counts, whatever their order', async () => {
+  it('of the rules of two plugins the strictest verdict applies, in any order', async () => {
     const lists = ['deny', 'allow'] as const;
     for (const [first, second] of [lists, [...lists].reverse()]) {
       const rules = (list = 'deny'): PermissionOptions => ({ [list]: ['bash(make *)'] });
@@ -239,7 +236,7 @@ describe('permissions of an agent', () => {
     }
   });
 
-  it('what a plugin makes of edited arguments is asked about: the person saw others', async () => {
+  it('edited arguments that a plugin rewrites need a new approval, because the person saw others', async () => {
     const rewriting: Plugin = {
       name: 'rewriting',
       beforeToolExecute: ({ decision }) =>
@@ -252,7 +249,7 @@ describe('permissions of an agent', () => {
     expect(conversation.pending).toMatchObject([{ callId: 'c1', args: { command: 'make all' } }]);
   });
 
-  it('a denied call is not shown to other plugins, and a block of one beats a question', async () => {
+  it('other plugins do not receive a denied call, and a block takes precedence over a question', async () => {
     const seen: string[] = [];
     const blocking: Plugin = {
       name: 'blocking',
@@ -267,7 +264,7 @@ describe('permissions of an agent', () => {
     expect(conversation.pending).toEqual([]);
   });
 
-  it('a tool that wants approval is asked about, also in bypass mode', async () => {
+  it('a tool that requires approval asks in bypass mode too', async () => {
     const ran: string[] = [];
     const tool = defineTool({
       name: 'pay',
@@ -286,7 +283,7 @@ describe('permissions of an agent', () => {
     expect(result.pending).toMatchObject([{ callId: 'c2', payload: { by: 'needsApproval' } }]);
   });
 
-  it('rules of a layer that is not trusted are told once as ignored', async () => {
+  it('rules of an untrusted layer are reported once as ignored', async () => {
     const layers = [{ name: 'project', allow: ['bash(make *)'] }];
     const { log } = await run({ layers }, ['ls', 'pwd']);
     expect(only(log, 'diagnostic')).toEqual(['diagnostic permission_rules_ignored']);

@@ -1,6 +1,6 @@
 /**
- * Command lines that look for a way around the rules: a seed gives one line, from programs with the options of their
- * manuals, paths in every spelling, and what bash can put around a command. Rule: no line names a path outside the place
+ * Command lines that try to bypass the rules. A seed gives one line, from programs with the options of their manuals,
+ * paths in every spelling, and constructs of bash around a command. Invariant: no line names a path outside the place
  * that the workspace makes, and none runs for long.
  */
 import { type Chance, chance } from '../support/seededChance.ts';
@@ -156,7 +156,7 @@ const WRITERS = [
   'truncate -s 0',
 ] as const;
 
-/** Characters of a path replaced by what bash expands. */
+/** Characters of a path replaced by bash expansions. */
 function spelled(path: string, by: Chance): string {
   const at = by.below(path.length);
   const replaced = (text: string): string => path.slice(0, at) + text + path.slice(at + 1);

@@ -1,4 +1,4 @@
-/** What no rule may do, for commands that nobody thought of. */
+/** Properties of rules for arbitrary commands. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { permissions } from '../../src/node.ts';
@@ -11,7 +11,7 @@ const outcomeOf = async (command: string): Promise<string> =>
   (await explain(TEAM_RULES, 'Bash', { command }, ws)).outcome;
 
 const allowed = fc.constantFrom(...EVERYDAY.map(([command]) => command).filter((command) => !/\n|&$/.test(command)));
-/** Each puts a command where bash runs it too. */
+/** Each puts a command in a position where bash also runs it. */
 const beside = fc.constantFrom<(base: string, more: string) => string>(
   (base, more) => `${base}; ${more}`,
   (base, more) => `${base} && ${more}`,
@@ -23,7 +23,7 @@ const beside = fc.constantFrom<(base: string, more: string) => string>(
   (base, more) => `! ${more} || ${base}`,
   (base, more) => `${base}; echo $(${more})`,
   (base, more) => `${base}; echo "$(${more})"`,
-  // Between back quotes a back quote, and a backslash, is one only behind a backslash.
+  // Inside backquotes, a backquote or a backslash needs a preceding backslash.
   (base, more) => `${base}; echo \`${more.replace(/[\\`]/g, '\\$&')}\``,
   (base, more) => `${base}; cat <(${more})`,
   (base, more) => `${base}; (${more})`,
@@ -63,13 +63,13 @@ const spelled = fc.constantFrom(
   'rm -rf x 2>&1',
 );
 
-it('a command that is denied is denied in every place of a line that is allowed without it', async () => {
+it('a denied command is denied in every position of a line that is allowed without it', async () => {
   await fc.assert(
     fc.asyncProperty(allowed, beside, spelled, beside, async (base, put, denied, again) => {
       const line = put(base, denied);
       expect([line, await outcomeOf(line)]).toEqual([line, 'deny']);
       const within = put('ls', denied).includes('\n') ? denied : put('ls', denied);
-      // Bash takes a `!` at the beginning of a pipeline alone.
+      // Bash accepts a `!` only at the start of a pipeline.
       const deeper = again('ls', within.startsWith('!') ? ` ( ${within} ) ` : within);
       expect([deeper, await outcomeOf(deeper)]).toEqual([deeper, 'deny']);
     }),
@@ -77,7 +77,7 @@ it('a command that is denied is denied in every place of a line that is allowed 
   );
 });
 
-it('a command that no rule knows makes every line that holds it be asked about', async () => {
+it('a line with a command that no rule names requires approval', async () => {
   await fc.assert(
     fc.asyncProperty(
       allowed,
@@ -92,7 +92,7 @@ it('a command that no rule knows makes every line that holds it be asked about',
   );
 });
 
-it('an allowed command with a variable before it, a file behind it or a computed name is not allowed by its rule', async () => {
+it('an allowed command with a variable before it, a file after it or a computed name is not allowed by its rule', async () => {
   const changed = fc.constantFrom<(command: string) => string>(
     (command) => `PATH=. ${command}`,
     (command) => `LD_PRELOAD=./a.so ${command}`,
@@ -112,7 +112,7 @@ it('an allowed command with a variable before it, a file behind it or a computed
   );
 });
 
-it('any text has an outcome, soon, and the same one twice', async () => {
+it('any text has an outcome, quickly, and the same one twice', async () => {
   const pieces = fc.constantFrom(
     ...[
       'git',
@@ -177,8 +177,8 @@ it('any text has an outcome, soon, and the same one twice', async () => {
   );
 });
 
-it('what "always allow" saves allows the same call from now on, and no other', async () => {
-  // Words behind these may be lines for a shell, for which no rule may do: see the test below.
+it('a rule that "always allow" saves permits the same call from now on, and no other', async () => {
+  // Words after these may be shell lines, for which no rule is sufficient: see the test below.
   const READS_LINES = /^(z|k|da|ba|a|c|tc|fi)?sh$|^(eval|git|trap|ssh|su|watch|env|parallel|alias)$/;
   const word = fc.stringMatching(/^[a-z*?'"\\ ()$;.-]{1,8}$/).filter((text) => !READS_LINES.test(text));
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -205,7 +205,7 @@ it('what "always allow" saves allows the same call from now on, and no other', a
   );
 });
 
-it('what "always allow" saves of a file is that file, though its name looks like a pattern', async () => {
+it('a rule that "always allow" saves for a file matches only that file, even if its name looks like a pattern', async () => {
   const plugin = permissions({});
   const saved = await plugin.remember('Write', { file_path: 'a[bc]*.ts', content: '' }, ws);
   const outcome = async (file_path: string): Promise<string> =>
@@ -219,7 +219,7 @@ it('what "always allow" saves of a file is that file, though its name looks like
   ]);
 });
 
-it('"always allow" saves a rule for each part that needs one, at most five, and none where no rule would do', async () => {
+it('"always allow" saves a rule for each part that needs one, at most five, and none if no rule would be sufficient', async () => {
   const saved = (command: string): Promise<string[]> => permissions(TEAM_RULES).remember('Bash', { command }, ws);
   expect(await saved('tool a | other b && ls > out')).toEqual(['bash(tool a)', 'bash(other b)', 'edit(./out)']);
   expect(await saved('a; b; c; d; e')).toHaveLength(5);

@@ -1,6 +1,6 @@
 /**
- * How a command of the sandbox runs, by what the host and the rules say: whether it reaches the network, and which files it
- * finds empty. Judged without a sandbox, so that the tables hold on every machine.
+ * The way a command runs in the sandbox, according to the host and the rules: its network access, and the files that
+ * are empty. Judged without a sandbox, so that the tables apply on every machine.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   }
 });
 
-/** What permissions say of a command that would run in a sandbox, and how it would run. */
+/** The verdict of the permissions on a sandboxed command, and the way it would run. */
 async function judged(
   args: { command: string; network?: boolean },
   options: PermissionOptions,
@@ -46,7 +46,7 @@ describe('a command that the rules allow, and the network', () => {
     choices.flatMap((choice) => [true, false].map((asks) => [mode, choice, asks] as const)),
   );
 
-  it.each(cases)('mode %s, network %s, asked for: %j', async (mode, choice, asks) => {
+  it.each(cases)('mode %s, network %s, requested: %j', async (mode, choice, asks) => {
     const args = { command: 'npm ci', ...(asks && { network: true }) };
     const { outcome, confinement } = await judged(args, { ...options, mode }, choice);
     const question = { allow: 'allow', ask: mode === 'dontAsk' ? 'deny' : 'ask', deny: 'deny' }[choice];
@@ -59,9 +59,9 @@ describe('files under a rule that denies, and under one that asks', () => {
   const options = { deny: ['read(./denied/**)'], ask: ['read(./asked/**)'] };
 
   it.each([
-    // Nobody is asked about what only reads, so it finds neither.
+    // A read-only command never asks, so it finds neither.
     ['for f in *; do wc -l "$f"; done', 'allow', ['asked', 'denied']],
-    // A person approves the other, and could approve what is asked about with it.
+    // A person approves the other command, and may approve its questionable files with it.
     ['make', 'ask', ['denied']],
   ])('are hidden from %s: %s', async (command, outcome, hidden) => {
     const { outcome: found, confinement } = await judged({ command }, options, 'ask');

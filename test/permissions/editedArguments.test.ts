@@ -1,6 +1,6 @@
 /**
- * Arguments that a person edited, and those that a PermissionRequest hook puts in their place. Rule: they are judged like the
- * model's, by validation, hooks, rules, plugins and `decide`; an edit answers a question and never a denial.
+ * Arguments that a person edited, and those that a PermissionRequest hook replaces. Invariant: they are judged like the
+ * model's, by validation, hooks, rules, plugins and `decide`. An edit answers a question and never a denial.
  */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
@@ -16,7 +16,7 @@ interface Setup {
   needsApproval?: boolean;
 }
 
-/** A call of `write` with the text `first`, after its run came to rest. */
+/** A call of `write` with the text `first`, after its run has settled. */
 async function asked({ hooks: hooked = {}, rules = { ask: ['write'] }, plugins = [], needsApproval }: Setup) {
   const ran: string[] = [];
   const tool = defineTool({
@@ -47,7 +47,7 @@ function noted<T>(answer: T, note: () => void): T {
 }
 const isSecond = (args: unknown): boolean => (args as { text: string }).text === 'second';
 const onSecond = (answer: object): Hook => ({ run: ({ args }) => (isSecond(args) ? (answer as never) : undefined) });
-/** Asks a person about every call, whatever the rules say. */
+/** Asks a person about every call, whatever the rules are. */
 const asks: Hook = { run: () => ({ decision: 'ask' }) };
 
 describe('edited arguments', () => {
@@ -95,14 +95,14 @@ describe('edited arguments', () => {
       'blocked',
     ],
   ];
-  it.each(refusing)('do not run where %s', async (_, setup, code) => {
+  it.each(refusing)('they do not run if %s', async (_, setup, code) => {
     const on = await asked(setup);
     expect(on.conversation.pending).toHaveLength(1);
     await edited(on);
     expect([on.ran, on.ended()]).toEqual([[], [`tool-result c1 failed ${code}`]]);
   });
 
-  it('do not run where they do not validate, and no hook sees them', async () => {
+  it('they do not run if they do not validate, and no hook receives them', async () => {
     const seen: unknown[] = [];
     const on = await asked({ hooks: { PreToolUse: [{ run: ({ args }) => void seen.push(args) }] } });
     await edited(on, 5);
@@ -115,7 +115,7 @@ describe('edited arguments', () => {
     ['the tool wants approval', { rules: false, needsApproval: true }],
     ['decide asks about them', { rules: { ask: ['write'], decide: () => 'ask' } }],
   ];
-  it.each(asking)('run where %s: the edit answers the question', async (_, setup) => {
+  it.each(asking)('they run if %s: the edit answers the question', async (_, setup) => {
     const on = await asked(setup);
     expect(on.conversation.pending).toHaveLength(1);
     await edited(on);
@@ -123,7 +123,7 @@ describe('edited arguments', () => {
     expect(on.conversation.log().find(({ type }) => type === 'tool-allowed')).toMatchObject({ by: 'decision' });
   });
 
-  it('that a PreToolUse hook rewrites are asked about anew, and the approval runs what was shown', async () => {
+  it('if a PreToolUse hook rewrites them, they need a new approval, and the approval runs the shown arguments', async () => {
     const on = await asked({ hooks: { PreToolUse: [onSecond({ updatedInput: { text: 'third' } })] } });
     await edited(on);
     expect([on.ran, on.conversation.pending]).toMatchObject([
@@ -135,7 +135,7 @@ describe('edited arguments', () => {
     expect(on.ran).toEqual(['third']);
   });
 
-  it('an approval asks no hook and no `decide` again', async () => {
+  it('an approval calls no hook and no `decide` again', async () => {
     const seen: string[] = [];
     const note = (name: string): Hook => ({ run: () => void seen.push(name) });
     const on = await asked({
@@ -153,19 +153,19 @@ describe('the updatedInput of a PermissionRequest hook', () => {
     PermissionRequest: [{ run: () => ({ decision: 'allow', updatedInput: { text } as never }) }],
   });
 
-  it('runs in place of the arguments that were asked about', async () => {
+  it('it runs in place of the arguments that were asked about', async () => {
     const on = await asked({ hooks: allowing('second') });
     expect([on.ran, on.conversation.pending]).toEqual([['second'], []]);
     const started = on.conversation.log().find(({ type }) => type === 'tool-started');
     expect(started).toMatchObject({ args: { text: 'second' } });
   });
 
-  it('is shown to whoever decides where the hook does not allow the call', async () => {
+  it('the decider receives it if the hook does not allow the call', async () => {
     const on = await asked({ hooks: { PermissionRequest: [{ run: () => ({ updatedInput: { text: 'second' } }) }] } });
     expect([on.ran, on.conversation.pending]).toMatchObject([[], [{ args: { text: 'second' } }]]);
   });
 
-  it('that the rules deny does not run, whatever the hook says', async () => {
+  it('it does not run if the rules deny it, whatever the hook returns', async () => {
     const deny: Plugin = permissions({ ask: ['write'] });
     const tool = defineTool({
       name: 'Bash',
@@ -187,7 +187,7 @@ describe('the updatedInput of a PermissionRequest hook', () => {
     expect([ran, only(conversation.log(), 'tool-result')]).toEqual([[], ['tool-result c1 failed denied']]);
   });
 
-  it('that another plugin blocks does not run', async () => {
+  it('it does not run if another plugin blocks it', async () => {
     const other: Plugin = {
       name: 'other',
       beforeToolExecute: ({ call }) => (isSecond(call.args) ? { block: 'no' } : undefined),
@@ -197,7 +197,7 @@ describe('the updatedInput of a PermissionRequest hook', () => {
     expect(resultText(on.conversation.log(), 'c1')).toContain('Blocked by other');
   });
 
-  it('that another plugin rewrites runs as the plugin wrote it', async () => {
+  it('it runs as another plugin rewrites it', async () => {
     const other: Plugin = {
       name: 'other',
       beforeToolExecute: ({ call }) => (isSecond(call.args) ? { args: { text: 'third' } } : undefined),
@@ -206,20 +206,20 @@ describe('the updatedInput of a PermissionRequest hook', () => {
     expect([on.ran, on.conversation.pending]).toEqual([['third'], []]);
   });
 
-  it('that does not validate is no answer: nothing runs, and a person is asked about the model’s arguments', async () => {
+  it('if it does not validate, it is no answer: nothing runs, and a person is asked about the model’s arguments', async () => {
     const on = await asked({ hooks: allowing(5) });
     expect([on.ran, on.conversation.pending]).toMatchObject([[], [{ args: { text: 'first' } }]]);
     const diagnostics = on.conversation.log().flatMap((entry) => (entry.type === 'diagnostic' ? [entry] : []));
     expect(diagnostics).toMatchObject([{ code: 'plugin_error', detail: { plugin: 'hooks' } }]);
   });
 
-  it('of a hook after the one that allowed is not allowed by it', async () => {
+  it('one from a later hook than the allowing one is not allowed by it', async () => {
     const rewrite: Hook = { run: () => ({ updatedInput: { text: 'second' } }) };
     const on = await asked({ hooks: { PermissionRequest: [{ run: () => ({ decision: 'allow' }) }, rewrite] } });
     expect([on.ran, on.conversation.pending]).toMatchObject([[], [{ args: { text: 'second' } }]]);
   });
 
-  it('is seen by the hooks and the `decide` that come after it', async () => {
+  it('later hooks and `decide` receive it', async () => {
     const seen: unknown[] = [];
     const on = await asked({
       hooks: { PermissionRequest: [{ run: () => ({ updatedInput: { text: 'second' } }) }] },
@@ -229,7 +229,7 @@ describe('the updatedInput of a PermissionRequest hook', () => {
   });
 
   it.each(['UserPromptSubmit', 'PostToolUse', 'Stop'] as const)(
-    'at %s, where no call waits, the answer counts as failed',
+    'at %s, where no call waits, the answer is a failure',
     async (event) => {
       const on = await asked({
         rules: { allow: ['write'] },

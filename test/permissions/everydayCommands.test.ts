@@ -1,4 +1,4 @@
-/** A working day under a sensible set of rules: what developers type all day runs unasked. */
+/** A working day under a sensible set of rules: everyday commands run without approval. */
 import { expect, it } from 'vitest';
 import { EVERYDAY, NOT_EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
@@ -9,7 +9,7 @@ const outcomeOf = async (command: string): Promise<string> => {
   return outcome === 'allow' ? outcome : `${outcome} (${by})`;
 };
 
-it('of sixty everyday commands at least 57 run unasked under a sensible set of rules', async () => {
+it('of sixty everyday commands at least 57 run without approval under a sensible set of rules', async () => {
   const outcomes = await Promise.all(EVERYDAY.map(async ([command]) => [command, await outcomeOf(command)] as const));
   const asked = outcomes.filter(([, outcome]) => outcome !== 'allow');
   expect(EVERYDAY).toHaveLength(60);

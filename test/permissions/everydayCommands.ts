@@ -1,10 +1,10 @@
 /**
- * Sixty commands of a working day, with what a developer expects of each under the rules below. Written by hand, before
- * they were tried.
+ * Sixty commands of a working day, with a developer's expectation for each under the rules below. Written by hand,
+ * before they were tried.
  */
 import type { PermissionOptions } from '../../src/node.ts';
 
-/** What a team may write down for a project in TypeScript. */
+/** Possible rules of a team for a TypeScript project. */
 export const TEAM_RULES: PermissionOptions = {
   allow: [
     'bash(npm test *)',
@@ -106,7 +106,7 @@ export const EVERYDAY: readonly [command: string, expected: 'allow' | 'ask' | 'd
   ['go test ./...', 'allow'],
 ];
 
-/** What the same developer wants to be asked about, or never to happen. */
+/** Commands that the same developer wants to approve, or to forbid. */
 export const NOT_EVERYDAY: readonly [command: string, expected: 'ask' | 'deny'][] = [
   ['git push origin main', 'ask'],
   ['npm publish', 'ask'],

@@ -1,6 +1,6 @@
 /**
- * Command lines that lead elsewhere than they read: links before `..`, patterns and brace forms in directories, computed
- * words, options that open files, and repositories whose settings run programs.
+ * Command lines whose real targets differ from their text: links before `..`, patterns and brace forms in directories,
+ * computed words, options that open files, and repositories whose settings run programs.
  */
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ const outcomes = (commands: readonly string[], options: PermissionOptions = {}):
 const each = (commands: readonly string[], outcome: string): string[][] => commands.map((line) => [line, outcome]);
 
 describe('a link before ..', () => {
-  it('is followed first, as the kernel does, so a path behind it is outside', async () => {
+  it('it is followed first, as in the kernel, so a path after it is outside', async () => {
     const lines = [
       'cat e/../secret',
       'ls e/..',
@@ -40,13 +40,13 @@ describe('a link before ..', () => {
     expect(await outcomeOf('echo x > e/../f', { allow: ['edit(./**)'] })).toBe('ask');
   });
 
-  it('leads to what a rule denies, and to protected places', async () => {
+  it('it may lead to a denied file or a protected place', async () => {
     expect(await outcomeOf('cat s/../key', { deny: ['read(./secrets/**)'] })).toBe('deny');
     const options: PermissionOptions = { mode: 'bypass', allow: ['bash(tee *)', 'edit(./**)'] };
     expect(await outcomeOf('tee h/../config', options)).toBe('ask');
   });
 
-  it('may be made by the line itself, whatever allows that', async () => {
+  it('the line itself may create it, whatever rule allows that', async () => {
     const allow = ['bash(ln *)', 'bash(mv *)', 'bash(git checkout *)', 'bash(mkdir *)', 'bash(cp *)'];
     const lines = [
       'ln -s ../ws-evil y; cat y/s',
@@ -59,14 +59,14 @@ describe('a link before ..', () => {
     expect(await outcomes(plain, { allow })).toEqual(each(plain, 'allow'));
   });
 
-  it('is no reason to ask where it leads to a place inside', async () => {
+  it('it requires no approval if its target is inside', async () => {
     expect(await outcomes(['cat inner/../package.json', 'ls inner'])).toEqual([
       ['cat inner/../package.json', 'allow'],
       ['ls inner', 'allow'],
     ]);
   });
 
-  it('is followed by file tools too, which stay inside', async () => {
+  it('file tools follow it too, and stay inside', async () => {
     expect((await explain({}, 'Read', { file_path: 'e/../secret' }, ws)).outcome).toBe('ask');
     expect((await explain({}, 'Read', { file_path: 'inner/../package.json' }, ws)).outcome).toBe('allow');
   });
@@ -75,21 +75,21 @@ describe('a link before ..', () => {
 describe('patterns and brace forms', () => {
   const deny = ['read(./secrets/**)', 'read(**/.env)', 'edit(./secrets/**)', 'bash(rm *)'];
 
-  it('in a directory part defeat no rule that hides files', async () => {
+  it('in a directory part they bypass no rule that hides files', async () => {
     const lines = ['cat sr*/.env', 'head -1 */.env', 'cat ?ecrets/key', 'cat a/[b]/c.txt'];
     expect(await outcomes(lines, { deny })).toEqual(each(lines, 'ask'));
     const options: PermissionOptions = { deny, allow: ['bash(cat *)', 'bash(tee *)'] };
     expect(await outcomes([...lines, 'tee s*/key'], options)).toEqual(each([...lines, 'tee s*/key'], 'ask'));
   });
 
-  it('of a loop are held to the rules of the files that they match', async () => {
+  it('in a loop they are checked by the rules of the matching files', async () => {
     const hiding = ['read(./secrets/**)'];
     for (const mode of ['default', 'bypass'] as const)
       for (const reader of ['tac "$f"', 'cat < "$f"', 'cat $f', 'grep a "$f"', 'echo x > "$f"'])
         expect(await outcomeOf(`for f in sec?ets/key; do ${reader}; done`, { deny: hiding, mode })).toBe('ask');
   });
 
-  it('in braces are the words that bash makes of them', async () => {
+  it('in braces they are the words that bash makes of them', async () => {
     const options: PermissionOptions = { deny, mode: 'bypass' };
     expect(await outcomes(['tee {secrets,}/key', '{rm,z}', 'r{m,} z', 'cat {src/{a,b},secrets}/key'], options)).toEqual(
       each(['tee {secrets,}/key', '{rm,z}', 'r{m,} z', 'cat {src/{a,b},secrets}/key'], 'deny'),
@@ -99,11 +99,11 @@ describe('patterns and brace forms', () => {
     );
   });
 
-  it('in the name of a command are asked about in every mode', async () => {
+  it('in the name of a command they require approval in every mode', async () => {
     for (const line of ['/bin/r? z', '/bin/[r]m z']) expect(await outcomeOf(line, { mode: 'bypass' })).toBe('ask');
   });
 
-  it('that reach protected places are asked about in every mode', async () => {
+  it('a pattern that reaches protected places requires approval in every mode', async () => {
     const lines = ['.gi?/config', '.g{it,}/config', '~/.bash*', '$PWD/.git/config', '"$(pwd)/.git/hooks/x"', '.git*'];
     for (const mode of ['default', 'bypass'] as const) {
       const written = lines.map((path) => `tee ${path}`);
@@ -111,7 +111,7 @@ describe('patterns and brace forms', () => {
     }
   });
 
-  it('list nothing outside unasked', async () => {
+  it('they list nothing outside without approval', async () => {
     const lines = [
       'echo ~/.ssh/*',
       'for f in /etc/*; do :; done',
@@ -127,7 +127,7 @@ describe('patterns and brace forms', () => {
     );
   });
 
-  it('list nothing outside unasked, whatever the command does with the names', async () => {
+  it('they list nothing outside without approval, whatever the command does with the names', async () => {
     const takesNames = [
       'type',
       'command -v',
@@ -147,7 +147,7 @@ describe('patterns and brace forms', () => {
     expect(await outcomes(inside)).toEqual(each(inside, 'allow'));
   });
 
-  it('in directories run unasked where no rule hides files and nothing that matches is outside', async () => {
+  it('in directories they run without approval if no rule hides files and every match is inside', async () => {
     expect(await outcomeOf('cat a/*/c.txt')).toBe('allow');
     expect(await outcomeOf('cat */s')).toBe('ask');
     expect(await outcomeOf('cat ]*')).toBe('allow');
@@ -156,7 +156,7 @@ describe('patterns and brace forms', () => {
 });
 
 describe('computed words', () => {
-  it('are known where bash can make one path of them alone', async () => {
+  it('they are known if bash can make exactly one path of them', async () => {
     const options: PermissionOptions = { allow: ['bash(cat *)'], deny: ['read(./secrets/**)'] };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: bash reads it
     const lines = ['cat $PWD/secrets/key', 'cat "${PWD}/secrets/key"', 'cat $(pwd)/secrets/key'];
@@ -166,7 +166,7 @@ describe('computed words', () => {
     expect(await outcomeOf('cd src && cat $PWD/a.ts', options)).toBe('ask');
   });
 
-  it('are asked about whatever allows the command, but by a rule for exactly it', async () => {
+  it('they require approval whatever allows the command, except a rule for exactly this line', async () => {
     const allow = ['bash(cat *)', 'bash(git commit *)', 'bash(tee $X)'];
     for (const mode of ['default', 'bypass'] as const) {
       expect(await outcomeOf('cat $X', { allow, mode })).toBe('ask');
@@ -178,7 +178,7 @@ describe('computed words', () => {
 });
 
 describe('reading commands', () => {
-  it('that open files by an option, or run programs, are asked about', async () => {
+  it('one that opens files by an option, or runs programs, requires approval', async () => {
     const lines = [
       ...[
         'wc --files=list0',
@@ -200,7 +200,7 @@ describe('reading commands', () => {
     expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
   });
 
-  it('compare files, not directories, whose links they would follow', async () => {
+  it('they compare files, not directories, whose links they would follow', async () => {
     expect(await outcomes(['diff a src', 'diff package.json src', 'diff package.json README.md'])).toEqual([
       ['diff a src', 'ask'],
       ['diff package.json src', 'ask'],
@@ -208,7 +208,7 @@ describe('reading commands', () => {
     ]);
   });
 
-  it('of any kind ask where they are given a directory all of which a rule hides, whatever allows them', async () => {
+  it('any of them asks if it names a directory that a rule hides completely, whatever allows it', async () => {
     const deny = ['read(./secrets/**)'];
     const lines = ['cp -r secrets a', 'tar c secrets', 'file --magic-file secrets a', 'mv s/.. x'];
     for (const options of [
@@ -222,7 +222,7 @@ describe('reading commands', () => {
     }
   });
 
-  it('that search directories ask where a rule hides files, under a rule for every command and in bypass too', async () => {
+  it('one that searches directories asks if a rule hides files, even under a rule for every command and in bypass', async () => {
     const deny = ['read(secrets/**)'];
     for (const options of [
       { deny, allow: ['bash'] },
@@ -237,17 +237,17 @@ describe('reading commands', () => {
 });
 
 describe('a line that changes its directory, which may fail', () => {
-  // The first directory is outside from where the line begins, the second one from where it may be by then.
+  // The first directory is outside from the start of the line, the second one from the place after the change.
   const lines = ['cd src; cat ../ws-evil/s', 'cd src || cat ../ws-evil/s', 'cd src; wc -l < ../ws-evil/s'];
 
-  it('is asked about where a word leads outside from one of the two places', async () => {
+  it('it requires approval if a word leads outside from one of the two places', async () => {
     expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
     expect(await outcomeOf('cd src; cat ../../ws-evil/s')).toBe('ask');
     expect(await outcomeOf('cd src; cat ../README.md')).toBe('ask');
     expect(await outcomeOf('cd src; cat a.ts')).toBe('allow');
   });
 
-  it('is held to the rules for the files of both', async () => {
+  it('it is checked by the rules for the files of both', async () => {
     for (const rule of ['read(./.env)', 'read(./src/.env)'])
       expect([rule, await outcomeOf('cd src; cat .env', { deny: [rule] })]).toEqual([rule, 'deny']);
     for (const write of ['echo x > package.json', 'echo x > a.ts'])
@@ -255,7 +255,7 @@ describe('a line that changes its directory, which may fail', () => {
   });
 });
 
-describe('git in a repository with settings of its own', () => {
+describe('git in a repository with its own settings', () => {
   const withConfig = async (text: string, name = 'config'): Promise<void> => {
     const config = join(ws, '.git', name);
     await writeFile(config, text);
@@ -263,7 +263,7 @@ describe('git in a repository with settings of its own', () => {
   };
   const lines = ['git status', 'git diff', 'git log --oneline'];
 
-  it('runs unasked where the settings name no program', async () => {
+  it('it runs without approval if the settings name no program', async () => {
     await withConfig('[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n\tfetch = +refs/heads/*\n; note\n');
     expect(await outcomes(lines)).toEqual(each(lines, 'allow'));
   });
@@ -281,12 +281,12 @@ describe('git in a repository with settings of its own', () => {
     '[log]\n\tshowSignature',
     '[CORE] fsMonitor=./x',
     '[core]\n\tabbrev = 1\\\n2',
-  ])('is asked about where they hold %j', async (text) => {
+  ])('it requires approval if they contain %j', async (text) => {
     await withConfig(text);
     expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
   });
 
-  it('is asked about where the settings of one working tree hold them', async () => {
+  it('it requires approval if the settings of one working tree contain them', async () => {
     await withConfig('[core]\n\tbare = false\n');
     await withConfig('[core]\n\tfsmonitor = ./x', 'config.worktree');
     expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
@@ -294,7 +294,7 @@ describe('git in a repository with settings of its own', () => {
     expect(await outcomes(lines)).toEqual(each(lines, 'allow'));
   });
 
-  it('is asked about behind anything that runs it, too', async () => {
+  it('it requires approval inside any command that runs it, too', async () => {
     const runs = [
       '',
       'timeout 5 ',
@@ -312,7 +312,7 @@ describe('git in a repository with settings of its own', () => {
     expect(await outcomes(wrapped)).toEqual(each(wrapped, 'ask'));
   });
 
-  it('is asked about where a hook runs when git reads, or the repository borrows from others', async () => {
+  it('it requires approval if a hook runs when git reads, or if the repository borrows objects from others', async () => {
     for (const file of [
       '.git/hooks/post-index-change',
       '.gitmodules',
@@ -331,7 +331,7 @@ describe('git in a repository with settings of its own', () => {
     expect(await outcomeOf('git status')).toBe('ask');
   });
 
-  it('is asked about below the top of a repository, since git reads all of it', async () => {
+  it('it requires approval below the top of a repository, because git reads all of it', async () => {
     expect((await explain({}, 'Bash', { command: 'git diff' }, join(ws, 'src'))).outcome).toBe('ask');
   });
 });
@@ -346,7 +346,7 @@ it.each([
   "bash -O dotglob -c 'cat sub/*'",
   "BASHOPTS=dotglob bash -c 'cat sub/*'",
 ])(
-  'a line that lets patterns match names with a leading dot is asked about where files are hidden: %s',
+  'a line that lets patterns match names with a leading dot requires approval if files are hidden: %s',
   async (command) => {
     const hides: PermissionOptions = { mode: 'bypass', deny: ['read(**/.env)'] };
     expect((await explain(hides, 'Bash', { command }, ws)).outcome).toBe('ask');
@@ -354,16 +354,16 @@ it.each([
   },
 );
 
-it('a question says which word led to it, and where that word leads', async () => {
+it('a question names the word that caused it, and the target of that word', async () => {
   const { parts } = await explain({}, 'Bash', { command: 'cat e/../secret' }, ws);
   expect(parts).toEqual([expect.objectContaining({ why: `e/../secret leads to ${join(ws, '..', 'ws-evil/secret')}` })]);
 });
 
-it('names in another normal form are the same names to a rule that denies', async () => {
+it('a deny rule also matches names in another normal form', async () => {
   expect((await explain({ deny: ['read(caf\u00e9)'] }, 'Read', { file_path: 'cafe\u0301' }, ws)).outcome).toBe('deny');
 });
 
-it('what every object inherits is neither an argument nor an option', async () => {
+it('inherited properties are neither arguments nor options', async () => {
   const inherited = Object.prototype as { mode?: string; file_path?: string };
   onTestFinished(() => {
     delete inherited.mode;

@@ -1,5 +1,6 @@
 /**
- * Three hundred commands of coding agents that only read, or that the settings name: how many are asked about all the same.
+ * Three hundred commands of coding agents that are read-only, or that the settings name: the number that still needs
+ * approval.
  */
 import { describe, expect, it } from 'vitest';
 import { permissions, sandboxStatus } from '../../src/node.ts';
@@ -42,12 +43,12 @@ const questions = judged.flatMap((day) => day.questions);
 const isAsked = (verdict: string): boolean => !verdict.startsWith('allow ');
 
 describe('false questions', () => {
-  it('are counted over three hundred different commands', () => {
+  it('they are counted over three hundred different commands', () => {
     expect(new Set(Object.values(DAYS).flatMap((day) => day.commands)).size).toBeGreaterThanOrEqual(COMMANDS * 0.9);
     expect(commands).toHaveLength(COMMANDS);
   });
 
-  it('are at most 19 % without a sandbox', () => {
+  it('they are at most 19 % without a sandbox', () => {
     const asked = commands.filter(({ plain }) => isAsked(plain));
     expect(
       asked.length / COMMANDS,
@@ -55,7 +56,7 @@ describe('false questions', () => {
     ).toBeLessThanOrEqual(0.19);
   });
 
-  it.runIf(works)('are at most 8 % with the sandbox', () => {
+  it.runIf(works)('they are at most 8 % with the sandbox', () => {
     const asked = commands.filter(({ inside }) => isAsked(inside));
     expect(
       asked.length / COMMANDS,
@@ -65,7 +66,7 @@ describe('false questions', () => {
 });
 
 describe('true questions', () => {
-  it('are asked or denied, without a sandbox and in it', () => {
+  it('they are asked or denied, without a sandbox and in it', () => {
     expect(questions.filter(({ plain }) => !isAsked(plain))).toEqual([]);
     expect(questions.filter(({ inside }) => works && !isAsked(inside))).toEqual([]);
   });

@@ -1,4 +1,7 @@
-/** What rules hide from a command in the sandbox: also outside, where a rule names a place, and with what stands above it. */
+/**
+ * The files that rules hide from a command in the sandbox, also outside if a rule names a place, and with parent
+ * directories.
+ */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -17,7 +20,7 @@ const hidden = async (...specs: string[]) =>
     await surroundingsOf(ws),
   );
 
-it('is all that a pattern fits below the working directory, and the directories that it names above that', async () => {
+it('every match of a pattern below the working directory is hidden, and the directories that the pattern names above it', async () => {
   expect(await hidden('./conf/keys/**')).toEqual({
     hide: expect.toSatisfy(
       (paths: string[]) => [...paths].sort().join() === [join(ws, 'conf/keys/a'), join(ws, 'conf/keys/old')].join(),
@@ -30,11 +33,11 @@ it('is all that a pattern fits below the working directory, and the directories 
   });
 });
 
-it('is what a pattern names outside, a file, a directory or what lies below one', async () => {
+it('every match outside is hidden: a file, a directory or files below one', async () => {
   expect(await hidden(`/${evil}/s`)).toEqual({ hide: [join(evil, 's').replace('/ws/..', '')], hold: [] });
   expect(await hidden(`/${evil}/*`)).toEqual({ hide: [join(evil, 's').replace('/ws/..', '')], hold: [] });
 });
 
-it('is nothing without a pattern', async () => {
+it('nothing is hidden without a pattern', async () => {
   expect(await hidden()).toEqual({ hide: [], hold: [] });
 });

@@ -143,12 +143,12 @@ describe('a rule for every command of an interpreter', () => {
     ...['node --import ./x main.js', 'perl -e x', 'perl -pe x', 'perl -ne x', 'perl -E x', 'ruby -e x'],
     ...['python3 -c x', 'python3 -Ic x', 'php -r x', 'bun -e x', 'bun --print x', 'deno --eval=x'],
     ...['node -', 'python3 -', 'node', 'sh -c x', 'bash -lc x', 'bash -', 'timeout 5 node -p x'],
-  ])('H-226 does not allow %s, whose program stands in its words or its input', async (command) => {
+  ])('H-226 it does not allow %s, whose program is in its words or its input', async (command) => {
     expect(await outcomeOf(command, rules)).toBe('ask');
   });
 
   it.each(['node main.js', 'perl x.pl -e', 'python3 -m http.server', 'node --test', 'bash run.sh'])(
-    'allows %s',
+    'it allows %s',
     async (command) => {
       expect(await outcomeOf(command, rules)).toBe('allow');
     },
@@ -161,13 +161,13 @@ describe('hostile commands', () => {
     expect([expected].flat()).toContain(outcome);
   });
 
-  it('H-209 all five forms are asked about by the rule of the user', async () => {
+  it("H-209 the user's rule asks about all five forms", async () => {
     for (const command of ['git -C /other push', 'FOO=1 git push', 'git  push', '/usr/bin/git push', '"g"it pu\\sh']) {
       expect((await explain(HOSTILE_RULES, 'Bash', { command }, ws)).by).toBe('ask bash(git push *)');
     }
   });
 
-  it('H-234 `bash(git *)` matches git and its arguments, not other names that begin so', async () => {
+  it('H-234 `bash(git *)` matches git and its arguments, not other names that start like it', async () => {
     const options = { allow: ['bash(git *)'] };
     const outcomes = await Promise.all(
       ['git', 'git fetch', 'gitx', 'git-shell'].map((each) => outcomeOf(each, options)),
@@ -176,7 +176,7 @@ describe('hostile commands', () => {
   });
 
   it.each(['bash(', 'bash()', 'Bash(git *', 'read(***)', 'foo(bar)', 'a b', '', 'read(!x)', 'bash(a\u0000)'])(
-    'H-235 the rule %j is refused when it is given, and named',
+    'H-235 the rule %j is refused at the start, and named',
     (rule) => {
       const given = (): unknown => permissions({ allow: [rule] });
       expect(given).toThrow(ConfigurationError);
@@ -184,12 +184,12 @@ describe('hostile commands', () => {
     },
   );
 
-  it('H-237 a denial stands however specific what allows is', async () => {
+  it('H-237 a denial applies, however specific the allow rule is', async () => {
     const options = { allow: ['bash(aws s3 ls)'], deny: ['bash(aws *)'] };
     expect(await outcomeOf('aws s3 ls', options)).toBe('deny');
   });
 
-  it('H-239 bypass skips neither denials, protected places nor what the user wants to be asked', async () => {
+  it("H-239 bypass skips neither denials, nor protected places, nor the user's ask rules", async () => {
     const options = { ...HOSTILE_RULES, mode: 'bypass' as const };
     expect(await outcomeOf('rm x', options)).toBe('deny');
     expect((await explain(options, 'Write', { file_path: '.git/config', content: '' }, ws)).outcome).toBe('ask');
@@ -199,7 +199,7 @@ describe('hostile commands', () => {
     expect(await outcomeOf('make &&', options)).toBe('ask');
   });
 
-  it('H-241 acceptEdits is about files inside, and about no command', async () => {
+  it('H-241 acceptEdits applies to files inside, and to no command', async () => {
     const mode = 'acceptEdits' as const;
     const edit = (file_path: string) => explain({ mode }, 'Edit', { file_path, old_string: 'a', new_string: 'b' }, ws);
     expect((await edit('src/a.ts')).outcome).toBe('allow');
@@ -208,7 +208,7 @@ describe('hostile commands', () => {
     expect(await outcomeOf('echo a > a', { mode })).toBe('ask');
   });
 
-  it('H-242 a layer that is not trusted only makes the rules stricter, and what is ignored of it is listed', async () => {
+  it('H-242 an untrusted layer only makes the rules stricter, and its ignored settings are listed', async () => {
     const project = { name: 'project', allow: ['bash(*)'], deny: ['bash(make *)'] };
     const plugin = permissions({ layers: [project] });
     expect(plugin.ignored).toEqual(['project: bash(*)']);
@@ -218,7 +218,7 @@ describe('hostile commands', () => {
     expect((await trusted.explain('Bash', { command: 'touch a' }, ws)).outcome).toBe('allow');
   });
 
-  it('in plan mode what reads is allowed and everything else denied, allow rules or not', async () => {
+  it('in plan mode read-only calls are allowed and all others denied, with allow rules or without', async () => {
     const options = { ...HOSTILE_RULES, mode: 'plan' as const };
     expect(await outcomeOf('git status', options)).toBe('allow');
     expect(await outcomeOf('npm test', options)).toBe('deny');
@@ -226,21 +226,21 @@ describe('hostile commands', () => {
     expect((await explain(options, 'Write', { file_path: 'a', content: '' }, ws)).outcome).toBe('deny');
   });
 
-  it('in dontAsk mode whatever would be asked is denied', async () => {
+  it('in dontAsk mode every question is a denial', async () => {
     const options = { ...HOSTILE_RULES, mode: 'dontAsk' as const };
     expect(await outcomeOf('git push', options)).toBe('deny');
     expect(await outcomeOf('make', options)).toBe('deny');
     expect(await outcomeOf('git status', options)).toBe('allow');
   });
 
-  it('no hostile row is allowed but the two that hold nothing hostile', () => {
+  it('no hostile row is allowed, except two that contain nothing hostile', () => {
     const allowed = ROWS.filter(
       ([, , expected]) => ![expected].flat().every((each) => NOT_ALLOWED.includes(each as 'ask')),
     );
     expect(allowed.map(([id]) => id)).toEqual(['H-205', 'H-211']);
   });
 
-  it('what git is told to leave out is not shown, and a revision is no path outside', async () => {
+  it('a pathspec that git excludes is not shown, and a revision is not a path outside', async () => {
     for (const command of [
       "git log -p -- . ':!.env'",
       'git log main..HEAD~3 ^dev',
@@ -249,7 +249,7 @@ describe('hostile commands', () => {
       expect(await outcomeOf(command), command).toBe('allow');
   });
 
-  it('H-225 git shows the files of a commit unasked only where no rule hides one, or where files are named that are none of them', async () => {
+  it('H-225 git shows the files of a commit without approval only if no rule hides one, or if the named files are none of them', async () => {
     const hiding = { deny: ['read(**/.env)'] };
     const whole = `git diff|git diff HEAD~1|git diff --cached|git diff -- .|git diff sub|git diff -- README.md sub|git diff HEAD~1:. HEAD:.
       |git diff -- gone.txt|git diff --stat -p|git diff --check|git show|git show HEAD|git show HEAD:|git show --stat --patch
@@ -267,7 +267,7 @@ describe('hostile commands', () => {
     expect(await outcomeOf('git diff', { ...hiding, allow: ['bash(git diff *)'] })).toBe('allow');
   });
 
-  it('what follows links, or reads what it is not given, is no reading command', async () => {
+  it('a command that follows links, or reads more than its named files, is not read-only', async () => {
     const leaving = `grep -R x .|grep --deref x .|rg -L x|rg --follow x|rg --file=d/s x|rg --ignore-file=d/s x|find -L .|tree -l|ls -LR|diff -r . docs
       |jq -n env|jq -n '$ENV'|jq -n 'import "s" as $x {search: "./d"}; $x'`;
     for (const command of leaving.split('|')) expect(await outcomeOf(command.trim(), {}), command).toBe('ask');
@@ -276,7 +276,7 @@ describe('hostile commands', () => {
     expect(await outcomeOf('grep -d recurse KEY .', { deny: ['read(**/.env)'] })).toBe('ask');
   });
 
-  it('H-214 a glob that may become an option makes a doubt, whatever allows the command', async () => {
+  it('H-214 a glob that may become an option requires approval, whatever allows the command', async () => {
     const place = await workspace();
     const said = (command: string) => explain(HOSTILE_RULES, 'Bash', { command }, place);
     expect((await said('find *')).outcome).toBe('allow');
@@ -287,13 +287,13 @@ describe('hostile commands', () => {
       expect((await said(command)).outcome, command).toBe('allow');
   });
 
-  it('a line that changes its directory more often than is followed is asked about', async () => {
+  it('a line that changes its directory too often requires approval', async () => {
     const line = (times: number): string => [...Array(times).fill('cd src'), 'ls'].join(' && ');
     expect(await outcomeOf(line(3), {})).toBe('allow');
     expect(await outcomeOf(line(20), {})).toBe('ask');
   });
 
-  it('the parts of a line are told one by one', async () => {
+  it('the parts of a line are listed one by one', async () => {
     const { parts } = await explain(HOSTILE_RULES, 'Bash', { command: 'git status && make > out; rm x' }, ws);
     expect(parts.map(({ text, outcome }) => [text, outcome])).toEqual([
       ['git status', 'allow'],

@@ -1,6 +1,7 @@
 /**
- * Operators of the shell, file tools and rules, each with each. Rule: a table says by hand what the rules make of one act; a line
- * is as allowed as the strictest of the acts that bash would do for it. Nothing here is read off the library.
+ * Operators of the shell, file tools and rules, in all combinations. Invariant: a hand-written table contains the
+ * verdict of the rules on one act. A line has the strictest verdict of the acts that bash would perform. No expected
+ * value comes from the library.
  */
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -29,14 +30,14 @@ const RULES: readonly (readonly [name: string, options: PermissionOptions])[] = 
 ];
 const JUDGES = RULES.map(([name, options]) => ({ name, rules: permissions(options) }));
 
-/** By hand: a(llow), ? (ask) or d(eny), under each of the rules above. */
+/** Written by hand: a(llow), ? (ask) or d(eny), under each of the rules above. */
 const VERDICTS = {
   // Commands.
   'ls src': 'aaaaaaaaa',
   'cat README.md': 'aa?daaaaa',
   'cat ../ws-evil/s': '?a?aa?dda',
   make: '?a?da?dda',
-  // What redirections do.
+  // The acts of redirections.
   'reads README.md': 'aa?daaaaa',
   'writes README.md': '?a?ad?dda',
   'reads and writes README.md': '???dd?dda',
@@ -52,14 +53,14 @@ const VERDICTS = {
   'reads $X': '??????dd?',
   'writes $X': '??????dd?',
   'reads and writes $X': '??????dd?',
-  // Output of a process, which is judged as commands of its own.
+  // Output of a process, which is judged like its commands.
   'uses a process': '??aaa?dda',
   'reads /dev/null': 'aaaaaaaaa',
   'writes /dev/null': 'aaaaaaaaa',
   'reads and writes /dev/null': 'aaaaaaaaa',
-  // A command that no rule names, and a line that nobody can be sure of.
+  // A command that no rule names, and an ambiguous line.
   'runs something': '??aaa?dda',
-  // Outside of quotes, what a substitution prints is matched against file names.
+  // Outside quotes, the output of a substitution is matched against file names.
   'lists files': '??aaa?dda',
   doubt: '???????d?',
 } as const;
@@ -84,7 +85,7 @@ function byName(lines: readonly { name: string; row: Row }[]): [name: string, ro
   return [...rows];
 }
 
-/** The rows whose verdict is another one than the table's. */
+/** The rows whose verdict differs from the table's. */
 async function wrongOnes(rows: readonly Row[]): Promise<string[]> {
   const wrong: string[] = [];
   for (const { tool = 'Bash', args, acts } of rows)
@@ -122,7 +123,7 @@ describe('operators that join or wrap commands', () => {
   const LINES = JOINED.flatMap((join) =>
     PAIRS.map(([a, b]) => ({ name: join('A', 'B'), row: line(join(a, b), a, b) })),
   );
-  it.each(byName(sampled(LINES, volume.operatorLineOf)))('%s does what both sides do', async (_, rows) => {
+  it.each(byName(sampled(LINES, volume.operatorLineOf)))('%s performs the acts of both sides', async (_, rows) => {
     expect(await wrongOnes(rows)).toEqual([]);
   });
 
@@ -161,12 +162,12 @@ describe('operators that join or wrap commands', () => {
   const WRAPPED_LINES = WRAPPED.flatMap(([form, ...acts]) =>
     COMMANDS.map((a) => ({ name: form('A'), row: line(form(a), a, ...acts) })),
   );
-  it.each(byName(sampled(WRAPPED_LINES, volume.operatorLineOf)))('%s does what A does', async (_, rows) => {
+  it.each(byName(sampled(WRAPPED_LINES, volume.operatorLineOf)))('%s performs the act of A', async (_, rows) => {
     expect(await wrongOnes(rows)).toEqual([]);
   });
 
   const UNREADABLE = ['ls src | | make', 'ls src &&', '$(ls src', 'ls src <<EOF', 'ls src; )', "ls 'src"];
-  it.each(UNREADABLE)('%s cannot be read, so it is never allowed unasked', async (command) => {
+  it.each(UNREADABLE)('%s cannot be parsed, so it always requires approval', async (command) => {
     for (const { name, rules } of JUDGES) {
       const { outcome } = await rules.explain('Bash', { command }, ws);
       expect([name, outcome]).not.toEqual([name, 'allow']);
@@ -213,7 +214,7 @@ describe('redirections', () => {
     },
   );
 
-  it('a target that is computed is allowed by no rule for its last part', async () => {
+  it('a computed target is allowed by no rule for its last part', async () => {
     const rules = permissions({ allow: ['edit(./README.md)', 'read(./README.md)'] });
     for (const [operator] of OPERATORS) {
       const { outcome } = await rules.explain('Bash', { command: `ls src ${operator} $X/README.md` }, ws);
@@ -221,7 +222,7 @@ describe('redirections', () => {
     }
   });
 
-  it('what "always allow" saves is enough for the same line, or nothing is saved', async () => {
+  it('the rule that "always allow" saves is sufficient for the same line, or nothing is saved', async () => {
     const short: string[] = [];
     for (const [operator] of OPERATORS)
       for (const target of [...TARGETS, '$X/README.md']) {
@@ -237,7 +238,7 @@ describe('redirections', () => {
 });
 
 describe('file tools', () => {
-  /** By hand, under the rules above. A rule for the whole of Bash says nothing of them. */
+  /** Written by hand, under the rules above. A rule for the whole of Bash does not apply to them. */
   const TOOLS: readonly (readonly [tool: string, path: string, verdicts: string])[] = [
     ['Read', 'README.md', 'aa?daaaaa'],
     ['Read', 'src/new.ts', 'aaaaaaaaa'],
@@ -258,7 +259,7 @@ describe('file tools', () => {
     ['Write', '.git/config', '??????dd?'],
     ['Edit', '.git/config', '??????dd?'],
   ];
-  it.each(TOOLS)('%s of %s is as the table says under every list of rules', async (tool, path, verdicts) => {
+  it.each(TOOLS)('%s of %s has the verdict of the table under every list of rules', async (tool, path, verdicts) => {
     const found = [];
     for (const { rules } of JUDGES) {
       const key = ['Ls', 'Glob', 'Grep'].includes(tool) ? 'path' : 'file_path';
@@ -268,7 +269,7 @@ describe('file tools', () => {
   });
 });
 
-describe('paths that are glued to options', () => {
+describe('paths that are attached to options', () => {
   const DENIED = permissions({
     allow: ['bash'],
     deny: ['read(**/.env)', 'read(secrets)', `edit(/${outside}/**)`],
@@ -308,7 +309,7 @@ describe('paths that are glued to options', () => {
     expect((await DENIED.explain('Bash', { command }, ws)).outcome).toBe('allow');
   });
 
-  it('without any rule, a word behind a glued pattern is a file: one outside is asked about', async () => {
+  it('without any rule, a word after an attached pattern is a file: one outside requires approval', async () => {
     const rules = permissions({});
     const outcomes = [];
     for (const command of [

@@ -1,4 +1,4 @@
-/** File tools and what lies outside the working directory: under a rule or a decision, that place and no other. */
+/** File tools outside the working directory: a rule or a decision opens one place and no other. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ async function run(cwd: string, calls: readonly [string, Json][], options: Permi
 }
 
 describe('a place outside the working directory', () => {
-  it('opens to every file tool under a rule that allows it', async () => {
+  it('an allow rule opens it to every file tool', async () => {
     const { root, cwd, other } = place();
     const allow = [`read(/${other}/**)`, `read(/${other})`, `edit(/${other}/**)`];
     const { outcomes, text } = await run(
@@ -52,7 +52,7 @@ describe('a place outside the working directory', () => {
     expect(readFileSync(join(root, 'other/deep/new.txt'), 'utf8')).toBe('new');
   });
 
-  it('H-241 H-260 is asked about otherwise, also in acceptEdits, and an approval opens that place for that call', async () => {
+  it('H-241 H-260 otherwise it requires approval, also in acceptEdits, and an approval opens that place for that call', async () => {
     const { cwd, other } = place();
     const write = { file_path: `${other}/new.txt`, content: 'x' };
     const { conversation, outcomes, result } = await run(
@@ -73,7 +73,7 @@ describe('a place outside the working directory', () => {
     expect(next.termination).toBe('Suspended');
   });
 
-  it('is opened by edited arguments, by a hook that allows and in bypass mode, as the rules see the arguments that run', async () => {
+  it('edited arguments, a hook that allows, and bypass mode open it, according to the arguments that run', async () => {
     const { cwd, other } = place();
     const asked = await run(cwd, [['Read', { file_path: '../ws-evil/s' }]], {});
     await asked.conversation.decide({ callId: 'c1', action: 'edit', args: { file_path: `${other}/a.txt` } });
@@ -88,7 +88,7 @@ describe('a place outside the working directory', () => {
     expect(only(hooked.conversation.log(), 'tool-result')).toEqual(['tool-result c1 succeeded']);
   });
 
-  it('H-260 H-261 stays closed without rules of permissions, where a rule names another place, and where a link leads elsewhere', async () => {
+  it('H-260 H-261 it stays closed without permission rules, if a rule names another place, and if a link leads elsewhere', async () => {
     const { cwd, other, root } = place();
     const plain = await run(cwd, [['Read', { file_path: `${other}/a.txt` }]], undefined);
     expect(plain.outcomes()).toEqual(['c1 failed outside_workspace']);
@@ -103,7 +103,7 @@ describe('a place outside the working directory', () => {
     expect(outer.outcomes()).toEqual(['c1 failed denied']);
   });
 
-  it('is judged once: a link that is turned elsewhere between the rules and the tool opens nothing', async () => {
+  it('it is judged once: a link that changes between the judgement and the tool opens nothing', async () => {
     const { cwd, other, root } = place();
     const turn = {
       name: 'turns the link',
@@ -124,7 +124,7 @@ describe('a place outside the working directory', () => {
   });
 });
 
-it('H-267 a path that cannot be used is refused as invalid, and nobody is asked about it', async () => {
+it('H-267 an invalid path is refused, and nobody is asked about it', async () => {
   const { cwd } = place();
   const bad = 'a\u0000.txt';
   const { outcomes, result } = await run(

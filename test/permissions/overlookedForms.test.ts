@@ -1,6 +1,6 @@
 /**
- * Lines that looked as if they only read, and did more when they were run: options behind a `--` that was a value, names of awk glued to
- * numbers, unquoted expansions, files of a commit under other names, and texts that a command hands to a shell.
+ * Lines that looked read-only and did more when they ran: options after a `--` that was a value, names of awk attached
+ * to numbers, unquoted expansions, files of a commit under other names, and texts that a command passes to a shell.
  */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,12 +26,12 @@ describe('a -- that may be the value of an option', () => {
     'find . -name -- -o -follow',
     'tree -P -- -o made',
     'sort -k -- -o made README.md',
-  ])('does not hide the option after it: %s', async (command) => {
+  ])('it does not hide the option after it: %s', async (command) => {
     expect(await outcome(command)).toBe('ask');
   });
 
   it.each(['grep -rn -- -x src', 'grep -- -x README.md', 'head -- README.md', 'grep -e KEY -- README.md'])(
-    'ends the options of %s',
+    'it ends the options of %s',
     async (command) => {
       expect(await outcome(command)).toBe('allow');
     },
@@ -43,7 +43,7 @@ describe('programs of awk', () => {
     'awk \'BEGIN { x = 1system("id") }\'',
     'awk \'BEGIN { x = 1e5system("id") }\'',
     'awk \'BEGIN { x = 0getline < "../ws-evil/s"; print }\'',
-  ])('run programs and open files by a name glued to a number: %s', async (command) => {
+  ])('they run programs and open files by a name attached to a number: %s', async (command) => {
     expect(await outcome(command)).toBe('ask');
   });
 });
@@ -59,7 +59,7 @@ describe('an unquoted expansion', () => {
     'x=..; echo "$x"/*',
     'echo ~+/../ws-evil/*',
     'echo ~root/*',
-  ])('may list files outside: %s', async (command) => {
+  ])('it may list files outside: %s', async (command) => {
     expect(await outcome(command)).toBe('ask');
   });
 
@@ -71,17 +71,17 @@ describe('an unquoted expansion', () => {
     'echo $(wc -l < README.md)',
     'cat <<< $x',
     '[[ $x == a ]]',
-  ])('of a number, in quotes, or where no file names are matched lists nothing: %s', async (command) => {
+  ])('for a number, in quotes, or where no file names are matched it lists nothing: %s', async (command) => {
     expect(await outcome(command)).toBe('allow');
   });
 
-  it.runIf(sandboxStatus().kind !== 'none')('is harmless in a sandbox', async () => {
+  it.runIf(sandboxStatus().kind !== 'none')('it is harmless in a sandbox', async () => {
     const { sandboxed } = await explain({}, 'Bash', { command: 'echo $x' }, ws);
     expect(sandboxed?.outcome).toBe('allow');
   });
 });
 
-describe('what bash reads before the words', () => {
+describe('syntax that bash reads before the words', () => {
   it.each([
     'x=..; cat $\\\nx/ws-evil/s',
     'x=..; cat "$\\\nx/ws-evil/s"',
@@ -92,11 +92,11 @@ describe('what bash reads before the words', () => {
     "x='a[$(make)]'; y+=([x]=1)",
     'cat x=~+/README.md',
     'cat x=~',
-  ])('is asked about where it changes what they are: %j', async (command) => {
+  ])('a line requires approval if it changes the words: %j', async (command) => {
     expect(await outcome(command)).toBe('ask');
   });
   it.each(['cat READ\\\nME.md', 'ls src \\\n  | wc -l', 'y=([2]=1 b); echo "done"', 'head {,-1} README.md'])(
-    'changes nothing about %j',
+    'it changes nothing about %j',
     async (command) => {
       expect(await outcome(command)).toBe('allow');
     },
@@ -105,7 +105,7 @@ describe('what bash reads before the words', () => {
 
 describe('[[ … ]], type and which', () => {
   it.each(['[[ -f ../ws-evil/s ]]', '[[ -e away/s ]]', '[[ ../ws-evil/s -nt README.md ]]', '[[ -d "$x" ]]'])(
-    '%s asks whether a file outside is there',
+    '%s tests whether a file outside exists',
     async (command) => {
       expect(await outcome(command)).toBe('ask');
     },
@@ -120,7 +120,7 @@ describe('[[ … ]], type and which', () => {
     },
   );
 
-  it('say which place they lead to, and count deny rules', async () => {
+  it('they name the target, and deny rules apply', async () => {
     const { parts } = await explain({}, 'Bash', { command: '[[ -f away/s ]]' }, ws);
     expect(parts.map(({ why }) => why)).toEqual([`away/s leads to ${join(ws, '..', 'ws-evil/s')}`]);
     expect(await outcome('[[ -f secrets/key ]]', hiding)).toBe('deny');
@@ -137,7 +137,7 @@ describe('a file of a commit', () => {
     'git diff 1234abcd -- README.md',
     "git for-each-ref --format='%(raw)'",
     'git log -p --fol -- README.md',
-  ])('may be one that a rule hides: %s', async (command) => {
+  ])('it may be one that a rule hides: %s', async (command) => {
     expect(await outcome(command, hiding)).toBe('ask');
   });
   it.each([
@@ -147,7 +147,7 @@ describe('a file of a commit', () => {
     'git diff main...HEAD README.md',
     'git cat-file -t 1234abcd',
     'git log -p main -- README.md',
-  ])('is known from %s', async (command) => {
+  ])('it is known from %s', async (command) => {
     expect(await outcome(command, hiding)).toBe('allow');
   });
   it.each(['git log --remerge-diff', 'git log --help', 'git diff --diff-merges=remerge'])(
@@ -158,7 +158,7 @@ describe('a file of a commit', () => {
   );
 });
 
-describe('a text that a command hands to a shell', () => {
+describe('a text that a command passes to a shell', () => {
   const bypass: PermissionOptions = { mode: 'bypass', ...hiding };
   it.each([
     "bash -c 'cat secrets/key'",
@@ -171,7 +171,7 @@ describe('a text that a command hands to a shell', () => {
     "tar -cf x.tar src --checkpoint-action=exec='cat secrets/key'",
     "rsync --rsh 'cat secrets/key' a b:c",
     "bash -c 'cd secrets; cat key'",
-  ])('is held to deny rules: %s', async (command) => {
+  ])('deny rules apply to it: %s', async (command) => {
     expect(await outcome(command, bypass)).toBe('deny');
   });
   it.each([
@@ -181,10 +181,10 @@ describe('a text that a command hands to a shell', () => {
     "bash -c 'cat $F'",
     "bash -c 'cd $D; tee config'",
     "bash -c 'ls; ('",
-  ])('is asked about where it may change protected places: %s', async (command) => {
+  ])('it requires approval if it may change protected places: %s', async (command) => {
     expect(await outcome(command, { mode: 'bypass' })).toBe('ask');
   });
-  it('may be anything else, and under a rule for exactly it too', async () => {
+  it('other text may be anything, also under a rule for exactly it', async () => {
     expect(await outcome("bash -c 'make test > out.log'", { mode: 'bypass' })).toBe('allow');
     expect(await outcome("bash -c 'cat $F'", { allow: ["bash(bash -c 'cat $F')"] })).toBe('allow');
     expect(await outcome("bash -c 'tee .envrc'", { allow: ["bash(bash -c 'tee .envrc')"] })).toBe('ask');
@@ -193,7 +193,7 @@ describe('a text that a command hands to a shell', () => {
 
 describe('a program that an option names', () => {
   it.each(['rg --pre rm x', 'rg --pre=rm x', 'sort --compress-program=rm x', "tar -xf x --to-command='rm z'"])(
-    'is held to deny rules: %s',
+    'deny rules apply to it: %s',
     async (command) => {
       expect(await outcome(command, { mode: 'bypass', deny: ['bash(rm *)'] })).toBe('deny');
     },
@@ -213,7 +213,7 @@ describe('in mode bypass', () => {
     'echo x | sh',
     'echo x | sh > out.log',
     'bash < <(cat README.md)',
-  ])('%s is asked about', async (command) => {
+  ])('%s requires approval', async (command) => {
     expect(await outcome(command, { mode: 'bypass' })).toBe('ask');
   });
   it.each([
@@ -225,7 +225,7 @@ describe('in mode bypass', () => {
     'find . -exec grep x {} +',
     'bash run.sh',
     'bash <<< "make"',
-  ])('%s is not', async (command) => {
+  ])('%s does not', async (command) => {
     expect(await outcome(command, { mode: 'bypass' })).toBe('allow');
   });
 });
@@ -233,19 +233,22 @@ describe('in mode bypass', () => {
 describe('programs that copy directories', () => {
   const allow = ['bash(tar *)', 'bash(cp *)', 'bash(rsync *)', 'bash(zip *)'];
   it.each(['tar -cf made.tar .', 'tar c -- *', 'cp -r . ../copy', 'cp -a "$PWD" x', 'rsync -a ./ x', 'zip -r x .'])(
-    'are asked about where a rule hides a file below one: %s',
+    'they require approval if a rule hides a file below one: %s',
     async (command) => {
       expect(await outcome(command, { allow, ...hiding })).toBe('ask');
       expect(await outcome(command, { mode: 'bypass', ...hiding })).toBe('ask');
     },
   );
-  it.each(['tar -cf made.tar src', 'cp -r src made', 'cp README.md made'])('are not elsewhere: %s', async (command) => {
-    expect(await outcome(command, { allow, ...hiding })).toBe('allow');
-    expect(await permissions({ allow }).explain('Bash', { command }, ws)).toMatchObject({ outcome: 'allow' });
-  });
+  it.each(['tar -cf made.tar src', 'cp -r src made', 'cp README.md made'])(
+    'they require none otherwise: %s',
+    async (command) => {
+      expect(await outcome(command, { allow, ...hiding })).toBe('allow');
+      expect(await permissions({ allow }).explain('Bash', { command }, ws)).toMatchObject({ outcome: 'allow' });
+    },
+  );
 });
 
-describe('explain says which word leads where', () => {
+describe('explain names the word and its target', () => {
   const place = (name: string): string => join(ws, name);
   it.each([
     ['tee link/config', {}, `link/config leads to ${place('.git/config')}`],
@@ -253,12 +256,12 @@ describe('explain says which word leads where', () => {
     ['cat hidden/key', { deny: ['read(./secrets/**)'] }, `hidden/key leads to ${place('secrets/key')}`],
     ['cat hidden/k*', { ask: ['read(./secrets/**)'] }, `hidden/k* leads to ${place('secrets/key')}`],
     ['cat < away/s', {}, `< away/s leads to ${join(ws, '..', 'ws-evil/s')}`],
-  ])('in %s', async (command, options, why) => {
+  ])('this is so in %s', async (command, options, why) => {
     const { parts } = await explain(options, 'Bash', { command }, ws);
     expect(parts.flatMap((part) => part.why ?? [])).toEqual([why]);
   });
 
-  it('for file tools too', async () => {
+  it('this is so for file tools too', async () => {
     const { parts } = await explain({}, 'Write', { file_path: 'link/config', content: '' }, ws);
     expect(parts).toMatchObject([{ outcome: 'ask', why: `link/config leads to ${place('.git/config')}` }]);
   });

@@ -16,16 +16,16 @@ const read = async (file_path: string, options: PermissionOptions = {}): Promise
 const write = async (file_path: string, options: PermissionOptions = {}): Promise<string> =>
   (await explain(options, 'Write', { file_path, content: '' }, ws)).outcome;
 
-describe('what patterns hide below a directory', () => {
+describe('files that patterns hide below a directory', () => {
   const max = volume.hiddenFiles;
   it.each([
     [max, 1, max],
     [max, 40, max],
-    // A command line has an end.
+    // The length of a command line is limited.
     [max + 1, 1, undefined],
     [max + 1, 3, undefined],
     [max + 100, 40, undefined],
-  ])('is known of %i files in %i directories: %j', async (files, directories, known) => {
+  ])('they are known for %i files in %i directories: %j', async (files, directories, known) => {
     const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-hidden-')));
     onTestFinished(() => rm(root, { recursive: true, force: true }));
     for (let at = 0; at < directories; at++) await mkdir(join(root, `${at}`));
@@ -58,7 +58,7 @@ describe('a file that a command names', () => {
     'tool < .env',
     'tool {a,.env}',
     'tool "$PWD/.env"',
-  ])('in the words of %s is denied as it is to Read', async (command) => {
+  ])('in the words of %s it is denied as for Read', async (command) => {
     const rules = { allow: ['bash'], deny: ['read(.env)'] };
     expect((await explain(rules, 'Bash', { command }, ws)).outcome).toBe('deny');
     const others = { allow: ['bash'], deny: ['read(other)'] };
@@ -78,7 +78,7 @@ describe('hostile paths', () => {
     ['H-273', '/dev/stdin'],
     ['H-273', '/dev/zero'],
     ['H-267', 'a'.repeat(5_000)],
-  ])('%s %j is neither read nor written unasked', async (_, path) => {
+  ])('%s %j is neither read nor written without approval', async (_, path) => {
     expect([await read(path, OPEN), await write(path, OPEN)]).toEqual(['ask', 'ask']);
   });
 
@@ -89,14 +89,14 @@ describe('hostile paths', () => {
     },
   );
 
-  it('H-275 a chain of links to a denied file is denied, whatever allows the spelling', async () => {
+  it('H-275 a chain of links to a denied file is denied, whatever rule allows its spelling', async () => {
     expect(await read('first', OPEN)).toBe('deny');
     expect(await read('second', { ...OPEN, allow: ['read(second)'] })).toBe('deny');
   });
 
   it.each([
     ...['.git/hooks/x', '.git/config', 'sub/.git/config', '.runchart/settings.json', '.bashrc', '.husky/pre-push'],
-    // The same places by what file systems of other machines take for their names.
+    // The same places by names that file systems of other machines treat as equal.
     ...[
       '.GIT/config',
       '.g\u200cit/config',
@@ -105,7 +105,7 @@ describe('hostile paths', () => {
       '.git::$INDEX_ALLOCATION/x',
       'GIT~1/config',
     ],
-  ])('H-277 a write to %s is asked about in every mode and under every rule, or denied', async (path) => {
+  ])('H-277 a write to %s requires approval in every mode and under every rule, or is denied', async (path) => {
     for (const mode of ['default', 'acceptEdits', 'bypass'] as const) {
       expect(await write(path, { mode, allow: ['edit(./**)', 'edit'] })).toBe('ask');
     }
@@ -113,7 +113,7 @@ describe('hostile paths', () => {
     expect(await write(path, { mode: 'plan' })).toBe('deny');
   });
 
-  it('H-277 the log of a session, wherever the host keeps it, is protected where the host says so', async () => {
+  it('H-277 the log of a session is protected in every place that the host names', async () => {
     const options: PermissionOptions = { mode: 'bypass', protect: ['./sessions/'] };
     expect(await write('sessions/a.jsonl', options)).toBe('ask');
     expect(await write('other/a.jsonl', options)).toBe('allow');
@@ -130,14 +130,14 @@ describe('hostile paths', () => {
 });
 
 describe('patterns', () => {
-  it('a name without a slash fits at any depth, one with a slash below the working directory only', async () => {
+  it('a name without a slash matches at any depth, one with a slash below the working directory only', async () => {
     const options: PermissionOptions = { mode: 'bypass', deny: ['read(a.ts)', 'read(docs/b.md)'] };
     expect(await read('src/a.ts', options)).toBe('deny');
     expect(await read('docs/b.md', options)).toBe('deny');
     expect(await read('sub/docs/b.md', options)).toBe('allow');
   });
 
-  it('`./x` begins in the working directory, `//x` is absolute, `~/x` at home', async () => {
+  it('`./x` starts in the working directory, `//x` is absolute, `~/x` is at home', async () => {
     const deny = ['read(./src)', `read(/${ws}/docs/**)`, 'read(~/.netrc)'];
     expect(await read('src/a.ts', { deny })).toBe('deny');
     expect(await read('sub/src/a.ts', { deny })).toBe('allow');
@@ -145,14 +145,14 @@ describe('patterns', () => {
     expect(await read(join(homedir(), '.netrc'), { deny })).toBe('deny');
   });
 
-  it('a denied name is denied outside the working directory too, and in other letters', async () => {
+  it('a denied name is denied outside the working directory too, and in upper or lower case', async () => {
     expect(await read('../ws-evil/.env', { deny: ['read(.env)'] })).toBe('deny');
     expect(await read('.ENV', { deny: ['read(.env)'] })).toBe('deny');
     expect(await read('a.MD', { allow: ['read(*.md)'], deny: [], mode: 'dontAsk' })).toBe('allow');
     expect(await write('a.MD', { allow: ['edit(*.md)'], mode: 'dontAsk' })).toBe('deny');
   });
 
-  it('an allow rule opens a place outside by its spelling and by where it leads, both', async () => {
+  it('an allow rule opens a place outside only if both its spelling and its target match', async () => {
     const outside = await realpath(await mkdtemp(join(tmpdir(), 'runchart-outside-')));
     afterAll(() => rm(outside, { recursive: true, force: true }));
     await symlink(join(ws, '..', 'ws-evil'), join(outside, 'link'));
@@ -161,21 +161,21 @@ describe('patterns', () => {
     expect(await read(join(outside, 'link/s'), options)).toBe('ask');
   });
 
-  it('`write` rules mean `edit`, `read` rules all tools that read, and names are the same in any letters', async () => {
+  it('`write` rules mean `edit`, `read` rules apply to all tools that read, and names ignore case', async () => {
     const edit = { file_path: 'a', old_string: '', new_string: '' };
     expect((await explain({ allow: ['Write(./a)'] }, 'Edit', edit, ws)).outcome).toBe('allow');
     expect((await explain({ deny: ['READ(src)'] }, 'Grep', { pattern: 'a', path: 'src' }, ws)).outcome).toBe('deny');
     expect((await explain({ deny: ['grep(src)'] }, 'Ls', { path: 'src' }, ws)).outcome).toBe('allow');
   });
 
-  it('a search below a directory is asked about where a rule hides a file that the search would show', async () => {
+  it('a search below a directory requires approval if a rule hides a file that the search would show', async () => {
     const grep = async (deny: string[], path = '.') =>
       (await explain({ deny }, 'Grep', { pattern: 'a', path }, ws)).outcome;
     expect(await grep(['read(secrets.yml)'])).toBe('ask');
     expect(await grep(['read(secrets.yml)'], 'src/a.ts')).toBe('allow');
     const asked = await explain({ ask: ['read(secrets.yml)'] }, 'Grep', { pattern: 'a', path: '.' }, ws);
     expect(asked.outcome).toBe('ask');
-    // Hidden files are passed over.
+    // Hidden files are skipped.
     expect(await grep(['read(**/.env)'])).toBe('allow');
   });
 
@@ -186,7 +186,7 @@ describe('patterns', () => {
     process.env.LANG = LANG;
   });
 
-  it('tools without paths or commands are allowed where they only read, by name, by server, or by sub-agent', async () => {
+  it('tools without paths or commands are allowed if they are read-only, by name, by server, or by sub-agent', async () => {
     const outcome = async (options: PermissionOptions, tool: string, args: object = {}) =>
       (await explain(options, tool, args as never, ws)).outcome;
     expect(await outcome({}, 'mcp__github__search')).toBe('ask');
@@ -197,14 +197,14 @@ describe('patterns', () => {
     const tasks = { tasks: [{ id: 'search', task: 'x' }] };
     expect(await outcome({ allow: ['agent(search)'] }, 'spawn_agents', tasks)).toBe('allow');
     expect(await outcome({ deny: ['agent(sea*)'] }, 'spawn_agents', tasks)).toBe('deny');
-    // Every sub-agent must be allowed, and one that is denied is enough.
+    // Every sub-agent must be allowed, and one denied sub-agent denies the call.
     const two = { tasks: [...tasks.tasks, { id: 'deploy', task: 'y' }] };
     expect(await outcome({ allow: ['agent(search)'] }, 'spawn_agents', two)).toBe('ask');
     expect(await outcome({ allow: ['agent(*)'], deny: ['agent(deploy)'] }, 'spawn_agents', two)).toBe('deny');
   });
 });
 
-it('a search with Grep asks where a rule hides a part of the directory, whatever allows it', async () => {
+it('a search with Grep asks if a rule hides a part of the directory, whatever allows it', async () => {
   const deny = ['read(./src/**)'];
   for (const options of [
     { deny, mode: 'bypass' as const },

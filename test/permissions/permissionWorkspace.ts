@@ -1,4 +1,4 @@
-/** A working directory with a sibling, for rules to be tried in. Removed when the test file ends. */
+/** A working directory with a sibling, for tests of rules. Removed at the end of the test file. */
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

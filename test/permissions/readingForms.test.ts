@@ -1,4 +1,7 @@
-/** Commands whose words need a closer look: scripts of sed and awk, git, runners, and names that only a sandbox makes harmless. */
+/**
+ * Commands whose words need a closer check: scripts of sed and awk, git, runners, and names that only a sandbox makes
+ * harmless.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -49,7 +52,7 @@ describe('scripts', () => {
   });
 });
 
-describe('what a rule hides', () => {
+describe('files that a rule hides', () => {
   const deny = ['read(./secrets/**)', 'read(./.config/**)', 'read(./private/**)'];
   it.each([
     'grep -rn KEY src',
@@ -59,7 +62,7 @@ describe('what a rule hides', () => {
     'cat src/deep/*.ts',
     'ls src/*',
     'diff <(cat src/a.ts) src/a.ts',
-  ])('is not shown by %s, which runs unasked', async (command) => {
+  ])('%s does not show them, and runs without approval', async (command) => {
     expect(await outcome(command, { deny })).toBe('allow');
   });
   it.each([
@@ -75,25 +78,25 @@ describe('what a rule hides', () => {
     'cat ./*/key',
     'make && rg KEY',
     'cat <(ls)$(echo /../../etc/passwd)',
-  ])('may be shown by %s, which is not allowed', async (command) => {
+  ])('%s may show them, and is not allowed', async (command) => {
     expect(await outcome(command, { deny, allow: ['bash(make)'] })).not.toBe('allow');
   });
 
   it.each(['git -C src diff', 'find . -name "k*" -exec cat {} +', 'echo secrets/key | xargs cat'])(
-    'may be shown by %s, which is asked about in mode bypass and under a rule for every command',
+    '%s may show them, and requires approval in mode bypass and under a rule for every command',
     async (command) => {
       expect(await outcome(command, { deny, mode: 'bypass' })).toBe('ask');
       expect(await outcome(command, { deny, allow: ['bash'] })).toBe('ask');
     },
   );
 
-  it('may be made by the line itself, which is asked about', async () => {
+  it('the line itself may create them, so it requires approval', async () => {
     const options = { deny: ['read(./docs/made/**)'], allow: ['bash(make)'] };
     expect(await outcome('rg KEY docs', options)).toBe('allow');
     expect(await outcome('make && rg KEY docs', options)).toBe('ask');
   });
 
-  it('may be shown by Grep in a directory with a leading dot, and not where the rule does not reach', async () => {
+  it('Grep may show them in a directory with a leading dot, and not where the rule does not apply', async () => {
     const { outcome } = await explain({ deny }, 'Grep', { pattern: 'KEY', path: '.config' }, ws);
     expect(outcome).toBe('ask');
     expect((await explain({ deny }, 'Grep', { pattern: 'KEY', path: 'src' }, ws)).outcome).toBe('allow');
@@ -140,7 +143,7 @@ describe('git', () => {
   ])('%s may do more', async (command) => {
     expect(await outcome(command)).toBe('ask');
   });
-  it('shows hidden files by an id of their content, also where a file has that name', async () => {
+  it('it shows hidden files by an id of their content, also if a file has that name', async () => {
     writeFileSync(join(ws, 'abc123'), 'x');
     expect(await outcome('git cat-file -p abc123', { deny: ['read(./secrets/**)'] })).toBe('ask');
   });
@@ -160,7 +163,7 @@ describe('a runner', () => {
       expect(await outcome(line, { allow })).toBe('ask');
     },
   );
-  it('runs under no rule that leaves its program open', async () => {
+  it('it runs under no rule that leaves its program open', async () => {
     expect(await outcome('npx tsc', { allow: ['bash(npx *)', 'bash(npx t*)', 'bash(*)'] })).toBe('ask');
   });
 });
@@ -178,7 +181,7 @@ describe.runIf(sandboxStatus().kind !== 'none')('names that are known only when 
     'find . -type f -exec head -1 {} \\; -print',
     'while read -r f; do cat "$f"; done < <(ls)',
     'for f in $(ls); do wc -l $f; done',
-  ])('%s is asked about, and runs unasked where the sandbox hides what may not be read', async (command) => {
+  ])('%s requires approval, and runs without it if the sandbox hides unreadable files', async (command) => {
     expect(await both(command, { deny: ['read(./secrets/**)'] })).toEqual(['ask', 'allow']);
   });
   it.each([
@@ -194,7 +197,7 @@ describe.runIf(sandboxStatus().kind !== 'none')('names that are known only when 
     'ls | xargs git show',
     'FOO=1 xargs cat',
     'find ../ws-evil -exec cat {} +',
-  ])('%s is asked about everywhere', async (command) => {
+  ])('%s requires approval everywhere', async (command) => {
     expect(await both(command, { deny: ['read(./secrets/**)'] })).toEqual(['ask', 'ask']);
   });
 });

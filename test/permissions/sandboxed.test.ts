@@ -1,7 +1,7 @@
 /**
- * What a sandbox changes about permissions: reading runs unasked in it, whatever its words name; the network and the way
- * out of it are questions; a person sees where a command will run. The verdicts hold on every machine, what commands
- * do is tried where bubblewrap works.
+ * The effect of a sandbox on permissions. Read-only commands run without approval, whatever their words name. The
+ * network and leaving the sandbox are questions. A person sees where a command will run. The verdicts apply on every
+ * machine; commands run only if bubblewrap works.
  */
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,12 +25,12 @@ describe.runIf(works)('the verdict in a sandbox', () => {
     return [outcome, sandboxed?.outcome];
   };
 
-  it('allows reading whose files nobody knows before it runs', async () => {
+  it('it allows read-only commands whose files are unknown before they run', async () => {
     for (const line of ['cat "$FILE"', 'cat s*/key', 'grep -rn KEY .', 'for f in *; do wc -l "$f"; done'])
       expect([line, ...(await inside(line, { deny }))]).toEqual([line, 'ask', 'allow']);
   });
 
-  it('asks about what changes files, runs other programs, or names a place outside for certain', async () => {
+  it('it asks about commands that change files, run other programs, or certainly name a place outside', async () => {
     for (const line of [
       'make',
       'cat $X | tee y',
@@ -42,17 +42,17 @@ describe.runIf(works)('the verdict in a sandbox', () => {
       expect([line, ...(await inside(line))]).toEqual([line, 'ask', 'ask']);
   });
 
-  it('asks where git may show what commits hold of hidden files', async () => {
+  it('it asks if git may show hidden files from commits', async () => {
     for (const line of ['git diff', 'git log -p', 'git show HEAD:$X', 'git show "$X"'])
       expect([line, ...(await inside(line, { deny }))]).toEqual([line, 'ask', 'ask']);
   });
 
-  it('keeps what a rule denies or asks about', async () => {
+  it('it keeps the deny and ask rules', async () => {
     expect(await inside('cat secrets/key', { deny })).toEqual(['deny', 'deny']);
     expect(await inside('cat $X', { ask: ['bash(cat *)'] })).toEqual(['ask', 'ask']);
   });
 
-  it('asks about the network and about leaving the sandbox, whatever allows the command', async () => {
+  it('it asks about the network and about leaving the sandbox, whatever allows the command', async () => {
     const options: PermissionOptions = { allow: ['bash(npm ci)'] };
     expect(await inside('npm ci', options)).toEqual(['allow', 'allow']);
     expect(await inside('npm ci', options, { network: true })).toEqual(['allow', 'ask']);
@@ -75,7 +75,7 @@ describe.runIf(works)('a command of an agent with permissions, in the sandbox', 
     return { asked: call?.payload, text: resultText(conversation.log(), 'c1') };
   };
 
-  it('that runs unasked as reading finds neither denied files, places outside, nor a home directory', async () => {
+  it('a read-only command without approval finds neither denied files, places outside, nor a home directory', async () => {
     await symlink(join(ws, '..', 'ws-evil'), join(ws, 'out'));
     const line = 'for d in secrets out ~ /root; do for f in "$d"/*; do cat "$f"; done; done; cat src/*.ts';
     const { asked, text } = await ran(line, { deny: ['read(./secrets/**)'] });
@@ -84,7 +84,7 @@ describe.runIf(works)('a command of an agent with permissions, in the sandbox', 
     expect(text).toContain('a');
   });
 
-  it('that runs unasked as reading changes nothing, also where the name of a file becomes an option', async () => {
+  it('a read-only command without approval changes nothing, even if the name of a file becomes an option', async () => {
     await writeFile(join(ws, '-oREADME.md'), 'b\na\n');
     expect((await explain({}, 'Bash', { command: 'sort *.md' }, ws)).by).toContain('may become an option');
     const { asked } = await ran('sort *.md', {});
@@ -92,7 +92,7 @@ describe.runIf(works)('a command of an agent with permissions, in the sandbox', 
     expect(await readFile(join(ws, 'README.md'), 'utf8')).toBe('r');
   });
 
-  it('that a person approved changes files, finds denied ones empty, and leaves protected places as they are', async () => {
+  it('an approved command changes files, finds denied ones empty, and leaves protected places unchanged', async () => {
     await writeFile(join(ws, '.git/config'), '[core]\n');
     const line = 'cat secrets/k*y; echo x > made; printf y >> .git/con"$(printf fig)"';
     const { asked, text } = await ran(line, { deny: ['read(./secrets/key)'] }, 'approve');
@@ -115,7 +115,7 @@ describe('a path that was approved', () => {
   ];
   it.each(
     asked.flatMap(([tool, args]) => ['../ws-evil', 'src', 'gone/deep'].map((target) => ({ tool, args, target }))),
-  )('is not used where it leads elsewhere when the call runs: $tool $args, $target', async ({ tool, args, target }) => {
+  )('it is not used if it leads elsewhere when the call runs: $tool $args, $target', async ({ tool, args, target }) => {
     for (const directory of ['held', 'gone', 'src/held'])
       await rm(join(ws, directory), { recursive: true, force: true });
     for (const file of ['held/f.txt', 'held/deep/f.txt', '../ws-evil/f.txt', 'src/f.txt']) {

@@ -1,6 +1,7 @@
 /**
- * Options of known programs that change the directory or name a file to run. Rule: a pattern for such a program means the
- * project's own; a command that works outside the working directory, or runs a file from there, is asked about.
+ * Options of known programs that change the directory or name a file to run. Invariant: a pattern for such a program
+ * means the project's own. A command that works outside the working directory, or runs a file from there, requires
+ * approval.
  */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +20,7 @@ const PROGRAMS =
   vitest terraform env`.split(/\s+/);
 const allow = PROGRAMS.map((name) => `bash(${name} *)`);
 
-it('asks where a program would work outside, or run a file from there', async () => {
+it('it asks if a program would work outside, or run a file from there', async () => {
   const lines = [
     ...[
       'make -C ../ws-evil',
@@ -73,7 +74,7 @@ it('asks where a program would work outside, or run a file from there', async ()
   expect(await outcomes(lines, { allow })).toEqual(each(lines, 'ask'));
 });
 
-it('asks about nothing inside, and not where the whole tool, exactly this command, or a mode is allowed', async () => {
+it('it does not ask inside, nor if the whole tool, exactly this command, or a mode is allowed', async () => {
   const inside = [
     ...[
       'make -C inner',

@@ -1,6 +1,6 @@
 /**
- * The state of the page without a browser, connected to a server that the test plays. Rule: each bench has modules of its own,
- * as each load of the page has.
+ * The state of the page without a browser, connected to a server that the test plays. Invariant: each bench loads its
+ * own modules, as each load of the page does.
  */
 import { vi } from 'vitest';
 import type { LogEntry } from '../../../machines/index.ts';
@@ -40,7 +40,7 @@ interface Asked {
   [field: string]: unknown;
 }
 
-/** A page that is connected; `server` plays what it is connected to. */
+/** A connected page; `server` plays its server. */
 export async function pageBench() {
   vi.resetModules();
   const page = { hidden: false, documentElement: { toggleAttribute: () => false } };
@@ -60,7 +60,7 @@ export async function pageBench() {
   }, 'test');
   let n = 0;
   const server = {
-    /** Requests of the page that were not taken yet. */
+    /** Requests of the page that were not read yet. */
     take(): Asked[] {
       const taken = asked;
       asked = [];

@@ -1,4 +1,4 @@
-/** What the page does a second time: another conversation, another connection, another server, another log of the same name. */
+/** Repeated use of the page: another conversation, another connection, another server, another log of the same name. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { logOf, pageBench, waitingLog } from './pageBench.ts';
 
@@ -32,7 +32,7 @@ const settled = async (): Promise<void> => {
 };
 
 describe('two conversations with equal call ids', () => {
-  it('have cards of their own: a receipt on the call of one is no receipt on the call of the other', async () => {
+  it('they have separate cards: a receipt on the call of one is not a receipt on the call of the other', async () => {
     const { server, card, decide, sent, openConversation } = await twoConversations();
     const ofA = card();
     const done = decide(ofA, { action: 'approve' });
@@ -52,7 +52,7 @@ describe('two conversations with equal call ids', () => {
     expect(server.take()).toMatchObject([{ type: 'decide', conversation: 'B', decision: { action: 'deny' } }]);
   });
 
-  it('are resumed by their own decisions, also where the other one is opened before the receipt comes', async () => {
+  it('their own decisions resume them, even if the other one is opened before the receipt arrives', async () => {
     const { server, card, decide, openConversation } = await twoConversations();
     void decide(card(), { action: 'approve' });
     const [asked] = server.take();
@@ -62,7 +62,7 @@ describe('two conversations with equal call ids', () => {
     expect(server.take()).toMatchObject([{ type: 'resume', conversation: 'A' }]);
   });
 
-  it('do not share a first press of X: it cancels the conversation that was open then, or none', async () => {
+  it('they do not share a first press of X: it cancels the conversation that was open then, or none', async () => {
     const { server, pressCancel, openConversation } = await twoConversations();
     pressCancel(10_000);
     openConversation('B');
@@ -74,7 +74,7 @@ describe('two conversations with equal call ids', () => {
 });
 
 describe('a second question about one call', () => {
-  it('has buttons of its own, and its decision names it', async () => {
+  it('it has its own buttons, and its decision names it', async () => {
     const { server, card, decide, sent } = await twoConversations();
     const first = card();
     void decide(first, { action: 'approve' });
@@ -108,7 +108,7 @@ describe('letter keys', () => {
     [399, 400].flatMap((ms) => states.map((state) => ({ isShown, ms, state }))),
   );
 
-  it.each(table)('act only on buttons that are shown: %o', async ({ isShown, ms, state }) => {
+  it.each(table)('they act only on visible buttons: %o', async ({ isShown, ms, state }) => {
     const { card, showCard, acceptsKeys, sent, editing, giving } = await twoConversations();
     const { key } = card();
     const remove = showCard(key, 1000);
@@ -120,7 +120,7 @@ describe('letter keys', () => {
     expect(acceptsKeys(card(), 1000 + ms)).toBe(isShown && ms >= 400 && state === 'nothing');
   });
 
-  it('wait again after a card was removed and drawn anew', async () => {
+  it('they wait again after a card was removed and drawn again', async () => {
     const { card, showCard, acceptsKeys } = await twoConversations();
     showCard(card().key, 0)();
     showCard(card().key, 5000);
@@ -128,7 +128,7 @@ describe('letter keys', () => {
     expect(acceptsKeys(card(), 5400)).toBe(true);
   });
 
-  it('decide once: a card that has a receipt sends nothing more', async () => {
+  it('they decide once: a card with a receipt sends nothing more', async () => {
     const { server, card, decide } = await twoConversations();
     void decide(card(), { action: 'approve' });
     void decide(card(), { action: 'deny' });
@@ -137,7 +137,7 @@ describe('letter keys', () => {
 });
 
 describe('a second connection', () => {
-  it('asks for what came after the last record, and each entry is there once', async () => {
+  it('it requests the records after the last one, and each entry is there once', async () => {
     const { server, entries } = await twoConversations();
     server.drop();
     await vi.advanceTimersByTimeAsync(250);
@@ -155,7 +155,7 @@ describe('a second connection', () => {
     expect(entries.value.map(({ seq }) => seq)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  it('gives back the buttons of a decision that was under way', async () => {
+  it('it restores the buttons of a pending decision', async () => {
     const { server, card, decide, sent } = await twoConversations();
     const refused = decide(card(), { action: 'approve' });
     server.drop();
@@ -163,7 +163,7 @@ describe('a second connection', () => {
     expect(sent.value.size).toBe(0);
   });
 
-  it('with another server begins anew: no conversation, record or receipt of the first one stays', async () => {
+  it('with another server it starts again: no conversation, record or receipt of the first one remains', async () => {
     const { server, card, decide, sent, conversations, openConversation } = await twoConversations();
     void decide(card(), { action: 'approve' });
     const [asked] = server.take();
@@ -182,14 +182,14 @@ describe('a second connection', () => {
 });
 
 describe('a conversation that is opened again', () => {
-  it('goes on where it was', async () => {
+  it('it continues at its last entry', async () => {
     const { server, entries } = await twoConversations();
     server.conversation('A', 'idle');
     server.entries('A', waitingLog('A').slice(0, 3));
     expect(entries.value).toHaveLength(8);
   });
 
-  it('with a new log of the same name shows the new log alone, and no receipt of the old one', async () => {
+  it('with a new log of the same name it shows the new log only, and no receipt of the old one', async () => {
     const { server, card, decide, sent, entries } = await twoConversations();
     void decide(card(), { action: 'approve' });
     const [asked] = server.take();

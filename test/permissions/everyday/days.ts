@@ -1,6 +1,6 @@
 /**
- * Workspaces as coding agents find them, and the commands that they send there. Rule: each of `commands` only reads, or is
- * named by a rule of the settings; each of `questions` is to be asked about, or denied.
+ * Typical workspaces of coding agents, and the commands of the agents there. Invariant: each of `commands` is
+ * read-only, or named by a rule of the settings. Each of `questions` must be asked about or denied.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,12 +12,12 @@ import type { PermissionOptions } from '../../../src/node.ts';
 export interface Day {
   rules: PermissionOptions;
   files: { readonly [path: string]: string };
-  /** `{root}` stands for the working directory. */
+  /** `{root}` is replaced by the working directory. */
   commands: readonly string[];
   questions: readonly string[];
 }
 
-/** Makes the files of a day in a repository with two commits. Removed when the test file ends. */
+/** Creates the files of a day in a repository with two commits. Removed at the end of the test file. */
 export function workspaceOf({ files }: Day): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-day-')));
   afterAll(() => rmSync(root, { recursive: true, force: true }));

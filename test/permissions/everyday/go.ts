@@ -1,4 +1,4 @@
-/** A hundred commands of coding agents in a Go repository, and the settings that such a repository has. */
+/** A hundred commands of coding agents in a Go repository, and the usual settings of such a repository. */
 import type { Day } from './days.ts';
 
 export const go: Day = {

@@ -1,6 +1,6 @@
 /**
- * Lines that the rules allow unasked are run outside any sandbox, and watched. Rule: none of them reads what a rule hides, opens or
- * lists what lies outside, starts a program that it does not name, or writes beyond the rules for edits.
+ * Lines that the rules allow without approval are run outside any sandbox, and traced. Invariant: none of them reads a
+ * hidden file, opens or lists an outside path, starts an unnamed program, or writes beyond the rules for edits.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,8 +35,8 @@ const GRAMMARS = [
 const LOCALES: readonly NodeJS.ProcessEnv[] = [{}, { LC_ALL: 'C' }, { LC_ALL: 'C.UTF-8' }];
 const watched = hasStrace ? 'watched by strace and canaries' : 'watched by canaries alone, for strace is not installed';
 
-describe(`lines that are allowed unasked, ${watched}`, () => {
-  it.each(GRAMMARS)('do nothing that their rules do not allow: lines $name', async ({ name, lineOf }) => {
+describe(`lines that are allowed without approval, ${watched}`, () => {
+  it.each(GRAMMARS)('they do nothing that their rules do not allow: lines $name', async ({ name, lineOf }) => {
     const from = sourceSeed() * 10 + Number(process.env.ORACLE_SEED ?? 0);
     const lines = Array.from({ length: volume.oracleLines }, (_, at) => lineOf(from + at));
     const env = LOCALES[from % LOCALES.length] ?? {};
@@ -45,19 +45,19 @@ describe(`lines that are allowed unasked, ${watched}`, () => {
     expect(await escapesAmong(lines, bounded, place, { counts, env }), name).toEqual([]);
     place.anew();
     expect(JSON.stringify(place.guarded())).toBe(before);
-    // Lists of rules that open every place may change what is outside.
+    // Lists of rules that open every place may change outside files.
     const unbounded = RULE_SETS.filter(({ opens }) => opens !== undefined);
     expect(await escapesAmong(lines, unbounded, place, { counts, env }), name).toEqual([]);
     expect(counts.ran).toBeGreaterThan(0);
   });
 
   it.each(hostileRepositories(place).slice(0, volume.oracleRepositories))(
-    'of git do so in a repository with $name',
+    'git lines do nothing else in a repository with $name',
     async (repository) => {
       place.anew();
       repository.change();
       const below = repository.below === undefined ? place.ws : join(place.ws, repository.below);
-      // Each makes the repository anew before a line that writes: only reading lists of rules, then.
+      // Each line that writes needs a new repository, so only read-only lists of rules are used.
       const sets = RULE_SETS.filter(({ writes }) => writes.length === 0);
       const lines = repositoryLines(volume.oracleLines);
       expect(await escapesAmong(lines, sets, place, { counts, cwd: below })).toEqual([]);

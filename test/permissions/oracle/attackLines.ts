@@ -1,4 +1,4 @@
-/** Lines that try to get out of a sandbox, for whoever would allow them: what the rules read in them does not matter. */
+/** Lines that try to leave a sandbox, after an assumed approval. The rules' interpretation does not matter. */
 import { chance } from '../../support/seededChance.ts';
 
 const HIDDEN_ONES = ['secrets/key', 'src/.env', 'secrets/sub/deep', 'inner/key'] as const;

@@ -1,7 +1,7 @@
 /**
- * Lines in the sandbox: those that run unasked, and those that are asked about as if a person had allowed them. Rule: whatever the
- * rules read in a line, it shows nothing that a rule hides and no credentials, changes nothing outside and no protected place, and leaves
- * nothing of the sandbox on the disk. One that runs unasked because it only reads shows nothing outside either.
+ * Lines in the sandbox: those that run without approval, and the others as if a person had approved them. Invariant: a
+ * line shows no hidden file and no credentials, changes nothing outside and no protected place, and leaves no file of
+ * the sandbox on the disk. A read-only line that runs without approval shows nothing outside either.
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -32,7 +32,7 @@ afterAll(() => {
 const TOGETHER = 10;
 
 const GRAMMARS = [attackLine, commandLine, attackLine, (seed: number) => manualLine(seed, place), shellLine];
-// What a rule asks about is shown to whoever allows it.
+// A person who approves a line sees the files that a rule asks about.
 const SETS = RULE_SETS.filter(({ options }) => options.deny !== undefined);
 
 describe.runIf(sandboxStatus().kind === 'bubblewrap')('in the sandbox', () => {
@@ -47,7 +47,7 @@ describe.runIf(sandboxStatus().kind === 'bubblewrap')('in the sandbox', () => {
       counts[outcome] += 1;
       const confinement = grant?.confinement;
       if (outcome === 'deny' || confinement === undefined || confinement === 'none') continue;
-      // Who allows a change of a protected place means it.
+      // An approval of a change to a protected place permits that change.
       if (confinement.opensProtected || confinement.makesRepository) continue;
       const key = JSON.stringify(confinement);
       const group = groups.get(key) ?? { lines: [], asked: outcome === 'ask', confinement };

@@ -1,6 +1,6 @@
 /**
- * Paths of every spelling for the file tools, under each list of rules; what is allowed is done. Rule: a file tool shows nothing that
- * a rule hides, nothing outside, and changes no protected place and nothing beyond the rules for edits.
+ * Paths of every spelling for the file tools, under each list of rules. Allowed calls are performed. Invariant: a file
+ * tool shows no hidden file and nothing outside, and changes no protected place and nothing beyond the rules for edits.
  */
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -174,50 +174,53 @@ function callOf(by: Chance): readonly [name: string, args: object] {
 }
 
 describe('file tools', () => {
-  it.each(RULE_SETS)('show and change only what these allow: $name', async ({ name: set, options, hides, writes }) => {
-    place.anew();
-    makeLinks();
-    const judge = judgeOf(options);
-    const by = chance(sourceSeed());
-    let before = place.guarded();
-    let ran = 0;
-    for (let time = 0; time < volume.filePaths; time += 1) {
-      const [name, args] = callOf(by);
-      const what = `${time}: ${name} ${JSON.stringify(args)}`;
-      const { outcome, grant } = await judge(name, { ...args }, place.ws);
-      if (outcome !== 'allow') continue;
-      ran += 1;
-      // A file that is there is changed only after it was read.
-      if (name === 'Edit' || name === 'Write') {
-        const reading = await judge('Read', { ...args }, place.ws);
-        if (reading.outcome === 'allow')
-          await callTool('Read', args, {
-            cwd: place.ws,
-            conversationId: set,
-            ...(reading.grant && { grant: reading.grant }),
-          });
+  it.each(RULE_SETS)(
+    'they show and change only allowed files: $name',
+    async ({ name: set, options, hides, writes }) => {
+      place.anew();
+      makeLinks();
+      const judge = judgeOf(options);
+      const by = chance(sourceSeed());
+      let before = place.guarded();
+      let ran = 0;
+      for (let time = 0; time < volume.filePaths; time += 1) {
+        const [name, args] = callOf(by);
+        const what = `${time}: ${name} ${JSON.stringify(args)}`;
+        const { outcome, grant } = await judge(name, { ...args }, place.ws);
+        if (outcome !== 'allow') continue;
+        ran += 1;
+        // An existing file is changed only after it was read.
+        if (name === 'Edit' || name === 'Write') {
+          const reading = await judge('Read', { ...args }, place.ws);
+          if (reading.outcome === 'allow')
+            await callTool('Read', args, {
+              cwd: place.ws,
+              conversationId: set,
+              ...(reading.grant && { grant: reading.grant }),
+            });
+        }
+        const { text, code } = await callTool(name, args, {
+          cwd: place.ws,
+          conversationId: set,
+          ...(grant && { grant }),
+        });
+        if (hides) expect(text, what).not.toContain(HIDDEN);
+        if (hides) expect(text, what).not.toContain(HISTORY);
+        if (options.mode !== 'bypass') expect(text, what).not.toContain(OUTSIDE);
+        if (code === '' && (name === 'Edit' || name === 'Write')) {
+          const now = place.guarded();
+          // The mode bypass writes outside without approval. Protected places require approval even there.
+          const protectedOnes = (all: Readonly<Record<string, string>>): string =>
+            JSON.stringify(
+              Object.entries(all).filter(([path]) => options.mode !== 'bypass' || path.startsWith(`${place.ws}/`)),
+            );
+          expect(protectedOnes(now), what).toBe(protectedOnes(before));
+          expect(writes.length, what).toBeGreaterThan(0);
+          before = now;
+        }
       }
-      const { text, code } = await callTool(name, args, {
-        cwd: place.ws,
-        conversationId: set,
-        ...(grant && { grant }),
-      });
-      if (hides) expect(text, what).not.toContain(HIDDEN);
-      if (hides) expect(text, what).not.toContain(HISTORY);
-      if (options.mode !== 'bypass') expect(text, what).not.toContain(OUTSIDE);
-      if (code === '' && (name === 'Edit' || name === 'Write')) {
-        const now = place.guarded();
-        // Nobody is asked in the mode bypass where it writes outside; protected places are asked about even there.
-        const protectedOnes = (all: Readonly<Record<string, string>>): string =>
-          JSON.stringify(
-            Object.entries(all).filter(([path]) => options.mode !== 'bypass' || path.startsWith(`${place.ws}/`)),
-          );
-        expect(protectedOnes(now), what).toBe(protectedOnes(before));
-        expect(writes.length, what).toBeGreaterThan(0);
-        before = now;
-      }
-    }
-    expect(ran).toBeGreaterThan(0);
-    place.anew();
-  });
+      expect(ran).toBeGreaterThan(0);
+      place.anew();
+    },
+  );
 });

@@ -1,4 +1,4 @@
-/** Calls a tool of the library with what the rules granted, as the executor does. */
+/** Calls a tool of the library with the granted permissions, as the executor does. */
 import type { Json } from '../../../src/index.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { answerOf, type CallGrant, definitionOf } from '../../../src/tools/tool.ts';

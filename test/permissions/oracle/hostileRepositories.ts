@@ -1,4 +1,4 @@
-/** Repositories that came from somebody else: settings, hooks and files that make git run programs, or read elsewhere. */
+/** Repositories of a foreign author: settings, hooks and files that make git run programs, or read elsewhere. */
 import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chance } from '../../support/seededChance.ts';
@@ -8,7 +8,7 @@ export interface HostileRepository {
   name: string;
   /** Changes the workspace. */
   change(): void;
-  /** The working directory lies below the top. */
+  /** The working directory is below the top. */
   below?: string;
 }
 
@@ -184,7 +184,7 @@ const LINES = [
   ...['git describe --dirty --always', 'git check-ignore -v KEY=canary-from-outside', 'git reflog', 'git show -s HEAD'],
 ] as const;
 
-/** A share of the lines, another one for each volume. */
+/** A part of the lines, different for each volume. */
 export function repositoryLines(count: number): string[] {
   const by = chance(count);
   return count >= LINES.length ? [...LINES] : Array.from({ length: count }, () => by.one(LINES));

@@ -1,4 +1,4 @@
-/** What the rules make of a call, as an agent asks them; and what comes of the lines that are allowed when they run. */
+/** The verdicts of the rules on a call, as an agent requests them, and the effects of allowed lines when they run. */
 import type { Json } from '../../../src/index.ts';
 import type { PermissionOptions } from '../../../src/node.ts';
 import { permissions } from '../../../src/node.ts';
@@ -9,7 +9,7 @@ import { traced } from './straceLines.ts';
 
 export type Judge = (name: string, args: Json, cwd: string, sandbox?: 'ask') => Promise<RuleVerdict>;
 
-/** `make`: the plugin, or one that was weakened. */
+/** `make`: creates the plugin, or a weakened one. */
 export function judgeOf(options: PermissionOptions, make: typeof permissions = permissions): Judge {
   const checks = (make(options) as unknown as ChecksCalls)[CALL_CHECKS];
   return async (name, args, cwd, sandbox) => {
@@ -43,7 +43,10 @@ interface EscapeOptions {
 /** Lines of one process of strace. */
 const TOGETHER = 100;
 
-/** Judges each line under each list of rules, runs those that are allowed under one, and gives what they did that they must not. */
+/**
+ * Judges each line under each list of rules, runs the lines that are allowed under one, and returns their forbidden
+ * acts.
+ */
 export async function escapesAmong(
   lines: readonly string[],
   sets: readonly RuleSetCase[],

@@ -1,12 +1,12 @@
 /**
- * Command lines from the manuals of programs: each option of each reading program, in every form in which the program takes it,
- * with paths that a rule hides, that lie outside, and that the program would write or run.
+ * Command lines from the manuals of programs: each option of each read-only program, in every form that the program
+ * accepts. Their paths are hidden, outside, or targets that the program would write or run.
  */
 import { spawnSync } from 'node:child_process';
 import { type Chance, chance } from '../../support/seededChance.ts';
 import type { OraclePlace } from './oracleDirectory.ts';
 
-/** Programs of the list of reading commands. */
+/** Programs of the list of read-only commands. */
 const PROGRAMS =
   `cat head tail ls pwd cd echo printf true false : test [ wc nl stat file du df basename dirname realpath readlink
   whoami id uname hostname nproc which type command cut tr sort uniq comm diff cmp grep egrep fgrep rg find tree sha256sum
@@ -197,7 +197,7 @@ const DIFF_OPTIONS =
     .split(/\s+/);
 
 const known = new Map<string, readonly string[]>();
-/** What the help of a program names, with what is listed here. */
+/** The options in the help of a program, and the ones listed here. */
 function optionsOf(program: string, { env, ws }: Pick<OraclePlace, 'env' | 'ws'>): readonly string[] {
   const kept = known.get(program);
   if (kept) return kept;
@@ -237,7 +237,7 @@ const PATHS = [
   ],
 ] as const;
 
-/** A long option cut somewhere: GNU programs, git and others take any beginning that is clear. */
+/** A shortened long option: GNU programs, git and others accept any unambiguous prefix. */
 const cut = (option: string, by: Chance): string =>
   option.startsWith('--') && option.length > 4 ? option.slice(0, 3 + by.below(option.length - 3)) : option;
 
@@ -258,7 +258,7 @@ function withValue(option: string, path: string, by: Chance): string {
     case 6:
       return cut(option, by);
     case 7:
-      // Whether `--` ends the options depends on the one before it.
+      // The previous option determines whether `--` ends the options.
       return `${option} --`;
     default:
       return option;
@@ -268,7 +268,7 @@ function withValue(option: string, path: string, by: Chance): string {
 /** The line of a seed. */
 export function manualLine(seed: number, place: Pick<OraclePlace, 'env' | 'ws'>): string {
   const by = chance(seed);
-  // What programs and options need so that they do anything.
+  // Arguments that programs and options need to do anything.
   const program = by.odds(0.25) ? 'git' : (PROGRAMS[by.below(PROGRAMS.length)] ?? 'cat');
   const options = optionsOf(program, place);
   const drawn = Array.from({ length: 1 + by.below(2) }, () => options[by.below(options.length)] ?? '');
@@ -449,7 +449,7 @@ const READ = [
   ],
 ] as const;
 
-/** A line in which the shell itself was changed before a command reads. */
+/** A line that changes the shell itself before a command reads. */
 export function shellLine(seed: number): string {
   const by = chance(seed);
   const read = by.one(READ);

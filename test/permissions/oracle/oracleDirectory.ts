@@ -1,7 +1,7 @@
 /**
- * A place for lines that look for a way around the rules: a workspace with links, hidden files and a repository, a home
- * directory, and a directory outside. Rule: what a rule hides, what lies outside and what only the history of the repository
- * holds have a canary each, so that an output tells which of them a line showed.
+ * A place for lines that try to bypass the rules: a workspace with links, hidden files and a repository, a home
+ * directory, and a directory outside. Invariant: each hidden file, each outside file and each file that only the
+ * history contains has a canary. An output therefore identifies the files that a line showed.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -40,13 +40,13 @@ export interface OraclePlace {
   out: string;
   /** Exists after a program of the workspace ran. */
   ran: string;
-  /** Makes the workspace as it was in the beginning. */
+  /** Creates the workspace in its initial state. */
   anew(): void;
   /** A shell command that does the same. */
   anewCommand: string;
-  /** The environment of a command, as Bash makes it of a hostile one. */
+  /** The environment of a command, as Bash derives it from a hostile one. */
   env(more?: NodeJS.ProcessEnv): Record<string, string>;
-  /** Contents of what no line may change. */
+  /** Contents of the files that no line may change. */
   guarded(): Readonly<Record<string, string>>;
   remove(): void;
 }
@@ -88,7 +88,7 @@ export function oraclePlace(): OraclePlace {
   git('init', '--template=');
   git('add', '.');
   git('commit', '-m', 'all');
-  // Few files: the workspace is made anew before each line that may write.
+  // Few files: the workspace is created again before each line that may write.
   git('repack', '-adq');
   mkdirSync(join(first, '.git/hooks'));
   for (const [path, text] of Object.entries(FILES)) if (text.includes(HIDDEN)) put(first, path, text);
@@ -121,13 +121,13 @@ export function oraclePlace(): OraclePlace {
   };
 }
 
-/** Protected places of the workspace; most of them do not exist in the beginning. */
+/** Protected places of the workspace; most of them do not exist at the start. */
 export const GUARDED: readonly string[] = [
   ...['.git/config', '.git/hooks', '.git/HEAD', '.gitmodules', '.envrc', '.husky', '.vscode', '.idea', '.runchart'],
   ...['.mcp.json', '.bashrc', '.profile', '.zshrc', '.gitconfig', '.ssh', '.gnupg'],
 ];
 
-/** What an environment may hold that changes how bash or its programs read a line. Bash must not pass any of it on. */
+/** Variables that change how bash or its programs read a line. Bash must not pass any of them on. */
 const HOSTILE_ENVIRONMENT: NodeJS.ProcessEnv = {
   ...{ CDPATH: '../out', GLOBIGNORE: 'x', IFS: 'a', BASHOPTS: 'extglob:dotglob:globstar', SHELLOPTS: 'noglob' },
   ...{ BASH_ENV: './run', ENV: './run', GREP_OPTIONS: '-r', RIPGREP_CONFIG_PATH: './run', POSIXLY_CORRECT: '1' },

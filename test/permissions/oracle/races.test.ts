@@ -1,6 +1,6 @@
 /**
- * A link that changes between the judgement of a call and its run. Rule: a file tool acts inside or fails, and a command in the
- * sandbox reads and writes nothing outside, whenever the link changes.
+ * A link that changes between the judgement of a call and its run. Invariant: a file tool acts inside or fails, and a
+ * command in the sandbox reads and writes nothing outside, whenever the link changes.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -95,7 +95,7 @@ describe('while a directory becomes a link and back', () => {
       expect(text, `${name} ${JSON.stringify(args)}`).not.toMatch(/canary-from-outside|only-outside/);
     }
     expect(place.guarded()).toEqual(before);
-    // An invented code would be a failure that nobody thought of.
+    // An unlisted code would be an unexpected failure.
     expect([...codes].filter((code) => !EXPECTED.includes(code))).toEqual([]);
   });
 
@@ -106,7 +106,7 @@ describe('while a directory becomes a link and back', () => {
       for (let time = 0; time < volume.racedCalls; time += 1) {
         const command = time % 3 === 2 ? by.one(WRITES) : by.one(COMMANDS);
         const { outcome, grant } = await judge('Bash', { command }, place.ws, 'ask');
-        // Reading was judged to stay inside, or the word leads outside at this moment and nobody is asked here.
+        // The read was judged to stay inside, or the word leads outside at this moment and nobody can be asked.
         if (outcome !== 'allow' || !grant) continue;
         const { text } = await callTool('Bash', { command }, { cwd: place.ws, grant });
         if (time % 3 !== 2) expect(text, command).not.toMatch(/canary-from-outside/);

@@ -1,7 +1,7 @@
 /**
- * The lists of rules under which lines are judged, and what a line that is allowed under one of them may do. Rule: it reads no
- * file that a rule hides and none outside, lists no directory outside, starts no program that it does not name, and writes where
- * a rule for edits allows it; system files that programs are made of count for nothing.
+ * The lists of rules for judging lines, and the permitted acts of an allowed line. Invariant: the line reads no hidden
+ * file and no outside file, lists no directory outside, and starts no unnamed program. It writes only if a rule for
+ * edits allows it. Parts of programs in system files are ignored.
  */
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
@@ -14,9 +14,9 @@ export interface RuleSetCase {
   options: PermissionOptions;
   /** Its rules hide files. */
   hides: boolean;
-  /** What a line may write, relative to the workspace; everything where it is not given a list. */
+  /** The paths that a line may write, relative to the workspace; every path if there is no list. */
   writes: readonly RegExp[];
-  /** Its rules allow programs to be given any path. */
+  /** Its rules allow programs to receive any path. */
   opens?: RegExp;
 }
 
@@ -49,17 +49,17 @@ export const RULE_SETS: readonly RuleSetCase[] = [
 ];
 export const onlyReads = ({ writes }: RuleSetCase): boolean => writes.length === 0;
 
-/** What programs and the shell itself are made of. */
+/** Files of programs and of the shell itself. */
 const SYSTEM =
   /^\/(usr\/)?(lib|lib32|lib64|libx32|libexec|share|local\/lib|local\/share)(\/|$)|^\/(proc|sys|dev)(\/|$)|^\/etc\/(ld\.so|locale|gitconfig|magic|nsswitch\.conf|localtime|alternatives|bash\.bashrc|inputrc)|^(pipe|socket|anon_inode):/;
-/** What some programs need besides. */
+/** Other files that some programs need. */
 const BY_PROGRAM: readonly (readonly [program: RegExp, paths: RegExp])[] = [
   [/\/(ls|stat|id|whoami|find|git|bash|tar|cp|df|du|test|\[)$/, /^\/etc\/(passwd|group|shells|mtab|hosts)$/],
   [/\/(hostname|uname)$/, /^\/etc\/(hostname|hosts|resolv\.conf|host\.conf)$/],
 ];
-/** The file of a program, the real one too. */
+/** The file of a program, with links resolved. */
 const PROGRAMS = /^\/(usr\/)?(local\/)?s?bin\/|^\/usr\/(lib|libexec)\/git-core\//;
-/** Programs that another one starts as its own part. */
+/** Programs that another one starts as a part of itself. */
 const PARTS: Readonly<Record<string, RegExp>> = {
   git: /^git(-[\w-]+)?$/,
   egrep: /^grep$/,
@@ -85,7 +85,7 @@ function faultOf({ program, kind, path }: Act, line: string, set: RuleSetCase, p
     return `writes ${path}`;
   }
   if (PROGRAMS.test(path)) return undefined;
-  // Git compares a file by its hash, and what it shows of it has a canary.
+  // Git compares a file by its hash, and its output has a canary.
   if (isInside)
     return set.hides && isHiddenName(name) && !isGit && isFile(path) ? `reads the hidden ${name}` : undefined;
   if (opens || SYSTEM.test(path) || BY_PROGRAM.some(([of, paths]) => of.test(program) && paths.test(path)))
@@ -94,7 +94,7 @@ function faultOf({ program, kind, path }: Act, line: string, set: RuleSetCase, p
   return `opens ${path} outside`;
 }
 
-/** Whether files outside are there is nobody's business either. */
+/** The existence of files outside is hidden too. */
 const isElsewhere = (path: string, set: RuleSetCase, { out, home }: OraclePlace): boolean =>
   set.opens === undefined && [out, `${home}/.ssh`].some((outside) => path.startsWith(`${outside}/`));
 
@@ -104,7 +104,7 @@ function runFault(path: string, line: string, set: RuleSetCase, isInside: boolea
   const name = basename(path);
   const isNamed = (word: string): boolean =>
     new RegExp(`(^|[^\\w.-])${word.replace(/[.[\\+]/g, '\\$&')}($|[^\\w-])`).test(line.replace(/["'\\]/g, ''));
-  // Git runs by a shell what it is told to.
+  // Git runs its configured commands with a shell.
   const isOwn = set.opens !== undefined && /\.\/run\b/.test(line);
   if (isOwn && /^(run|cat|sh|dash)$/.test(name)) return undefined;
   if (isInside) return set.opens && isNamed(name) ? undefined : `runs ${name} of the workspace`;
@@ -115,10 +115,10 @@ function runFault(path: string, line: string, set: RuleSetCase, isInside: boolea
   return `runs ${name}, which it does not name`;
 }
 
-/** Programs that space out or number what they print show so much on a line; each canary begins with others. */
+/** Programs that space out or number their output show this much on a line; each canary starts differently. */
 const SHOWN_ON_A_LINE = 16;
 
-/** A canary in the alphabets of programs that reverse, space out or number what they print. */
+/** A canary in the alphabets of programs that reverse, space out or number their output. */
 export function shows(output: string, canary: string): boolean {
   const beginning = [...canary].slice(0, SHOWN_ON_A_LINE);
   const octal = beginning.map((letter) => letter.charCodeAt(0).toString(8).padStart(3, '0')).join(' ');
@@ -128,7 +128,7 @@ export function shows(output: string, canary: string): boolean {
   return forms.some((form) => output.includes(form));
 }
 
-/** What a line showed or did that an allowed one must not. */
+/** Forbidden output and acts of an allowed line. */
 export function escapesOf({ line, output, acts, isCut }: Traced, set: RuleSetCase, place: OraclePlace): string[] {
   const found = new Set<string>();
   if (isCut) found.add('did not end');

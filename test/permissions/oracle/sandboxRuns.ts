@@ -1,4 +1,4 @@
-/** Runs lines in the sandbox that the rules granted them. */
+/** Runs lines in the sandbox that the rules granted. */
 import { execFile } from 'node:child_process';
 import { sandboxFor } from '../../../src/tools/coding/sandbox.ts';
 import type { Confinement } from '../../../src/tools/tool.ts';
@@ -6,7 +6,7 @@ import type { OraclePlace } from './oracleDirectory.ts';
 
 const DRIVER = 'for line; do printf "\\0"; timeout -s KILL 10 bash -c -- "$line" </dev/null 2>&1; done';
 
-/** What each line prints, all of them in one sandbox. */
+/** The output of each line, all of them in one sandbox. */
 export async function printed(
   place: OraclePlace,
   lines: readonly string[],

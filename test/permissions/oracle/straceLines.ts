@@ -1,13 +1,13 @@
 /**
- * Runs lines of the shell under strace, many in one process of it, and says what each of them did: which files and directories
- * it opened, which programs it started, what it wrote, and where it connected. Rule: a path is the one that the kernel opened.
+ * Runs lines of the shell under strace, many in one process, and returns the acts of each: opened files and
+ * directories, started programs, writes, and connections. Invariant: a path is the one that the kernel opened.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 export interface Act {
-  /** The file of the program that did it. */
+  /** The file of the acting program. */
   program: string;
   kind: 'read' | 'write' | 'run' | 'connect' | 'look';
   path: string;
@@ -16,15 +16,15 @@ export interface Traced {
   line: string;
   output: string;
   acts: readonly Act[];
-  /** It did not end in time, or was not reached. */
+  /** The line did not end in time, or was not reached. */
   isCut: boolean;
 }
 export interface TraceOptions {
-  /** A directory for what strace and the lines write; it is not watched. */
+  /** A directory for the files of strace and of the lines; it is not traced. */
   scratch: string;
   cwd: string;
   env: Record<string, string>;
-  /** A command that makes the workspace anew after each line that may change it. */
+  /** A command that creates the workspace again after each line that may change it. */
   anewCommand?: string;
   timeoutMs?: number;
 }
@@ -40,7 +40,10 @@ const CALLS = [
 ].join(',');
 const STRACE = ['-ff', '--seccomp-bpf', '-qqq', '-y', '-s', '4096', '-e', 'signal=none', '-e', `trace=${CALLS}`];
 
-/** `$1` the working directory, `$2` where marks and outputs go, `$3` what makes the workspace anew. */
+/**
+ * `$1` is the working directory, `$2` the folder of marks and outputs, `$3` the command that creates the workspace
+ * again.
+ */
 const DRIVER = `
 n=0
 cd "$1" || exit
@@ -53,7 +56,7 @@ while IFS= read -r -d '' -u 9 line; do
 done 9<"$2/lines"
 `;
 
-/** What a line says that may write. What does so besides is put right before the next list of lines. */
+/** A line that may write contains one of these. Other changes are repaired before the next list of lines. */
 const MAY_WRITE = '>|tee|touch|cp|mv|rm|ln|mk|trunc|make|tar|sort|uniq|stash|check|out|-[oi]|fprint|delete|run|branch';
 
 /** Runs the lines one after the other. */
@@ -82,7 +85,7 @@ export async function traced(lines: readonly string[], options: TraceOptions): P
   return found;
 }
 
-/** What strace wrote of each process, by its id. */
+/** The output of strace for each process, by its id. */
 function callsByProcess(here: string): { calls: Map<number, string[]>; driver: number } {
   const calls = new Map<number, string[]>();
   let driver = 0;
@@ -97,7 +100,7 @@ function callsByProcess(here: string): { calls: Map<number, string[]>; driver: n
 
 const STARTED = /^(?:clone3?|v?fork)\(.*\)\s+= (\d+)/;
 
-/** The acts of each line: of the first process that the driver starts after its mark, and of all that this one starts. */
+/** The acts of each line: of the first process that the driver starts after its mark, and of all its children. */
 function actsOf(here: string, cwd: string): Map<number, Act[]> {
   const { calls, driver } = callsByProcess(here);
   const found = new Map<number, Act[]>();
@@ -109,7 +112,7 @@ function actsOf(here: string, cwd: string): Map<number, Act[]> {
     if (!child || line < 0 || found.has(line)) continue;
     const acts: Act[] = [];
     collect(Number(child[1]), { calls, here, acts }, 'bash', cwd);
-    // The shell that reads the line is the driver's choice.
+    // The driver chooses the shell that reads the line.
     found.set(line, acts.slice(acts.findIndex(({ kind }) => kind === 'run') + 1));
   }
   return found;
@@ -139,7 +142,7 @@ function collect(process: number, into: Collected, program: string, cwd: string)
   }
 }
 
-/** strace writes bytes that are no letters as \ooo. */
+/** strace writes non-printable bytes as \ooo. */
 function plain(text: string): string {
   const bytes = text.replace(/\\([0-7]{1,3}|[nrtvf"\\])/g, (_, code: string) => {
     if (/^[0-7]/.test(code)) return String.fromCharCode(Number.parseInt(code, 8));
@@ -148,7 +151,7 @@ function plain(text: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Where a path stands whose last part may be gone. */
+/** The place of a path whose last part may be missing. */
 function realPlace(path: string): string {
   try {
     return join(realpathSync(dirname(path)), basename(path));
@@ -158,7 +161,7 @@ function realPlace(path: string): string {
 }
 
 const OPENED = /^(?:openat2?|open|creat)\(.*?"(.*)", ?(.*?)\)\s+= \d+<(.*?)>(?:\(deleted\))?$/;
-/** Whether the file was there or not. */
+/** True for existing and missing files. */
 const LOOKED = /^(l?stat|newfstatat|statx|access|faccessat2?)\(/;
 const AT = /(?:AT_FDCWD|\d+)(?:<((?:[^>\\]|\\.)*)>)?, "((?:[^"\\]|\\.)*)"/g;
 
@@ -166,7 +169,7 @@ function actsIn(call: string, program: string, cwd: string): Act[] {
   const opened = OPENED.exec(call);
   if (opened) {
     const writes = /^creat/.test(call) || /O_WRONLY|O_RDWR|O_CREAT|O_TRUNC/.test(opened[2] ?? '');
-    // Neither reads nor lists: the place is only named by it.
+    // Neither reads nor lists: it only names the place.
     if (!writes && /O_PATH/.test(opened[2] ?? '')) return [];
     const path = plain(opened[3] ?? '');
     const reads = !/O_WRONLY/.test(opened[2] ?? '');
@@ -177,7 +180,7 @@ function actsIn(call: string, program: string, cwd: string): Act[] {
   }
   if (LOOKED.test(call)) {
     const path = [...call.matchAll(AT)][0]?.[2] ?? /"((?:[^"\\]|\\.)*)"/.exec(call)?.[1] ?? '';
-    // Programs look at much; the shell does so where a line asks whether a file is there.
+    // Programs test many paths. The shell does so only if a line asks whether a file exists.
     return /\/(ba)?sh$|^bash$/.test(program) && path !== ''
       ? [{ program, kind: 'look', path: realPlace(resolve(cwd, plain(path))) }]
       : [];
@@ -192,7 +195,7 @@ function actsIn(call: string, program: string, cwd: string): Act[] {
   const at = [...call.matchAll(AT)].map(([, from, path]) => resolve(plain(from ?? cwd), plain(path ?? '')));
   const named =
     at.length > 0 ? at : [...call.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, path]) => resolve(cwd, plain(path ?? '')));
-  // What a link holds is not written.
+  // The content of a link is not written.
   const changed = /^symlink/.test(call) ? named.slice(-1) : named;
   return changed.map((path) => ({ program, kind: 'write', path: realPlace(path) }));
 }

@@ -1,11 +1,11 @@
-/** Exchanges `sub`, a directory of the workspace, for a link that leads outside, and back, until its input ends. */
+/** Replaces `sub`, a directory of the workspace, by a link that leads outside, and back, until its input ends. */
 import { renameSync, symlinkSync, unlinkSync } from 'node:fs';
 
 const [sub, outside] = process.argv.slice(2);
 process.stdin.resume().on('end', () => process.exit());
 process.stdout.write('ready\n');
 let gone = 0;
-/** A tool may have made the directory anew while it was away. */
+/** A tool may have created the directory again meanwhile. */
 const back = () => {
   try {
     renameSync(`${sub}.held`, sub);
@@ -19,7 +19,7 @@ const attempt = (act) => {
   try {
     act();
   } catch {
-    // The directory came in between.
+    // The directory was created in between.
   }
 };
 const swap = () => {

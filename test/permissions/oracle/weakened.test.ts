@@ -1,6 +1,6 @@
 /**
- * The judge without one of its rules. Rule: without a sandbox a line escapes, so the rule is worth something and these tests see what
- * it holds; in the sandbox nothing escapes, whatever the judge gets wrong.
+ * The judge without one of its rules. Invariant: without a sandbox a line escapes, so the rule is necessary and these
+ * tests detect its loss. In the sandbox nothing escapes, whatever the judge decides.
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ interface Weakening {
   repository?: string;
   /** The name of a tag for the hidden file of the history. */
   reference?: string;
-  /** A file that the workspace has besides. */
+  /** An additional file of the workspace. */
   file?: string;
 }
 const here = import.meta.dirname;
@@ -45,7 +45,7 @@ afterAll(() => {
   place.remove();
 });
 
-it('each weakening of the judge changes words that the sources have exactly once', () => {
+it('each weakening of the judge replaces a text that the sources contain exactly once', () => {
   expect(weakenings.map(({ edits }) => planted(edits).size)).not.toContain(0);
 });
 

@@ -1,6 +1,6 @@
 /**
- * Rules of the judge, each taken away in turn, with lines that only this rule keeps from running unasked. Not among them: that a
- * line leaves the working directory, and that it defines a function. `cd` and the commands of a function are judged by themselves.
+ * Rules of the judge, each removed in turn, with lines that only this rule stops. Two rules are missing: a line leaves
+ * the working directory, and a line defines a function. `cd` and the commands of a function are judged separately.
  */
 export const weakenings = [
   {
