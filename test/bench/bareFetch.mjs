@@ -1,4 +1,4 @@
-/** The limit: fetch, events and JSON, tools that are called, and nothing else; no client, no history, no accumulator. */
+/** The lower limit: fetch, events and JSON, tool calls, and nothing else; no client, no history, no accumulator. */
 import { createParser } from 'eventsource-parser';
 import { scriptedFetch } from './scripts.mjs';
 

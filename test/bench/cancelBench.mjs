@@ -1,7 +1,7 @@
 /**
- * Cancels 200 runs while Bash runs a tree of processes, and prints how long each took to be idle and what was left; then as
- * many while a server hangs, and programs by signals. The exit code is 1 where an aim was missed. A survivor is counted
- * by its group and its session in /proc, and by nothing of the code under test. Linux only.
+ * Cancels 200 runs while Bash runs a process tree, and prints the time until each was idle and the surviving processes.
+ * It then cancels as many runs while a server hangs, and ends programs by signals. The exit code is 1 if an aim was
+ * missed. A survivor is counted by its group and its session in /proc, without code under test. Linux only.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const TRIALS = Number(process.argv[2] ?? 200);
 const AIM_MS = 100;
 const GROUP_AFTER_MS = 150;
 const SWEPT_WITHIN_MS = 1_000;
-/** From a signal to the end of the program. */
+/** The time from a signal to the end of the program. */
 const ENDED_MS = 1_000;
 const trees = Object.entries(JSON.parse(readFileSync(new URL('trees.json', import.meta.url), 'utf8')));
 
@@ -107,7 +107,7 @@ const good = line('all', [...byTree.values()].flat());
 console.log(`aim: p99 ${AIM_MS} ms, nothing left: ${good ? 'kept' : 'MISSED'}`);
 
 const sorted = (results, key) => results.map((each) => each[key]).toSorted((a, b) => a - b);
-/** Prints one row and says whether its aim was kept. */
+/** Prints one row and returns whether its aim was reached. */
 function soon(name, times, aim) {
   const kept = Number(at(times, 0.99)) <= aim;
   const told = `p50 ${at(times, 0.5)}  p99 ${at(times, 0.99)}  max ${at(times, 1)} ms  aim: p99 ${aim} ms: ${kept ? 'kept' : 'MISSED'}`;

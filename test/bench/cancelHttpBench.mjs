@@ -1,6 +1,6 @@
 /**
- * How soon a cancel is heard where a server hangs: by a conversation, by the socket of its request, and by the program that
- * gets a signal. Rule: a server of its own on the loopback, that says nothing or says some words and no more.
+ * The delay of a cancel while a server hangs: in a conversation, at the socket of its request, and in a program that
+ * receives a signal. Invariant: a separate server on the loopback sends nothing, or some words and no more.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ const MAIN = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url
 const WORDS = { choices: [{ index: 0, delta: { content: 'Let me think' }, finish_reason: null }] };
 const CHUNK = `data: ${JSON.stringify({ id: 'r', object: 'chat.completion.chunk', created: 1, ...WORDS })}\n\n`;
 
-/** One request at a time: `asked` and `closed` are of the next one. */
+/** One request at a time: `asked` and `closed` belong to the next one. */
 async function hangingServer(speaks) {
   const server = createServer((request, response) => {
     request.resume();
@@ -73,7 +73,7 @@ export async function conversations(trials, speaks) {
   return results;
 }
 
-/** Milliseconds until the program has ended behind a signal, its stop durable. */
+/** Milliseconds from a signal until the program has ended with a durable stop. */
 export async function programs(trials) {
   const server = await hangingServer(true);
   const place = mkdtempSync(join(tmpdir(), 'runchart-signal-'));

@@ -1,4 +1,4 @@
-/** The floor: a loop that a careful person writes by hand on the vendor's client, with its stream and its accumulator. */
+/** The baseline: a careful hand-written loop on the vendor's client, with its stream and its accumulator. */
 import OpenAI from 'openai';
 import { scriptedFetch, toolSpec } from './scripts.mjs';
 

@@ -1,6 +1,7 @@
 /**
- * One run of 200 rounds: bytes of its log, and what round 200 costs against round 20. The model is a generator in this
- * process, so nothing of a request is serialised; what is left of building one is the copy of a list.
+ * One run of 200 rounds: the bytes of its log, and the cost of round 200 compared with round 20. The model is a
+ * generator in this process, so no request is serialised; only the copy of a list remains of the construction of a
+ * request.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,13 +1,14 @@
 /**
- * What an inspector costs a run: CPU of a run of ten turns with a tool call each, without one, with one that nobody
- * watches, and with a page that takes everything until it has all of it. The first two run in one process, in slices in
- * turn, main thread alone where Node tells it: two processes differ by more than what is asked for. A page is measured in a
- * process of its own, beside one without an inspector, since it takes what it is sent at its own pace. Needs a build.
+ * The cost of an inspector for a run. The figure is the CPU time of a run of ten turns with a tool call each: without
+ * an inspector, with one that has no page, and with a page that reads everything. The first two run in one process, in
+ * alternating slices, and count the main thread alone if Node reports it. Two processes would differ by more than the
+ * measured cost. A page is measured in a separate process, beside one without an inspector, since it reads at its own
+ * pace. Needs a build.
  *
- * It exaggerates: model, tool and store answer within microtasks, so hundreds of runs a second are observed, what an
- * inspector does is held against nothing but runchart's own work, and a page is sent tens of megabytes a second. A run with
- * a real model waits most of its time, and has prompts and files to pay for in both cases. Between two runs the loop turns
- * once: a page is sent nothing before.
+ * The figures exaggerate. Model, tool and store answer within microtasks, so hundreds of runs a second are observed,
+ * the inspector is compared with runchart's own work alone, and a page receives tens of megabytes a second. A run with
+ * a real model waits most of its time, and has prompts and files to process in both cases. Between two runs the event
+ * loop turns once, because a page receives nothing before.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +19,7 @@ import { startInspector } from '../../dist/src/inspect/index.js';
 const WARM = 600;
 const RUNS = 800;
 const ROUNDS = 5;
-/** Runs of a slice, and slices in turn, of which the first are not counted. */
+/** Runs of a slice, and alternating slices, of which the first are not counted. */
 const SLICE = 20;
 const SLICES = 80;
 const WARM_SLICES = 40;
@@ -31,7 +32,7 @@ const tool = defineTool({
   execute: ({ text }) => text,
 });
 
-/** A reply of 40 deltas, and a call but in the last turn. */
+/** A reply of 40 deltas, and a call except in the last turn. */
 function model() {
   let turn = 0;
   return {
@@ -47,7 +48,10 @@ function model() {
   };
 }
 
-/** What is over is forgotten: a store that keeps it all would be collected most of the time. `times`: takes how long each took. */
+/**
+ * Ended runs are removed: with a store that keeps all of them, most of the time would be garbage collection. `times`:
+ * receives the duration of each.
+ */
 async function runs({ agent, store }, count, times) {
   for (let run = 0; run < count; run += 1) {
     const began = performance.now();
@@ -61,7 +65,7 @@ async function runs({ agent, store }, count, times) {
   }
 }
 
-/** A page in another process takes what it is sent; here only what the sending costs counts. */
+/** A page in another process reads the messages; here only the cost of sending counts. */
 async function watched(inspector) {
   const url = inspector.url.replace('http', 'ws').replace('/?', '/ws?');
   const script = `import { WebSocket } from 'ws';
@@ -86,10 +90,13 @@ function agentWith(inspector) {
   return { store, agent: createAgent({ model: model(), tools: [tool], store, ...inspect }) };
 }
 
-/** Of all runs, how long the slowest of the fastest third took: what the machine and the collector do besides hardly shows in it. */
+/**
+ * The duration of the slowest of the fastest third of all runs: it hardly contains other work of the machine and the
+ * collector.
+ */
 const third = (times) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 3)];
 
-/** Without an inspector and with one that nobody watches: CPU of a run in ms, and how long the fastest third took. */
+/** Without an inspector and with one without a page: CPU of a run in ms, and the duration of the fastest third. */
 async function inTurn() {
   const cpu = () => {
     const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
@@ -145,7 +152,7 @@ function compare() {
   console.log(`A run of ${TURNS} turns that nobody watches, CPU: ${told(...of('cpu'))} (${each('cpu')})`);
   console.log(`the fastest third: ${told(...of('fast'))} (${each('fast')})`);
   const rounds = Array.from({ length: ROUNDS }, () => [inProcess('off'), inProcess('watched')]);
-  // What else runs on a machine only adds.
+  // Other processes on the machine only add time.
   const [least, watchedLeast] = [0, 1].map((at) => Math.min(...rounds.map((round) => round[at])));
   console.log(`with a page that takes everything, CPU: ${told(least, watchedLeast)}`);
 }

@@ -13,7 +13,7 @@ async function many(count) {
 
 const first = await run();
 const { characters } = first;
-// The stores of the runs that are timed keep what they are handed; the file store says what a log takes.
+// The stores of the timed runs keep their entries. The file store shows the size of a log.
 const bytes = log && storedBytes ? await storedBytes(scenarios[name]) : first.bytes;
 await many(warm);
 const before = process.cpuUsage();

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:memory` (B17): 10,000 finished runs and 1,000 suspended conversations in one process. The heap after a
- * forced collection stays within 5 % of what it was after the first 100; no listener, actor or timer is left. The
- * script keeps the engine from compiling what is hot, since compiled code is held too and says nothing of a leak.
+ * forced collection is within 5 % of that after the first 100; no listener, actor or timer remains. The script keeps
+ * the engine from compiling hot code, since compiled code takes memory too and does not indicate a leak.
  */
 import { fileURLToPath } from 'node:url';
 import { bundled } from '../support/bundled.mjs';
@@ -13,11 +13,11 @@ const { ManyRuns } = await bundled("export { ManyRuns } from '../support/manyRun
 
 const runs = new ManyRuns();
 
-/** Bytes that are still held: what only waits to be collected, or to be finalised, is not counted. */
+/** Bytes that are still held, without objects that only wait for collection or finalisation. */
 async function held() {
   for (let round = 0; round < 5; round++) {
     globalThis.gc();
-    // Forgets the actors that were collected.
+    // Removes the actors that were collected.
     void runs.actors;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

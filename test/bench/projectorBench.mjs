@@ -1,7 +1,7 @@
 /**
- * How fast the projector is: entries a second for a whole log, and whether a push with a view costs the same at the end
- * of a long conversation as at its beginning. All figures are medians of CPU time, which a busy machine disturbs least.
- * Run by hand: `node --expose-gc test/bench/projectorBench.mjs [entries]`.
+ * The speed of the projector: entries a second for a whole log, and the cost of a push with a view at the end of a long
+ * conversation compared with its start. All figures are medians of CPU time, which a busy machine affects least. Run by
+ * hand: `node --expose-gc test/bench/projectorBench.mjs [entries]`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -101,8 +101,8 @@ function measureWhole(name, log) {
 }
 
 /**
- * A thousand pushes with a view each, many times over: each on entries nobody touched before, at the beginning of
- * logs of their own and at the end of a long one.
+ * A thousand pushes with a view each, many times over: each on untouched entries, at the start of separate logs and at
+ * the end of a long one.
  */
 function measureGrowth(name, make, size, read) {
   const beginnings = Array.from({ length: 2 * SAMPLES }, () => make(SAMPLE));

@@ -1,8 +1,10 @@
 /**
- * `npm run bench [names]`: what a run of runchart costs against a hand-written loop on the vendor's client, and against
- * fetch alone. T: all in one process, in slices of some 20 ms in turn, CPU of the main thread where Node tells it (24), else of
- * the process; behind a few rounds of warm-up, and once more when V8 has compiled what is run (`steady`). H: each in a process of its own, in turn, CPU of the process, peak memory and stored bytes. Last the aims,
- * with simulated lives a second of CPU. `BENCH_ROUNDS` sets how often; docs/performance.md says how to read it.
+ * `npm run bench [names]`: the cost of a run of runchart compared with a hand-written loop on the vendor's client, and
+ * with fetch alone. T: all in one process, in alternating slices of about 20 ms, CPU of the main thread if Node reports
+ * it (24), otherwise of the process; after a few rounds of warm-up, and once more after V8 has compiled the code
+ * (`steady`). H: each in a separate process, alternating, CPU of the process, peak memory and stored bytes. Last the
+ * aims, with simulated lives a second of CPU. `BENCH_ROUNDS` sets the number of repetitions; docs/performance.md
+ * explains the figures.
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +12,7 @@ import { bundled } from '../support/bundled.mjs';
 import { scenarios } from './scripts.mjs';
 
 const AIM = { A: 0.7, B: 0.9, C: 1.5, D: 0.32, E0: 0.8, E2000: 0.9, F10: 2.2, F1000: 2, G: 0.9, H200: 1.3 };
-/** Stored bytes of H200 over the floor's, and lives a second and core, the latter at least. */
+/** Stored bytes of H200 compared with the baseline's, and lives a second and core, the latter at least. */
 const BYTES_AIM = 3;
 const LIVES_AIM = 150;
 const LIVES = 300;
@@ -31,7 +33,9 @@ const cpuMs = () => {
   return (user + system) / 1000;
 };
 
-/** All contenders in turn in this process: milliseconds a run, of sums, after a short warm-up and after a long one. */
+/**
+ * All contenders alternate in this process: milliseconds a run, from sums, after a short warm-up and after a long one.
+ */
 async function inTurn(name) {
   const { slice, together } = scenarios[name];
   const runs = [];

@@ -1,4 +1,4 @@
-/** runchart with its own adapter on the same fetch; the run is iterated to its end, as a user interface would. */
+/** runchart with its own adapter on the same fetch. The run is iterated to its end, as in a user interface. */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ async function* parsed(lines) {
   for (const line of lines) yield JSON.parse(line);
 }
 
-/** Keeps the log as lines of JSON in an array, as a host does that moves it elsewhere. */
+/** Keeps the log as lines of JSON in an array, like a host that moves it elsewhere. */
 function arrayStore(lines) {
   return {
     open: async () => ({
@@ -48,7 +48,7 @@ async function turn(conversation) {
   return text;
 }
 
-/** What the file store keeps of one run. */
+/** The content of the file store after one run. */
 export async function storedBytes(scenario) {
   const { jsonlStore } = await import('../../dist/src/node.js');
   const directory = await mkdtemp(join(tmpdir(), 'runchart-bench-'));
@@ -84,7 +84,7 @@ export function makeContender(scenario) {
       const conversation = await opened();
       const text = await turn(conversation);
       await conversation.close();
-      // The loop forgets its messages as well.
+      // The loop drops its messages as well.
       await store.delete(conversation.id);
       return { characters: text.length, bytes: 0 };
     };

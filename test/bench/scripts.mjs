@@ -1,6 +1,6 @@
 /**
- * What the model says in each scenario, as server-sent events, and a `fetch` that answers with it. Rule: both
- * contenders get the same bytes in the same network chunks.
+ * The replies of the model in each scenario, as server-sent events, and a `fetch` that returns them. Invariant: both
+ * contenders receive the same bytes in the same network chunks.
  */
 const encoder = new TextEncoder();
 const chunk = (delta, finish = null) => ({
@@ -55,7 +55,7 @@ function packets(events, group) {
 const rounds = (count) => Array.from({ length: count }, (_, round) => packets(calls(1, round), 1));
 const answer = packets(text(20), 1);
 
-/** Earlier messages: a question and an answer in turn. */
+/** Earlier messages: questions and answers in turn. */
 const earlier = (count) =>
   Array.from({ length: count }, (_, index) => ({
     role: index % 2 === 0 ? 'user' : 'assistant',
@@ -63,10 +63,10 @@ const earlier = (count) =>
   }));
 
 /**
- * By scenario: the replies of one run, how many runs are one measurement of a process and one slice beside others, and
- * what the run begins with. `earlier` is handed over when the conversation is opened: by each run, or, where it `isOpen`
- * already, once, so that a run is one more turn of it; `state` travels: it is read before
- * each run and written behind it; `log` counts the bytes that are stored.
+ * By scenario: the replies of one run, the number of runs in one measurement of a process and in one slice, and the
+ * initial content. `earlier` is given when the conversation is opened: by each run, or, if it `isOpen` already, once,
+ * so that a run is one more turn of it. `state` is read before each run and written after it. `log` counts the stored
+ * bytes.
  */
 export const scenarios = {
   A: { about: 'one turn of 20 deltas', replies: [answer], runs: 2000, warm: 2000, slice: 80 },
@@ -75,7 +75,7 @@ export const scenarios = {
   D: { about: '20,000 deltas', replies: [packets(text(20_000), 16)], runs: 6, warm: 3, slice: 1 },
   E0: { about: 'a second turn', replies: [answer], earlier: earlier(2), runs: 1000, warm: 1000, slice: 40 },
   E2000: {
-    about: 'a turn behind 2,000 messages',
+    about: 'a turn after 2,000 messages',
     replies: [answer],
     earlier: earlier(2000),
     isOpen: true,
@@ -92,21 +92,28 @@ export const scenarios = {
     slice: 6,
   },
   F10: {
-    about: 'state of 10 messages travels',
+    about: 'state of 10 messages, read and written',
     replies: [answer],
     state: earlier(10),
     runs: 600,
     warm: 400,
     slice: 24,
   },
-  F1000: { about: 'state of 1,000 travels', replies: [answer], state: earlier(1000), runs: 60, warm: 40, slice: 6 },
+  F1000: {
+    about: 'state of 1,000, read and written',
+    replies: [answer],
+    state: earlier(1000),
+    runs: 60,
+    warm: 40,
+    slice: 6,
+  },
   G: { about: '1,000 runs at once', replies: [answer], runs: 1000, warm: 200, slice: 1000, together: true },
   H200: { about: '200 rounds, stored', replies: [...rounds(200), answer], log: true, runs: 6, warm: 3, slice: 1 },
 };
 
 /**
- * A fetch that answers the nth request of a run with the nth reply; it counts by the assistant messages it is sent beyond
- * those that were there before.
+ * A fetch that answers the nth request of a run with the nth reply. It counts the assistant messages in the request
+ * without the initial ones.
  */
 export function scriptedFetch({ replies, earlier = [], state = [] }) {
   const before = [...earlier, ...state].filter(({ role }) => role === 'assistant').length;

@@ -1,4 +1,4 @@
-/** Defects of the charts and the pure functions of `machines/`, each with the test file that has to find it. */
+/** Defects of the charts and the pure functions of `machines/`, each with the test file that must detect it. */
 export const charts = [
   {
     id: 'suspension-given-up',
@@ -8,13 +8,13 @@ export const charts = [
   },
   {
     id: 'empty-message-in-a-history',
-    about: 'a message of a history in which the model said nothing is shown to it again',
+    about: 'an empty reply in a history is sent to the model again',
     witness: 'test/paths/drawnResults.test.ts',
     edits: [['content.length > 0 &&\n  toolCalls.length === 0', 'toolCalls.length === 0']],
   },
   {
     id: 'retry-once-more',
-    about: 'a tool is executed once more than the policy says',
+    about: 'a tool is executed once more than the policy permits',
     witness: 'test/scenarios/toolRetry.test.ts',
     edits: [['attempt < retry.attempts', 'attempt <= retry.attempts']],
   },
@@ -32,7 +32,7 @@ export const charts = [
   },
   {
     id: 'retry-after-floor',
-    about: 'a wait that the provider asks for is capped by the backoff',
+    about: 'a wait that the provider requests is capped by the backoff',
     witness: 'test/scenarios/retries.test.ts',
     edits: [
       [
@@ -43,7 +43,7 @@ export const charts = [
   },
   {
     id: 'cost-reset',
-    about: 'a restart forgets what the conversation has cost',
+    about: 'a restart resets the cost of the conversation',
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), costUsd: 0 },\n  queue'],
@@ -74,13 +74,13 @@ export const charts = [
   },
   {
     id: 'readonly-some',
-    about: 'parallelIfReadOnly runs a round in parallel when one of its calls is read-only',
+    about: 'parallelIfReadOnly runs a round in parallel if one of its calls is read-only',
     witness: 'test/scenarios/toolRounds.test.ts',
     edits: [['calls.every((call) => call.readOnly)', 'calls.some((call) => call.readOnly)']],
   },
   {
     id: 'decide-twice',
-    about: 'a second, different decision on a suspension is told as applied',
+    about: 'a second, different decision on a suspension is reported as applied',
     witness: 'test/hostile/decisions.test.ts',
     edits: [
       [
@@ -91,19 +91,19 @@ export const charts = [
   },
   {
     id: 'pruned-reported',
-    about: 'pruning does not lower what the model last reported',
+    about: "pruning does not subtract its tokens from the model's last reported usage",
     witness: 'test/scenarios/contextWindow.test.ts',
     edits: [['this.#reported = Math.max(0, this.#reported - saved / CHARACTERS_A_TOKEN);', '']],
   },
   {
     id: 'supersede-expired',
-    about: 'early decisions of a superseded cycle are not said to have expired',
+    about: 'early decisions of a superseded cycle are not reported as expired',
     witness: 'test/scenarios/earlyDecisions.test.ts',
     edits: [['...expiredEntries(runId, earlyDecisions(open)),', '']],
   },
   {
     id: 'steer-dropped',
-    about: 'with queueDrain one the steers behind the first are dropped',
+    about: 'with queueDrain one, the steers after the first are dropped',
     witness: 'test/scenarios/queues.test.ts',
     edits: [
       [
@@ -114,13 +114,13 @@ export const charts = [
   },
   {
     id: 'state-conflict',
-    about: 'two calls that wrote one key alike conflict',
+    about: 'two calls that wrote the same value to one key conflict',
     witness: 'test/scenarios/runLifecycle.test.ts',
     edits: [['if ((written.get(key) ?? form) !== form) return true;', 'if (written.has(key)) return true;']],
   },
   {
     id: 'fallback-attempts',
-    about: 'a fallback model goes on with the attempts of the one before',
+    about: 'a fallback model continues the attempts of the previous one',
     witness: 'test/scenarios/retries.test.ts',
     edits: [['model: attempts.model + 1, ofModel: 1 }', 'model: attempts.model + 1, ofModel: attempts.ofModel }']],
   },
@@ -149,25 +149,25 @@ export const charts = [
   },
   {
     id: 'tokens-limit',
-    about: 'the limit of tokens is passed by a reply that reaches it exactly',
+    about: 'a reply that reaches the limit of tokens exactly does not end the run',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [['counters.tokens >= limits.tokens', 'counters.tokens > limits.tokens']],
   },
   {
     id: 'kept-call-forgotten',
-    about: 'a cancel that did not wait for a slow suspension leaves the calls open that kept their turn',
+    about: 'a cancel that did not wait for a slow suspension leaves calls open that kept their turn',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [["durable || end.termination === 'Suspended'\n", 'durable\n']],
   },
   {
     id: 'unknown-price',
-    about: 'an unknown price counts as nothing for the budget',
+    about: 'an unknown price counts as zero for the budget',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [['counters.unpriced > 0 || counters.costUsd', 'counters.costUsd']],
   },
   {
     id: 'tokens-reset',
-    about: 'a restart forgets the tokens of the conversation',
+    about: 'a restart resets the tokens of the conversation',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
       ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), tokens: 0 },\n  queue'],
@@ -179,7 +179,7 @@ export const charts = [
   },
   {
     id: 'empty-replies-reset',
-    about: 'a restart forgets how many empty replies came in a row',
+    about: 'a restart resets the count of consecutive empty replies',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
       ['counters: countersOf(logState),\n  queue', 'counters: { ...countersOf(logState), emptyReplies: 0 },\n  queue'],
@@ -191,7 +191,7 @@ export const charts = [
   },
   {
     id: 'streaks-reset',
-    about: 'a restart forgets which calls came in a row',
+    about: 'a restart resets the count of consecutive identical calls',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
       [
@@ -206,7 +206,7 @@ export const charts = [
   },
   {
     id: 'streak',
-    about: 'identical calls are counted over all rounds, not in a row',
+    about: 'identical calls are counted over all rounds, not consecutively',
     witness: 'test/scenarios/limitsRestart.test.ts',
     edits: [
       [
@@ -217,13 +217,13 @@ export const charts = [
   },
   {
     id: 'lost-decision-kept',
-    about: 'a decision that could not be stored is acted on all the same',
+    about: 'a decision that could not be stored is still applied',
     witness: 'test/machines/runAssigns.test.ts',
     edits: [['!isLost(held)', 'held !== undefined']],
   },
   {
     id: 'summed-up-twice',
-    about: 'what is left behind a summary is summed up again before the same call',
+    about: 'the messages after a summary are summarized again before the same call',
     witness: 'test/paths/run.states.test.ts',
     edits: [
       [
@@ -234,7 +234,7 @@ export const charts = [
   },
   {
     id: 'summary-cost-uncounted',
-    about: 'what a summary took is in no sum of the log',
+    about: 'the tokens of a summary are missing from every sum of the log',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [
       [
@@ -245,7 +245,7 @@ export const charts = [
   },
   {
     id: 'summary-budget',
-    about: 'a run does not hear what its summary took, and calls the model beyond its budget',
+    about: 'a run ignores the cost of its summary, and calls the model beyond its budget',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [
       [
@@ -256,7 +256,7 @@ export const charts = [
   },
   {
     id: 'summary-outlasts-cancel',
-    about: 'a cancel waits until the summary is there',
+    about: 'a cancel waits until the summary is complete',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [
       [
@@ -267,7 +267,7 @@ export const charts = [
   },
   {
     id: 'summary-goes-on',
-    about: 'the request for a summary is not under the run, so that its end does not end it',
+    about: 'the request for a summary is not a child of the run, so the end of the run does not end it',
     witness: 'test/paths/states.test.ts',
     edits: [
       ['const id = `${stemOf(context)}/summary/${attempt}`;', 'const id = `summary/${stemOf(context)}/${attempt}`;'],
@@ -275,7 +275,7 @@ export const charts = [
   },
   {
     id: 'failed-summary-keeps-all',
-    about: 'where no summary comes nothing makes room',
+    about: 'if no summary arrives, no other step frees room',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [
       ["{ runId, type: 'compaction', upToSeq, summary: kept ? `${DROPPED}\\n\\n${kept}` : DROPPED, ...spent },", ''],
@@ -283,19 +283,19 @@ export const charts = [
   },
   {
     id: 'failed-summary-untold',
-    about: 'nobody is told that earlier messages were left out',
+    about: 'no diagnostic reports dropped earlier messages',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [["{ runId, type: 'notice', code: 'compaction_failed', text },", '']],
   },
   {
     id: 'block-unheard',
-    about: 'a hook that keeps the messages is heard and not heeded',
+    about: 'a hook that blocks a summary is called and ignored',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [['blocked: (args: Args) => preCompactAnswer(args)?.block !== undefined,', 'blocked: (_: Args) => false,']],
   },
   {
     id: 'instructions-once',
-    about: 'a second attempt at a summary forgets what hooks want of it',
+    about: 'a second attempt at a summary omits the instructions of hooks',
     witness: 'test/paths/states.test.ts',
     edits: [
       [
@@ -306,31 +306,31 @@ export const charts = [
   },
   {
     id: 'denial-again-without-its-decision',
-    about: 'a denial that was lost with its append is said again, and its decision is never used',
+    about: 'a denial that was lost with its append is repeated, and its decision is never used',
     witness: 'test/scenarios/storeFaults.test.ts',
     edits: [["if (code === 'denied' && !lostTypes.get(callId)?.has('decision')) denied.add(callId);", '']],
   },
   {
     id: 'promotes-behind-what-was-lost',
-    about: 'a followUp is promoted where the store has lost a decision, and nothing closes the call that waited for it',
+    about: 'a followUp is promoted after the store lost a decision, and the call that waited for it is never closed',
     witness: 'test/scenarios/whatWaits.test.ts',
     edits: [["durable && !end.lost?.some((entry) => 'callId' in entry) &&", 'durable &&']],
   },
   {
     id: 'left-behind-a-retry',
-    about: 'a followUp that came while a call was retried alone stays queued for ever where that call waits again',
+    about: 'a followUp that arrived during a retry alone stays queued forever if the call waits again',
     witness: 'test/scenarios/retriedCalls.test.ts',
     edits: [["(stopReason(end) ?? 'completed')", 'stopReason(end)']],
   },
   {
     id: 'spent-forgotten-in-flight',
-    about: 'what a reply used whose append is still under way does not count for the run that begins meanwhile',
+    about: 'tokens of a reply whose append is still pending do not count for the run that starts meanwhile',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [['(of?.waits ? of : context).counters;', '(of ?? context).counters;']],
   },
   {
     id: 'suspension-told-unstored',
-    about: 'a run whose suspension a cancel did not wait for is told to be suspended, though nobody knows',
+    about: 'a run whose suspension a cancel did not await is reported as suspended, although this is unknown',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [[", ...(!durable && { termination: 'Error' as const })", '']],
   },

@@ -1,8 +1,11 @@
-/** Defects of the edges: readers and writers of transports, rules, sandboxes, stores and adapters; each with the test file that has to find it. */
+/**
+ * Defects of the edges: readers and writers of transports, rules, sandboxes, stores and adapters. Each has the test
+ * file that must detect it.
+ */
 export const edges = [
   {
     id: 'address-before-header',
-    about: 'a client that connects anew is sent again what came behind the entry that its address names',
+    about: 'a client that reconnects receives again the entries after the one in its address',
     witness: 'test/transports/handlers.test.ts',
     edits: [
       [
@@ -13,25 +16,25 @@ export const edges = [
   },
   {
     id: 'content-type-alone',
-    about: 'a body of JSON is refused where its content type has parameters',
+    about: 'a body of JSON is refused if its content type has parameters',
     witness: 'test/transports/handlers.test.ts',
     edits: [['/^application\\/json\\s*(;|$)/i', '/^application\\/json$/i']],
   },
   {
     id: 'closed-output-awaited',
-    about: 'who writes waits for ever behind an output that has closed',
+    about: 'a writer waits forever for an output that has closed',
     witness: 'test/transports/router.test.ts',
     edits: [["output.once?.('close', leave);", "output.once?.('close', go);"]],
   },
   {
     id: 'open-line-for-ever',
-    about: 'behind a last line that had no newline each append writes a blank line',
+    about: 'after a last line without a newline each append writes a blank line',
     witness: 'test/stores/jsonlTail.test.ts',
     edits: [['this.#scan.open = false;', '']],
   },
   {
     id: 'written-for-another-model',
-    about: 'a model is sent the messages as they were written for another one',
+    about: 'a model receives messages in the format of another model',
     witness: 'test/models/openaiReasoningFields.test.ts',
     edits: [
       [
@@ -42,25 +45,25 @@ export const edges = [
   },
   {
     id: 'null-replaces-signature',
-    about: 'null in a later piece takes away what an earlier one said',
+    about: 'null in a later piece removes the value of an earlier one',
     witness: 'test/models/openaiReasoningFields.test.ts',
     edits: [['if (value === null) continue; const before', 'const before']],
   },
   {
     id: 'settlement-in-the-clear',
-    about: 'a secret in the result that a settlement gives is stored',
+    about: 'a secret in the result of a settlement is stored',
     witness: 'test/hostile/secrets.test.ts',
     edits: [["case 'record': case 'oneOf': return redact(value);", "case 'record': return redact(value);"]],
   },
   {
     id: 'network-though-denied',
-    about: 'without permissions a command that asks for the network gets it, though the host denies it',
+    about: 'without permissions a command that requests the network gets it, although the host denies it',
     witness: 'test/tools/coding/sandbox.test.ts',
     edits: [["(network === 'ask' && wantsNetwork)", 'wantsNetwork']],
   },
   {
     id: 'wrapped-git-unseen',
-    about: 'git behind timeout or nohup runs unasked whatever the settings of the repository name',
+    about: 'git inside timeout or nohup runs without approval, whatever the settings of the repository name',
     witness: 'test/permissions/expansions.test.ts',
     edits: [
       [
@@ -77,7 +80,7 @@ export const edges = [
   },
   {
     id: 'stall-remembered',
-    about: 'a page that took nothing for a while is let go the next time that it does so for a moment',
+    about: 'a page that read nothing for a while is disconnected at its next short pause',
     witness: 'test/inspect/pagePace.test.ts',
     edits: [['this.#stalledSince = undefined; return true;', 'return true;']],
   },

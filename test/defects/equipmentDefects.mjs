@@ -1,11 +1,11 @@
 /**
- * Defects in permissions, hooks, MCP tools and the inspector's observer that simulated lives have to find: those in which the
- * agent has what `test/simulation/equipment` gives it.
+ * Defects in permissions, hooks, MCP tools and the inspector's observer that simulated lives must detect. The agent of
+ * these lives has the equipment of `test/simulation/equipment`.
  */
 const lives = [
   {
     id: 'hook-answers-late',
-    about: 'an answer of a hook counts though its time was up',
+    about: 'an answer of a hook counts after its time limit',
     edits: [
       [
         'readOutput(await within(ms, { setTimer, signal }, act)) };',
@@ -15,14 +15,14 @@ const lives = [
   },
   {
     id: 'required-hook-passes',
-    about: 'a call runs though a required hook has failed',
+    about: 'a call runs although a required hook has failed',
     edits: [
       ['if (failed !== undefined) return { block: `A required hook failed, so the call was not run: ${failed}` };', ''],
     ],
   },
   {
     id: 'hook-cannot-ask',
-    about: 'a hook that wants a person to be asked is overruled by an allow rule',
+    about: 'an allow rule overrides a hook that requires approval',
     edits: [["if (hook === 'ask') return findingWith('ask', 'hook');", '']],
   },
   {
@@ -32,7 +32,7 @@ const lives = [
   },
   {
     id: 'nobody-asked-in-dont-ask',
-    about: 'what has to be asked about runs where nobody is asked',
+    about: 'a call that needs approval runs if nobody can be asked',
     edits: [["return { ...confined, outcome: 'deny' };", "return { ...confined, outcome: 'allow' };"]],
   },
   {
@@ -47,7 +47,7 @@ const lives = [
   },
   {
     id: 'cancelled-call-goes-on-at-server',
-    about: 'an MCP server is not told that a call was cancelled',
+    about: 'an MCP server does not receive the cancel of a call',
     edits: [['const end = (): void => call.abort.abort(signal.reason);', 'const end = (): void => undefined;']],
   },
   {
@@ -57,12 +57,12 @@ const lives = [
   },
   {
     id: 'first-detach-ends-all',
-    about: 'the first who lets go of a conversation ends what others observe',
+    about: 'the first observer that leaves a conversation ends the observation of the others',
     edits: [['if (observed.holders === 0) this.#end(observed);', 'this.#end(observed);']],
   },
   {
     id: 'told-again-from-the-start',
-    about: 'a conversation that is observed again is told from its first entry',
+    about: 'a conversation that is observed again is reported from its first entry',
     edits: [
       [
         'let next = position && position.began === began ? Math.min(position.next, log.entries.length) : 0;',
@@ -72,7 +72,7 @@ const lives = [
   },
   {
     id: 'told-after-detach',
-    about: 'entries are recorded after everybody has let go',
+    about: 'entries are recorded after all observers have left',
     edits: [['following.take = undefined;', '']],
   },
 ];

@@ -1,14 +1,17 @@
-/** Defects of what is put around an agent: MCP servers, hooks, plugins, sub-agents, settings, the request loop, views, the command line; each with the test file that has to find it. */
+/**
+ * Defects of an agent's surroundings: MCP servers, hooks, plugins, sub-agents, settings, the request loop, views, the
+ * command line. Each has the test file that must detect it.
+ */
 export const extensions = [
   {
     id: 'mcp-others-left-connected',
-    about: 'servers that connected stay connected where another one could not be reached',
+    about: 'connected servers stay connected if another one could not be reached',
     witness: 'test/mcp/foreignTools.test.ts',
     edits: [['} catch (error) { await close(); throw error; }', '} catch (error) { throw error; }']],
   },
   {
     id: 'mcp-environment-of-the-host',
-    about: 'the process of an MCP server gets every variable of this process, keys and tokens too',
+    about: 'the process of an MCP server receives every variable of this process, including keys and tokens',
     witness: 'test/mcp/foreignTools.test.ts',
     edits: [
       [
@@ -25,43 +28,43 @@ export const extensions = [
   },
   {
     id: 'matcher-of-choices-unanchored',
-    about: 'a matcher with choices fits names that only begin or end like one of them',
+    about: 'a matcher with alternatives matches names that only start or end like one of them',
     witness: 'test/hooks/together.test.ts',
     edits: [['`^(?:${matcher})$`', '`^${matcher}$`']],
   },
   {
     id: 'hook-allows-what-it-rewrote-not',
-    about: 'a hook that rewrites a call and allows it has it asked about all the same',
+    about: 'a hook that rewrites a call and allows it still requires approval',
     witness: 'test/hooks/together.test.ts',
     edits: [['outputs.slice(Math.max(0, rewrite))', 'outputs.slice(rewrite + 1)']],
   },
   {
     id: 'hook-output-misread',
-    about: 'an answer of a hook whose suppressOutput is no boolean counts',
+    about: 'an answer of a hook whose suppressOutput is not a boolean counts',
     witness: 'test/hooks/answers.test.ts',
     edits: [["const FLAGS = ['continue', 'suppressOutput'] as const;", "const FLAGS = ['continue'] as const;"]],
   },
   {
     id: 'hooks-of-the-nearest-file-alone',
-    about: 'of several configuration files that have hooks of one event only the last one’s are run',
+    about: 'if several configuration files have hooks of one event, only the last file’s hooks run',
     witness: 'test/session/layers.test.ts',
     edits: [['all[event] = [...(all[event] ?? []), ...(given ?? [])];', 'all[event] = [...(given ?? [])];']],
   },
   {
     id: 'trust-is-forgotten',
-    about: 'a project that is trusted takes the trust of every other one',
+    about: 'a trusted project removes the trust of every other one',
     witness: 'test/session/layers.test.ts',
     edits: [['Object.assign(await known(), changes)', '{ ...changes }']],
   },
   {
     id: 'no-limit-is-the-lowest',
-    about: 'a project cannot limit what the user has not limited, and sets free what is limited',
+    about: 'a project cannot set a limit that the user has not set, and can remove an existing one',
     witness: 'test/session/layers.test.ts',
     edits: [["typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY", "typeof limit === 'number' ? limit : 0"]],
   },
   {
     id: 'git-hears-the-environment',
-    about: 'git is asked with every variable of this process',
+    about: 'git runs with every variable of this process',
     witness: 'test/session/filesOfProjects.test.ts',
     edits: [
       [
@@ -72,25 +75,25 @@ export const extensions = [
   },
   {
     id: 'failed-by-an-earlier-tool',
-    about: 'a request whose model failed rejects with what a tool had thrown before',
+    about: 'a request whose model failed rejects with an earlier error of a tool',
     witness: 'test/requestLoop/reach.test.ts',
     edits: [["error: cause === 'tool' && failed ?", 'error: failed ?']],
   },
   {
     id: 'aborted-request-takes-the-next-agent',
-    about: 'a request that is aborted drops the agent that has replaced its own',
+    about: 'an aborted request drops the agent that has replaced its own',
     witness: 'test/requestLoop/reach.test.ts',
     edits: [['if (this.#current.get(cached.model) !== cached) return;', '']],
   },
   {
     id: 'batch-of-the-one-before',
-    about: 'a batch is announced with the names of one of which no tool started',
+    about: 'a batch is announced with the name of a call whose tool never started',
     witness: 'test/requestLoop/folds.test.ts',
     edits: [["if (entry.boundary === 'ToolResultsCommitted') this.#batch = [];", '']],
   },
   {
     id: 'looser-verdict-counts',
-    about: 'of two plugins with rules the one that allows more decides about a call',
+    about: 'of two plugins with rules the more permissive one decides a call',
     witness: 'test/plugins/verdicts.test.ts',
     edits: [
       [
@@ -101,37 +104,37 @@ export const extensions = [
   },
   {
     id: 'checks-behind-a-cancelled-one',
-    about: 'after a cancel in the middle of a check no call passes its checks any more',
+    about: 'after a cancel during a check no call passes its checks any more',
     witness: 'test/plugins/several.test.ts',
     edits: [['this.#lastCheck.catch(() => undefined).then(', 'this.#lastCheck.then(']],
   },
   {
     id: 'end-of-a-run-shared-by-nobody',
-    about: 'each plugin has all the time that those at the end of a run have together',
+    about: 'each plugin has the whole time limit that all plugins share at the end of a run',
     witness: 'test/plugins/several.test.ts',
     edits: [['limitMs === undefined ? PHASE_MS : limitMs / sharing', 'limitMs ?? PHASE_MS']],
   },
   {
     id: 'place-given-back-twice',
-    about: 'a place that is given back twice lets one more sub-agent work at once',
+    about: 'a slot that is released twice lets one more sub-agent work at once',
     witness: 'test/subAgents/parts.test.ts',
     edits: [['if (isHeld) this.#releaseSlot();', 'this.#releaseSlot();']],
   },
   {
     id: 'held-decision-forgotten',
-    about: 'a decision about a call of a sub-agent that does not wait yet leaves the call of its parent waiting',
+    about: 'an early decision on a call of a sub-agent leaves the call of its parent waiting',
     witness: 'test/subAgents/alone.test.ts',
     edits: [["receipt === 'applied' || receipt === 'held' || receipt === 'duplicate'", "receipt === 'applied'"]],
   },
   {
     id: 'unknown-price-within-budget',
-    about: 'a sub-agent that used a model without a price may go on under a limit of costs',
+    about: 'a sub-agent with an unpriced model may continue under a limit of costs',
     witness: 'test/subAgents/parts.test.ts',
     edits: [['counted.unpriced === 0 && since.costUsd !== null', 'counted.unpriced === 0']],
   },
   {
     id: 'one-family-of-ids',
-    about: 'a call id of a sub-agent in one conversation is taken in every other one of the agent',
+    about: 'a call id of a sub-agent in one conversation is reserved in every other one of the agent',
     witness: 'test/subAgents/alone.test.ts',
     edits: [
       [
@@ -142,13 +145,13 @@ export const extensions = [
   },
   {
     id: 'gap-looked-over-changes-the-log',
-    about: 'entries that are shown ahead of a gap leave their suspensions behind in the view of the log',
+    about: 'early entries before a gap leave their suspensions in the view of the log',
     witness: 'test/projector/pairs.test.ts',
     edits: [['suspensions: new Lookup(table.suspensions),', 'suspensions: table.suspensions,']],
   },
   {
     id: 'early-result-of-another-cycle',
-    about: 'a result that came without its call is given to a call of a later cycle',
+    about: 'a result that arrived before its call is given to a call of a later cycle',
     witness: 'test/projector/pairs.test.ts',
     edits: [['calls.early.clear();', '']],
   },

@@ -1,7 +1,7 @@
 /**
- * Hunts one planted defect by simulated lives: `huntDefect.mjs <id> 2000` tries seeds 1 to 2,000 until an invariant breaks, first
- * those of `--seeds 37,4`. Prints what it found as JSON; with `--shrink` also the shortest tape found that still breaks it.
- * With `--tape` it lives that one life. `--bundle` names a module that has the defect already.
+ * Searches for one planted defect by simulated lives. `live.mjs <id> 2000` tries seeds 1 to 2,000 until an invariant
+ * breaks, first those of `--seeds 37,4`. It prints its result as JSON, with `--shrink` also the shortest failing tape.
+ * With `--tape` it runs that one life. `--bundle` names a module that already has the defect.
  */
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ const { positionals, values } = parseArgs({
 });
 const [id, most = '0'] = positionals;
 
-/** The sources with the defect, or as they are for `none`. */
+/** The sources with the defect, or unchanged for `none`. */
 async function bundle() {
   const [{ bundled }, { defects }, { entryOf }, { bundlerPlugin, planted }] = await Promise.all([
     import('../support/bundled.mjs'),

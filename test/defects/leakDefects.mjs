@@ -1,26 +1,29 @@
-/** Defects of what outlives its end: hooks, streams, subscriptions, questions, readers; each with the test file that has to find it. */
+/**
+ * Defects of resources that outlive their end: hooks, streams, subscriptions, questions, readers. Each has the test
+ * file that must detect it.
+ */
 export const released = [
   {
     id: 'command-hook-runs-on',
-    about: 'a command hook that timed out runs on',
+    about: 'a command hook continues to run after its time-out',
     witness: 'test/hostile/released.test.ts',
     edits: [['} finally { ended.abort(); }', '} finally { void ended; }']],
   },
   {
     id: 'live-not-completed',
-    about: 'who watches live signals does not hear that the conversation is closed',
+    about: 'a subscriber of live signals is not notified of the end of the conversation',
     witness: 'test/hostile/released.test.ts',
     edits: [['this.#signals.complete();', '']],
   },
   {
     id: 'silent-stream-open',
-    about: 'the stream of a model that ignores its signal stays open behind its time-out',
+    about: 'the stream of a model that ignores its signal stays open after its time-out',
     witness: 'test/hostile/released.test.ts',
     edits: [['close().catch(() => undefined); void nextTurn()', 'void close; void nextTurn()']],
   },
   {
     id: 'reader-never-given-back',
-    about: 'a reader of events that goes away holds its conversation for ever',
+    about: 'a reader of events that disconnects holds its conversation forever',
     witness: 'test/hostile/released.test.ts',
     edits: [['this.#feed.close(); this.#options.over();', 'this.#feed.close();']],
   },
@@ -38,25 +41,25 @@ export const released = [
   },
   {
     id: 'slow-page-held',
-    about: 'a page of a chat that never reads holds its conversation for ever',
+    about: 'a page of a chat that never reads holds its conversation forever',
     witness: 'test/transports/releasedReaders.test.ts',
     edits: [['else if (this.#isStalled) {', 'else if (this.#isStalled && this.#isOver) {']],
   },
   {
     id: 'left-page-subscribed',
-    about: 'a page of a chat that went away stays subscribed until the run says something',
+    about: 'a page of a chat that disconnected stays subscribed until the run emits something',
     witness: 'test/transports/releasedReaders.test.ts',
     edits: [['chat.leave();', '']],
   },
   {
     id: 'drain-listeners-kept',
-    about: 'each time that standard output is full one more listener stays on it',
+    about: 'each time that standard output is full, one more listener stays on it',
     witness: 'test/transports/releasedLines.test.ts',
     edits: [["output.off?.('close', leave);", '']],
   },
   {
     id: 'broken-output-waited-for',
-    about: 'a line transport waits for ever for an output that was destroyed to drain',
+    about: 'a line transport waits forever for the drain of a destroyed output',
     witness: 'test/transports/releasedLines.test.ts',
     edits: [
       ['if (isClosed || output.destroyed) return;', 'if (isClosed) return;'],
@@ -65,7 +68,7 @@ export const released = [
   },
   {
     id: 'refused-socket-held',
-    about: 'a client of the inspector that was refused and keeps its side open holds up the close',
+    about: 'a refused client of the inspector that keeps its side open delays the close',
     witness: 'test/inspect/releasedSockets.test.ts',
     edits: [["socket.once('finish', () => socket.destroy());", '']],
   },
@@ -83,25 +86,25 @@ export const released = [
   },
   {
     id: 'old-connection-ends-new',
-    about: 'the end of an older connection to an MCP server makes the next one be forgotten',
+    about: 'the end of an older connection to an MCP server removes the next one',
     witness: 'test/mcp/secondConnections.test.ts',
     edits: [['if (this.#connection?.client === client) this.#connection', 'this.#connection']],
   },
   {
     id: 'saved-rule-lost',
-    about: 'of two rules that are always allowed and saved at once one is lost',
+    about: 'of two permanent rules that are saved at once one is lost',
     witness: 'test/scenarios/secondTimesOfAdapters.test.ts',
     edits: [['await inTurn(path, async () => {', 'await ((_, act) => act())(path, async () => {']],
   },
   {
     id: 'closed-lines-read',
-    about: 'a line transport that is closed reads its input once more',
+    about: 'a closed line transport reads its input once more',
     witness: 'test/scenarios/secondTimesOfAdapters.test.ts',
     edits: [['async *read() { if (isClosed) return;', 'async *read() {']],
   },
   {
     id: 'closed-handle-releases',
-    about: 'a handle of a log in memory that is closed again takes the log from its new holder',
+    about: 'a second close of a handle of a log in memory takes the log from its new holder',
     witness: 'test/scenarios/secondTimesOfAdapters.test.ts',
     edits: [['if (open) release();', 'release();']],
   },

@@ -1,14 +1,14 @@
-/** Defects of models: attempts, the OpenAI adapter, prices, each with the test file that has to find it. */
+/** Defects of models: attempts, the OpenAI adapter, prices. Each has the test file that must detect it. */
 export const models = [
   {
     id: 'clock-idle',
-    about: 'between parts the model has the time of its first part',
+    about: 'between parts the model has the time limit of its first part',
     witness: 'test/scenarios/retries.test.ts',
     edits: [['this.#restartSilence(this.#timeouts.idleMs);', 'this.#restartSilence(this.#timeouts.firstPartMs);']],
   },
   {
     id: 'odd-part-alive',
-    about: 'a part of no known form counts as a sign of life',
+    about: 'a part of an unknown form resets the silence limit',
     witness: 'test/scenarios/retries.test.ts',
     edits: [
       [
@@ -19,19 +19,19 @@ export const models = [
   },
   {
     id: 'reset-not-said',
-    about: 'a failed attempt leaves its partial text in the live stream, the retry appends to it',
+    about: 'a failed attempt leaves its partial text in the live stream, and the retry appends to it',
     witness: 'test/scenarios/retries.test.ts',
     edits: [['this.reset();\n      return { ...failureOf(error)', 'return { ...failureOf(error)']],
   },
   {
     id: 'reset-tools',
-    about: 'no reset where only tool input was streamed',
+    about: 'no reset after streamed tool input alone',
     witness: 'test/scenarios/retries.test.ts',
     edits: [['this.#addInput(index, name, text);\n        this.#streams();', 'this.#addInput(index, name, text);']],
   },
   {
     id: 'reset-after-text',
-    about: 'no reset where reasoning alone was streamed',
+    about: 'no reset after streamed reasoning alone',
     witness: 'test/scenarios/retries.test.ts',
     edits: [
       [
@@ -54,7 +54,7 @@ export const models = [
   },
   {
     id: 'utf8',
-    about: 'bytes of a character split over two chunks are decoded apart',
+    about: 'bytes of a character that is split over two chunks are decoded separately',
     witness: 'test/models/openaiStream.test.ts',
     edits: [['decoder.decode(slice, { stream: true })', 'decoder.decode(slice)']],
   },
@@ -66,7 +66,7 @@ export const models = [
   },
   {
     id: 'no-index',
-    about: 'a piece of a call without index and id opens a call of its own',
+    about: 'a piece of a call without index and id opens a new call',
     witness: 'test/models/openaiOddCalls.test.ts',
     edits: [
       [
@@ -77,7 +77,7 @@ export const models = [
   },
   {
     id: 'usage-sum',
-    about: 'usage of several chunks is kept from the first chunk that has one',
+    about: 'usage in several chunks is kept from the first chunk that has one',
     witness: 'test/models/openaiStream.test.ts',
     edits: [
       [
@@ -99,7 +99,7 @@ export const models = [
   },
   {
     id: 'retry-after-seconds',
-    about: 'Retry-After in seconds is taken for milliseconds',
+    about: 'Retry-After in seconds is read as milliseconds',
     witness: 'test/models/openaiErrors.test.ts',
     edits: [['Math.ceil(seconds * 1000)', 'Math.ceil(seconds)']],
   },
@@ -111,26 +111,25 @@ export const models = [
   },
   {
     id: 'header-secret',
-    about: 'a credential in a header counts as a secret together with its scheme only',
+    about: 'a credential in a header is a secret only together with its scheme',
     witness: 'test/models/openaiRequest.test.ts',
     edits: [["value.replace(/^\\s*(bearer|basic|token)\\s+/i, '').trim()", 'value.trim()']],
   },
   {
     id: 'late-response',
-    about: 'a response that comes after the abort is not closed',
+    about: 'a response after the abort is not closed',
     witness: 'test/models/openaiAbort.test.ts',
     edits: [['(late) => responseBody(late).close()', '() => {}']],
   },
   {
     id: 'diagnostics-without-end',
-    about: 'each odd part of a reply is told, however many there are',
+    about: 'each invalid part of a reply is reported, however many there are',
     witness: 'test/models/aiSdk.test.ts',
     edits: [['if (count > DIAGNOSTICS_OF_A_KIND) return;', '']],
   },
   {
     id: 'closed-object-ends-a-call',
-    about:
-      'a piece that repeats the name of its call begins another one behind an object in the arguments that is closed',
+    about: 'a piece that repeats the name of its call starts another one after a complete object in the arguments',
     witness: 'test/models/openaiOddCalls.test.ts',
     edits: [
       ['return delta.index === undefined && open.closed ? undefined : open;', 'return open.closed ? undefined : open;'],
@@ -138,7 +137,7 @@ export const models = [
   },
   {
     id: 'cut-before-arguments-runs',
-    about: 'a call that was cut off before its arguments runs without any',
+    about: 'a call that was cut before its arguments runs with empty ones',
     witness: 'test/scenarios/limits.test.ts',
     edits: [
       [
@@ -149,13 +148,13 @@ export const models = [
   },
   {
     id: 'cache-write-free',
-    about: 'tokens written to a cache cost nothing where they have no price of their own',
+    about: 'tokens written to a cache cost nothing without a price of their own',
     witness: 'test/models/money.test.ts',
     edits: [['(prices.cacheWrite ?? prices.input)', '(prices.cacheWrite ?? 0)']],
   },
   {
     id: 'price-of-zero-is-none',
-    about: 'cached tokens whose price is 0 cost what others do',
+    about: 'cached tokens with a price of 0 cost the normal price',
     witness: 'test/models/money.test.ts',
     edits: [['(prices.cachedInput ?? prices.input)', '(prices.cachedInput || prices.input)']],
   },
@@ -167,13 +166,13 @@ export const models = [
   },
   {
     id: 'stream-not-awaited',
-    about: 'a model whose stream() is an async function is taken for one that returns no stream',
+    about: 'a model whose stream() is an async function is refused as one that returns no stream',
     witness: 'test/hostile/eagerModels.test.ts',
     edits: [['const stream: unknown = await model.stream(request', 'const stream: unknown = model.stream(request']],
   },
   {
     id: 'defect-retried',
-    about: "a mistake in the model's code is repeated like a network error",
+    about: "a mistake in the model's code is retried like a network error",
     witness: 'test/hostile/eagerModels.test.ts',
     edits: [['retryable: line.code !== DEFECT', 'retryable: true']],
   },
@@ -185,7 +184,7 @@ export const models = [
   },
   {
     id: 'no-turn-given',
-    about: 'a model that never waits is read without a turn for anything else',
+    about: 'a model that never waits is read without a turn of the event loop',
     witness: 'test/hostile/eagerModels.test.ts',
     edits: [['return this.#parts % PARTS_A_TURN === 0;', 'return false;']],
   },
@@ -208,7 +207,7 @@ export const models = [
   },
   {
     id: 'synonym-of-length',
-    about: 'a server that says max_tokens has its cut reply taken for a whole one',
+    about: 'a cut reply of a server that sends max_tokens counts as complete',
     witness: 'test/models/finishTable.test.ts',
     edits: [["['max_tokens', 'length'],", '']],
   },

@@ -1,8 +1,8 @@
-/** Defects of what is printed and stored, and of what happens a second time, each with the test file that has to find it. */
+/** Defects of printed and stored text, and of repeated acts. Each has the test file that must detect it. */
 export const printed = [
   {
     id: 'secret-in-key-alone',
-    about: 'a secret that stands in a key and in no value is not looked for',
+    about: 'a secret in a key that is in no value is not redacted',
     witness: 'test/hostile/sinks.test.ts',
     edits: [
       [
@@ -13,13 +13,13 @@ export const printed = [
   },
   {
     id: 'keys-become-one',
-    about: 'two keys that are alike without their secrets become one, and a value is lost',
+    about: 'two keys that are equal after redaction become one, and a value is lost',
     witness: 'test/hostile/streamedSecrets.test.ts',
     edits: [['[freeKey(clean(key), key, value, taken), cleaned(child, clean)]', '[clean(key), cleaned(child, clean)]']],
   },
   {
     id: 'in-flight-raw',
-    about: 'who comes in the middle of a reply is shown a secret that the others are not',
+    about: 'a subscriber that arrives during a reply receives a secret that others do not',
     witness: 'test/hostile/sinks.test.ts',
     edits: [
       [
@@ -30,13 +30,13 @@ export const printed = [
   },
   {
     id: 'held-piece-lost',
-    about: 'the end of a reply that may begin a secret is never shown to listeners',
+    about: 'the end of a reply that may start a secret never reaches listeners',
     witness: 'test/hostile/streamedSecrets.test.ts',
     edits: [['redacted?.end();', '']],
   },
   {
     id: 'pieces-apart',
-    about: 'a secret that comes in pieces is looked for in each piece alone',
+    about: 'a secret that arrives in pieces is searched in each piece alone',
     witness: 'test/hostile/streamedSecrets.test.ts',
     edits: [['openFrom(this.#held + piece, secrets)', 'openFrom(piece, secrets)']],
   },
@@ -48,19 +48,19 @@ export const printed = [
   },
   {
     id: 'ids-for-a-shell',
-    about: 'ids of sessions that a shell would run are offered to its completion',
+    about: 'ids of sessions with shell syntax are offered for completion',
     witness: 'test/cli/sessions.test.ts',
     edits: [['if (isPlainWord(id)) screen.reply(`${id}\\n`);', 'screen.reply(`${id}\\n`);']],
   },
   {
     id: 'source-drives-the-terminal',
-    about: 'a log as a test is printed as it is',
+    about: 'a log as a test is printed unescaped',
     witness: 'test/cli/foreign.test.ts',
     edits: [['shown.write(sourceText(testOf(entries)));', 'shown.write(testOf(entries));']],
   },
   {
     id: 'part-of-a-question-raw',
-    about: 'a part of a command that is asked about is printed with what leaves no mark',
+    about: 'a command part that needs approval is printed with invisible characters',
     witness: 'test/cli/foreign.test.ts',
     edits: [['`  ${printableLine(part.text)}  `', '`  ${part.text}  `']],
   },
@@ -72,7 +72,7 @@ export const printed = [
   },
   {
     id: 'question-of-another-call',
-    about: 'of several calls of an MCP server the first one gets the question',
+    about: 'of several calls of an MCP server the first one receives the question',
     witness: 'test/mcp/questions.test.ts',
     edits: [
       [
@@ -84,37 +84,37 @@ export const printed = [
   {
     id: 'answer-for-other-arguments',
     equipped: true,
-    about: 'an answer goes to a call at an MCP server whose arguments a plugin has changed since',
+    about: 'an answer reaches a call at an MCP server whose arguments a plugin has changed since',
     witness: 'test/mcp/questions.test.ts',
     edits: [['isAnswered && held.args === JSON.stringify(call.args)', 'isAnswered']],
   },
   {
     id: 'early-answer-for-other-arguments',
-    about: 'an answer about earlier arguments answers the question of a call that is made anew with others',
+    about: 'an answer about earlier arguments answers the question of a new call with others',
     witness: 'test/mcp/questions.test.ts',
     edits: [['isAnswered ? { ...call, decision: undefined } : call', 'call']],
   },
   {
     id: 'answer-for-every-question',
-    about: 'an answer that came before its question answers every question of the call',
+    about: 'an answer that arrived before its question answers every question of the call',
     witness: 'test/mcp/questions.test.ts',
     edits: [['call.early = undefined;', '']],
   },
   {
     id: 'read-again-forgotten-first',
-    about: 'a file that is read again keeps its place among those that are forgotten',
+    about: 'a file that is read again keeps its position in the order of removal',
     witness: 'test/tools/coding/knownFiles.test.ts',
     edits: [['files.delete(path); files.set(path, hash);', 'files.set(path, hash);']],
   },
   {
     id: 'mode-by-the-mask',
-    about: 'a file that is changed loses the permissions that the mask of the process takes away',
+    about: 'a changed file loses the permissions that the umask of the process removes',
     witness: 'test/tools/coding/knownFiles.test.ts',
     edits: [['if (mode !== undefined) await file.chmod(mode);', '']],
   },
   {
     id: 'copy-for-everybody',
-    about: 'the copy that a file is written to may be read by everybody until it is complete',
+    about: 'the temporary copy of a written file is readable by everybody until it is complete',
     witness: 'test/tools/coding/knownFiles.test.ts',
     edits: [['mode ?? 0o666);', '0o666);']],
   },
@@ -126,7 +126,7 @@ export const printed = [
   },
   {
     id: 'silence-after-clock-set-back',
-    about: 'a model that is silent after the clock was set back is waited for as long as that',
+    about: 'the wait for a model that is silent after the clock was set back is longer by that time',
     witness: 'test/hostile/timeAndProcess.test.ts',
     edits: [['passed < 0 || passed > ms + 1_000 ?', 'passed > ms + 1_000 ?']],
   },

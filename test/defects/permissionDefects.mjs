@@ -1,8 +1,8 @@
-/** Defects of rules, hooks and what is trusted, each with the test file that has to find it. */
+/** Defects of rules, hooks and trust, each with the test file that must detect it. */
 export const permissions = [
   {
     id: 'one-agent-allows-all',
-    about: 'a rule for one sub-agent allows a call that starts others too',
+    about: 'a rule for one sub-agent allows a call that also starts others',
     witness: 'test/permissions/paths.test.ts',
     edits: [['return every ? agents.every(matches) : agents.some(matches);', 'return agents.some(matches);']],
   },
@@ -14,7 +14,7 @@ export const permissions = [
   },
   {
     id: 'edit-overrides-denial',
-    about: 'an edit answers a denial of a hook or of decide as it answers a question',
+    about: 'an edit answers a denial of a hook or of decide like a question',
     witness: 'test/permissions/editedArguments.test.ts',
     edits: [
       [
@@ -31,13 +31,13 @@ export const permissions = [
   },
   {
     id: 'request-rewrite-unjudged',
-    about: 'what a PermissionRequest hook makes of a call is not held to the rules',
+    about: 'arguments from a PermissionRequest hook are not checked by the rules',
     witness: 'test/permissions/editedArguments.test.ts',
     edits: [['const ruled = await this.permit(again.prepared);', 'const ruled = passed(again.prepared);']],
   },
   {
     id: 'request-rewrite-ungated',
-    about: 'other plugins do not see what a PermissionRequest hook makes of a call',
+    about: 'other plugins do not receive the arguments from a PermissionRequest hook',
     witness: 'test/permissions/editedArguments.test.ts',
     edits: [
       [
@@ -48,19 +48,19 @@ export const permissions = [
   },
   {
     id: 'search-shows-asked',
-    about: 'a search shows unasked what a rule wants to be asked about',
+    about: 'a search shows files without approval that a rule asks about',
     witness: 'test/permissions/paths.test.ts',
     edits: [['for (const rule of [...deny, ...ask]) {', 'for (const rule of deny) {']],
   },
   {
     id: 'protected-in-lower-case',
-    about: 'protected places are known by names in lower case alone',
+    about: 'protected places are compared in lower case only',
     witness: 'test/permissions/paths.test.ts',
     edits: [["    .toLowerCase()\n    .replace(/(?<=[^.]):.*$/s, '')", "    .replace(/(?<=[^.]):.*$/s, '')"]],
   },
   {
     id: 'denied-link',
-    about: 'a link leads to what is denied by its name',
+    about: 'a link leads to a file that is denied by its name',
     witness: 'test/permissions/paths.test.ts',
     edits: [
       [
@@ -71,7 +71,7 @@ export const permissions = [
   },
   {
     id: 'state-folder-open',
-    about: 'the folder of the state is not protected where the environment names it',
+    about: 'the folder of the state is not protected if the environment names it',
     witness: 'test/permissions/paths.test.ts',
     edits: [
       ['...[XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((directory) =>', '...[XDG_CONFIG_HOME].flatMap((directory) =>'],
@@ -79,7 +79,7 @@ export const permissions = [
   },
   {
     id: 'saved-pattern',
-    about: 'what "always allow" saves of a file is a pattern that others fit',
+    about: 'a rule that "always allow" saves for a file is a pattern that matches others',
     witness: 'test/permissions/commands.property.test.ts',
     edits: [
       [
@@ -90,13 +90,13 @@ export const permissions = [
   },
   {
     id: 'directories-not-followed',
-    about: 'directories behind the last one that is followed make no doubt',
+    about: 'directory changes after the last tracked one cause no question',
     witness: 'test/permissions/hostileCommands.test.ts',
     edits: [["else doubts.push('the directory is changed too often');", '']],
   },
   {
     id: 'last-hook-counts',
-    about: 'of several plugins with hooks the last one counts, though one before it asks',
+    about: 'of several plugins with hooks the last one applies, although an earlier one asks',
     witness: 'test/hooks/hooks.test.ts',
     edits: [
       [
@@ -107,7 +107,7 @@ export const permissions = [
   },
   {
     id: 'last-rules-count',
-    about: 'of the rules of several plugins the last ones count',
+    about: 'of the rules of several plugins the last ones apply',
     witness: 'test/permissions/agent.test.ts',
     edits: [
       ['return STRICTNESS.indexOf(other.outcome) > STRICTNESS.indexOf(one.outcome) ? other : one;', 'return other;'],
@@ -115,7 +115,7 @@ export const permissions = [
   },
   {
     id: 'stop-hook-over-runs',
-    about: 'how often a Stop hook went on counts over all runs of a request',
+    about: 'the continuations of a Stop hook are counted over all runs of a request',
     witness: 'test/hooks/hooks.test.ts',
     edits: [
       [
@@ -126,13 +126,13 @@ export const permissions = [
   },
   {
     id: 'rewrite-not-judged',
-    about: 'what another plugin makes of a call is not held to the rules',
+    about: 'arguments from another plugin are not checked by the rules',
     witness: 'test/permissions/agent.test.ts',
     edits: [['if (this.#judged?.prepared !== prepared) {', 'if (this.#judged === undefined) {']],
   },
   {
     id: 'edit-covers-rewrite',
-    about: 'who edited a call has decided about what a plugin made of it too',
+    about: 'an edit by a person also approves the later changes of a plugin',
     witness: 'test/permissions/agent.test.ts',
     edits: [
       ["decision?.action === 'edit' && answered.prepared.call.args === decision.args;", "decision?.action === 'edit';"],
@@ -140,13 +140,13 @@ export const permissions = [
   },
   {
     id: 'after-hooks-apart',
-    about: 'each plugin behind a tool is shown its own result, not what the one before made of it',
+    about: "each plugin after a tool receives its own result instead of the previous plugin's",
     witness: 'test/scenarios/plugins.test.ts',
     edits: [['outcome,\n        result: content,', 'outcome,\n        result: request.content,']],
   },
   {
     id: 'trust-whatever-it-holds',
-    about: 'a file that was trusted once is trusted whatever it holds',
+    about: 'a file that was trusted once is trusted with any content',
     witness: 'test/session/configuration.test.ts',
     edits: [
       [
@@ -157,7 +157,7 @@ export const permissions = [
   },
   {
     id: 'file-of-another-user',
-    about: 'a file above the project that another user put there is told to the model',
+    about: 'a file above the project that another user created is sent to the model',
     witness: 'test/session/systemPrompt.test.ts',
     edits: [
       [
@@ -168,7 +168,7 @@ export const permissions = [
   },
   {
     id: 'waits-for-a-pipe',
-    about: 'a named file that is a pipe is waited for',
+    about: 'the reader waits for a named file that is a pipe',
     witness: 'test/session/systemPrompt.test.ts',
     edits: [['constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch', 'constants.O_RDONLY).catch']],
   },
@@ -180,13 +180,13 @@ export const permissions = [
   },
   {
     id: 'prompts-told-again',
-    about: 'each prompt of a run is told to hooks again before every step',
+    about: 'hooks receive each prompt of a run again before every step',
     witness: 'test/hooks/hooks.test.ts',
     edits: [['if (session) session.seen = entries.length;', '']],
   },
   {
     id: 'both-ways-reads-only',
-    about: 'a file that is opened to read and to write counts as read only',
+    about: 'a file that is opened for reading and writing counts as read only',
     witness: 'test/permissions/operators.test.ts',
     edits: [
       ["const reads = operator === '<';", "const reads = operator.startsWith('<');"],
@@ -198,13 +198,13 @@ export const permissions = [
   },
   {
     id: 'glued-path',
-    about: 'a path that is glued to a short option is not judged',
+    about: 'a path that is attached to a short option is not judged',
     witness: 'test/permissions/operators.test.ts',
     edits: [['candidates.push(...gluedTo(value));', '']],
   },
   {
     id: 'glued-pattern',
-    about: 'behind a pattern that is glued to its option, the first file of a search is taken for the pattern',
+    about: 'after a pattern that is attached to its option, the first file of a search is read as the pattern',
     witness: 'test/permissions/operators.test.ts',
     edits: [['([ef]|[ABCmdgt]$)', '[efABCmdgt]$']],
   },
@@ -216,7 +216,7 @@ export const permissions = [
   },
   {
     id: 'computed-target-by-its-end',
-    about: 'a rule for a file allows to write any computed path that ends like it',
+    about: 'a rule for a file permits writes to any computed path that ends like it',
     witness: 'test/permissions/operators.test.ts',
     edits: [
       [
@@ -245,13 +245,13 @@ export const permissions = [
   },
   {
     id: 'dots-by-spelling',
-    about: '`..` goes back by spelling where the kernel follows a link first',
+    about: '`..` moves up by spelling although the kernel follows a link first',
     witness: 'test/permissions/expansions.test.ts',
     edits: [['const rest = partsOf(path).reverse();', 'const rest = partsOf(join(path)).reverse();']],
   },
   {
     id: 'any-setting-of-git',
-    about: 'git runs unasked whatever the settings of the repository say',
+    about: 'git runs without approval, whatever the settings of the repository are',
     witness: 'test/permissions/expansions.test.ts',
     edits: [
       [
@@ -262,19 +262,19 @@ export const permissions = [
   },
   {
     id: 'dotted-names-of-patterns',
-    about: 'a setting of bash that lets patterns match names with a leading dot is overlooked',
+    about: 'a setting of bash that lets patterns match names with a leading dot is ignored',
     witness: 'test/permissions/expansions.test.ts',
     edits: [['if (mayMatchDotted([line, ...inner]))', 'if (false as boolean)']],
   },
   {
     id: 'computed-words-allowed',
-    about: 'a computed word of a command that a rule allows is no doubt',
+    about: 'a computed word of a command that a rule allows needs no approval',
     witness: 'test/permissions/expansions.test.ts',
     edits: [['if (word.isLiteral) return false;\n', 'if (word.isLiteral || !word.isGlob) return false;\n']],
   },
   {
     id: 'approved-place-unheld',
-    about: 'an approved call runs where its path leads now',
+    about: "an approved call runs with its path's current target",
     witness: 'test/permissions/sandboxed.test.ts',
     edits: [
       [
@@ -285,13 +285,13 @@ export const permissions = [
   },
   {
     id: 'reading-may-write',
-    about: 'what runs unasked as reading may change the working directory',
+    about: 'a read-only command without approval may change the working directory',
     witness: 'test/permissions/sandboxed.test.ts',
     edits: [['onlyReads = confinement?.writes === false;', 'onlyReads = confinement?.writes === undefined;']],
   },
   {
     id: 'history-of-hidden-files',
-    about: 'git shows hidden files of its history unasked, inside the sandbox',
+    about: 'git shows hidden files of its history without approval, inside the sandbox',
     witness: 'test/permissions/sandboxed.test.ts',
     edits: [
       [
@@ -302,31 +302,31 @@ export const permissions = [
   },
   {
     id: 'outside-inside-sandbox',
-    about: 'a line that names a place outside for certain runs unasked in the sandbox',
+    about: 'a line that certainly names a place outside runs without approval in the sandbox',
     witness: 'test/permissions/sandboxed.test.ts',
     edits: [['return !this.#files.isCertainlyOutside(paths);', 'return paths.length >= 0;']],
   },
   {
     id: 'missing-place-made',
-    about: 'a protected place that does not exist can be made in the sandbox',
+    about: 'a protected place that does not exist can be created in the sandbox',
     witness: 'test/tools/coding/sandboxPlaces.test.ts',
     edits: [["for (const path of masked) args.push('--tmpfs', path, '--remount-ro', path);", '']],
   },
   {
     id: 'repository-moved-away',
-    about: 'a command in the sandbox may rename the repository and make another one',
+    about: 'a command in the sandbox may rename the repository and create another one',
     witness: 'test/tools/coding/sandboxPlaces.test.ts',
     edits: [["args.push('--bind', repository, repository);", 'args.push();']],
   },
   {
     id: 'masks-left-behind',
-    about: 'what stands for a missing place stays on the disk',
+    about: 'the placeholder of a missing place stays on the disk',
     witness: 'test/tools/coding/sandboxPlaces.test.ts',
     edits: [['await unmask(masked);', '']],
   },
   {
     id: 'hidden-root',
-    about: 'a search in a directory with a leading dot shows what a rule hides there',
+    about: 'a search in a directory with a leading dot shows files that a rule hides there',
     witness: 'test/permissions/readingForms.test.ts',
     edits: [
       [
@@ -337,7 +337,7 @@ export const permissions = [
   },
   {
     id: 'made-before-search',
-    about: 'what a line makes before its search is looked for before it is there',
+    about: 'a file that a line creates before its search is looked up before it exists',
     witness: 'test/permissions/readingForms.test.ts',
     edits: [
       ['const search = { dotted: descends', 'const search = { ...{ isNow: true }, dotted: descends'],
@@ -352,13 +352,13 @@ export const permissions = [
   },
   {
     id: 'process-as-a-path',
-    about: 'the output of a command in <(…) counts as a file whose name nobody knows',
+    about: 'the output of a command in <(…) counts as a file with an unknown name',
     witness: 'test/permissions/readingForms.test.ts',
     edits: [['return [{ ...computed, isProcess: true }];', 'return [computed];']],
   },
   {
     id: 'handed-names-anywhere',
-    about: 'what names of files are handed to by xargs or find runs unasked whatever it is',
+    about: 'any command that receives file names from xargs or find runs without approval',
     witness: 'test/permissions/readingForms.test.ts',
     edits: [
       [

@@ -1,6 +1,7 @@
 /**
- * Plants a defect while sources are loaded. Rule: nothing on disk changes; a defect names texts and no files, so that a
- * file may move; a text that is not found exactly once is an error, since then nothing, or something else, was planted.
+ * Plants a defect while sources are loaded. Invariant: nothing on disk changes. A defect contains texts and no file
+ * names, so a file may move. A text that does not occur exactly once is an error, since the planted defect would be
+ * missing or another one.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-/** White space is as the formatter leaves it. */
+/** White space must equal the formatter's. */
 const patternOf = (text) => new RegExp(text.trim().split(/\s+/).map(escaped).join('\\s+'), 'g');
 
 let read;
@@ -25,7 +26,7 @@ function sources() {
 }
 const longest = (words) => words.reduce((best, word) => (word.length > best.length ? word : best), '');
 
-/** The files that the edits change, by path, with what stands in them then. */
+/** The files that the edits change, by path, with their new content. */
 export function planted(edits) {
   const changed = new Map();
   for (const [find, replace] of edits) {
@@ -60,7 +61,7 @@ export const bundlerPlugin = (changed) => ({
 });
 
 const fileOf = (id) => id.split('?')[0];
-/** For Vite. What is kept of a file between runs is known by what the disk holds: a file that is changed here is not kept. */
+/** For Vite. Its cache of a file is keyed by the content on disk, so a file that is changed here is not cached. */
 export const testPlugin = (changed) => ({
   name: 'defect',
   enforce: 'pre',

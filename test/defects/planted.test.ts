@@ -1,4 +1,4 @@
-/** The list of planted defects and the sources fit each other; that each is found is for `npm run defects`. */
+/** The list of planted defects matches the sources. `npm run defects` checks that each defect is detected. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -21,7 +21,7 @@ interface Plant {
 }
 const { planted, testPlugin } = (await import(join(here, 'plantDefect.mjs'))) as Plant;
 
-it('each defect stands in words that the sources have exactly once, and changes them', () => {
+it('each defect replaces a text that the sources contain exactly once', () => {
   const unfit = defects.flatMap(({ id, edits }) => {
     try {
       return planted(edits).size > 0 && edits.every(([find, replace]) => find !== replace)
@@ -34,7 +34,7 @@ it('each defect stands in words that the sources have exactly once, and changes 
   expect(unfit).toEqual([]);
 });
 
-it('each has a witness that is there, and every folder of the sources but inspect and testing has one at least', () => {
+it('each has an existing witness, and every folder of the sources except inspect and testing has at least one', () => {
   const root = join(here, '../..');
   expect(defects.filter(({ witness }) => witness !== undefined && !existsSync(join(root, witness)))).toEqual([]);
   const folders = defects.flatMap(({ edits }) => [...planted(edits).keys()].map((file) => file.slice(root.length + 1)));
@@ -64,7 +64,7 @@ it('each has a witness that is there, and every folder of the sources but inspec
   expect(defects.length).toBeGreaterThanOrEqual(120);
 });
 
-it('what is planted is loaded in place of the file, and is not kept for the run that comes next', () => {
+it('a planted text is loaded in place of the file, and is not cached for the next run', () => {
   const { load, configureVitest } = testPlugin(new Map([['/a.ts', 'planted']]));
   const kept: (false | undefined)[] = [];
   configureVitest({

@@ -1,6 +1,6 @@
 /**
- * Simulated lives under planted defects. Rule: a life runs in a process of its own, which is ended where it hangs; what
- * it runs is bundled here, and of the sources only the files that a defect changes are read again.
+ * Simulated lives under planted defects. Invariant: a life runs in a separate process, which is ended if it hangs. The
+ * code is bundled here, and only the changed source files are read again for each defect.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,7 +18,10 @@ const start = promisify(execFile);
 
 const PLAIN = "export { simulate } from '../simulation/checkedLife.ts';";
 const EQUIPPED = "export { simulateEquipped as simulate } from '../simulation/equipment/index.ts';";
-/** What a life needs, as the text of a module; `equipped` lives have permissions, hooks, an MCP server, an inspector. */
+/**
+ * The modules of a life, as the text of a module. `equipped` lives have permissions, hooks, an MCP server, an
+ * inspector.
+ */
 export const entryOf = (equipped) =>
   `export { shrink } from '../../src/testing/index.ts';
    ${equipped ? EQUIPPED : PLAIN}`;
@@ -33,14 +36,14 @@ export async function openLives(longestMs) {
     if (existing) return existing;
     const stdin = { contents: entryOf(equipped), resolveDir: HERE, loader: 'ts' };
     const outfile = join(place, `${equipped ? 'equipped' : 'plain'}.mjs`);
-    // Asked of every source: which ones a defect changes is known only later.
+    // Called for every source: the changed ones are known only later.
     const plugins = [bundlerPlugin({ get: (path) => planted.get(path) })];
     const made = { outfile, bundler: await context({ ...bundleOptions, stdin, outfile, plugins }) };
     contexts.set(equipped, made);
     return made;
   };
   return {
-    /** Loads what the files of `changed` are under a defect; `live` tries lives of it, as `huntDefect.mjs` describes. */
+    /** Loads the files of `changed` under a defect; `live` runs lives of it, as `live.mjs` describes. */
     async plant(changed, equipped = false) {
       planted = changed;
       const { outfile, bundler } = await contextOf(equipped);

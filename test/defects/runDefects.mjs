@@ -1,10 +1,10 @@
 /**
- * `npm run defects`: plants each defect of the list alone; its witness, simulated lives or a test file, has to find it.
- * `--only id,id` hunts these, `--share 1/2` half of the witnesses, `--every 2` half of the defects: which half, the sources
- * decide. `finds.json` names the test or the seed that found each;
- * `--record` brings it up to date. Rule: a record only says where to look first, so a stale one costs time. The exit code is
- * 1 where a defect is not found (within 2,000 lives, or by any test of the file) or cannot be planted, where a kept tape does
- * not show its defect any more (`huntDefect.mjs <id> 2000 --shrink` gives a new one), and where what found a defect also fails
+ * `npm run defects` plants each defect of the list alone. Its witness, simulated lives or a test file, must detect it.
+ * `--only id,id` selects defects, `--share 1/2` half of the witnesses, and `--every 2` half of the defects; the sources
+ * determine which half. `finds.json` contains the test or the seed that detected each, and `--record` updates it.
+ * Invariant: a record only determines the first try, so an outdated one costs time. The exit code is 1 in four cases. A
+ * defect is not detected (within 2,000 lives, or by any test of the file). It cannot be planted. A recorded tape no
+ * longer shows its defect; `live.mjs <id> 2000 --shrink` returns a new one. The test that detected a defect also fails
  * without it.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -19,14 +19,16 @@ import { openLives } from './plantedLives.mjs';
 import { openWitnesses } from './witnesses.mjs';
 
 const LIVES = 2000;
-/** Lives without a defect, besides those that found one. */
+/** Lives without a defect, besides those that detected one. */
 const CLEAN = 50;
-/** For all lives of one hunt, or all tests of one file, on a slow machine: ends what hangs. */
+/** For all lives of one search, or all tests of one file, on a slow machine: ends a hang. */
 const LONGEST_MS = 1_800_000;
-/** A recorded test hangs where it takes this long, and so many times as long as without a defect a moment before. */
+/** A recorded test hangs if it takes this long, and this many times as long as without a defect a moment before. */
 const HANG_MS = 5_000;
 const SLOWER = 6;
-/** What is not found at once may need the volume; and two that race meet by chance: a test of them looks again. */
+/**
+ * A defect that is not detected at once may need the full volume. A race may occur by chance, so its test runs again.
+ */
 const LOOKS = 8;
 const FINDS = fileURLToPath(new URL('finds.json', import.meta.url));
 
@@ -43,11 +45,11 @@ for (const id of only ?? [])
   if (!defects.some((defect) => defect.id === id)) throw new Error(`no defect is named ${id}`);
 const [part, parts] = (values.share ?? '1/1').split('/').map(Number);
 
-/** By id: `tests` the name of a test, `looks` the look that it needs where the first is not enough, `lives` a seed. */
+/** By id: `tests` has the name of a test, `looks` the number of its run if the first is not enough, `lives` a seed. */
 const readFinds = () => JSON.parse(readFileSync(FINDS, 'utf8'));
 const finds = readFinds();
 
-/** By what `keyOf` answers, in the order of the list. */
+/** Grouped by the result of `keyOf`, in the order of the list. */
 function grouped(list, keyOf) {
   const groups = new Map();
   for (const item of list) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
@@ -62,7 +64,7 @@ const { seedOfSources } = await bundled(
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const from = Math.floor(seedOfSources(root) / 1_000) % every;
 
-/** All defects of one test file, which are hunted one after another; each defect of the lives for itself. */
+/** All defects of one test file, which are searched one after another; each defect of the lives separately. */
 function units() {
   const hunted = defects.filter(({ id }, index) => only?.includes(id) ?? index % every === from);
   const ofTests = hunted.filter(({ witness }) => witness);
@@ -86,7 +88,7 @@ function show(row, since) {
   console.log(`${done} ${seconds} ${row.id.padEnd(34)} ${String(row.seed ?? '').padStart(5)}  ${what}`);
 }
 
-/** Runs tests without a defect. By look, how long the slowest one took. */
+/** Runs tests without a defect. For each look, the duration of the slowest one. */
 async function cleanly(witnesses, witness, tests) {
   const slowest = new Map();
   for (const alike of grouped(tests, ({ look }) => look)) {
@@ -103,7 +105,7 @@ async function cleanly(witnesses, witness, tests) {
   return slowest;
 }
 
-/** Undefined where nothing is recorded. */
+/** Undefined without a record. */
 function recordedFor({ id }) {
   const name = finds.tests[id];
   return name === undefined ? undefined : { name, look: finds.looks[id] ?? 1 };
@@ -113,7 +115,7 @@ async function inRecordedTest(witnesses, { id, witness, edits }, slowest) {
   if (!test) return undefined;
   const timeoutMs = Math.max(HANG_MS, SLOWER * (slowest.get(test.look) ?? 0));
   const how = { names: [test.name], look: test.look, timeoutMs };
-  // What a record leads to is no verdict.
+  // The result of a record is not final.
   const { failed } = await witnesses.run(planted(edits), witness, how).catch(() => ({ failed: [] }));
   return failed.length > 0 ? { by: `${witness}: ${test.name}`, test } : undefined;
 }
@@ -129,7 +131,7 @@ async function inAllTests(witnesses, { witness, edits }) {
   return { missed: `no test of ${witness} fails` };
 }
 
-/** Hunts all defects of one test file. The tests that find them also run without a defect. */
+/** Searches for all defects of one test file. The tests that detect them also run without a defect. */
 async function huntInTests({ witnesses }, group) {
   const [{ witness }] = group;
   const slowest = await cleanly(
@@ -154,7 +156,7 @@ async function huntInTests({ witnesses }, group) {
   await cleanly(witnesses, witness, newFinders);
 }
 
-/** Hunts one defect by lives, and by the tapes that are kept of it. */
+/** Searches for one defect by lives, and by its recorded tapes. */
 async function huntInLives({ lives }, [{ id, equipped, edits }]) {
   const since = performance.now();
   try {
@@ -173,7 +175,7 @@ async function playTape({ lives }, { defect, tape }) {
   const { invariant } = await live(defect, '--tape', tape.replaceAll(' ', ','));
   if (!invariant) stale.push(defect);
 }
-/** The lives that found a defect, without one. */
+/** The lives that detected a defect, run without one. */
 async function liveClean({ lives }, equipped) {
   const seeds = rows
     .filter((row) => row.seed !== undefined && Boolean(row.equipped) === equipped)
@@ -183,7 +185,10 @@ async function liveClean({ lives }, equipped) {
   if (invariant) objections.push(`life ${seed} breaks without a defect: ${invariant}: ${detail}`);
 }
 
-/** Merged with what the other share wrote meanwhile. A test that finds a defect only after others is not recorded. */
+/**
+ * Merged with the results that the other share wrote meanwhile. A test that detects a defect only after others is not
+ * recorded.
+ */
 function record() {
   const { tests, looks, lives } = readFinds();
   for (const { id, test, seed } of rows) {
@@ -205,7 +210,7 @@ const machines = await Promise.all(
     lives: await openLives(LONGEST_MS),
   })),
 );
-/** What is thrown is an objection; each machine does one thing at a time. What was found so far is recorded. */
+/** An error is a complaint. Each machine does one thing at a time. Earlier results are recorded. */
 async function all(tasks) {
   const next = tasks.values();
   const work = async (machine) => {

@@ -1,8 +1,11 @@
-/** Defects of what carries the charts: driver, log, gate, forks, options, replays, each with the test file that has to find it. */
+/**
+ * Defects of the code around the charts: driver, log, gate, forks, options, replays. Each has the test file that must
+ * detect it.
+ */
 export const runtime = [
   {
     id: 'stale-ask',
-    about: 'an effect dropped while its append was pending is started all the same',
+    about: 'an effect that was dropped while its append was pending still starts',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [['if (!this.#requests.isOpen(request)) continue;', '']],
   },
@@ -20,19 +23,19 @@ export const runtime = [
   },
   {
     id: 'hurry-timers',
-    about: 'the timers of a cancel stay when it is over',
+    about: 'the timers of a cancel remain after its end',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [['for (const stop of this.#stops) stop();\n    this.#stops = [];', 'this.#stops = [];']],
   },
   {
     id: 'signal-lost',
-    about: 'a tool is given a signal that nobody aborts',
+    about: 'a tool receives a signal that is never aborted',
     witness: 'test/hostile/toolTiming.test.ts',
     edits: [['source.made ??= toolSignal(source);', 'source.made ??= new AbortController().signal;']],
   },
   {
     id: 'listen-order',
-    about: 'subscribers are told before the folds of the library',
+    about: 'subscribers are notified before the folds of the library',
     witness: 'test/scenarios/atTheStop.test.ts',
     edits: [
       [
@@ -43,13 +46,13 @@ export const runtime = [
   },
   {
     id: 'listener-text',
-    about: 'redacted text: only the raw form of a secret counts, not its JSON or URL form',
+    about: 'only the raw form of a secret is redacted, not its JSON or URL form',
     witness: 'test/hostile/secrets.test.ts',
     edits: [['return [...new Set(forms)];', 'return [secret];']],
   },
   {
     id: 'redact-order',
-    about: 'of two secrets the shorter, a prefix of the longer, is blanked first',
+    about: 'of two secrets the shorter one, a prefix of the longer, is redacted first',
     witness: 'test/hostile/secrets.test.ts',
     edits: [['kept = Math.max(kept, to);', 'kept = to;']],
   },
@@ -67,13 +70,13 @@ export const runtime = [
   },
   {
     id: 'lru',
-    about: 'of the images at hand the first shown goes, not the one least lately shown',
+    about: 'the cache of images drops the first shown one, not the least recently shown one',
     witness: 'test/content/imagePreparer.test.ts',
     edits: [['this.#cache.delete(part.data);\n      this.#cache.set(part.data, cached);', '']],
   },
   {
     id: 'weight',
-    about: 'the room for images at hand is never given back: once full each image is scaled for every request',
+    about: 'the room of the image cache is never released: once full, each image is scaled for every request',
     witness: 'test/content/imagePreparer.test.ts',
     edits: [['this.#weight -= weightOf(kept);', '']],
   },
@@ -101,7 +104,7 @@ export const runtime = [
   },
   {
     id: 'edited-after-approval',
-    about: 'arguments that a plugin changed after the approval run unasked',
+    about: 'arguments that a plugin changed after the approval run without a new approval',
     witness: 'test/scenarios/approvedArguments.test.ts',
     edits: [
       [
@@ -112,7 +115,7 @@ export const runtime = [
   },
   {
     id: 'block-after-suspend',
-    about: 'a suspension by one plugin keeps the next from being asked',
+    about: 'after a suspension by one plugin the next plugin is not called',
     witness: 'test/scenarios/plugins.test.ts',
     edits: [['suspend ??= answer.suspend;', 'suspend ??= answer.suspend;\n      if (suspend) break;']],
   },
@@ -129,13 +132,13 @@ export const runtime = [
   },
   {
     id: 'queue-limit',
-    about: 'the queue takes one message more than it may',
+    about: 'the queue accepts one message more than its limit',
     witness: 'test/scenarios/receipts.test.ts',
     edits: [['standing.queued >= standing.policies.limits.queue', 'standing.queued > standing.policies.limits.queue']],
   },
   {
     id: 'iterator-return',
-    about: 'who stops reading a run goes on being fed',
+    about: 'a reader that stops reading a run still receives items',
     witness: 'test/scenarios/streams.test.ts',
     edits: [
       ['return(): Promise<IteratorResult<Item>> {\n    this.#end();', 'return(): Promise<IteratorResult<Item>> {'],
@@ -143,7 +146,7 @@ export const runtime = [
   },
   {
     id: 'result-cost',
-    about: 'the cost of a run leaves out its sub-agents',
+    about: 'the cost of a run omits its sub-agents',
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       [
@@ -165,13 +168,13 @@ export const runtime = [
   },
   {
     id: 'fork-conversation',
-    about: 'a fork keeps the parent of the sub-agent it was made of',
+    about: 'a fork keeps the parent of the sub-agent that it was copied from',
     witness: 'test/subAgents/forks.test.ts',
     edits: [['delete forked.parent;', '']],
   },
   {
     id: 'close-twice-answers',
-    about: 'after a close, acts on their way are never answered',
+    about: 'after a close, pending acts are never answered',
     witness: 'test/scenarios/deadStore.test.ts',
     edits: [['for (const { reject } of this.#pending.values()) reject(why);', '']],
   },
@@ -183,25 +186,25 @@ export const runtime = [
   },
   {
     id: 'no-attempt-allowed',
-    about: 'a policy of no attempt at all passes',
+    about: 'a policy with zero attempts is accepted',
     witness: 'test/docs/policies.test.ts',
     edits: [['attempts: whole(4, { least: 1 }),', 'attempts: whole(4),']],
   },
   {
     id: 'choice-given-twice',
-    about: 'a list of choices may hold one twice',
+    about: 'a list of choices may contain one twice',
     witness: 'test/policies.test.ts',
     edits: [['new Set(value).size === value.length && value.every((each) => choices', 'value.every((each) => choices']],
   },
   {
     id: 'replay-forgets-order',
-    about: 'a replay forgets that an append was overtaken',
+    about: 'a replay ignores that an append was overtaken',
     witness: 'test/journals/replayAnything.test.ts',
     edits: [['if (failure && (overtaken || carried)) return;', '']],
   },
   {
     id: 'replay-executes',
-    about: 'a replay executes what the recording answers',
+    about: 'a replay executes calls whose results are recorded',
     witness: 'test/journals/replay.test.ts',
     edits: [
       [
@@ -212,19 +215,19 @@ export const runtime = [
   },
   {
     id: 'one-strike-more',
-    about: 'a subscriber that throws is kept for one throw more',
+    about: 'a subscriber that throws is kept for one more error',
     witness: 'test/scenarios/observers.test.ts',
     edits: [['if (strikes >= STRIKES)', 'if (strikes > STRIKES)']],
   },
   {
     id: 'context-stays',
-    about: 'what a plugin added to one request stays for the next',
+    about: 'context that a plugin added to one request stays for the next',
     witness: 'test/scenarios/plugins.test.ts',
     edits: [['this.#contexts = [];', '']],
   },
   {
     id: 'refused-append-forgotten',
-    about: 'what stands in line behind an append that was overtaken is stored though that one was refused',
+    about: 'the appends after an overtaken one are stored although it was rejected',
     witness: 'test/scenarios/overtaken.test.ts',
     edits: [
       [
@@ -235,37 +238,37 @@ export const runtime = [
   },
   {
     id: 'subscriber-stops-a-run',
-    about: 'a subscriber that throws takes the run with it',
+    about: 'a subscriber that throws ends the run',
     witness: 'test/scenarios/observers.test.ts',
     edits: [['strikes += 1;', 'throw error;']],
   },
   {
     id: 'waiting-calls-from-the-chart',
-    about: 'a run behind one whose end the store has lost begins without the calls that the log says wait',
+    about: 'a run after one whose end the store lost starts without the calls that wait according to the log',
     witness: 'test/scenarios/whatWaits.test.ts',
     edits: [['if (!of?.waits) return context;', 'if (of !== undefined || !of?.waits) return context;']],
   },
   {
     id: 'queue-limit-of-the-chart',
-    about: 'messages that the log has not given back do not count against the limit of the queue',
+    about: 'messages whose return the log does not contain do not count against the limit of the queue',
     witness: 'test/scenarios/whatWaits.test.ts',
     edits: [['queued: standing.queued + logged', 'queued: standing.queued']],
   },
   {
     id: 'deadline-behind-a-stop',
-    about: 'an append that lands behind a close sets the timers of a cancel again',
+    about: 'an append that is stored after a close sets the timers of a cancel again',
     witness: 'test/simulation/regressions.test.ts',
     edits: [['this.#deadline.stop();', 'this.#deadline.end();']],
   },
   {
     id: 'lost-cost-counted',
-    about: 'what a refused append says was spent counts against the limits',
+    about: 'the tokens of a rejected append count against the limits',
     witness: 'test/simulation/regressions.test.ts',
     edits: [['if (spent) remaining =', 'if (spent && !spent) remaining =']],
   },
   {
     id: 'decision-of-a-rerun-not-used',
-    about: 'the decision of a call that runs again is not said to be used where the run is cut behind its result',
+    about: 'the decision of a repeated call is not recorded as used if the run is interrupted after its result',
     witness: 'test/simulation/regressions.test.ts',
     edits: [
       [
@@ -276,7 +279,7 @@ export const runtime = [
   },
   {
     id: 'left-out-of-the-gate',
-    about: 'a call that kept its turn behind one that waits again counts as being replayed',
+    about: 'a call that kept its turn after one that waits again counts as being replayed',
     witness: 'test/paths/run.states.test.ts',
     edits: [
       [
@@ -287,7 +290,7 @@ export const runtime = [
   },
   {
     id: 'suspended-cycle-is-over',
-    about: 'a run that waits for a call of an earlier cycle is not gone on with',
+    about: 'a run that waits for a call of an earlier cycle is not continued',
     witness: 'test/simulation/regressions.test.ts',
     edits: [
       ["if (cycle === 'suspended') return true;", ''],
@@ -313,13 +316,13 @@ export const runtime = [
   },
   {
     id: 'summary-takes-last-words',
-    about: 'a summary takes the last words of the model, with results that it has not seen',
+    about: 'a summary contains the last reply of the model, with results that the model has not received',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [['let cut = Math.min(fits, most);', 'let cut = fits;']],
   },
   {
     id: 'summary-shown-early',
-    about: 'the model is shown a summary before it is durable',
+    about: 'the model receives a summary before it is durable',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [
       [
@@ -341,25 +344,25 @@ export const runtime = [
   },
   {
     id: 'long-summary',
-    about: 'a summary that makes no room is taken all the same',
+    about: 'a summary that frees no room is still used',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [['text.length > most ? TOO_LONG : undefined', 'undefined']],
   },
   {
     id: 'last-message-lost',
-    about: 'the last message of the user goes with those before it',
+    about: 'the last message of the user is summarized with the earlier ones',
     witness: 'test/scenarios/compaction.test.ts',
     edits: [["last = entry.seq > upToSeq ? '' : textOfContent(entry.content);", "last = '';"]],
   },
   {
     id: 'forgets-what-may-run-again',
-    about: 'a call that a process cut off is forgotten where the store has lost a resumption',
+    about: 'an interrupted call is dropped after the store lost a resume',
     witness: 'test/simulation/regressions.test.ts',
     edits: [['...open, kept, reruns, queue', '...open, kept, reruns: [], queue']],
   },
   {
     id: 'runs-again-behind-a-lost-end',
-    about: 'a call of a run whose end is lost runs again with a resumption, though its result is written before',
+    about: 'a call of a run whose end is lost runs again with a resume, although its result is written before',
     witness: 'test/scenarios/whatWaits.test.ts',
     edits: [["cycle === 'running' ? [] : open.reruns", "cycle === 'none' ? [] : open.reruns"]],
   },
@@ -371,13 +374,13 @@ export const runtime = [
   },
   {
     id: 'retry-runs-twice',
-    about: 'a call that a person had run again, whose result is lost, runs again unasked',
+    about: 'a call that a person retried, whose result is lost, runs again automatically',
     witness: 'test/scenarios/whatWaits.test.ts',
     edits: [['leavesAll || !logState.calls.get(call.callId)?.late', 'leavesAll || call']],
   },
   {
     id: 'queue-overfull-behind-a-resumption',
-    about: 'a message is held to begin a run, and so not counted, though one before it resumes the cycle',
+    about: 'a message counts as the start of a run, and not for the limit, although an earlier one resumes the cycle',
     witness: 'test/scenarios/receipts.test.ts',
     edits: [
       ['return { ...standing, resuming: true, queued: queued + 1 };', 'return { ...standing, queued: queued + 1 };'],
@@ -385,13 +388,13 @@ export const runtime = [
   },
   {
     id: 'queue-overfull-behind-a-starter',
-    about: 'of two messages on their way to a cycle that waits, the second is held to begin a run and not counted',
+    about: 'of two pending messages to a waiting cycle, the second counts as the start of a run and not for the limit',
     witness: 'test/machines/judgeAct.test.ts',
     edits: [["return { ...standing, status: 'active', undecided: false };", 'return standing;']],
   },
   {
     id: 'told-conflict-though-applied',
-    about: 'a decision whose arguments hold a secret is told to conflict with what is stored of it',
+    about: 'a decision whose arguments contain a secret is answered as a conflict with its stored form',
     witness: 'test/scenarios/decidedCalls.test.ts',
     edits: [['{ ...written.decision, suspension }', '{ ...(written && decision), suspension }']],
   },
@@ -403,13 +406,13 @@ export const runtime = [
   },
   {
     id: 'summary-of-a-summary',
-    about: 'a summary is summed up again alone',
+    about: 'a summary is summarized again alone',
     witness: 'test/simulation/regressions.test.ts',
     edits: [['seqs[0] === summed ? 1 : 0', '0']],
   },
   {
     id: 'told-applied-behind-another',
-    about: 'a decision is told to be applied, though an earlier one, thought to be lost, has landed before it',
+    about: 'a decision is answered as applied, although an earlier one, assumed to be lost, was stored before it',
     witness: 'test/scenarios/decidedCalls.test.ts',
     edits: [
       [
@@ -420,7 +423,7 @@ export const runtime = [
   },
   {
     id: 'aborted-steer-joins',
-    about: 'a steer that nobody wants any more when it is sent is part of the run under way',
+    about: 'a steer with an aborted signal is part of the active run',
     witness: 'test/scenarios/queues.test.ts',
     edits: [["kind === 'steer' && !signal?.aborted ? this.current", "kind === 'steer' ? this.current"]],
   },
@@ -437,7 +440,7 @@ export const runtime = [
   },
   {
     id: 'pruned-and-summed-up',
-    about: 'what pruning frees does not count when a summary is due',
+    about: 'pruned tokens still count when a summary is due',
     witness: 'test/scenarios/contextWindow.test.ts',
     edits: [
       [
@@ -459,13 +462,13 @@ export const runtime = [
   },
   {
     id: 'steer-behind-its-cancel',
-    about: 'a steer whose image is being stored begins a run behind the cancel of the one that it was to steer',
+    about: 'a steer whose image is being stored starts a run after the cancel of the run that it should steer',
     witness: 'test/scenarios/imageOrder.test.ts',
     edits: [["this.#runtime.commands.withdrawHeld('followUp');", '']],
   },
   {
     id: 'suspended-as-active',
-    about: 'a message that comes while a call waits is held to the policy for a run that is active',
+    about: 'a message that arrives while a call waits follows the policy for an active run',
     witness: 'test/scenarios/messageTable.test.ts',
     edits: [
       [
@@ -476,43 +479,43 @@ export const runtime = [
   },
   {
     id: 'cancel-waits-for-what-begins-next',
-    about: 'a cancel resolves when the first append of the run after it has landed',
+    about: 'a cancel resolves when the first append of the next run is stored',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['this.#deadline.end();\n    this.#options.uncancelled?.();', 'this.#deadline.end();']],
   },
   {
     id: 'cancel-resolves-before-its-stop',
-    about: 'a cancel of what another cancel ends already resolves at once',
+    about: 'a cancel of a run that another cancel already ends resolves at once',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['await ended;\n    await this.#runtime.uncancelled();', 'await ended;']],
   },
   {
     id: 'report-waits-for-messages',
-    about: 'the result of a run waits for the append of a message that came while its end was being stored',
+    about: 'the result of a run waits for the append of a message that arrived while its end was being stored',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['if (this.#durableStop !== undefined) this.#reportDeadline.begin();', '']],
   },
   {
     id: 'lost-suspension-waits',
-    about: 'a cycle waits whose suspension the store refused together with the stop behind it',
+    about: 'a cycle waits whose suspension the store rejected together with the stop after it',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [["{ guard: 'lostTheSuspension', target: 'idle.error'", "{ guard: 'lostTheSuspension', target: 'waiting'"]],
   },
   {
     id: 'report-deadline-stays',
-    about: 'the time-out of a report stays when the stop is reported',
+    about: 'the time-out of a report remains after the stop is reported',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['this.#isSuspension = false;\n    this.#reportDeadline.end();', 'this.#isSuspension = false;']],
   },
   {
     id: 'steps-continue-twice',
-    about: 'later steps continue again when an append lands that a cancel had overtaken',
+    about: 'later steps run twice if an append is stored that a cancel had overtaken',
     witness: 'test/machines/nextAppend.test.ts',
     edits: [["append.stage === 'awaited' ? [proceed] : []", '[proceed]']],
   },
   {
     id: 'given-up-twice',
-    about: 'the charts are told twice that the store is silent about an append',
+    about: 'the charts receive the silence of the store about one append twice',
     witness: 'test/machines/nextAppend.test.ts',
     edits: [["stage === 'givenUp' && append.stage !== 'givenUp'", "stage === 'givenUp'"]],
   },
@@ -524,7 +527,7 @@ export const runtime = [
   },
   {
     id: 'cancelled-conversation-steers',
-    about: 'a steer for a run that is cancelled counts as taken by it',
+    about: 'a steer for a cancelled run counts as delivered to it',
     witness: 'test/machines/judgeAct.test.ts',
     edits: [
       [
@@ -552,19 +555,19 @@ export const runtime = [
   },
   {
     id: 'overtaken-once',
-    about: 'what a cancel appends after its time is waited for again',
+    about: 'the appends of a cancel after its time limit are awaited again',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['this.#deadline.onAppend();', '']],
   },
   {
     id: 'unbegun-message-not-returned',
-    about: 'the receipt of a message whose run never begins stays open',
+    about: 'the receipt of a message whose run never starts stays open',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [['if (handle.since === undefined) void this.#returns.returnUnbegun(output);', '']],
   },
   {
     id: 'cancel-leaves-the-cycle-waiting',
-    about: 'a cancel of a resumption that has not begun leaves the call waiting',
+    about: 'a cancel of a resume that has not started leaves the call waiting',
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [
       ["if (current && this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);", ''],

@@ -1,4 +1,4 @@
-/** Defects of stores, each with the test file that has to find it. */
+/** Defects of stores, each with the test file that must detect it. */
 export const stores = [
   {
     id: 'no-fsync',
@@ -8,13 +8,13 @@ export const stores = [
   },
   {
     id: 'changed-file',
-    about: 'an append does not look whether the file is still the one that was opened',
+    about: 'an append does not check whether the file is still the one that was opened',
     witness: 'test/stores/jsonlRefusals.test.ts',
     edits: [['this.#refuseChanged();\n    const written', 'const written']],
   },
   {
     id: 'lease-kept',
-    about: 'where closing the file fails the lease is not given back',
+    about: 'if the close of the file fails, the lease is not released',
     witness: 'test/stores/jsonlRefusals.test.ts',
     edits: [
       [
@@ -25,7 +25,7 @@ export const stores = [
   },
   {
     id: 'pid-reuse',
-    about: 'a process number that was given away again counts as the holder',
+    about: 'a reused process id counts as the holder',
     witness: 'test/stores/jsonlLease.test.ts',
     edits: [
       [
@@ -36,19 +36,19 @@ export const stores = [
   },
   {
     id: 'lease-race',
-    about: 'a taker does not look again whether it is alone',
+    about: 'a taker does not check again whether it is alone',
     witness: 'test/stores/jsonlRaces.test.ts',
     edits: [['if (alone && lease.holds()) {', 'if (lease.holds() || alone) {']],
   },
   {
     id: 'blob-hash',
-    about: 'a blob whose bytes changed is handed out',
+    about: 'a blob whose bytes changed is returned',
     witness: 'test/stores/jsonl.test.ts',
     edits: [['if (hashOf(bytes) === hash) return bytes;', 'if (bytes.length >= 0) return bytes;']],
   },
   {
     id: 'blob-name',
-    about: 'a blob appears under its name before it is whole',
+    about: 'a blob appears under its name before it is complete',
     witness: 'test/stores/jsonl.test.ts',
     edits: [
       [
@@ -59,7 +59,7 @@ export const stores = [
   },
   {
     id: 'lost-header',
-    about: 'the lines of a run whose header is missing are read as those of the run before it',
+    about: 'the lines of a run with a missing header are read as those of the previous run',
     witness: 'test/stores/jsonlDamage.test.ts',
     edits: [
       ['const { at = format.begins && 0 } = record;', 'const { at = 0 } = record;'],
@@ -71,19 +71,19 @@ export const stores = [
   },
   {
     id: 'torn-cut',
-    about: 'a failed append is not taken back',
+    about: 'a failed append is not rolled back',
     witness: 'test/stores/jsonlFullDisk.test.ts',
     edits: [['await this.#cut().catch(async () => {', 'await Promise.resolve().catch(async () => {']],
   },
   {
     id: 'bytes-not-synced',
-    about: "durability 'power': there is a reference to bytes that the disk may not have",
+    about: "durability 'power': a reference exists to bytes that may not be on the disk",
     witness: 'test/stores/jsonlRefusals.test.ts',
     edits: [['if (durable) await file.datasync();', '']],
   },
   {
     id: 'bytes-without-a-name',
-    about: "durability 'power': there is a reference to bytes whose name the disk may not have",
+    about: "durability 'power': a reference exists to bytes whose name may not be on the disk",
     witness: 'test/stores/jsonlRefusals.test.ts',
     edits: [['if (durable) await syncDirectory(folder);', '']],
   },

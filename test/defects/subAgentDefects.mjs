@@ -1,20 +1,20 @@
-/** Defects of sub-agents, each with the test file that has to find it. */
+/** Defects of sub-agents, each with the test file that must detect it. */
 export const subAgents = [
   {
     id: 'place-lost',
-    about: 'a sub-agent that leaves the queue is given a place all the same',
+    about: 'a sub-agent that leaves the queue still receives a slot',
     witness: 'test/subAgents/cancel.test.ts',
     edits: [['const leave = (): void => {\n        this.#waiting.delete(begin);', 'const leave = (): void => {']],
   },
   {
     id: 'counted-twice',
-    about: 'a sub-agent that waited is counted from its beginning again',
+    about: 'a sub-agent that waited is counted from its start again',
     witness: 'test/subAgents/crashes.test.ts',
     edits: [['this.#entries.slice(this.#upTo).flatMap(', 'this.#entries.slice(0).flatMap(']],
   },
   {
     id: 'waiting-not-counted',
-    about: 'what a sub-agent that waits has used is not told to its parent until it ends',
+    about: 'a parent learns the usage of a waiting sub-agent only at its end',
     witness: 'test/subAgents/approvals.test.ts',
     edits: [
       [
@@ -25,7 +25,7 @@ export const subAgents = [
   },
   {
     id: 'restart-counted',
-    about: 'after a restart what was counted of a sub-agent is counted again',
+    about: 'after a restart the recorded usage of a sub-agent is counted again',
     witness: 'test/subAgents/crashes.test.ts',
     edits: [
       ['if (record) record.upTo = counted.upTo;', 'if (record) record.upTo = Math.min(record.upTo, counted.upTo);'],
@@ -33,13 +33,13 @@ export const subAgents = [
   },
   {
     id: 'closed-not-counted',
-    about: 'what a sub-agent used is forgotten when its parent lets go of it before it has ended',
+    about: 'the usage of a sub-agent is lost when its parent releases it before its end',
     witness: 'test/subAgents/cost.test.ts',
     edits: [['this.#opened = undefined;\n    if', 'this.#opened = undefined;\n    this.#entries = [];\n    if']],
   },
   {
     id: 'budget',
-    about: 'what sub-agents use while they work does not count for the budget',
+    about: 'the usage of working sub-agents does not count for the budget',
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       [
@@ -50,13 +50,13 @@ export const subAgents = [
   },
   {
     id: 'report-order',
-    about: 'results of sub-agents come in the order of their tasks',
+    about: 'results of sub-agents are in the order of their tasks',
     witness: 'test/subAgents/restarts.test.ts',
     edits: [['const ended = this.#ended.flatMap(', 'const ended = this.children.flatMap(']],
   },
   {
     id: 'place-kept',
-    about: 'the place of a sub-agent whose work failed is not given back',
+    about: 'the slot of a sub-agent whose work failed is not released',
     witness: 'test/subAgents/cancel.test.ts',
     edits: [
       [
@@ -67,7 +67,7 @@ export const subAgents = [
   },
   {
     id: 'report-in-characters',
-    about: 'a report is measured in characters, and is longer than it may be',
+    about: 'a report is measured in characters, and exceeds its limit',
     witness: 'test/subAgents/spawning.test.ts',
     edits: [
       ['while (bytesOf(report) > bytesMax && share > LEAST) {', 'while (report.length > bytesMax && share > LEAST) {'],
@@ -75,7 +75,7 @@ export const subAgents = [
   },
   {
     id: 'empty-success',
-    about: 'a sub-agent that was ended before it said anything has succeeded with an empty result',
+    about: 'a sub-agent that was ended before any text has succeeded with an empty result',
     witness: 'test/subAgents/spawning.test.ts',
     edits: [
       [
@@ -86,7 +86,7 @@ export const subAgents = [
   },
   {
     id: 'budget-without-output',
-    about: 'what sub-agents write does not count for the tokens that are left',
+    about: 'the output of sub-agents does not count for the remaining tokens',
     witness: 'test/subAgents/cost.test.ts',
     edits: [
       [
@@ -97,7 +97,7 @@ export const subAgents = [
   },
   {
     id: 'other-words-same-tasks',
-    about: 'tasks with other words and the same ids pass for those that were begun',
+    about: 'tasks with another text and the same ids are accepted as the started ones',
     witness: 'test/subAgents/approvals.test.ts',
     edits: [['tasks[i]?.id === id && tasks[i]?.task === task)', 'tasks[i]?.id === id)']],
   },

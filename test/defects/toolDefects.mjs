@@ -1,20 +1,20 @@
-/** Defects of tools and the coding tools, each with the test file that has to find it. */
+/** Defects of tools and the coding tools, each with the test file that must detect it. */
 export const tools = [
   {
     id: 'timeout-no-abort',
-    about: 'a tool whose time is up is left behind and its signal not aborted',
+    about: 'a tool that timed out is abandoned and its signal is not aborted',
     witness: 'test/hostile/toolTiming.test.ts',
     edits: [["abort.abort(new DOMException('the tool call timed out', 'TimeoutError'));", '']],
   },
   {
     id: 'timeout-always-repeated',
-    about: 'a time-out is repeated although the tool is not idempotent',
+    about: 'a time-out is retried although the tool is not idempotent',
     witness: 'test/scenarios/toolRetry.test.ts',
     edits: [["kind === 'timeout' ? isIdempotent : ", "kind === 'timeout' || "]],
   },
   {
     id: 'idempotent-overrides-host',
-    about: "an idempotent tool is executed again against the host's word",
+    about: "an idempotent tool is executed again against the host's decision",
     witness: 'test/scenarios/toolRetry.test.ts',
     edits: [
       [
@@ -25,7 +25,7 @@ export const tools = [
   },
   {
     id: 'cut-over',
-    about: 'a cut result is longer than it may be by its mark',
+    about: 'a cut result exceeds its limit by its mark',
     witness: 'test/hostile/toolOutput.test.ts',
     edits: [['Math.floor((most - MARK_BYTES) / 2)', 'Math.floor(most / 2)']],
   },
@@ -39,31 +39,31 @@ export const tools = [
   },
   {
     id: 'cut-before-redact',
-    about: 'parts are cut before secrets are taken out',
+    about: 'parts are cut before secrets are redacted',
     witness: 'test/scenarios/pluginAnswers.test.ts',
     edits: [["(part.type === 'text' ? [redact(part.text)] : [])", "(part.type === 'text' ? [part.text] : [])"]],
   },
   {
     id: 'kill-leader',
-    about: 'only the shell is signalled, not its process group',
+    about: 'only the shell receives the signal, not its process group',
     witness: 'test/tools/coding/processTree.test.ts',
     edits: [['process.kill(-group, signal);', 'process.kill(group, signal);']],
   },
   {
     id: 'symlink',
-    about: 'a path is inside by its spelling, not by where its links lead',
+    about: 'a path is inside by its spelling, not by the targets of its links',
     witness: 'test/tools/coding/workspace.test.ts',
     edits: [['const isOutside = !isInside(root, target);', 'const isOutside = !isInside(root, resolve(root, path));']],
   },
   {
     id: 'opened-check',
-    about: 'what was opened is not held against where it was found',
+    about: 'the opened file is not compared with the checked one',
     witness: 'test/tools/coding/workspace.test.ts',
     edits: [['if (opened === place.path) return undefined;', "if (opened !== '') return undefined;"]],
   },
   {
     id: 'ring',
-    about: 'the ring of the tail of an output is off by one behind its first turn',
+    about: 'the ring of the tail of an output is off by one after its first turn',
     witness: 'test/tools/coding/bashOutput.test.ts',
     edits: [
       [
@@ -74,13 +74,13 @@ export const tools = [
   },
   {
     id: 'read-limit',
-    about: 'Read gives one line more than asked for',
+    about: 'Read returns one line more than requested',
     witness: 'test/tools/coding/read.test.ts',
     edits: [['if (lines.length === count || bytes > BYTES_MAX)', 'if (lines.length > count || bytes > BYTES_MAX)']],
   },
   {
     id: 'exit-listener',
-    about: 'the exit listener of process trees stays',
+    about: 'the exit listener of process trees remains',
     witness: 'test/tools/coding/processTree.test.ts',
     edits: [
       ["if (liveTrees.delete(tree) && liveTrees.size === 0) process.off('exit', endAll);", 'liveTrees.delete(tree);'],
@@ -94,7 +94,7 @@ export const tools = [
   },
   {
     id: 'escaped-secret-in-arguments',
-    about: 'a tool is given a secret that the model has written with escapes, where the log holds none',
+    about: 'a tool receives a secret that the model has written with escapes, although the log contains none',
     witness: 'test/hostile/secrets.test.ts',
     edits: [['args: deepFreeze(redact(call.args)),', 'args: deepFreeze(call.args),']],
   },

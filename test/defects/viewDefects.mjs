@@ -1,4 +1,4 @@
-/** Defects of what is shown: projector, streams, the program, each with the test file that has to find it. */
+/** Defects of views: projector, streams, the program. Each has the test file that must detect it. */
 export const views = [
   {
     id: 'order-window',
@@ -8,13 +8,13 @@ export const views = [
   },
   {
     id: 'stop-word-lost',
-    about: 'the diagnostic of a run-stop with an unknown reason loses the word',
+    about: 'the diagnostic of a run-stop with an unknown reason loses the reason',
     witness: 'test/projector/hostile.test.ts',
     edits: [['unknownReason: wordOf(reason) }', "unknownReason: 'unknown' }"]],
   },
   {
     id: 'outdate-round',
-    about: 'a late result leaves the view of its round as it was',
+    about: 'a late result leaves the view of its round unchanged',
     witness: 'test/projector/properties.test.ts',
     edits: [['records.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));', '']],
   },
@@ -31,7 +31,7 @@ export const views = [
   },
   {
     id: 'view-start',
-    about: 'an entry that comes while the first view is shown is missed',
+    about: 'an entry that arrives while the first view is shown is missed',
     witness: 'test/scenarios/streams.test.ts',
     edits: [
       [
@@ -42,7 +42,7 @@ export const views = [
   },
   {
     id: 'reset-not-shown',
-    about: 'the program does not say that what it showed of a reply does not count',
+    about: 'the program does not report that a shown reply was dropped',
     witness: 'test/cli/render.test.ts',
     edits: [["if (shown) this.#screen.line(['yellow'", "if (!shown) this.#screen.line(['yellow'"]],
   },

@@ -1,6 +1,7 @@
 /**
- * Test files under planted defects, in one Vitest that stays: what it has transformed is kept, so a defect costs a worker, the
- * evaluation of modules and the tests. Rule: each run has a process of its own and loads only what is planted for it.
+ * Test files under planted defects, in one Vitest that keeps running. Its transformed files are cached, so a defect
+ * costs a worker, the evaluation of modules and the tests. Invariant: each run has a separate process and loads only
+ * its own planted texts.
  */
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -8,12 +9,14 @@ import { createVitest } from 'vitest/node';
 import { testPlugin } from './plantDefect.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** For one test of the first tier, and of the whole volume. Ends a test that hangs, and none that is slow. */
+/**
+ * For one test of the first tier, and of the whole volume. A limit for tests that hang, far above that of slow ones.
+ */
 const HANG_MS = [120_000, 600_000];
-/** What is drawn in a test is the same in every hunt, whatever the sources are; each look further draws something else. */
+/** Random values of a test are the same in every search, whatever the sources are; each later look uses others. */
 const SEED = 1_000_000;
 const SEED_STEP = 1_000;
-/** For a worker that does not end when it is asked to. */
+/** For a worker that ignores the request to end. */
 const END_MS = 30_000;
 
 const nowhere = () =>
@@ -21,10 +24,10 @@ const nowhere = () =>
     write: (_chunk, _encoding, done) => done(),
   });
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-/** As the pattern of names sees it. */
+/** As the name pattern receives it. */
 const nameOf = ({ name, parent }) => (parent.type === 'module' ? name : `${nameOf(parent)} ${name}`);
 
-/** Settles as `work` does; rejects with `message` where that takes longer than `ms`. */
+/** Settles like `work`; rejects with `message` if that takes longer than `ms`. */
 async function within(ms, message, work) {
   let timer;
   const late = new Promise((_, reject) => {
@@ -69,7 +72,7 @@ export function openWitnesses(longestMs) {
     },
   };
   let vitest;
-  /** What the run before had changed is loaded as it is on disk again. */
+  /** Files that the previous run had changed are loaded from disk again. */
   function plant(planted) {
     const files = [...changed.keys(), ...planted.keys()];
     changed.clear();
@@ -86,7 +89,7 @@ export function openWitnesses(longestMs) {
     try {
       return await within(longestMs, message, vitest.runTestSpecifications([specification]));
     } catch (error) {
-      // Asked a second time, it kills.
+      // The second request kills.
       const cancelled = Promise.all(['keyboard-input', 'keyboard-input'].map((why) => vitest.cancelCurrentRun(why)));
       await within(END_MS, message, cancelled).catch(() => {});
       await within(END_MS, message, close()).catch(() => {});
@@ -95,9 +98,9 @@ export function openWitnesses(longestMs) {
   }
   return {
     /**
-     * Runs the tests of `file` with `planted` in place of sources. `failed`: the first test that fails, or all where nothing
-     * is planted. `names`: only these tests. `look`: 1 is what `npm test` takes, 2 the whole volume, each further one that
-     * with other draws. `timeoutMs`: for each test.
+     * Runs the tests of `file` with `planted` in place of sources. `failed`: the first test that fails, or all if
+     * nothing is planted. `names`: only these tests. `look`: 1 is the volume of `npm test`, 2 the whole volume, each
+     * later one the whole volume with other random values. `timeoutMs`: for each test.
      */
     async run(planted, file, { names, look = 1, timeoutMs = HANG_MS[look > 1 ? 1 : 0] } = {}) {
       vitest ??= await openVitest(testPlugin(changed), reporter);
@@ -116,7 +119,7 @@ export function openWitnesses(longestMs) {
       const { unhandledErrors } = await ends(project.createSpecification(`${root}${file}`, { testNamePattern }));
       const [wrong] = [...(ended?.errors() ?? []), ...unhandledErrors];
       const ran = ended && [...ended.children.allTests()].some((test) => test.result().state !== 'skipped');
-      // A name that is not there any more is no failure.
+      // A missing name is not a failure.
       const gone = names && ended && !wrong;
       if (failed.length === 0 && !(ran && ended.ok()) && !gone)
         throw new Error(`Error: ${file}: ${wrong?.message ?? 'no test ran'}`);

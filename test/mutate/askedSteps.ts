@@ -1,7 +1,7 @@
 /**
- * Everything that the charts and functions as they are were asked, on all ways and of all drawn subjects, each with the
- * places of the sources that it passed. Rule: a mistake can show only where its place is passed, so it is asked again
- * there and nowhere else.
+ * All questions to the unchanged charts and functions, on all paths and for all random subjects, each with its reached
+ * places of the sources. Invariant: a mistake can have an effect only in a reached place, so only those questions are
+ * repeated.
  */
 import type { AnyStateMachine } from 'xstate';
 import type { Situation } from '../../src/testing/chartPaths/chartExplorer.ts';
@@ -10,27 +10,27 @@ import type { Judged } from '../paths/charts.ts';
 import { type Drawn, json } from '../paths/drawnResults.ts';
 import { type Came, type ChartInvariant, Trace, tracesOf, Walk } from '../paths/edgeTrace.ts';
 
-/** A set of places, a bit each. */
+/** A set of places, one bit each. */
 export type Passed = Uint8Array;
 export const isIn = (passed: Passed, place: number): boolean => (((passed[place >> 3] ?? 0) >> (place & 7)) & 1) === 1;
 
 export interface Question {
   readonly passed: Passed;
-  /** What anyone sees of the answer: the record of a step, what a fold says. Empty where that is nothing. */
+  /** The visible part of the answer: the record of a step, or the result of a fold. Empty if there is none. */
   readonly seen: string;
-  /** The step, where it is one. */
+  /** The step, if the question is one. */
   readonly trace?: Trace;
-  /** The clause that was asked, where it does not hold of a drawn subject. */
+  /** The clause, if it does not hold for a random subject. */
   readonly broken?: string | undefined;
   again(): Again;
 }
 export interface Again {
   readonly seen: string;
-  /** What the chart keeps for later, or what can come next, is another than it was. */
+  /** The chart's stored state, or its possible next events, differ from before. */
   readonly moved: boolean;
-  /** The step as it is now, where it is one. */
+  /** The current step, if the question is one. */
   readonly trace?: Trace;
-  /** The first clause that does not hold of it. */
+  /** The first clause that does not hold for it. */
   broken(): string | undefined;
 }
 
@@ -47,7 +47,7 @@ function breaks(holds: () => void): boolean {
   }
 }
 
-/** A walk that notes what it asks between its steps. */
+/** A walk that records its questions between its steps. */
 class Noting extends Walk {
   readonly questions: Question[] = [];
   readonly #passed: () => Passed;
@@ -74,7 +74,7 @@ class Noting extends Walk {
   }
 }
 
-/** A key that is missing is as good as one that is undefined. */
+/** A missing key equals an undefined one. */
 const keptIn = ({ state }: Situation): string => JSON.stringify(state.context);
 
 export interface Start {
@@ -83,7 +83,7 @@ export interface Start {
   readonly traces: readonly Trace[];
   readonly records: readonly string[];
 }
-/** Each step of a chart from one start, and what is asked between them. */
+/** Each step of a chart from one start, and the questions between them. */
 export function startOf(machine: AnyStateMachine, judged: Judged, input: unknown, passed: () => Passed): Start {
   const walk = new Noting(machine, judged, passed);
   const { questions } = walk;
@@ -95,7 +95,7 @@ export function startOf(machine: AnyStateMachine, judged: Judged, input: unknown
     const key = walk.key(situation);
     const record = recordOf(trace);
     const again = (): Again => {
-      // A copy: a walk looks each step up that it has taken.
+      // A copy, because a walk looks up each of its steps.
       const next = before && event ? walk.next({ ...before.situation }, event) : walk.start(input);
       const step = new Trace(machine, input, next, event, before);
       const moved = walk.key(next) !== key || keptIn(next) !== keptIn(situation);
@@ -110,8 +110,8 @@ export function startOf(machine: AnyStateMachine, judged: Judged, input: unknown
 }
 
 /**
- * Goes on from steps whose chart keeps something else than it did, beside the chart as it was, until the two are told
- * apart; true where they are. `asItWas` asks without the mistake.
+ * Continues from steps whose chart has another stored state, beside the unchanged chart, until the two differ visibly;
+ * true if they do. `asItWas` asks without the mistake.
  */
 export function differBehind(
   walk: Walk,
@@ -124,12 +124,12 @@ export function differBehind(
     `${asItWas(() => walk.key(was.situation))} ${walk.key(now.situation)}`;
   const reached = new Map(moved.map(([was, now]) => [keyOf(was, now), [was, now] as const]));
   const nextOf = (trace: Trace, event: Came): Trace =>
-    // A copy: what is looked up is never forgotten.
+    // A copy, because looked-up steps are never removed.
     new Trace(trace.chart, trace.input, walk.next({ ...trace.situation }, event), event, trace);
   for (const [was, now] of reached.values()) {
     const events = asItWas(() => walk.events(was.situation));
     const others = walk.events(now.situation);
-    // What asks for other answers is told apart by what it asks.
+    // A request for other answers differs by its question.
     for (const event of events.filter((each) => others.includes(each))) {
       if (!spend()) return false;
       const before = asItWas(() => nextOf(was, event));
@@ -145,7 +145,7 @@ export function differBehind(
   return false;
 }
 
-/** What each fold says of each subject of a batch, and that each clause holds of it. */
+/** The result of each fold for each subject of a batch, and the check of each clause on it. */
 export function batchOf(drawn: Drawn, batch: number, passed: () => Passed): readonly Question[] {
   const { clauses, folds, seedsOf, subjectOf, ask } = drawn;
   const questions: Question[] = [];

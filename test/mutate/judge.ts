@@ -1,7 +1,7 @@
 /**
- * Judges charts that may hold a mistake. Rule: what is known of the right ones is what each question was answered, the
- * digest of each start, and what the documents say; where a mistake changes what a chart keeps, the paths come from the
- * chart as it then is.
+ * Judges charts that may contain a mistake. Invariant: the correct charts are known by their answers to each question,
+ * by the digest of each start, and by the documents. If a mistake changes a chart's state, later paths come from the
+ * changed chart.
  */
 import type { AnyStateMachine } from 'xstate';
 import { digestOf, hashOf, recordOf, stepsOf } from '../paths/chartDigest.ts';
@@ -27,19 +27,19 @@ export interface Known extends Place {
   readonly questions: readonly Question[];
   readonly walk?: Walk;
   readonly traces: readonly Trace[];
-  /** A hash of each step, and one of all with what comes behind them. */
+  /** A hash of each step, and one of all with their following steps. */
   steps: readonly string[];
   all: string;
-  /** Ids of the states that are passed. */
+  /** Ids of the reached states. */
   passed: readonly string[];
 }
-/** What found a mistake: a clause, the digest, or that the chart breaks. */
+/** The detector of a mistake: a clause, the digest, or a crash of the chart. */
 export interface Verdict {
   invariant?: string | undefined;
   digest?: string;
 }
 
-/** In place of a chart, counted down from -1: what functions say of drawn subjects, by batch. */
+/** Used in place of a chart, counted down from -1: the results of functions for random subjects, by batch. */
 const drawns: readonly Drawn[] = [logs, runs, ends, conversations, acts, counts];
 const drawnAt = (chart: number): Drawn | undefined => drawns[-1 - chart];
 export const places = (): Place[] => [
@@ -48,7 +48,7 @@ export const places = (): Place[] => [
 ];
 export const chartIds = (): string[] => charts.map(({ machine }) => machine.id);
 
-/** An endless chain of arrows is an error, not a hang. */
+/** An endless chain of arrows becomes an error instead of a hang. */
 const ready = charts.map(({ machine }) => rebuilt(machine));
 
 const flat = (value: unknown): string[] =>
@@ -62,13 +62,13 @@ function* explored({ chart, start }: Place, machine?: AnyStateMachine): Generato
   if (judged && own) yield* tracesOf(own, judged.cases, judged.cases.inputs[start]);
 }
 
-/** The states that a chart begins in, from the outside in: each start passes them. */
+/** The initial states of a chart, from the outside in: each start reaches them. */
 function beginnings(root: AnyStateMachine['root']): string[] {
   const [first] = (Object.keys(root.states).length > 0 ? root.initial.target : []) as readonly (typeof root)[];
   return [root.id, ...(first ? beginnings(first) : [])];
 }
 
-/** What the chart does from one start, as it is. */
+/** The behaviour of the unchanged chart from one start. */
 function know(place: Place, passed: () => Passed): Known {
   const subjects = drawnAt(place.chart);
   if (subjects) {
@@ -86,7 +86,7 @@ function know(place: Place, passed: () => Passed): Known {
   return { ...place, walk, questions, traces, steps, all, passed: [...beginnings(judged.machine.root), ...names] };
 }
 
-/** Everything that is known, the smallest first: what is drawn, then the starts of charts. */
+/** All known answers, the smallest first: random subjects, then the starts of charts. */
 export function knowAll(passed: () => Passed): Known[] {
   const sizeOf = ({ chart, start, steps }: Known): number => (chart < 0 ? start - 1_000 : steps.length);
   return places()
@@ -106,7 +106,7 @@ export function digests(known: readonly Known[]): [file: string, text: string][]
   ];
 }
 
-/** A clause that does not hold for the charts as they are. */
+/** A clause that does not hold for the unchanged charts. */
 export function control(known: readonly Known[]): string | undefined {
   for (const { chart, traces, questions } of known) {
     const invariants = charts[chart]?.invariants ?? [];
@@ -120,10 +120,10 @@ export function control(known: readonly Known[]): string | undefined {
   return undefined;
 }
 
-/** How many steps are gone through, where the digest has found the mistake before the clauses. */
+/** The number of further steps after the digest has detected the mistake before the clauses. */
 const STEPS_MAX = 800;
 
-/** What a mistake changes from one start. A step that is as it was, behind steps that were, breaks no clause now. */
+/** The effects of a mistake from one start. An unchanged step after unchanged steps breaks no clause now. */
 function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | undefined, most: number): number {
   const { machine: chart, invariants = [] } = charts[place.chart] ?? {};
   const name = `${chart?.id} ${place.start + 1}`;
@@ -144,19 +144,19 @@ function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | u
     if (verdict.digest && (verdict.invariant || all.length > most)) return all.length;
   }
   if (!verdict.digest && hashOf(stepsOf(all)) !== place.all) verdict.digest = name;
-  // The same steps more or less often: where one of them is wrong is not to be told from the step alone.
+  // The same steps more or less often: the step alone does not show which of them is wrong.
   if (verdict.digest)
     for (const trace of all.slice(0, Math.max(0, most))) verdict.invariant ??= firstBroken(invariants, trace);
   return all.length;
 }
 
-/** How many answers that are not what they were are looked at for a clause: one more takes longer than all the rest. */
+/** The number of changed answers that are compared with a clause: one more takes longer than all the others. */
 const LOOKED_AT = 1;
 
-/** What a mistake in a function changes at once, and from where on the chart has to be followed. */
+/** The immediate effects of a mistake in a function, and the first step from which the chart must be followed. */
 interface Changes {
   moved: (readonly [was: Trace, now: Trace])[];
-  /** Something else can come. */
+  /** Other events can follow. */
   comes: boolean;
 }
 function askAgain(
@@ -166,7 +166,7 @@ function askAgain(
   spend: (isDrawn: boolean) => boolean,
 ): Changes {
   const changed = new Set<Trace>();
-  // What comes behind a changed step comes from another state now.
+  // The steps after a changed step come from another state now.
   const isBehind = (trace: Trace | undefined): boolean =>
     changed.size > 0 && trace !== undefined && (changed.has(trace) || isBehind(trace.before));
   const changes: Changes = { moved: [], comes: false };
@@ -195,8 +195,8 @@ function askAgain(
 const brokeWith = (error: unknown): string => `B24: the chart broke: ${String(error).slice(0, 80)}`;
 
 /**
- * A mistake in a function: what it changes where its place is passed, and then what comes of what it changes there.
- * `asItWas` asks without the mistake.
+ * A mistake in a function: its effects in the reached places, and then the consequences. `asItWas` asks without the
+ * mistake.
  */
 export function judgeFunction(
   known: readonly Known[],
@@ -208,7 +208,7 @@ export function judgeFunction(
   if (passing.length === 0) return { unreached: true };
   const verdict: Verdict = {};
   const changed: [Known, Changes][] = [];
-  // What is drawn takes no walk, and is always asked.
+  // Random subjects need no walk, and are always checked.
   let left = atMost;
   const spend = (isDrawn = false): boolean => {
     if (!isDrawn) left -= 1;
@@ -235,7 +235,7 @@ export function judgeFunction(
   return judge(others, left, 0);
 }
 
-/** A mistake made while the modules were loading, these ones: everything is asked of them, what is `near` it first. */
+/** A mistake in code that runs while the given modules load: everything is checked, the parts `near` it first. */
 export function judgeLoaded(known: readonly Known[], near: readonly number[], atMost: number): Verdict {
   const isNear = ({ questions }: Known): boolean =>
     questions.some(({ passed }) => near.some((place) => isIn(passed, place)));
@@ -257,7 +257,7 @@ function judgeBatch(subjects: Drawn, { start, questions }: Known): Verdict {
   return changed ? { digest: subjects.name, invariant: changed.again().broken() } : {};
 }
 
-/** Looks from one start after the other, until both have found the mistake, or no more steps may be taken. */
+/** Checks one start after the other, until both detectors have found the mistake, or the limit of steps is reached. */
 function judge(known: readonly Known[], atMost: number, forClauses: number, machine?: AnyStateMachine): Verdict {
   const verdict: Verdict = {};
   let left = forClauses;

@@ -1,7 +1,7 @@
 /**
- * The judge and all charts as one text, with every mistake of `sourceMutants.mjs` in it and none made. Rule: functions keep
- * nothing from one call to the next, so a mistake in one is made and taken back in one run of the text; what is mistaken
- * while modules load has a run of its own.
+ * The judge and all charts as one text, with every mistake of `sources.mjs` included and none active. Invariant:
+ * functions keep no state between calls, so a mistake can be switched on and off in one run of the text. A mistake in
+ * code that runs while modules load has a separate run.
  */
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -28,7 +28,7 @@ export async function written() {
     write: false,
     platform: 'node',
     format: 'cjs',
-    // Mistakes are told by the names of functions.
+    // Mistakes are identified by the names of functions.
     keepNames: true,
     external: ['xstate', '@xstate/graph', 'rxjs'],
     plugins: [plugin],
@@ -45,7 +45,7 @@ function run(code, ...questions) {
   return module.exports;
 }
 
-/** A judge of its own with the mistake `on` made; 0 is none. */
+/** A separate judge with the mistake `on` active; 0 is none. */
 export const loaded = (code, on) =>
   run(
     code,
@@ -54,8 +54,8 @@ export const loaded = (code, on) =>
   );
 
 /**
- * One judge in which mistakes are made and taken back. What is passed counts by place: mistakes that stand in one place
- * are passed together, and have the number of the first.
+ * One judge in which mistakes are switched on and off. Reached places are counted: mistakes in one place are reached
+ * together, and have the number of the first.
  */
 export function switched(code, count) {
   let on = 0;
@@ -80,7 +80,7 @@ export function switched(code, count) {
     make: (id) => {
       on = id;
     },
-    /** Which places were passed since this was asked last. */
+    /** The places that were reached since the last call. */
     passed: () => {
       const key = Buffer.from(row.buffer).toString('latin1');
       const found = rows.get(key) ?? row.slice();

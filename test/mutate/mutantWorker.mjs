@@ -1,12 +1,14 @@
-/** Judges one mistake after the other. Rule: what it has seen of the right charts is all that it compares with. */
+/**
+ * Judges one mistake after the other. Invariant: the recorded behaviour of the correct charts is the only reference.
+ */
 import { readFile } from 'node:fs/promises';
 import { Script } from 'node:vm';
 import { parentPort, workerData } from 'node:worker_threads';
 import { loaded, switched } from './judgeBundle.mjs';
 
-// XState throws and catches inside each pure transition; nobody reads where.
+// XState throws and catches inside each pure transition; nobody reads the stack trace.
 Error.stackTraceLimit = 0;
-/** In milliseconds, for one mistake; what takes longer does not end. */
+/** In milliseconds, for one mistake; a longer one counts as endless. */
 const LONGEST = 120_000;
 
 const { code, count } = workerData;
@@ -15,7 +17,7 @@ const atLoad = passed();
 const isAtLoad = (place) => ((atLoad[place >> 3] >> (place & 7)) & 1) === 1;
 const known = judge.knowAll(passed);
 
-/** What is wrong with the charts as they are. */
+/** The faults of the unchanged charts. */
 async function wrong() {
   const stale = [];
   for (const [file, text] of judge.digests(known)) {
@@ -58,7 +60,7 @@ function inChart({ chart, index, source, atMost }) {
 }
 
 const asked = new Script('__judged()');
-/** A verdict, also of what would never end. */
+/** A verdict, also for an endless one. */
 function verdictOf(job) {
   globalThis.__judged = () => (job.id === undefined ? inChart(job) : inSource(job));
   try {

@@ -1,7 +1,7 @@
 /**
- * The mutants of a chart: the same chart with one guard gone, one arrow or beginning leading to a sibling of where it
- * led, one action gone, or two neighbouring actions in the other order. Rule: each is rebuilt from the chart's own
- * configuration and implementations, with nothing else changed.
+ * The mutants of a chart: the same chart without one guard, with one arrow or initial state at a sibling, without one
+ * action, or with two adjacent actions exchanged. Invariant: each is rebuilt from the chart's own configuration and
+ * implementations, with nothing else changed.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 import { listsOf, nodesOf } from '../../src/diagrams/chartNodes.ts';
@@ -12,7 +12,7 @@ type Node = AnyStateMachine['root'];
 export interface Mutant {
   readonly name: string;
   readonly what: 'guard' | 'target' | 'initial' | 'action';
-  /** Id of the state that holds what is changed. */
+  /** Id of the state with the change. */
   readonly source: string;
   build(): AnyStateMachine;
 }
@@ -22,7 +22,7 @@ const siblings = (node: Node): Node[] =>
 const listOf = (given: unknown): readonly unknown[] =>
   given === undefined ? [] : Array.isArray(given) ? given : [given];
 
-/** `decide`, `log resultEntries`, or what kind of action it is. */
+/** `decide`, `log resultEntries`, or the kind of the action. */
 function nameOfAction(action: unknown): string {
   if (typeof action === 'string') return action;
   const { type, params, name } = action as { type?: string; params?: { name?: string }; name?: string };
@@ -30,7 +30,7 @@ function nameOfAction(action: unknown): string {
   return `${type ?? name ?? 'action'}${of}`;
 }
 
-/** The lists that a list of actions can become by one mistake. */
+/** The lists that one mistake can make of a list of actions. */
 function* mistakesIn(actions: readonly unknown[]): Generator<[what: string, actions: readonly unknown[]]> {
   for (const [index, action] of actions.entries()) {
     yield [`without ${nameOfAction(action)} (${index + 1})`, actions.filter((_, at) => at !== index)];

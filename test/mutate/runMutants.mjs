@@ -1,12 +1,14 @@
 /**
- * `npm run mutate`: makes one mistake at a time, in a chart (guard, arrow, beginning, action) or in a function of
- * `machines/`, follows the paths from what came of it, and looks whether the clauses or the digest in `test/paths`
- * notice. `--in charts` and `--in functions` try one half, `--every 5` one in five (`--from 2` the second of each five;
- * `--every 3,40` one in three of the charts and one in forty of the functions), `--only TEXT` those whose names hold the text, `--names FILE` those that a file names, one a line. The exit code is 1
- * where the charts do not do what the committed digests say, where fewer than 95 of 100 that change something are
- * noticed, where a survivor is not in `equivalents.json`, and in a whole run where one there does not survive: there stand
- * those that change nothing, and, as `open`, those that no path tells yet. `--least 85` asks for so many of 100,
- * whatever survives; `--steps 5000` looks at fewer steps for each: quicker, and more survive.
+ * `npm run mutate` makes one mistake at a time, in a chart (guard, arrow, initial state, action) or in a function of
+ * `machines/`. It follows the paths from the effects, and checks whether the clauses or the digest in `test/paths`
+ * detect it.
+ * `--in charts` and `--in functions` try one half. `--every 5` tries one in five (`--from 2`: the second of each five),
+ * and `--every 3,40` one in three of the charts and one in forty of the functions. `--only TEXT` tries those whose
+ * names contain the text, `--names FILE` those that a file names, one a line. `--steps 5000` checks fewer steps for
+ * each: faster, with more survivors. `--least 85` requires this many of 100, whatever survives.
+ * The exit code is 1 in three cases. The charts differ from the committed digests. Fewer than 95 of 100 effective
+ * mistakes are detected. A survivor is missing from `equivalents.json`, or in a whole run, one that is listed there
+ * does not survive. That file lists mistakes without effect and, as `open`, those that no path detects yet.
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -16,7 +18,7 @@ import equivalents from './equivalents.json' with { type: 'json' };
 import { loaded, written } from './judgeBundle.mjs';
 
 const DUE = '95';
-/** How many steps are taken for one mistake, and for one that is known to change nothing. */
+/** The number of steps for one mistake, and for one that is known to have no effect. */
 const STEPS_LONG = '40000';
 const LISTED_STEPS = 3_000;
 const { values } = parseArgs({
@@ -56,7 +58,7 @@ for (const { file, place } of mistakes.slice(1)) placesOf.set(file, [...(placesO
 for (const [id, mistake] of mistakes.entries()) {
   if (!mistake) continue;
   const { file, owner, what, was, line, place } = mistake;
-  // Wherever its function moves, a mistake keeps its name.
+  // A mistake keeps its name when its function moves.
   const group = file.replace(/^machines\//, '');
   job(`${owner}: ${what}: ${was}`, { id, place, near: placesOf.get(file), group, at: `${group}:${line}` });
 }
@@ -144,7 +146,7 @@ console.log(
 );
 console.log(`${settled} of ${total.all} mistakes noticed, or listed as changing nothing`);
 const alive = new Set(survivors.map(({ name }) => name));
-// A whole run also finds those that are made no more.
+// A whole run also finds listed mistakes that no longer exist.
 const whole = wanted.length === jobs.length && everyChart === 1 && everyFunction === 1;
 const killed = new Set(verdicts.map(({ job }) => job.name).filter((name) => !alive.has(name)));
 const dead = [...listed.keys()].filter((name) => (whole ? !alive.has(name) : killed.has(name)));

@@ -1,16 +1,19 @@
 /**
- * The small mistakes that can be made in the functions of `machines/`, all in one text: where a mistake can be made
- * stands `(__m(17) ? mistaken : original)`. Rule: files are found by glob and read as syntax; none is known by name.
+ * The small mistakes in the functions of `machines/`, all in one text: each place becomes `(__m(17) ? mistaken :
+ * original)`. Invariant: files are found by glob and parsed as syntax; none is named.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseSync } from 'oxc-parser';
 import { glob } from 'tinyglobby';
 
-/** What only feeds the generated tests is no behaviour. */
+/** Input of the generated tests alone has no behaviour. */
 const isCases = (file) => /(^|\/)cases\//.test(file);
 
-/** The files that a chart or a door (an index, or what else nobody in `machines/` imports) reaches without the cases. */
+/**
+ * The files that a chart or an entry point (an index, or a file that nothing else in `machines/` imports) reaches
+ * without the cases.
+ */
 async function behaviour(root, files) {
   const texts = new Map(await Promise.all(files.map(async (file) => [file, await readFile(join(root, file), 'utf8')])));
   const importsOf = (file) =>
@@ -40,21 +43,21 @@ const OPERATORS = {
   '**': ['*'],
 };
 const METHODS = new Map(Object.entries({ some: 'every', every: 'some', min: 'max', max: 'min', find: 'findLast' }));
-/** Without them a list stays as it was. */
+/** Without them a list stays unchanged. */
 const PASSING = new Set(['filter', 'slice', 'sort', 'reverse', 'trim']);
 
-/** Nodes that hold no behaviour. */
+/** Nodes without behaviour. */
 const isType = ({ type }) =>
   (type.startsWith('TS') && !/^TS(As|Satisfies|NonNull)/.test(type)) || type === 'ImportDeclaration';
 const isFunction = ({ type }) => /Function(Expression|Declaration)$|^ArrowFunction/.test(type);
-/** The check of a union's tag that the compiler asks for: it is turned off and never left out. */
+/** The check of a union's tag that the compiler requires: it is inverted and never removed. */
 const isTag = (node) =>
   node.type === 'BinaryExpression' &&
   /^[!=]==$/.test(node.operator) &&
   node.left.type === 'MemberExpression' &&
   node.left.property.name === 'type';
 
-/** `{} as T`: it tells the compiler something, and XState's setup nothing. */
+/** `{} as T` is for the compiler; XState's setup ignores it. */
 const isTypeOnly = ({ value }) =>
   /^TSAs/.test(value?.type ?? '') &&
   value.expression.type === 'ObjectExpression' &&
@@ -62,7 +65,7 @@ const isTypeOnly = ({ value }) =>
 
 const pastComma = (text, at) => at + (/^\s*,/.exec(text.slice(at))?.[0].length ?? 0);
 
-/** What can be mistaken at a node, as texts in its place. */
+/** The possible mistakes at a node, as replacement texts. */
 function mistakesAt(node, parent, text, inFunction) {
   const raw = ({ start, end }) => text.slice(start, end);
   const around = (from, to) => text.slice(node.start, from) + text.slice(to, node.end);
@@ -80,7 +83,7 @@ function mistakesAt(node, parent, text, inFunction) {
       ]);
     }
     case 'LogicalExpression':
-      // In a spread it adds a key or does not; a key that is undefined is none in JSON.
+      // In a spread it adds a key or does not. JSON omits a key that is undefined.
       if (parent.type === 'SpreadElement') return [['the key is left out', '{}']];
       return isTag(node.left) || node.operator === '??' ? [] : [['the left side is left out', raw(node.right)]];
     case 'ConditionalExpression': {
@@ -147,14 +150,14 @@ function mistakesAt(node, parent, text, inFunction) {
   }
 }
 
-/** What the right side of a logical expression can be mistaken for: it counts as reached where it is asked. */
+/** The possible mistakes in the right side of a logical expression; it counts as reached when it is evaluated. */
 function rightSide(node, parent) {
   if (node.type !== 'LogicalExpression' || parent.type === 'SpreadElement') return [];
   if (node.operator === '??') return [['the other value is left out', 'undefined']];
   return isTag(node.right) ? [] : [['the right side is left out', node.operator === '&&' ? 'true' : 'false']];
 }
 
-/** `{ ...a, b }` beside `a`: in JSON the same where `b` is undefined. */
+/** `{ ...a, b }` beside `a`: equal in JSON if `b` is undefined. */
 const widens = (wide, narrow) =>
   wide.type === 'ObjectExpression' &&
   wide.properties.length === 2 &&
@@ -171,7 +174,7 @@ function literal({ value }, parent, inFunction) {
   return [];
 }
 
-/** Conditions of statements, and statements that can be left out. */
+/** Conditions of statements, and statements that can be removed. */
 function statementMistakes(node) {
   const { type, test, expression } = node;
   if (type === 'IfStatement') {
@@ -198,14 +201,14 @@ function childrenOf(node) {
   return children;
 }
 
-/** What a declaration, or a member of one, is called. */
+/** The name of a declaration or of its member. */
 function nameOf({ type, id, key, value }) {
   if (/Declaration$|^VariableDeclarator$/.test(type)) return id?.name;
   const member = /^(Method|Property)Definition$/.test(type) || (type === 'Property' && isFunction(value));
   return member ? key.name : undefined;
 }
 
-/** Everything that can be mistaken in one file: places, outermost first, each with what may stand there. */
+/** All possible mistakes in one file: places, outermost first, each with its replacements. */
 function placesIn(file, text) {
   const { program, errors } = parseSync(file, text);
   if (errors.length > 0) throw new Error(`${file}: ${errors[0].message}`);
@@ -235,7 +238,7 @@ function placesIn(file, text) {
     for (const [key, child] of childrenOf(node)) {
       if (isType(child) || key === 'typeAnnotation' || key === 'returnType' || key === 'typeArguments') continue;
       if (key === 'key' && !node.computed) continue;
-      // A pattern that takes apart is no object.
+      // A destructuring pattern is not an object.
       if (/Pattern$/.test(child.type) || (key === 'id' && child.type !== 'ClassExpression')) continue;
       walk(child, node.type === 'ParenthesizedExpression' ? parent : node, inFunction || isFunction(node));
     }
@@ -267,7 +270,7 @@ function written(text, places, from) {
       else {
         const asked = place.mistakes.map(({ becomes }, k) => `__m(${place.first + k}) ? (${becomes}) : `).join('');
         const last = place.first + place.mistakes.length - 1;
-        // One question where none of them is made: some places have twenty.
+        // One question for the case without a mistake: some places have twenty.
         if (last === place.first) out += `(${asked}(${inner}))`;
         else out += `(__any(${place.first}, ${last}) ? (${asked}undefined) : (${inner}))`;
       }
@@ -279,7 +282,7 @@ function written(text, places, from) {
   return { text: emit(0, text.length, 0), next };
 }
 
-/** By file the text that holds all mistakes, and the mistakes in the order of their numbers; the first is number 1. */
+/** For each file the text with all mistakes, and the mistakes in the order of their numbers; the first is number 1. */
 export async function mistaken(root) {
   const files = await glob('machines/**/*.ts', { cwd: root });
   const mistakes = [undefined];
