@@ -166,7 +166,7 @@ describe('a process killed between the effect of a tool and its result', () => {
   });
 
   it('an idempotent call runs again automatically, with its key', async () => {
-    const run = named('an idempotent tool behind a failed attempt, and state');
+    const run = named('an idempotent tool after a failed attempt, and state');
     const { directory, notes } = await killed(run, 'did:1');
     const [key = ''] = ranIn(notes);
     const ran: string[] = [];
