@@ -104,7 +104,9 @@ const askCustomer = defineTool({
   description: 'Asks the customer.',
   parameters: z.object({ question: z.string().max(200) }),
   execute: (_, { decision }) =>
-    decision ? { said: decision.action === 'answer' ? decision.payload : null } : toolResult.pending({ reason: 'form' }),
+    decision
+      ? { said: decision.action === 'answer' ? decision.payload : null }
+      : toolResult.pending({ reason: 'form' }),
 });
 const refundGate = {
   name: 'gate',

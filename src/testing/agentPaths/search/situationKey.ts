@@ -4,9 +4,9 @@
  */
 import { type Counters, chartCases } from '../../../../machines/internal.ts';
 import type { AgentModel } from './callBehaviour.ts';
+import { type Sight, sightOf } from './chartPlace.ts';
 import { type Bounds, MISSES_MAX, type Step, spentBy } from './nextMoves.ts';
 import type { CallCourse } from './ownAnswers.ts';
-import { type Sight, sightOf } from './chartPlace.ts';
 import type { Prediction } from './prediction.ts';
 
 const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
