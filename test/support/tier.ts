@@ -126,7 +126,7 @@ export const volume = Object.fromEntries(
  * A limit for tests that hang, far above that of any slow test, where this tier decides the volume, also on a busy
  * machine.
  */
-export const HANG_MS: number = proves ? 600_000 : 120_000;
+export const HANG_MS: number = exhausts ? 7_200_000 : proves ? 600_000 : 120_000;
 
 /** One in so many of a list, at least one, from a position that the sources determine; all of it if `of` is 1. */
 export function sampled<T>(all: readonly T[], of: number): T[] {
