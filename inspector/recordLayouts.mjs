@@ -14,7 +14,7 @@ const HEADER = `/**
  * parsing text is faster than parsing code.
  */
 import type { Chart } from '../chart.ts';
-import type { ChartLayout } from './drawn.ts';
+import type { ChartLayout } from './chartDrawing.ts';
 
 export interface LaidOutChart {
   readonly chart: Chart;

@@ -72,7 +72,7 @@ const apart = (contender, name) =>
 
 /** Simulated lives a second of this process's CPU. */
 async function livesASecond() {
-  const { simulate } = await bundled("export { simulate } from './simulate.ts';", SIMULATION);
+  const { simulate } = await bundled("export { simulate } from './checkedLife.ts';", SIMULATION);
   for (let seed = 1; seed <= LIVES / 3; seed++) await simulate({ seed });
   const before = process.cpuUsage();
   for (let seed = 1; seed <= LIVES; seed++) await simulate({ seed });

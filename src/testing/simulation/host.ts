@@ -279,8 +279,7 @@ export class Host {
     const intruder = this.#world.tape.chance(0.5) ? this.#make() : this.#agent;
     intruder?.open(CONVERSATION).then(
       (second) => {
-        const alone = this.conversation !== conversation;
-        this.#world.check(alone, 'I23', () => 'a conversation is open twice');
+        if (this.conversation === conversation) this.#world.checks.openedTwice?.();
         return second.close();
       },
       (error: unknown) => this.#world.checks.failed?.('intrude', error),

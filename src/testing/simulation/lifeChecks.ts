@@ -29,6 +29,8 @@ export interface LifeChecks {
   appended?(conversationId: string, entries: readonly LogEntry[]): void;
   /** The store reports a failure for these entries. */
   refused?(entries: readonly LogEntry[]): void;
+  /** A log names bytes that are not beside it. */
+  blobMissing?(conversationId: string, reference: string): void;
 
   // The model.
   called?(call: SimulatedCall): void;
@@ -41,6 +43,10 @@ export interface LifeChecks {
   opening?(): void;
   /** It is open; `durable`: how many entries were stored when it began to open. */
   opened?(conversation: Conversation, durable: number): void;
+  /** It is open a second time, while the first opening lasts. */
+  openedTwice?(): void;
+  /** A subscriber joins. Returns what receives the entries that it is shown, `from` is the first. */
+  watching?(from: number): (entry: LogEntry) => void;
   /** Another conversation of the agent is open. */
   openedOther?(conversation: Conversation): void;
   /** The copy `id` of the simulated conversation is about to be made. */

@@ -23,6 +23,7 @@ export function everyCheck({ world, store, model, host }: Life<CheckedWorld>): L
     stored: (id, entry) => world.watchOf(id).learn(entry),
     appended: (id, entries) => world.watchOf(id).appended(entries),
     refused: (entries) => world.lose(entries),
+    blobMissing: (id, reference) => world.violate('IMAGE', `${id} names ${reference}, which is not beside it`),
     called: (call) => requests.check(call),
     streamed: (part) => requests.streamed(part),
     replied: (parts) => requests.replied(parts),
@@ -32,6 +33,14 @@ export function everyCheck({ world, store, model, host }: Life<CheckedWorld>): L
     opened: (conversation, durable) => {
       reading = new ReadingChecks(world, store, conversation);
       callers.checkOpening(conversation, durable);
+    },
+    openedTwice: () => world.violate('I23', 'a conversation is open twice'),
+    watching: (from) => {
+      let next = from;
+      return ({ seq }) => {
+        world.check(seq === next, 'I3', () => `a subscriber is shown entry ${seq}, where ${next} is next`);
+        next = seq + 1;
+      };
     },
     openedOther: (conversation) => others.opened(conversation),
     forking: (id) => void world.facts.forks.set(id, CONVERSATION),

@@ -140,7 +140,7 @@ export class SimulatedStore implements LogStore {
       },
       getBlob: async (reference) => {
         const bytes = blobs.get(reference);
-        world.check(bytes !== undefined, 'IMAGE', () => `${id} names ${reference}, which is not beside it`);
+        if (!bytes) world.checks.blobMissing?.(id, reference);
         return bytes ?? new Uint8Array();
       },
     };
