@@ -1,6 +1,6 @@
 /**
- * All planted defects. Rule: each has a name, says in a sentence what is wrong, and has a witness: the test file that has
- * to fail, or simulated lives where it names none.
+ * All planted defects. Invariant: each has an id, a sentence that describes it, and a witness. The witness is the test
+ * file that must fail, or simulated lives if there is no such file.
  */
 import { defects as ofTheSimulation } from '../simulation/lifeDefects.mjs';
 import { charts } from './chartDefects.mjs';
