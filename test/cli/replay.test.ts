@@ -117,6 +117,22 @@ describe('cycles', () => {
     expect(shown).toContain(`■ completed · 1 turn · 10 tokens in, 20 out · ${words}\n`);
   });
 
+  test.each([
+    [0, '$0.7500'],
+    [1, '$0.8750'],
+    [2, '$1.0000'],
+  ])('a request that was steered %i times and then resumed costs %s, all its replies together', async (steers, sum) => {
+    const steered = Array.from({ length: steers }, (_, at) => [U(`s${at}`, 'steer'), A('x'), replied(0.125)]).flat();
+    const first = [U('a'), A('x'), replied(0.25), ...steered, { type: 'run-suspended', waiting: [] }];
+    const log = [
+      ...stamped(first, 'r1'),
+      ...stamped([{ type: 'run-resumed', of: 'r1' }, A('y'), replied(0.5), S()], 'r2', first.length),
+    ];
+    const lines = (await linesFor(log as never)).map((line) => `${line}\n`).join('');
+    const { shown } = await replayed(lines);
+    expect(shown.match(/\$[\d.]+/g)).toEqual([sum]);
+  });
+
   test('events of another backend without usage show none', async () => {
     const { shown } = await replayed(bare(U('a'), A('x'), S(), U('b'), A('y'), S()));
     expect(shown).not.toMatch(/turn|cost|together/);

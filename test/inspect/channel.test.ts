@@ -70,4 +70,25 @@ describe('a page of a channel', () => {
       expect(held()).toBeLessThanOrEqual(0);
     }
   });
+
+  it('is told of each inspector that it has begun, and once that it is over, however often that one is closed', async () => {
+    const line = new BroadcastChannel('runchart-inspector:test');
+    onTestFinished(() => line.close());
+    const told: object[] = [];
+    line.onmessage = ({ data }) => void told.push(data);
+    for (let inspectors = 1; inspectors <= 2; inspectors++) {
+      const inspector = startChannelInspector({ channel: 'test' });
+      inspector.close();
+      inspector.close();
+    }
+    // Messages of a channel keep their order: what comes after this one was not sent before it.
+    const last = new BroadcastChannel('runchart-inspector:test');
+    onTestFinished(() => last.close());
+    last.postMessage({ last: true });
+    await expect.poll(() => told.at(-1)).toEqual({ last: true });
+    const sessions = told.slice(0, -1).map((message) => Object.entries(message)[0]);
+    expect(sessions.map((entry) => entry?.[0])).toEqual(['begun', 'over', 'begun', 'over']);
+    const [first, second, third, fourth] = sessions.map((entry) => entry?.[1]);
+    expect([first === second, third === fourth, first === third]).toEqual([true, true, false]);
+  });
 });

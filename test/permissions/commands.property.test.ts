@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { permissions } from '../../src/node.ts';
+import { commandPattern } from '../../src/permissions/rules.ts';
 import { volume } from '../support/tier.ts';
 import { EVERYDAY, TEAM_RULES } from './everydayCommands.ts';
 import { explain, workspace } from './permissionWorkspace.ts';
@@ -205,19 +206,63 @@ it('a rule that "always allow" saves permits the same call from now on, and no o
   );
 });
 
-it('a rule that "always allow" saves for a file matches only that file, even if its name looks like a pattern', async () => {
-  const plugin = permissions({});
-  const saved = await plugin.remember('Write', { file_path: 'a[bc]*.ts', content: '' }, ws);
-  const outcome = async (file_path: string): Promise<string> =>
-    (await plugin.explain('Write', { file_path, content: '' }, ws)).outcome;
-  expect(saved).toHaveLength(1);
-  expect(await Promise.all(['a[bc]*.ts', 'ab.ts', 'abx.ts', 'a[bc]x.ts'].map(outcome))).toEqual([
-    'allow',
-    'ask',
-    'ask',
-    'ask',
-  ]);
+it('a pattern of a rule matches what it would match as a regular expression, and its parts never share a character', () => {
+  const literal = fc.array(fc.constantFrom('a', 'b', ' ', '\\*'), { maxLength: 3 }).map((tokens) => tokens.join(''));
+  const specs = fc.array(literal, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('*').trim());
+  const texts = fc.array(fc.constantFrom('a', 'b', ' ', '*'), { maxLength: 7 }).map((letters) => letters.join(''));
+  const sources: { readonly [token: string]: string } = { '*': '.*', '\\*': '\\*' };
+  fc.assert(
+    fc.property(specs, fc.array(texts, { minLength: 5, maxLength: 20 }), (spec, lines) => {
+      const pattern = spec === '' ? undefined : commandPattern(spec);
+      if (!pattern) return;
+      const source = (spec.match(/\\\*|./g) ?? []).map((token) => sources[token] ?? token).join('');
+      const whole = new RegExp(`^(?:${source.replace(/ \.\*$/, '(?: .*)?')})$`);
+      // What is most like the pattern without being it: no star, or a character that would belong to two parts.
+      const pieces = spec.split(/(?<!\\)\*/).map((piece) => piece.replaceAll('\\', ''));
+      const shared = pieces.reduce((text, piece) => text + (text.endsWith(piece.charAt(0)) ? piece.slice(1) : piece));
+      const near = [pieces.join(''), shared, spec];
+      for (const line of [...lines, ...near])
+        expect([spec, line, pattern.matches(line)]).toEqual([spec, line, whole.test(line)]);
+    }),
+    { numRuns: volume.commandLines },
+  );
 });
+
+it.each([
+  ['tool * --end', 'tool --end', 'tool x --end'],
+  ['ab*ba', 'aba', 'abba'],
+  ['a*a', 'a', 'aa'],
+  ['tool a*a b', 'tool a b', 'tool aa b'],
+  ['tool *x*x', 'tool x', 'tool xx'],
+])('a rule for %j does not allow %j, whose beginning is its end, and does allow %j', async (rule, short, long) => {
+  const outcome = async (command: string): Promise<string> =>
+    (await permissions({ allow: [`bash(${rule})`] }).explain('Bash', { command }, ws)).outcome;
+  expect([await outcome(short), await outcome(long)]).toEqual(['ask', 'allow']);
+});
+
+it.each([
+  ['a[bc]*.ts', 'ab.ts', 'abx.ts', 'a[bc]x.ts'],
+  ['a?.ts', 'ab.ts', 'a??.ts', 'a.ts'],
+  ['?', 'a', '??'],
+  ['**', 'a', 'sub/a'],
+  ['[!a].ts', 'b.ts', '!.ts'],
+  ['a\\b.ts', 'ab.ts', 'a\\\\b.ts'],
+  ['a\\?.ts', 'a\\b.ts', 'a?.ts'],
+  ['!a.ts', 'a.ts', 'b.ts'],
+  ['#a.ts', 'a.ts'],
+  ['a b', 'a', 'ab'],
+  ['/elsewhere/a?.ts', '/elsewhere/ab.ts', 'elsewhere/a?.ts'],
+])(
+  'what "always allow" saves of the file %j is that file, though its name looks like a pattern',
+  async (file, ...others) => {
+    const plugin = permissions({});
+    const outcome = async (file_path: string): Promise<string> =>
+      (await plugin.explain('Write', { file_path, content: '' }, ws)).outcome;
+    expect(await outcome(file)).toBe('ask');
+    expect(await plugin.remember('Write', { file_path: file, content: '' }, ws)).toHaveLength(1);
+    expect(await Promise.all([file, ...others].map(outcome))).toEqual(['allow', ...others.map(() => 'ask')]);
+  },
+);
 
 it('"always allow" saves a rule for each part that needs one, at most five, and none if no rule would be sufficient', async () => {
   const saved = (command: string): Promise<string[]> => permissions(TEAM_RULES).remember('Bash', { command }, ws);

@@ -46,6 +46,19 @@ describe('a link before ..', () => {
     expect(await outcomeOf('tee h/../config', options)).toBe('ask');
   });
 
+  it('makes a cd lead to one place for the shell and to another one for the kernel: the line is asked about, though both are inside', async () => {
+    const lines = [
+      'cd s/.. && cat key',
+      'cd s/..; ls',
+      'cd ./s/../ && rg x',
+      'cd a && cd ../s/.. && ls',
+      'cd s/../sub && ls',
+    ];
+    expect(await outcomes(lines)).toEqual(each(lines, 'ask'));
+    const same = ['cd inner/.. && cat README.md', 'cd a/b/.. && ls', 'cd s && ls'];
+    expect(await outcomes(same)).toEqual(each(same, 'allow'));
+  });
+
   it('the line itself may create it, whatever rule allows that', async () => {
     const allow = ['bash(ln *)', 'bash(mv *)', 'bash(git checkout *)', 'bash(mkdir *)', 'bash(cp *)'];
     const lines = [
@@ -234,6 +247,31 @@ describe('reading commands', () => {
     }
     expect(await outcomeOf('git log -p --follow src/a.ts', { deny })).toBe('ask');
   });
+});
+
+describe('a variable that is set in the shell', () => {
+  const options: PermissionOptions = { allow: ['bash(npm test *)', 'bash(echo *)'] };
+  const forms = (name: string): string[] => [
+    `${name}=x; npm test`,
+    `${name}=x && npm test`,
+    `for ${name} in x y; do npm test; done`,
+    `echo x | while read -r ${name}; do npm test; done`,
+  ];
+
+  it.each([
+    ...['http_proxy', 'https_proxy', 'ftp_proxy', 'all_proxy', 'no_proxy'],
+    ...['npm_config_registry', 'npm_config_script_shell', 'npm_x'],
+    ...['PATH', 'BASH_ENV', 'IFS', 'LD_PRELOAD', 'NODE_OPTIONS', 'HTTP_PROXY', 'GIT_DIR', '_'],
+  ])('is asked about where a program may read it: %s', async (name) => {
+    expect(await outcomes(forms(name), options)).toEqual(each(forms(name), 'ask'));
+  });
+
+  it.each(['x', 'file', 'http', 'proxy', 'npm', 'xnpm_config', 'LANG', 'LC_ALL', 'CI'])(
+    'is allowed where no program reads it: %s',
+    async (name) => {
+      expect(await outcomes(forms(name), options)).toEqual(each(forms(name), 'allow'));
+    },
+  );
 });
 
 describe('a line that changes its directory, which may fail', () => {

@@ -2,8 +2,9 @@
 import { connect } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
-import { defineTool, toolResult } from '../../src/index.ts';
-import { call, during, t } from '../support/scriptedReplies.ts';
+import { createAgent, defineTool, RunchartError, toolResult } from '../../src/index.ts';
+import { createHandlers, type Sessions } from '../../src/transports/index.ts';
+import { call, during, scripted, t } from '../support/scriptedReplies.ts';
 import { events, type Place, served, stops, type Told } from './agentServer.ts';
 
 const ask = defineTool({
@@ -392,4 +393,37 @@ describe('refused requests have a code and leave no trace', () => {
     const text = await response.text();
     expect([response.status, text.includes('1234'), text.includes('internal')]).toEqual([500, false, true]);
   });
+});
+
+describe('a failure', () => {
+  const conflicts = ['agent_busy', 'cancellation_in_progress', 'session_busy'].map((code) => [code, 409] as const);
+  const wrong = ['malformed', 'configuration', 'invalid_decision'].map((code) => [code, 400] as const);
+  const others = [
+    ['unauthorized', 401],
+    ['decision_refused', 403],
+    ['not_found', 404],
+    ['limit', 429],
+    ['closed', 503],
+    ['store', 500],
+    ['corrupt_log', 500],
+    ['something_new', 500],
+  ] as const;
+  it.each([...conflicts, ...wrong, ...others])(
+    'of code %s is answered with %i, and says when it may be tried again',
+    async (code, status) => {
+      const agent = createAgent({ model: scripted([]) });
+      const refusing: Sessions = {
+        acquire: () => Promise.reject(new RunchartError(code, 'it is refused')),
+        release() {},
+        close: async () => {},
+      };
+      const answer = createHandlers(agent, { authorize: () => true, sessions: refusing });
+      const requests = [new Request('http://x/conversations/a'), new Request('http://x/conversations/a/events')];
+      for (const request of requests) {
+        const response = await answer(request);
+        expect([response.status, await response.json()]).toMatchObject([status, { code }]);
+        expect(response.headers.get('retry-after')).toBe(status === 429 || status === 503 ? '1' : null);
+      }
+    },
+  );
 });

@@ -304,4 +304,27 @@ describe('a fold with hand-written input', () => {
     const last = (await eventsOf([began(), suspended('a'), suspended('b'), ended, waits])).at(-1);
     expect(last).toMatchObject({ outcome: { interrupts: [{ id: '1/b' }] } });
   });
+
+  it.each([
+    ['succeeded', undefined],
+    ['failed', undefined],
+    ['failed', 'denied'],
+    ['cancelled', undefined],
+    ['unknown', undefined],
+  ])("a sub-agent's calls that wait end as the call that they are within: %s, code %s", async (outcome, code) => {
+    const item = { type: 'tool-call', callId: 'p', name: 'spawn', args: {} };
+    const waiting = ['x', 'y'].map((callId) => ({ calls: [callId], pending: [{ callId, name: 'ask', args: {} }] }));
+    const chunks = await chunksOf([
+      began(),
+      entry({ type: 'agent-output', item }),
+      replied(),
+      entry({ type: 'sub-agent', callId: 'p', child: 'k', phase: 'started' }),
+      entry({ type: 'tool-suspended', callId: 'p', suspension: 1, reason: 'sub-agent', payload: { waiting } }),
+      entry({ type: 'tool-result', callId: 'p', outcome, content: [], ...(code !== undefined && { code }) }),
+      stopped(),
+    ]);
+    const ends = chunks.flatMap((chunk) => ('toolCallId' in chunk && /output/.test(chunk.type) ? [chunk] : []));
+    expect(ends.map(({ toolCallId }) => toolCallId)).toEqual(['x', 'y', 'p']);
+    expect(new Set(ends.map(({ type }) => type)).size).toBe(1);
+  });
 });

@@ -223,6 +223,30 @@ describe('slots', () => {
     expect((await shared.acquire('e')).id).toBe('e');
   });
 
+  it.each([1, 2, 5])(
+    'a place that %i waiters need no longer, since their conversation is open, goes to the next in line',
+    async (joining) => {
+      const { shared, clock } = place([], { openMax: 2 });
+      const held = [await shared.acquire('x'), await shared.acquire('y')];
+      const opening = [shared.acquire('b'), ...Array.from({ length: joining }, () => shared.acquire('b'))];
+      const next = shared.acquire('c');
+      let isIn = false;
+      void next.then(() => {
+        isIn = true;
+      });
+      for (const conversation of held) {
+        shared.release(conversation);
+        await flush();
+      }
+      const joined = await Promise.all(opening);
+      await flush();
+      expect([new Set(joined).size, isIn]).toEqual([1, true]);
+      expect((await next).id).toBe('c');
+      expect(clock.waiting).toBe(0);
+      await shared.close();
+    },
+  );
+
   it('closing ends open conversations and refuses waiting and new callers', async () => {
     const { shared, store, clock } = place([], { openMax: 1 });
     await shared.acquire('a');

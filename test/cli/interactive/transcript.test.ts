@@ -153,6 +153,19 @@ describe('calls', () => {
   });
 });
 
+test.each(['completed', 'error', 'interrupted'])(
+  'after the stop of a run, %s, none of its calls is under way',
+  (reason) => {
+    const { renderer, entry } = transcript();
+    entry(calls('c1', 'Bash', { command: 'sleep 9' }));
+    entry({ type: 'tool-started', callId: 'c1' });
+    entry(calls('c2', 'Read', { file_path: 'a' }));
+    expect([textsOf(renderer.underWay(0)).length, renderer.isShowing]).toEqual([2, true]);
+    entry({ type: 'run-stop', reason });
+    expect([textsOf(renderer.underWay(0)), renderer.isShowing]).toEqual([[], false]);
+  },
+);
+
 test('the stop shows turns, tokens and cost of the request, /cost those of the session, /context the used share of the window', () => {
   const { shown, entry } = transcript();
   entry({ type: 'run-started' });
