@@ -19,15 +19,18 @@ export interface CallCourse {
   readonly isOver: boolean;
   /** What its future depends on, if it has one. */
   readonly facts: readonly unknown[];
+  /** How its result came about. */
+  readonly code: string | undefined;
 }
 
 /** The course of each call of a log, by call id. A call that has no result, or one that is unknown, may run again. */
 export function coursesOf({ calls, unsettled }: LogState): ReadonlyMap<string, CallCourse> {
   const courses = new Map<string, CallCourse>();
-  for (const { callId, status, settled, suspension, ran, late, decisions, used } of calls.values()) {
+  for (const record of calls.values()) {
+    const { callId, status, settled, suspension, ran, late, decisions, used, code } = record;
     const isOver = status === 'ended' && settled !== 'retry' && !unsettled.has(callId);
     const decided = [...decisions].map(([number, { action }]) => [number, action, used.has(number)]);
-    courses.set(callId, { isOver, facts: [status, settled, suspension, ran, late, decided] });
+    courses.set(callId, { isOver, facts: [status, settled, suspension, ran, late, decided], code });
   }
   return courses;
 }

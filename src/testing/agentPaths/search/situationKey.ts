@@ -3,9 +3,10 @@
  * which test/testing/situationKey.test.ts proves against keys that contain the whole past.
  */
 import { type Counters, chartCases } from '../../../../machines/internal.ts';
+import type { During } from '../../../scripts/moves.ts';
 import type { AgentModel } from './callBehaviour.ts';
 import { type Sight, sightOf } from './chartPlace.ts';
-import { type Bounds, MISSES_MAX, type Step, spentBy } from './nextMoves.ts';
+import { type Bounds, MISSES_MAX, type Spent, type Step, spentBy } from './nextMoves.ts';
 import type { CallCourse } from './ownAnswers.ts';
 import type { Prediction } from './prediction.ts';
 
@@ -32,6 +33,7 @@ export class SituationKeys {
   readonly #numbers = new Map<string, number>();
   /** Contexts are values that situations share. */
   readonly #ofContexts = new WeakMap<object, number>();
+  readonly #ofBusyContexts = new WeakMap<object, number>();
 
   constructor({ settings, surroundings }: AgentModel, bounds: Bounds, isExact: boolean) {
     this.#bounds = bounds;
@@ -48,61 +50,68 @@ export class SituationKeys {
     const { log, logState, unsettled, isResumable, answered, requests } = prediction;
     const kinds = word.flatMap((step) => step.kinds);
     const spent = spentBy(word);
-    // Calls are counted for the next round only.
-    const isCounted = this.#isExact || spent.rounds < this.#bounds.rounds;
+    const mayCall = spent.rounds < this.#bounds.rounds;
+    const stand = this.#standOf(sightOf(prediction.root), prediction.courses, { kinds, mayCall });
+    const passages = this.#passagesOf(prediction, next, { kinds, mayCall });
     const parts = [
       this.#isExact && decisionsIn(word),
-      this.#standOf(sightOf(prediction.root), prediction.courses, kinds),
+      stand,
       requests.map(({ kind }) => kind).sort(),
       logState.queue.map(({ kind }) => kind),
       ...[isResumable, unsettled, log.fill, answered],
-      isCounted ? spent : { ...spent, calls: 0 },
-      this.#passagesOf(prediction, kinds, next),
+      this.#isExact || mayCall ? spent : leftOf(spent, [stand, ...passages]),
+      passages,
       next.map(({ move }) => move),
     ];
     return String(this.#numberOf(parts));
   }
 
   /** Where the charts stood in each phase or commit that a next move can interrupt. */
-  #passagesOf({ passed }: Prediction, kinds: readonly number[], next: readonly Step[]): unknown[] {
+  #passagesOf({ passed }: Prediction, next: readonly Step[], calling: Calling): Stand[] {
     if (passed.size === 0) return [];
     const durings = new Set(next.flatMap(({ move }) => ('during' in move && move.during ? [move.during] : [])));
     return [...passed]
       .filter(([during]) => durings.has(during))
-      .map(([during, passage]) => [during, this.#standOf(passage.sight, passage.courses, kinds)]);
+      .map(([during, { sight, courses }]) => ({ ...this.#standOf(sight, courses, calling), during }));
   }
 
   /** Where the charts and the calls stand. How a call behaves counts until it is over, and until its round is. */
-  #standOf(sight: Sight, courses: ReadonlyMap<string, CallCourse>, kinds: readonly number[]): unknown {
-    const keepsAll = this.#isExact || isInRound(sight);
+  #standOf(sight: Sight, courses: ReadonlyMap<string, CallCourse>, { kinds, mayCall }: Calling): Stand {
+    const inRound = isInRound(sight);
     const calls = kinds.map((kind, index) => {
       const course = courses.get(`call${index + 1}`);
-      return course?.isOver && !keepsAll ? 'over' : [kind, course?.facts];
+      if (this.#isExact || !course?.isOver) return [index, kind, course?.code, course?.facts];
+      return inRound ? [index, kind, course.code] : null;
     });
-    return [this.#placeOf(sight), calls];
+    // Those that are over are counted where more can follow, whose numbers go on from theirs.
+    return { place: this.#placeOf(sight), calls: mayCall ? calls : calls.filter((call) => call !== null) };
   }
 
   /** Where a living chart and its children stand. */
-  #placeOf({ id, value, context, chart, children }: Sight): unknown {
-    return [id, value, this.#contextOf(context, chart), children.map((child) => this.#placeOf(child))];
+  #placeOf(sight: Sight): unknown {
+    return [sight.id, sight.value, this.#contextOf(sight), sight.children.map((child) => this.#placeOf(child))];
   }
 
   /** What guards and assigns can tell apart. */
-  #contextOf(context: object, chart: string): number {
-    const known = this.#ofContexts.get(context);
-    if (known !== undefined) return known;
-    const name = CHART_OF[chart];
-    const seen: unknown = name ? chartCases[name].projection(context as never) : null;
-    const parts = [name === 'run' ? this.#runOf(seen as SeenOfRun) : seen];
-    if (name === 'conversation') parts.push(this.#countersOf(context as Counted));
-    const number = this.#numberOf([chart, ...parts]);
-    this.#ofContexts.set(context, number);
+  #contextOf({ chart, context, children }: Sight): number {
+    // A run that is under way has the open calls, and gives them back when it ends.
+    const isBusy = !this.#isExact && children.some((child) => child.chart === 'RUN');
+    const known = isBusy ? this.#ofBusyContexts : this.#ofContexts;
+    const number = known.get(context) ?? this.#numberOf(this.#seenOf(chart, context, isBusy));
+    known.set(context, number);
     return number;
   }
 
-  /** The next run begins with them. */
-  #countersOf({ counters: { turns, emptyReplies } }: Counted): unknown {
-    return [this.#countsTurns && turns, emptyReplies];
+  #seenOf(chart: string, context: object, isBusy: boolean): unknown {
+    const name = CHART_OF[chart];
+    const seen: unknown = name ? chartCases[name].projection(context as never) : null;
+    if (name === 'run') return [chart, this.#runOf(seen as SeenOfRun)];
+    if (name !== 'conversation') return [chart, seen];
+    const { suspended, decisions, reruns, retries, ...rest } = seen as SeenOfConversation;
+    // The next run begins with the counters.
+    const { turns, emptyReplies } = (context as { counters: Counters }).counters;
+    const counters = [this.#countsTurns && turns, emptyReplies];
+    return isBusy ? ['busy', rest, counters] : [chart, seen, counters];
   }
 
   /** Decisions are carried out in the order of their calls, whichever came first. */
@@ -124,14 +133,35 @@ export class SituationKeys {
   }
 }
 
-interface Counted {
-  readonly counters: Counters;
+/** The kinds of the calls so far, and whether another round of calls may follow. */
+interface Calling {
+  readonly kinds: readonly number[];
+  readonly mayCall: boolean;
+}
+
+interface Stand {
+  readonly during?: During;
+  readonly place: unknown;
+  readonly calls: readonly unknown[];
+}
+
+interface SeenOfConversation {
+  readonly suspended: unknown;
+  readonly decisions: unknown;
+  readonly reruns: unknown;
+  readonly retries: unknown;
 }
 
 interface SeenOfRun {
   readonly held?: readonly string[];
   /** The turns come first. */
   readonly counters?: readonly number[];
+}
+
+/** Where no round follows, calls are counted no more, and decisions only as long as a call is open. */
+function leftOf(spent: Spent, stands: readonly Stand[]): Spent {
+  const isOver = stands.every(({ calls }) => calls.length === 0);
+  return { ...spent, calls: 0, ...(isOver && { decisions: 0 }) };
 }
 
 const isInRound = ({ chart, children }: Sight): boolean => chart === 'TOOL_ROUND' || children.some(isInRound);
