@@ -77,7 +77,7 @@ export interface GateOptions {
   attended: boolean;
   limits: ResultLimits;
   /** Calls that are ready to run. */
-  calls: Pick<ToolRunner, 'ready' | 'known'>;
+  calls: Pick<ToolRunner, 'ready' | 'preparedCall'>;
 }
 
 const refuse = (code: string, text: string): GateValue => ({ kind: 'refuse', code, text });
@@ -131,7 +131,7 @@ export class Gate {
   /** A call is validated once, unless its arguments differ from those in the log. */
   async #prepared(call: ToolCall, signal: AbortSignal): Promise<Preparation> {
     const { around, toolbox, calls } = this.#options;
-    const prepared = calls.known(call.callId);
+    const prepared = calls.preparedCall(call.callId);
     if (prepared && prepared.call.args === call.args) return { kind: 'ready', prepared };
     return toolbox.prepare(call, { setTimer: around.setTimer, signal });
   }

@@ -1,6 +1,6 @@
 /**
- * Executes a tool call. Rule: the answer is always one value: a result, an error or a suspension. A tool that does not settle
- * in time is left behind and counts for nothing later.
+ * Executes a tool call. Rule: the result is always one value: a result, an error or a suspension. A tool that does not
+ * settle in time is abandoned, and a later result is ignored.
  */
 import {
   type EffectRequest,
@@ -21,12 +21,12 @@ import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, wi
 import type { Retry, RetryPolicy, retryOf, ToolFailure } from './toolRetry.ts';
 import { type SignalSource, toolSignal } from './toolSignal.ts';
 
-/** For conversations whose policy `toolRetry` executes failing tools again. */
+/** Loaded for conversations whose policy `toolRetry` repeats failing tools. */
 export const loadRetry = onDemand(() => import('./toolRetry.ts'));
 
 type ToolRequest = Extract<EffectRequest, { kind: 'tool' }>;
 
-/** What the tools of one conversation are run with. */
+/** The dependencies of the tools of one conversation. */
 export interface ToolSurroundings {
   ports: TimeSource & { random(): number; execute?: ExecuteTool };
   around: {
@@ -40,45 +40,45 @@ export interface ToolSurroundings {
     limits: { toolMs: number; resultBytes: number };
     toolRetry: RetryPolicy;
   };
-  /** Where the policy `toolRetry` executes failing tools again. */
+  /** Present if the policy `toolRetry` repeats failing tools. */
   retryOf?: typeof retryOf;
   toolbox: Toolbox;
   redact: ResultLimits['redact'];
   images: Images;
-  /** Undefined while nobody listens. */
+  /** Undefined if there is no subscriber. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
-  /** Gives the context of a call what leads to the conversation's sub-agents, where there are any. */
+  /** Attaches the conversation's sub-agents, if there are any, to the context of a call. */
   attach(context: ToolContext): void;
 }
 
-/** Runs the calls of one conversation that passed what is before them. */
+/** Runs the calls of one conversation after they have passed the permission gate. */
 export class ToolRunner {
   readonly #with: ToolSurroundings;
-  /** Calls that passed, until they ran. */
+  /** Calls that passed the gate and have not run. */
   readonly #ready = new Map<string, PreparedCall>();
-  /** Of calls that wait: what their tools hold for them outside. */
+  /** For each waiting call, the function that releases what its tool holds. */
   readonly #waits = new Map<string, () => void>();
 
   constructor(surroundings: ToolSurroundings) {
     this.#with = surroundings;
   }
 
-  /** The call as it will run. */
+  /** Stores the call as it will run. */
   readonly ready = (prepared: PreparedCall): void => void this.#ready.set(prepared.call.callId, prepared);
 
-  /** The call as it was made ready last. */
-  known(callId: string): PreparedCall | undefined {
+  /** The call as `ready` stored it last. */
+  preparedCall(callId: string): PreparedCall | undefined {
     return this.#ready.get(callId);
   }
 
-  /** Calls that were prepared and are over: skipped, cancelled in a wait, or out of executions. */
+  /** Forgets prepared calls that have ended: skipped, cancelled while waiting, or not to be executed again. */
   forgetEnded(): void {
     const { open } = this.#with.around.logState;
     for (const callId of this.#ready.keys()) if (!open.has(callId)) this.#ready.delete(callId);
   }
 
-  /** The call has its result: a tool that still holds something for it lets go. */
+  /** Called when the call has its result. A tool that still holds something for the call releases it. */
   resultLanded(callId: string): void {
     const close = this.#waits.get(callId);
     this.#waits.delete(callId);
@@ -87,26 +87,27 @@ export class ToolRunner {
 
   async run(request: ToolRequest, abort: EffectAbort): Promise<ToolValue> {
     const { runId, callId, idempotencyKey, decision } = request;
-    // The tool takes up again what it holds.
+    // The tool that waited now runs again.
     this.#waits.delete(callId);
     const { policies, ports, around, redact, live, images } = this.#with;
     const { setTimer, execute } = ports;
     const prepared = await this.#take(callId, abort);
-    // Cancelled in between: what was not begun is not begun.
+    // A call that was cancelled before its start does not run.
     if (abort.aborted) return erred('cancelled', 'the call was cancelled before it began');
     if (!prepared) return erred('error', 'the call is not known any more');
     const since = ports.now();
     const { conversationId, cwd, diagnose } = around;
     const { resultBytes, toolMs } = policies.limits;
     let isRefused = false;
-    const progress = (given: Json): void => {
+    const progress = (update: Json): void => {
       const show = abort.aborted ? undefined : live();
       if (!show) return;
       const elapsedMs = ports.now() - since;
-      const read = side('the progress of the call', given, { resultBytes, redact });
-      if ('value' in read) return show({ type: 'tool-progress', runId, callId, elapsedMs, update: redact(read.value) });
-      if (!isRefused && read.kind === 'erred') {
-        diagnose('progress_refused', { callId, message: textOfContent(read.content) });
+      const progressValue = side('the progress of the call', update, { resultBytes, redact });
+      if ('value' in progressValue)
+        return show({ type: 'tool-progress', runId, callId, elapsedMs, update: redact(progressValue.value) });
+      if (!isRefused && progressValue.kind === 'erred') {
+        diagnose('progress_refused', { callId, message: textOfContent(progressValue.content) });
       }
       isRefused = true;
     };
@@ -125,13 +126,15 @@ export class ToolRunner {
     tellLackOfSandbox(prepared.tool, around);
     progress('started');
     const limits = { timeoutMs, resultBytes, redact };
-    const said = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, retry });
+    const rawValue = await executeTool(prepared, { context, abort, ...limits, setTimer, late, execute, retry });
     end();
-    const close = said.kind === 'pending' ? waitCloserOf(context) : undefined;
+    const close = rawValue.kind === 'pending' ? waitCloserOf(context) : undefined;
     if (close) this.#waits.set(callId, close);
     progress('ended');
-    const value = holdsImage(said) ? { ...said, content: await images.keepResult(said.content, diagnose) } : said;
-    // It may be executed again, just as it was prepared.
+    const value = holdsImage(rawValue)
+      ? { ...rawValue, content: await images.keepResult(rawValue.content, diagnose) }
+      : rawValue;
+    // The policy may execute the prepared call again.
     if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);
     const record = around.logState.calls.get(callId);
     return withEditNote(value, { call: prepared.call, record, suspension: request.suspension }, resultBytes);
@@ -151,7 +154,7 @@ export class ToolRunner {
 const SOURCE: unique symbol = Symbol('signal source');
 type Sourced = { readonly [SOURCE]: SignalSource & { made?: AbortSignal } };
 
-// One getter for all calls: a getter of each call would keep its conversation alive until the next full garbage
+// One getter for all calls: a getter for each call would keep its conversation alive until the next full garbage
 // collection (`test/scenarios/garbage.test.ts`).
 const lazySignal: PropertyDescriptor & ThisType<Sourced> = {
   enumerable: true,
@@ -162,30 +165,30 @@ const lazySignal: PropertyDescriptor & ThisType<Sourced> = {
   },
 };
 
-/** The context of a call with its signal, which is made when it is first asked for: most tools never do. */
+/** Adds the call's signal to the context, created on first access: most tools never use it. */
 function withSignal<Context extends object>(context: Context, source: SignalSource) {
   Object.defineProperty(context, SOURCE, { value: source });
   return Object.defineProperty(context, 'signal', lazySignal) as Context & { readonly signal: AbortSignal };
 }
 
-/** What `definition.execute` would be called with, and what it would answer. */
+/** Replaces the call of `definition.execute`; receives the same arguments and returns the same kind of value. */
 export type ExecuteTool = (definition: ToolDefinition, args: unknown, context: ToolContext) => unknown;
 
 export interface Execution extends ResultLimits {
   context: ToolContext;
-  /** Aborted when the time is up. */
+  /** Aborted on a time-out or cancellation. */
   abort: EffectAbort;
   timeoutMs: number;
   setTimer(ms: number, fire: () => void): () => void;
-  /** Whether a failure is followed by another execution; undefined where no tool is executed again. */
+  /** Decides whether a failure leads to another execution. Undefined if no tool is repeated. */
   retry?: ((error: unknown, kind: ToolFailure, isIdempotent: boolean) => Retry) | undefined;
-  /** In place of the tool's own `execute`. */
+  /** Replaces the tool's own `execute`. */
   execute?: ExecuteTool | undefined;
-  /** Hears of what a tool says after its answer was taken. */
+  /** Called for anything that a tool returns or throws after its result was accepted. */
   late(): void;
 }
 
-/** A failure that nobody threw, as the host is asked about it. */
+/** The error that represents a failure which was not thrown, for the host's retry decision. */
 function notThrown(
   failure: Erred,
   kind: Exclude<ToolFailure, 'thrown'>,
@@ -210,7 +213,7 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
     });
     abort.onAbort(stop);
     const settle = (value: ToolValue): void => {
-      // A tool that heeds its signal rejects; that is no news.
+      // A rejection after the abort is expected, so it is not reported as late.
       if (settled && value.kind !== 'erred') return late();
       settled = true;
       stop();
@@ -218,7 +221,7 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
     };
     const fail = (error: unknown): void => {
       const failure = erred('error', cut(redact(thrownText(error)), resultBytes));
-      // What was cancelled, or is over already, is not asked about.
+      // A cancelled or settled call is not retried.
       settle(
         settled || abort.aborted
           ? failure
@@ -229,9 +232,11 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
       if (isError(value)) return fail(value);
       try {
         const answer = answerOf(value) ?? { status: 'success' as const, content: value };
-        const read = toolValue(answer, execution);
+        const answerValue = toolValue(answer, execution);
         settle(
-          answer.status === 'error' && read.kind === 'erred' ? notThrown(read, 'returned', prepared, execution) : read,
+          answer.status === 'error' && answerValue.kind === 'erred'
+            ? notThrown(answerValue, 'returned', prepared, execution)
+            : answerValue,
         );
       } catch (error) {
         settle(erred('not_json', cut(redact(`the tool's result cannot be read: ${thrownText(error)}`), resultBytes)));
@@ -239,13 +244,13 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
     };
     try {
       const value = execute ? execute(definition, args, context) : definition.execute(args as never, context);
-      const given = value instanceof Promise ? value : isThenable(value) ? awaited(value, late) : undefined;
+      const pendingValue = value instanceof Promise ? value : isThenable(value) ? awaited(value, late) : undefined;
       const take = (answer: unknown): void => {
         const values = stepsOf(answer);
         if (values) drained(values, execution).then(succeed, fail);
         else succeed(answer);
       };
-      if (given) given.then(take, fail);
+      if (pendingValue) pendingValue.then(take, fail);
       else take(value);
     } catch (error) {
       fail(error);
@@ -256,15 +261,15 @@ export function executeTool(prepared: PreparedCall, execution: Execution): Promi
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 
-/** A promise of somebody else's making may call back twice: the first call counts, `late` hears of the others. */
+/** A foreign promise may call back twice. The first call counts; `late` receives the others. */
 function awaited(value: PromiseLike<unknown>, late: () => void): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    let answered = false;
+    let isAnswered = false;
     const once =
       (act: (settled: unknown) => void) =>
       (settled: unknown): void => {
-        if (answered) return late();
-        answered = true;
+        if (isAnswered) return late();
+        isAnswered = true;
         act(settled);
       };
     const fail = once(reject);
@@ -278,25 +283,28 @@ function awaited(value: PromiseLike<unknown>, late: () => void): Promise<unknown
 
 type Steps = AsyncIterator<unknown> | Iterator<unknown>;
 
-/** What gives its values one after another: an async iterable or a generator. Lists and maps are values themselves. */
+/**
+ * An async iterable or a generator, which yields values one after another; undefined for other values, including lists
+ * and maps.
+ */
 function stepsOf(value: unknown): Steps | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   try {
-    const given = value as Partial<AsyncIterable<unknown> & Iterator<unknown> & Iterable<unknown>>;
-    const steps = given[Symbol.asyncIterator]?.();
+    const iterator = value as Partial<AsyncIterable<unknown> & Iterator<unknown> & Iterable<unknown>>;
+    const steps = iterator[Symbol.asyncIterator]?.();
     if (steps) return steps;
-    const isGenerator = typeof given.next === 'function' && typeof given[Symbol.iterator] === 'function';
-    return isGenerator ? (given as Steps) : undefined;
+    const isGenerator = typeof iterator.next === 'function' && typeof iterator[Symbol.iterator] === 'function';
+    return isGenerator ? (iterator as Steps) : undefined;
   } catch {
-    // What cannot be read so is for those who read results.
+    // A value whose iterator throws is treated as a plain result.
     return undefined;
   }
 }
 
-/** So many steps that wait for nothing are taken before others have their turn. */
+/** After this many steps without a wait, other work gets a turn. */
 const STEPS_A_TURN = 256;
 
-/** Takes every value as progress; answers the return value, or the last value where there is none. */
+/** Reports each value as progress. Returns the return value, or the last value if there is none. */
 async function drained(steps: Steps, execution: Execution): Promise<unknown> {
   const { abort, context } = execution;
   const { signal } = abort;
@@ -312,8 +320,8 @@ async function drained(steps: Steps, execution: Execution): Promise<unknown> {
       signal.throwIfAborted();
       if (done) return value === undefined ? last : value;
       last = await value;
-      const told = answerOf(last) ? undefined : side('a value', last, execution);
-      if (told && 'value' in told) context.progress(told.value);
+      const progressValue = answerOf(last) ? undefined : side('a value', last, execution);
+      if (progressValue && 'value' in progressValue) context.progress(progressValue.value);
     }
   } catch (error) {
     end();
@@ -323,7 +331,7 @@ async function drained(steps: Steps, execution: Execution): Promise<unknown> {
   }
 }
 
-/** The agent's time, as its ports give it. */
+/** Time as the agent's ports provide it. */
 interface TimeSource {
   now(): number;
   setTimer(ms: number, fire: () => void): () => void;
@@ -331,13 +339,13 @@ interface TimeSource {
 
 export interface CallClock {
   now(): number;
-  /** Rejects with the signal's reason when it fires, and where the call ends first. */
+  /** Rejects with the signal's reason when the signal fires, or when the call ends first. */
   sleep(ms: number): Promise<void>;
 }
 
-/** The clock of one call, and what ends every sleep that nobody waited for. */
+/** The clock of one call, and a function that ends every pending sleep. */
 export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
-  /** What wakes each sleeper up. */
+  /** Functions that wake the sleepers. */
   let sleepers: Set<() => void> | undefined;
   let why: (() => unknown) | undefined;
   const wake = (reason: () => unknown): void => {
@@ -362,7 +370,7 @@ export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
       };
       asleep.add(woken);
     });
-    // A tool may forget a sleep: its end is nobody's failure.
+    // A tool may ignore a sleep, so its rejection must not be unhandled.
     slept.catch(() => undefined);
     return slept;
   }
@@ -371,13 +379,13 @@ export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
 }
 
 const NO_SANDBOX = 'sandbox_missing';
-const told = new WeakSet<object>();
+const warned = new WeakSet<object>();
 
-/** Once in the life of a conversation, before the first command that would have run in a sandbox. */
+/** Logs the missing sandbox once in a conversation, before its first command runs without one. */
 function tellLackOfSandbox(tool: Tool, around: ToolSurroundings['around']): void {
   const why = lackOfSandbox(tool);
-  if (why === undefined || told.has(around)) return;
-  told.add(around);
+  if (why === undefined || warned.has(around)) return;
+  warned.add(around);
   const isKnown = around.entries.some((entry) => entry.type === 'diagnostic' && entry.code === NO_SANDBOX);
   if (!isKnown) around.diagnose(NO_SANDBOX, { why });
 }

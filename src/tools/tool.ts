@@ -1,6 +1,6 @@
 /**
- * What a tool is and what it may return. Rule: a tool sees validated, copied, frozen arguments and a context; it
- * answers with a value, a `toolResult`, or a throw, and each of them becomes exactly one outcome.
+ * The definition of a tool, its context and its results. Rule: a tool receives validated, copied, frozen arguments and
+ * a context. It returns a value or a `toolResult`, or throws. Each of these becomes exactly one outcome.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { groupNames } from '../../machines/internal.ts';
@@ -27,52 +27,52 @@ export interface ToolContext {
   runId: string;
   cwd: string;
   signal: AbortSignal;
-  /** The same over retries and crashes, a new one after a new suspension. */
+  /** Stays the same over retries and crashes; changes after a new suspension. */
   idempotencyKey: string;
-  /** Set when this is the replay of a suspended call. */
+  /** Set if this execution replays a suspended call. */
   decision?: Decision;
-  /** The one place outside the working directory, links resolved, that permissions let this call go to. */
+  /** The one place outside the working directory, links resolved, that permissions opened for this call. */
   outside?: string | undefined;
-  /** What permissions found when they judged the call. Coding tools keep to it. */
+  /** The permissions of this call. Coding tools obey them. */
   grant?: CallGrant | undefined;
   state: { readonly [key: string]: Json };
   progress(update: Json): void;
-  /** The agent's clock: what moves it in a test moves it here. */
+  /** The agent's clock; a test clock moves it. */
   now(): number;
-  /** Rejects when the signal fires, and where the call ends first. */
+  /** Rejects when the signal fires, or when the call ends first. */
   sleep(ms: number): Promise<void>;
 }
 
-/** How a command of the shell is confined. */
+/** The limits of a shell command. */
 export interface Confinement {
-  /** It may change the working directory; else it only reads. */
+  /** The command may change the working directory; otherwise it only reads. */
   writes: boolean;
-  /** Absolute paths that it finds empty. */
+  /** Absolute paths that appear empty to the command. */
   hide: readonly string[];
-  /** Absolute paths of directories that it cannot move. */
+  /** Absolute paths of directories that the command cannot move. */
   hold?: readonly string[];
   network: boolean;
-  /** Somebody allowed it to change protected places. */
+  /** The command has permission to change protected places. */
   opensProtected: boolean;
-  /** It makes a repository of git, and nobody denied that. */
+  /** The command creates a git repository, and no rule denied it. */
   makesRepository?: boolean;
 }
 
-/** What was judged of a call that may run. */
+/** The decision of the permissions about a call that may run. */
 export interface CallGrant {
-  /** Where the path of a file tool led, links resolved. A tool that finds another place fails with `moved`. */
+  /** The target of a file tool's path, links resolved. A tool that finds another place fails with `moved`. */
   place?: string;
-  /** That place, where it lies outside the working directory. */
+  /** The same place, if it lies outside the working directory. */
   outside?: string;
-  /** How a command runs; `none`: outside the sandbox. Absent where nobody judged it. */
+  /** The confinement of a command; `none` means outside the sandbox. Absent without a permissions plugin. */
   confinement?: Confinement | 'none';
 }
 
-/** What `defineTool` was given; the executor reads it. */
+/** The argument of `defineTool`, as the executor reads it. */
 export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
   name: string;
   description: string;
-  /** zod or any Standard Schema that can give JSON Schema. */
+  /** A zod schema, or any Standard Schema that provides JSON Schema. */
   parameters: S;
   readOnly?: boolean;
   idempotent?: boolean;
@@ -80,7 +80,7 @@ export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
   group?: GroupName;
   /** Part of the permission step. */
   needsApproval?: boolean | ((args: StandardSchemaV1.InferOutput<S>) => boolean | Promise<boolean>);
-  /** A generator's values are progress; its return value is the result, its last value where it returns none. */
+  /** The values of a generator are progress. Its return value is the result, or its last value if it returns none. */
   execute(args: StandardSchemaV1.InferOutput<S>, context: ToolContext): unknown;
 }
 
@@ -91,7 +91,7 @@ export interface Tool {
 
 const definitions = new WeakMap<Tool, ToolDefinition>();
 
-/** What zod offers beside the standard. */
+/** The parts of zod that the standard does not include. */
 interface Zod {
   _zod?: { run(payload: ZodRun, how: { async: true }): ZodRun | Promise<ZodRun> };
   safeParseAsync(value: unknown): Promise<{ error: StandardSchemaV1.FailureResult }>;
@@ -103,8 +103,9 @@ interface ZodRun {
 type Validate = StandardSchemaV1.Props['validate'];
 
 /**
- * The schema's word on a value. By the standard zod begins an asynchronous check twice and hears nothing of the first, whose
- * rejection would end the process: so it is run as one that may take its time, and asked again for the words of a refusal only.
+ * Validates a value with the schema. The Standard Schema interface makes zod run an asynchronous check twice, and an
+ * unhandled rejection of the first run would end the process. Therefore zod's own asynchronous parser is called, and
+ * the standard one only for the issues of a refusal.
  */
 export const validatorOf =
   (schema: StandardSchemaV1): Validate =>
@@ -121,11 +122,11 @@ export const validatorOf =
 
 const validators = new WeakMap<ToolDefinition, Validate>();
 
-/** What a tool's schema makes of arguments; each definition has a validator. */
+/** Validates and converts the arguments with the tool's schema. Each definition has one validator. */
 export const validatedArgs = (definition: ToolDefinition, args: Json): ReturnType<Validate> =>
   validators.get(definition)?.(args) as ReturnType<Validate>;
 
-/** Makes a tool. Throws ConfigurationError for what is missing, unknown or cannot work. */
+/** Makes a tool. Throws ConfigurationError for a missing, unknown or invalid option. */
 export function defineTool<S extends StandardSchemaV1>(tool: ToolDefinition<S>): Tool {
   checkTool(tool as unknown as ToolDefinition);
   const made: Tool = Object.freeze({ name: tool.name, description: tool.description ?? '' });
@@ -135,25 +136,25 @@ export function defineTool<S extends StandardSchemaV1>(tool: ToolDefinition<S>):
   return made;
 }
 
-/** The definition behind a tool made by `defineTool`; undefined for anything else. */
+/** The definition of a tool made by `defineTool`; undefined for anything else. */
 export const definitionOf = (tool: Tool): ToolDefinition | undefined => definitions.get(tool);
 
-/** Why a call of this log may not run, in place of what plugins say. */
+/** Returns why a call of this log may not run. Replaces the plugins' gate. */
 type OwnGate = (callId: string, log: readonly LogEntry[]) => string | undefined;
 const gates = new WeakMap<Tool, OwnGate>();
 
-/** For tools of the library's own that only write down: plugins are not asked about them. */
+/** For internal tools that only record something: plugins do not check them. */
 export function gatedBy(tool: Tool, gate: OwnGate): Tool {
   gates.set(tool, gate);
   return tool;
 }
 export const ownGateOf = (tool: Tool): OwnGate | undefined => gates.get(tool);
 
-/** Whether commands reach the network: always, where somebody allows it, or never. */
+/** Network access of commands: always, with permission, or never. */
 export type NetworkChoice = 'allow' | 'ask' | 'deny';
 const sandboxed = new WeakMap<Tool, NetworkChoice>();
 
-/** A tool whose commands run in a sandbox, unless permissions say otherwise. */
+/** Marks a tool whose commands run in a sandbox unless permissions decide otherwise. */
 export function withSandbox(tool: Tool, network: NetworkChoice): Tool {
   sandboxed.set(tool, network);
   return tool;
@@ -161,7 +162,7 @@ export function withSandbox(tool: Tool, network: NetworkChoice): Tool {
 
 const unprotected = new WeakMap<Tool, string>();
 
-/** A tool whose commands would run in a sandbox if there were one here, and why there is none. */
+/** Marks a tool whose commands would run in a sandbox if the machine had one, with the reason why it has none. */
 export function lackingSandbox(tool: Tool, why: string): Tool {
   unprotected.set(tool, why);
   return tool;
@@ -183,7 +184,7 @@ export type ToolAnswer =
 
 const closers = new WeakMap<ToolContext, () => void>();
 
-/** What to do when a call that this execution leaves waiting gets its result without another execution: denied or cancelled. */
+/** Registers a function that runs if this waiting call ends without another execution: denied or cancelled. */
 export const onWaitOver = (context: ToolContext, close: () => void): void => void closers.set(context, close);
 export const waitCloserOf = (context: ToolContext): (() => void) | undefined => closers.get(context);
 
@@ -201,11 +202,11 @@ export const answerOf = (value: unknown): ToolAnswer | undefined =>
 const stateOf = (options: StateOption | undefined): StateOption =>
   options?.state === undefined ? {} : { state: options.state };
 
-/** The call waits because calls within it do. */
+/** The call waits because calls of its sub-agents wait. */
 export const waitingWithin = (suspend: { reason: string; payload?: Json }): ToolResult =>
   made({ status: 'pending', suspend, within: true });
 
-/** The explicit results of a tool. `state` writes keys of the conversation's state. */
+/** The explicit results of a tool. `state` sets keys of the conversation's state. */
 export const toolResult = {
   success: (content: ResultContent, options?: StateOption): ToolResult =>
     made({ status: 'success', content, ...stateOf(options) }),
@@ -221,10 +222,10 @@ const isPart = (part: unknown): part is ContentPart =>
   part !== null &&
   ((part as ContentPart).type === 'text' || (part as ContentPart).type === 'image');
 
-/** Stored parts of a content list, or undefined where the value is no such list. */
+/** The stored parts of a content list; undefined if the value is no such list. */
 export function partsOf(value: unknown): StoredPart[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
-  // Not `every`, which passes over the holes of a list.
+  // `every` would skip the holes of a sparse list.
   for (const part of value) if (!isPart(part)) return undefined;
   return storedContent(value);
 }
@@ -234,7 +235,7 @@ const approval: Validator = {
   test: (value) => flag.test(value) || callback.test(value),
 };
 
-/** Name, parameters and execute have words of their own. */
+/** `checkTool` checks name, parameters and execute with specific messages. */
 export const toolValidator = object(
   {
     ...{ name: anything, parameters: anything, execute: anything },
@@ -249,12 +250,12 @@ export const toolValidator = object(
 );
 const NAME = /^[\w-]{1,64}$/;
 
-/** Throws ConfigurationError for what is missing, unknown or cannot work. */
+/** Throws ConfigurationError for a missing, unknown or invalid option. */
 export function checkTool(tool: ToolDefinition): void {
   if (typeof tool?.name !== 'string' || tool.name === '') throw new ConfigurationError('a tool needs a name');
   if (!NAME.test(tool.name)) {
-    const wanted = 'must be 1 to 64 of the characters a-z, A-Z, 0-9, _ and -: providers take no other';
-    throw new ConfigurationError(`the name of the tool ${display(tool.name)} ${wanted}`);
+    const nameRule = 'must be 1 to 64 of the characters a-z, A-Z, 0-9, _ and -: providers take no other';
+    throw new ConfigurationError(`the name of the tool ${display(tool.name)} ${nameRule}`);
   }
   if (typeof tool.execute !== 'function') throw new ConfigurationError(`tool "${tool.name}" needs an execute function`);
   if (typeof tool.parameters?.['~standard']?.validate !== 'function') {

@@ -1,7 +1,7 @@
 /**
- * Turns what a tool answered into the value the log stores, with a note where a person changed the arguments. Rule: a
- * result is bounded and JSON; secrets are taken out before anything is cut, since half a secret is one nobody finds; a
- * cut value says that it was cut.
+ * Converts a tool's return value to the value that the log stores, with a note if a person edited the arguments. Rule:
+ * a result is bounded JSON. Secrets are removed before a text is cut, because half of a secret would not be recognised.
+ * A cut value says so.
  */
 import {
   type CallRecord,
@@ -18,17 +18,17 @@ import type { Redact } from '../log/redact.ts';
 import { partsOf, type ToolAnswer } from './tool.ts';
 
 export interface ResultLimits {
-  /** Most bytes of text one result may hold. */
+  /** The most bytes of text in one result. */
   resultBytes: number;
   redact: Redact;
 }
 
 const CODE_LONGEST = 64;
 const REASON_BYTES = 4_096;
-/** Encoded bytes of one image, and of all images of a result; what a model takes of them is its own limit. */
+/** Encoded bytes of one image, and of all images in a result. A model's own limits apply later. */
 const IMAGE_MOST = 32 * 1_048_576;
 const IMAGES_MOST = 2 * IMAGE_MOST;
-/** More texts than these are one text. */
+/** More text parts than these are joined. */
 const PARTS_MOST = 1_000;
 const MARK_BYTES = 48;
 
@@ -40,32 +40,32 @@ export const erred = (code: string, words: string): Erred => ({
   content: textPart(words),
 });
 
-/** How many units from one end fit into `bytes`; a surrogate pair is not split. */
+/** The number of UTF-16 units from one end that fit into `bytes`; a surrogate pair is not split. */
 function unitsWithin(words: string, bytes: number, from: 'head' | 'tail'): number {
   const last = words.length - 1;
   const at = (index: number): number => words.charCodeAt(from === 'head' ? index : last - index);
-  let left = bytes;
+  let bytesLeft = bytes;
   let units = 0;
   for (; units <= last; units++) {
     const code = at(units);
-    left -= code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 2 : 3;
-    if (left < 0) break;
+    bytesLeft -= code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 2 : 3;
+    if (bytesLeft < 0) break;
   }
   const split = from === 'head' ? 0xd800 : 0xdc00;
   return units > 0 && units <= last && (at(units - 1) & 0xfc00) === split ? units - 1 : units;
 }
 
 /** Keeps the head and the tail of a text that is too long. */
-export function cut(words: string, most: number): string {
-  if (words.length * 3 <= most || (words.length <= most && bytesOf(words) <= most)) return words;
-  const half = Math.max(0, Math.floor((most - MARK_BYTES) / 2));
+export function cut(words: string, bytesMax: number): string {
+  if (words.length * 3 <= bytesMax || (words.length <= bytesMax && bytesOf(words) <= bytesMax)) return words;
+  const half = Math.max(0, Math.floor((bytesMax - MARK_BYTES) / 2));
   const head = unitsWithin(words, half, 'head');
   const tail = unitsWithin(words, half, 'tail');
-  const left = words.length - head - tail;
-  return `${words.slice(0, head)}\n[${left} characters left out]\n${words.slice(words.length - tail)}`;
+  const bytesOmitted = words.length - head - tail;
+  return `${words.slice(0, head)}\n[${bytesOmitted} characters left out]\n${words.slice(words.length - tail)}`;
 }
 
-/** Many parts share the room of one result: where they are too long together they become one text. */
+/** All parts share the limit of one result. If they exceed it together, they become one text. */
 function bounded(parts: readonly StoredPart[], { resultBytes, redact }: ResultLimits): StoredPart[] {
   const texts = parts.flatMap((part) => (part.type === 'text' ? [redact(part.text)] : []));
   const images = parts.filter((part) => part.type === 'image');
@@ -84,9 +84,12 @@ function ofParts(parts: readonly StoredPart[], limits: ResultLimits): Content {
   return bounded(parts, limits);
 }
 
-/** What a plugin puts in place of a result, bounded like one. Throws for what is no content, or too large to cut. */
-export function replacedContent(given: GivenContent, limits: ResultLimits): StoredPart[] {
-  const content = ofParts(storedContent(given), limits);
+/**
+ * The content that a plugin sets in place of a result, with the same limits. Throws for invalid content, or if it is
+ * too large and cannot be cut.
+ */
+export function replacedContent(replacement: GivenContent, limits: ResultLimits): StoredPart[] {
+  const content = ofParts(storedContent(replacement), limits);
   if ('code' in content) throw new RangeError(content.why);
   return content;
 }
@@ -105,7 +108,7 @@ function contentOf(value: unknown, limits: ResultLimits): Content {
   return textPart(cut(redact(JSON.stringify(json.value)), resultBytes));
 }
 
-/** A value that is stored or told beside the result; it cannot be cut, so it is refused where it is too long. */
+/** A value beside the result, such as state or progress. It cannot be cut, so it is refused if it is too long. */
 export function side(what: string, value: unknown, { redact, resultBytes }: ResultLimits): { value: Json } | ToolValue {
   const json = toJson(value, 'refused');
   if (json.kind === 'refused') return erred('not_json', cut(redact(`${what} is no JSON: ${json.why}`), resultBytes));
@@ -115,24 +118,24 @@ export function side(what: string, value: unknown, { redact, resultBytes }: Resu
   return { value: json.value };
 }
 
-/** Why a call waits, whoever suspends it. */
+/** The reason of a suspension, whoever caused it. */
 export const reasonText = (reason: string, { redact }: ResultLimits): string => cut(redact(reason), REASON_BYTES);
 
 function suspension(suspend: unknown, limits: ResultLimits): ToolValue {
   const { reason, payload } = (suspend ?? {}) as { reason?: unknown; payload?: unknown };
   if (typeof reason !== 'string') return erred('error', 'the tool suspended its call without a reason');
-  const said = reasonText(reason, limits);
-  if (payload === undefined) return { kind: 'pending', reason: said };
-  const read = side('the payload of the suspension', payload, limits);
-  return 'kind' in read ? read : { kind: 'pending', reason: said, payload: read.value };
+  const reasonShown = reasonText(reason, limits);
+  if (payload === undefined) return { kind: 'pending', reason: reasonShown };
+  const payloadValue = side('the payload of the suspension', payload, limits);
+  return 'kind' in payloadValue ? payloadValue : { kind: 'pending', reason: reasonShown, payload: payloadValue.value };
 }
 
-/** Codes are read by programs: short, and without secrets. */
+/** Programs read codes, so they are short and contain no secrets. */
 function codeOf(code: unknown, { redact }: ResultLimits): string {
   return typeof code === 'string' && code !== '' ? redact(code).slice(0, CODE_LONGEST) : 'error';
 }
 
-/** The value of an answer. May throw where reading it throws. */
+/** The value of a tool's answer. Throws if reading the answer throws. */
 export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
   if (answer.status === 'pending') {
     const value = suspension(answer.suspend, limits);
@@ -155,18 +158,18 @@ export function toolValue(answer: ToolAnswer, limits: ResultLimits): ToolValue {
   return { kind: 'succeeded', content, writes: value };
 }
 
-/** By the decision of this start, or by one before the call was suspended anew. */
+/** True if this decision, or one before an earlier suspension, edited the arguments. */
 function wasEdited({ decisions }: CallRecord, suspension: number): boolean {
   return [...decisions].some(([number, { action }]) => action === 'edit' && number <= suspension);
 }
 
-/** The value as it is where nobody changed anything. `most`: bytes of the arguments that are shown. */
+/** Returns the value unchanged if nothing was edited. `most` limits the bytes of the arguments in the note. */
 export function withEditNote(
   value: ToolValue,
   { call, record, suspension }: { call: ToolCall; record: CallRecord | undefined; suspension: number },
-  most: number,
+  bytesMax: number,
 ): ToolValue {
   if (value.kind === 'pending' || !record || !wasEdited(record, suspension)) return value;
-  const note = `The user changed the arguments of this call before it ran: ${cut(JSON.stringify(call.args), most)}`;
+  const note = `The user changed the arguments of this call before it ran: ${cut(JSON.stringify(call.args), bytesMax)}`;
   return { ...value, content: [...value.content, { type: 'text', text: note }] };
 }

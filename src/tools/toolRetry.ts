@@ -1,16 +1,16 @@
 /**
- * Whether a failing tool is executed again (policy `toolRetry`). Rule: an abort or a wrong configuration is never repeated. The
- * host's word decides the rest; without it a thrown error is repeated, a returned failure is not, and a time-out is where the tool
- * is idempotent, since the execution that was left may still have its effect.
+ * Decides whether a failing tool runs again (policy `toolRetry`). Rule: an abort or a wrong configuration is never
+ * repeated. Otherwise the host's `retryable` decides. Without it, a thrown error is repeated and a returned failure is
+ * not. A time-out is repeated only for an idempotent tool, since the abandoned execution may still have its effect.
  */
 import { RunchartError } from '../errors.ts';
 
 interface Retrying {
-  /** The host's word on a failure; what it throws is a no. */
+  /** The host's decision about a failure. Throwing counts as no. */
   retryable?(error: unknown): boolean;
 }
 export type RetryPolicy = false | Retrying;
-/** `random`: 0 to 1. */
+/** `random` lies between 0 and 1. */
 export type Retry = { retry?: { random: number } };
 
 const isNamed = (error: unknown, name: string): boolean =>
@@ -21,12 +21,15 @@ function isFinal(error: unknown): boolean {
   return isNamed(error, 'AbortError');
 }
 
-/** What failed: the tool threw, it returned a failure, or its time was up. */
+/** The kind of failure: the tool threw, returned an error, or exceeded its time. */
 export type ToolFailure = 'thrown' | 'returned' | 'timeout';
 
 const refusals = new WeakSet<NonNullable<Retrying['retryable']>>();
 
-/** A word on failures that only ever refuses: what it does not refuse is decided as if nobody had said anything. */
+/**
+ * Makes a `retryable` that can only refuse. A failure that it does not refuse is decided as if there were no
+ * `retryable`.
+ */
 export function onlyRefusing(isRefused: (error: unknown) => boolean): (error: unknown) => boolean {
   const retryable = (error: unknown): boolean => !isRefused(error);
   refusals.add(retryable);
@@ -38,12 +41,12 @@ function mayRepeat(error: unknown, kind: ToolFailure, isIdempotent: boolean, { r
   const answer: unknown = retryable ? retryable(error) : true;
   if (!retryable || (answer === true && refusals.has(retryable)))
     return kind === 'timeout' ? isIdempotent : !RunchartError.isRunchartError(error);
-  // A promise is no answer; where it rejects, nobody else hears of it.
+  // A promise is no valid answer, and its rejection must not be unhandled.
   if (answer instanceof Promise) answer.catch(() => undefined);
   return answer === true;
 }
 
-/** What the value of a failure says of its repetition. Reading what a tool has thrown may throw: then it is a no. */
+/** The retry field of a failure's value. Reading a thrown value may throw; then there is no retry. */
 export const retryOf =
   ({ toolRetry }: { toolRetry: RetryPolicy }, { random }: { random(): number }) =>
   (error: unknown, kind: ToolFailure, isIdempotent: boolean): Retry => {

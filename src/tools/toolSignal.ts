@@ -1,33 +1,33 @@
 /**
- * The signal that a tool is handed: an AbortSignal whose listeners harm nobody, and for which the time limit of its call is
- * known. Rule: what a listener throws is the tool's failure and never that of whoever aborts.
+ * The AbortSignal of a tool call, with its time limit. Rule: an error in a listener is reported as the tool's failure
+ * and never reaches the code that aborts.
  */
 import type { EffectAbort } from '../timeLimit.ts';
 
-/** What the signal of a call is made of. */
+/** The inputs of a call's signal. */
 export interface SignalSource {
   readonly abort: EffectAbort;
   readonly timeoutMs: number;
-  /** Hears what a listener throws. */
+  /** Receives the error of a listener. */
   readonly listenerFailed: (error: unknown) => void;
 }
 
 export function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: SignalSource): AbortSignal {
   limits.set(signal, timeoutMs);
-  /** By what a tool gave, what was added in its place. */
+  /** The wrapped listener for each original one. */
   const guards = new Map<object, (event: Event) => void>();
-  const guard = (given: EventListenerOrEventListenerObject) => {
+  const guard = (listener: EventListenerOrEventListenerObject) => {
     const call = async (event: Event) =>
-      typeof given === 'function' ? given.call(signal, event) : given.handleEvent(event);
-    const made = guards.get(given) ?? ((event: Event) => void call(event).catch(listenerFailed));
-    guards.set(given, made);
+      typeof listener === 'function' ? listener.call(signal, event) : listener.handleEvent(event);
+    const made = guards.get(listener) ?? ((event: Event) => void call(event).catch(listenerFailed));
+    guards.set(listener, made);
     return made;
   };
   for (const name of ['addEventListener', 'removeEventListener'] as const) {
     const own: AbortSignal['addEventListener'] = signal[name].bind(signal);
-    const value = (type: string, given: EventListenerOrEventListenerObject | null, options?: boolean) =>
-      given && own(type, guard(given), options);
-    // Configurable, so that a test may count what a tool listens for.
+    const value = (type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean) =>
+      listener && own(type, guard(listener), options);
+    // Configurable, so that a test can count a tool's listeners.
     Object.defineProperty(signal, name, { value, configurable: true });
   }
   // A plain property: a getter would keep the conversation alive until the next full garbage collection.
@@ -36,8 +36,8 @@ export function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: Sig
   return signal;
 }
 
-/** After how long the executor leaves the call of a signal behind; a tool may want to say what came of it before. */
+/** The time after which the executor abandons the call. A tool can finish earlier to return a partial result. */
 const limits = new WeakMap<AbortSignal, number>();
 
-/** Milliseconds for the call of this signal; undefined where no executor runs it. */
+/** The time limit of the call in milliseconds; undefined if no executor runs it. */
 export const timeLimitOf = (signal: AbortSignal): number | undefined => limits.get(signal);

@@ -1,8 +1,8 @@
 /**
- * The tools of an agent, and a call made ready to run: its tool is known, its arguments are parsed once and validated.
- * Rule: arguments are own properties only, bounded and frozen, so that log, check and tool see the same value. What
- * cannot run is refused here with a text the model can act on, and reaches neither gate nor tool; a schema that throws,
- * answers nonsense or does not answer refuses the call.
+ * The tools of an agent, and the preparation of a call: its tool is looked up, and its arguments are parsed once and
+ * validated. Rule: arguments have own properties only, and are bounded and frozen, so that the log, the check and the
+ * tool see the same value. A call that cannot run is refused here with a message for the model. It reaches neither gate
+ * nor tool. A schema that throws, returns an invalid result or does not answer refuses the call.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { fingerprintOf, type Json, type RoundCall, type ToolCall } from '../../machines/internal.ts';
@@ -12,7 +12,7 @@ import type { ToolSpec } from '../models/model.ts';
 import { within } from '../timeLimit.ts';
 import { type CallGrant, definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';
 
-/** How long a schema may think about the arguments of one call. */
+/** The time limit of a schema for one call's arguments. */
 export const CHECK_MS = 30_000;
 const NAMES_SHOWN = 5;
 const NAME_SHOWN = 100;
@@ -23,13 +23,13 @@ export interface PreparedCall {
   call: ToolCall;
   tool: Tool;
   definition: ToolDefinition;
-  /** What the schema made of the arguments; a frozen copy. */
+  /** The arguments as the schema returned them; a frozen copy. */
   args: unknown;
   /** See ToolContext. */
   grant?: CallGrant | undefined;
 }
 export type Preparation = { kind: 'ready'; prepared: PreparedCall } | { kind: 'refused'; code: string; text: string };
-/** How a wait for somebody else's code is bounded. */
+/** Limits the wait for foreign code. */
 export interface Waiting {
   setTimer(ms: number, fire: () => void): () => void;
   signal: AbortSignal;
@@ -51,22 +51,24 @@ export class Toolbox {
     return this.#tools.get(name);
   }
 
-  /** Whether a call of this tool may run again after a crash. */
+  /** True if a call of this tool may run again after a crash. */
   isIdempotent(name: string): boolean {
     const tool = this.find(name);
     return tool !== undefined && definitionOf(tool)?.idempotent === true;
   }
 
-  /** What a model is told that asked for a tool nobody has. */
+  /** The message for a model that called a tool which does not exist. */
   missing(name: string): string {
-    const wanted = name.toLowerCase();
+    const lowerName = name.toLowerCase();
     const names = [...this.#tools.keys()];
-    const close = names.filter((known) => known.toLowerCase() === wanted || known.toLowerCase().includes(wanted));
+    const close = names.filter(
+      (earlierCopy) => earlierCopy.toLowerCase() === lowerName || earlierCopy.toLowerCase().includes(lowerName),
+    );
     const shown = (close.length > 0 ? close : names).slice(0, NAMES_SHOWN).join(', ');
     return `There is no tool ${JSON.stringify(name.slice(0, NAME_SHOWN))}.${shown && ` Did you mean: ${shown}?`}`;
   }
 
-  /** Validates a call; the schema may be asynchronous. Rejects only where the signal was aborted meanwhile. */
+  /** Validates a call; the schema may be asynchronous. Rejects only if the signal is aborted. */
   async prepare(call: ToolCall, waiting: Waiting): Promise<Preparation> {
     const tool = this.find(call.name);
     const definition = tool && definitionOf(tool);
@@ -74,8 +76,8 @@ export class Toolbox {
     const why = unreadable(call);
     if (why !== undefined) return refused('invalid_arguments', why);
     try {
-      const given = validatedArgs(definition, call.args);
-      const result = 'then' in given ? await within(CHECK_MS, waiting, () => given) : given;
+      const jsonSchema = validatedArgs(definition, call.args);
+      const result = 'then' in jsonSchema ? await within(CHECK_MS, waiting, () => jsonSchema) : jsonSchema;
       if (result.issues)
         return refused('invalid_arguments', issuesText(`Invalid arguments for ${call.name}:`, result.issues));
       if (!('value' in result)) throw new TypeError('the schema answered neither a value nor issues');
@@ -96,19 +98,19 @@ export function issuesText(head: string, issues: readonly StandardSchemaV1.Issue
     const at = path?.map(keyText).join('.');
     return (at ? `${at}: ${message}` : String(message)).slice(0, ISSUE_SHOWN);
   });
-  const left = issues.length - lines.length;
-  return [head, ...lines, ...(left > 0 ? [`and ${left} more`] : [])].join('\n');
+  const issuesLeft = issues.length - lines.length;
+  return [head, ...lines, ...(issuesLeft > 0 ? [`and ${issuesLeft} more`] : [])].join('\n');
 }
 
 export type JsonSchemaSource = { jsonSchema?: { input(o: { target: string }): Json } };
 
-/** JSON Schema of a tool's arguments, as its schema library gives it. Throws ConfigurationError where it cannot. */
+/** The JSON Schema of a tool's arguments. Throws ConfigurationError if the schema library cannot provide it. */
 function specOf(tool: Tool): ToolSpec {
   const standard = definitionOf(tool)?.parameters['~standard'] as JsonSchemaSource | undefined;
   let spec: ToolSpec;
   try {
-    const given = standard?.jsonSchema?.input({ target: 'draft-07' }) ?? { type: 'object' };
-    const { $schema: _, ...parameters } = given as { [key: string]: Json };
+    const jsonSchema = standard?.jsonSchema?.input({ target: 'draft-07' }) ?? { type: 'object' };
+    const { $schema: _, ...parameters } = jsonSchema as { [key: string]: Json };
     spec = deepFreeze({ name: tool.name, description: tool.description, parameters });
   } catch (cause) {
     const why = thrownMessage(cause);
@@ -116,13 +118,13 @@ function specOf(tool: Tool): ToolSpec {
   }
   const { type } = spec.parameters as { type?: Json };
   if (type === 'object') return spec;
-  const came = type === undefined ? 'a schema without a type' : JSON.stringify(type);
+  const shownType = type === undefined ? 'a schema without a type' : JSON.stringify(type);
   throw new ConfigurationError(
-    `the parameters of tool "${tool.name}" must be an object at their root, got ${came}: providers take nothing else`,
+    `the parameters of tool "${tool.name}" must be an object at their root, got ${shownType}: providers take nothing else`,
   );
 }
 
-/** How the round sees a call. `pluginGates`: some plugin takes part in BeforeToolExecute. */
+/** The call as TOOL_ROUND receives it. `pluginGates`: a plugin has a BeforeToolExecute hook. */
 export function roundCall(call: ToolCall, preparation: Preparation, pluginGates: boolean): RoundCall {
   const { callId, name } = call;
   const fingerprint = fingerprintOf(name, call.argsText ?? call.args);
@@ -135,9 +137,9 @@ export function roundCall(call: ToolCall, preparation: Preparation, pluginGates:
   return { callId, name, gated, readOnly: readOnly === true, fingerprint };
 }
 
-/** Bytes of unreadable arguments that are kept. */
+/** The most bytes of unreadable arguments that are kept. */
 const TEXT_BYTES = 65_536;
-/** Longer arguments are not looked at. */
+/** Longer arguments are refused without parsing. */
 export const ARGS_LONGEST = 4 * 1_048_576;
 const LAST_CHARACTER = 4;
 const NAME_LONGEST = 256;
@@ -149,18 +151,18 @@ const room = new Uint8Array(TEXT_BYTES);
 const isRecord = (value: Json): value is { [key: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A model's call with its arguments parsed once; an empty text is no arguments. */
+/** A model's call with its arguments parsed once; an empty text means no arguments. */
 export function parsedCall(callId: string, name: string, argsText: string, extra?: Json): ToolCall {
   const base = { callId, name: name.slice(0, NAME_LONGEST) };
   const parsed =
     argsText.length > ARGS_LONGEST ? undefined : parseJson(argsText.trim() === '' ? '{}' : argsText, isShared);
   const args = parsed?.kind === 'parsed' && isRecord(parsed.value) ? parsed.value : null;
-  const kept = args ? undefined : argsText.slice(0, encoder.encodeInto(argsText, room).read);
-  const call: ToolCall = kept === undefined ? { ...base, args } : { ...base, args, argsText: kept };
+  const keptText = args ? undefined : argsText.slice(0, encoder.encodeInto(argsText, room).read);
+  const call: ToolCall = keptText === undefined ? { ...base, args } : { ...base, args, argsText: keptText };
   return extra === undefined ? call : { ...call, extra };
 }
 
-/** Why arguments cannot be given to a tool, in words for the model; nothing where they can. */
+/** The reason why a tool cannot receive the arguments, as a message for the model; undefined if it can. */
 function unreadable({ name, args, argsText }: ToolCall): string | undefined {
   if (argsText === undefined) {
     return isRecord(args)
@@ -168,20 +170,20 @@ function unreadable({ name, args, argsText }: ToolCall): string | undefined {
       : `The arguments of ${name} must be a JSON object, not ${JSON.stringify(args)?.slice(0, SHOWN)}`;
   }
   const shown = JSON.stringify(argsText.slice(0, SHOWN));
-  // What was cut off is no fault of the model's.
+  // A text that was cut here is not the model's syntax error.
   const parsed = bytesOf(argsText) > TEXT_BYTES - LAST_CHARACTER ? undefined : parseJson(argsText);
   const why = parsed?.kind === 'refused' ? ` (${parsed.why})` : '';
   return `The arguments of ${name} are no JSON object${why}: ${shown}`;
 }
 
 /**
- * A frozen copy of what a schema made of the arguments: objects and lists own property by own property; anything of a
- * class (a Date, a handle the schema looked up) is the schema's own and stays as it is.
+ * A frozen copy of the schema's output, with own properties only. An instance of a class (a Date, a handle that the
+ * schema looked up) is kept as it is.
  */
 function ownArgs(value: unknown, copies = new Map<object, object>()): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  const known = copies.get(value);
-  if (known) return known;
+  const earlierCopy = copies.get(value);
+  if (earlierCopy) return earlierCopy;
   if (Array.isArray(value)) {
     const list: unknown[] = [];
     copies.set(value, list);

@@ -24,7 +24,7 @@ export const edges = [
     id: 'closed-output-awaited',
     about: 'a writer waits forever for an output that has closed',
     witness: 'test/transports/router.test.ts',
-    edits: [["output.once?.('close', leave);", "output.once?.('close', go);"]],
+    edits: [["output.once?.('close', stopWriting);", "output.once?.('close', go);"]],
   },
   {
     id: 'open-line-for-ever',

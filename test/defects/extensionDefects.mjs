@@ -48,13 +48,13 @@ export const extensions = [
     id: 'hooks-of-the-nearest-file-alone',
     about: 'if several configuration files have hooks of one event, only the last file’s hooks run',
     witness: 'test/session/layers.test.ts',
-    edits: [['all[event] = [...(all[event] ?? []), ...(given ?? [])];', 'all[event] = [...(given ?? [])];']],
+    edits: [['all[event] = [...(all[event] ?? []), ...(hookList ?? [])];', 'all[event] = [...(hookList ?? [])];']],
   },
   {
     id: 'trust-is-forgotten',
     about: 'a trusted project removes the trust of every other one',
     witness: 'test/session/layers.test.ts',
-    edits: [['Object.assign(await known(), changes)', '{ ...changes }']],
+    edits: [['Object.assign(await readRecord(), changes)', '{ ...changes }']],
   },
   {
     id: 'no-limit-is-the-lowest',

@@ -49,13 +49,13 @@ export const released = [
     id: 'left-page-subscribed',
     about: 'a page of a chat that disconnected stays subscribed until the run emits something',
     witness: 'test/transports/releasedReaders.test.ts',
-    edits: [['chat.leave();', '']],
+    edits: [['chat.disconnect();', '']],
   },
   {
     id: 'drain-listeners-kept',
     about: 'each time that standard output is full, one more listener stays on it',
     witness: 'test/transports/releasedLines.test.ts',
-    edits: [["output.off?.('close', leave);", '']],
+    edits: [["output.off?.('close', stopWriting);", '']],
   },
   {
     id: 'broken-output-waited-for',

@@ -44,7 +44,7 @@ export const printed = [
     id: 'progress-raw',
     about: 'progress of a tool is shown with its secrets',
     witness: 'test/hostile/sinks.test.ts',
-    edits: [['update: redact(read.value) });', 'update: read.value });']],
+    edits: [['update: redact(progressValue.value) });', 'update: progressValue.value });']],
   },
   {
     id: 'ids-for-a-shell',
@@ -86,7 +86,7 @@ export const printed = [
     equipped: true,
     about: 'an answer reaches a call at an MCP server whose arguments a plugin has changed since',
     witness: 'test/mcp/questions.test.ts',
-    edits: [['isAnswered && held.args === JSON.stringify(call.args)', 'isAnswered']],
+    edits: [['isAnswered && waiting.args === JSON.stringify(call.args)', 'isAnswered']],
   },
   {
     id: 'early-answer-for-other-arguments',
@@ -98,7 +98,7 @@ export const printed = [
     id: 'answer-for-every-question',
     about: 'an answer that arrived before its question answers every question of the call',
     witness: 'test/mcp/questions.test.ts',
-    edits: [['call.early = undefined;', '']],
+    edits: [['call.earlyDecision = undefined;', '']],
   },
   {
     id: 'read-again-forgotten-first',

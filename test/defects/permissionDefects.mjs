@@ -161,8 +161,8 @@ export const permissions = [
     witness: 'test/session/systemPrompt.test.ts',
     edits: [
       [
-        'if (!found || (user !== undefined && found.uid !== user && found.uid !== 0)) return undefined;',
-        'if (!found) return undefined;',
+        'if (!stats || (user !== undefined && stats.uid !== user && stats.uid !== 0)) return undefined;',
+        'if (!stats) return undefined;',
       ],
     ],
   },
@@ -176,13 +176,13 @@ export const permissions = [
     id: 'failed-hook-lets-pass',
     about: 'a required hook that fails lets the call pass',
     witness: 'test/hooks/hooks.test.ts',
-    edits: [['said.failed ??= answer.message;', '']],
+    edits: [['results.failed ??= answer.message;', '']],
   },
   {
     id: 'prompts-told-again',
     about: 'hooks receive each prompt of a run again before every step',
     witness: 'test/hooks/hooks.test.ts',
-    edits: [['if (session) session.seen = entries.length;', '']],
+    edits: [['if (session) session.entriesRead = entries.length;', '']],
   },
   {
     id: 'both-ways-reads-only',

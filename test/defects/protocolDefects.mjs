@@ -25,7 +25,7 @@ export const outside = [
     id: 'client-names-itself',
     about: 'a client that decides may choose another name',
     witness: 'test/transports/handlers.test.ts',
-    edits: [['{ ...given, by };\n  return', '{ by, ...given };\n  return']],
+    edits: [['{ ...input, by };\n  return', '{ by, ...input };\n  return']],
   },
   {
     id: 'working-conversation-closed',
@@ -33,7 +33,7 @@ export const outside = [
     witness: 'test/transports/sessions.test.ts',
     edits: [
       [
-        'return isWorking(conversation) ? this.#rest(session, conversation) : this.#end(session);',
+        'return isWorking(conversation) ? this.#watchIdle(session, conversation) : this.#end(session);',
         'return this.#end(session);',
       ],
     ],
@@ -50,7 +50,7 @@ export const outside = [
     id: 'body-without-length',
     about: 'a body without a length may have any length',
     witness: 'test/transports/interfaceHandlers.test.ts',
-    edits: [['if (size > most) {\n      await reader', 'if (size < 0) {\n      await reader']],
+    edits: [['if (size > bytesMax) {\n      await reader', 'if (size < 0) {\n      await reader']],
   },
   {
     id: 'content-type-anywhere',
@@ -97,7 +97,7 @@ export const outside = [
     id: 'second-question-replaces',
     about: 'a second question in one call replaces the first, which nobody answers',
     witness: 'test/mcp/mcpServer.test.ts',
-    edits: [["if (!call || call.asked) return { action: 'cancel' };", "if (!call) return { action: 'cancel' };"]],
+    edits: [["if (!call || call.question) return { action: 'cancel' };", "if (!call) return { action: 'cancel' };"]],
   },
   {
     id: 'held-calls-left',
@@ -105,7 +105,7 @@ export const outside = [
     witness: 'test/mcp/mcpServer.test.ts',
     edits: [
       [
-        '[...this.#held.values(), ...this.#running.keys()]) abort.abort();',
+        '[...this.#waitingCalls.values(), ...this.#running.keys()]) abort.abort();',
         '[...this.#running.keys()]) abort.abort();',
       ],
     ],
@@ -114,7 +114,7 @@ export const outside = [
     id: 'held-without-bound',
     about: 'the question of an abandoned call is never cancelled',
     witness: 'test/mcp/mcpServer.test.ts',
-    edits: [["oldest[1].asked?.answer({ action: 'cancel' });", '']],
+    edits: [["oldest[1].question?.answer({ action: 'cancel' });", '']],
   },
   {
     id: 'two-tools-one-name',

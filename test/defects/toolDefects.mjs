@@ -27,7 +27,7 @@ export const tools = [
     id: 'cut-over',
     about: 'a cut result exceeds its limit by its mark',
     witness: 'test/hostile/toolOutput.test.ts',
-    edits: [['Math.floor((most - MARK_BYTES) / 2)', 'Math.floor(most / 2)']],
+    edits: [['Math.floor((bytesMax - MARK_BYTES) / 2)', 'Math.floor(bytesMax / 2)']],
   },
   {
     id: 'cut-surrogate',
@@ -67,8 +67,8 @@ export const tools = [
     witness: 'test/tools/coding/bashOutput.test.ts',
     edits: [
       [
-        'kept.copy(this.#tail, 0, kept.copy(this.#tail, at));',
-        'kept.copy(this.#tail, 0, Math.max(0, kept.copy(this.#tail, at) - 1));',
+        'tailBytes.copy(this.#tail, 0, tailBytes.copy(this.#tail, at));',
+        'tailBytes.copy(this.#tail, 0, Math.max(0, tailBytes.copy(this.#tail, at) - 1));',
       ],
     ],
   },

@@ -774,7 +774,7 @@ export const defects = [
     id: 'result-characters-counted',
     about: 'the limit of a result counts characters, not bytes',
     fault: 'tool-long',
-    edits: [['(words.length <= most && bytesOf(words) <= most)', 'words.length <= most']],
+    edits: [['(words.length <= bytesMax && bytesOf(words) <= bytesMax)', 'words.length <= bytesMax']],
   },
   {
     id: 'one-decision-more',

@@ -1,6 +1,6 @@
 /**
- * Bash: one command of the shell. Rule: it begins in the working directory of the conversation whatever was run before,
- * reads nothing from the program's own input, and leaves no process behind.
+ * The Bash tool runs one shell command. Rule: a command starts in the conversation's working directory, whatever ran
+ * before. It cannot read the program's standard input, and no process of it survives the call.
  */
 
 import { stat } from 'node:fs/promises';
@@ -21,9 +21,9 @@ import { type Output, runShell, type ShellEnd } from './shell.ts';
 import { refusal, refused } from './workspace.ts';
 
 const COMMAND_CHARACTERS_MAX = 32_000;
-/** Where no executor sets a limit. */
+/** Used if the executor sets no limit. */
 const TIME_LIMIT_MS = 120_000;
-/** Before the executor's limit, so that what was printed can still be told. */
+/** The command ends this long before the executor's limit, so that its output can still be returned. */
 const AHEAD_MS = 1_000;
 
 const SANDBOXED =
@@ -46,13 +46,13 @@ const parameters = z.object({
     .describe('When it is ended at the latest, in milliseconds; the limit of the host holds above it.'),
 });
 
-/** What a call may ask for beyond the sandbox. */
+/** Parameters for a call that needs more than the sandbox allows. */
 const sandboxedParameters = parameters.extend({
   network: z.boolean().optional().describe('The command needs the network. A person may be asked.'),
   unsandboxed: z.boolean().optional().describe('The command has to run outside the sandbox. A person is asked.'),
 });
 
-/** `sandbox`: what its commands run in, and whether these reach the network. */
+/** `sandbox` starts the commands in a sandbox. `network` says whether they may reach the network. */
 export function bashTool(sandbox?: Sandbox, network: NetworkChoice = 'ask'): Tool {
   const tool = bashOf(sandbox, network);
   return sandbox ? withSandbox(tool, network) : tool;
@@ -88,7 +88,7 @@ const bashOf = (sandbox: Sandbox | undefined, network: NetworkChoice): Tool =>
     },
   });
 
-/** Where no permissions judge the call, the host lets it run as it asks to, inside the sandbox. */
+/** The confinement if no permissions plugin judged the call: everything that it asks for, inside the sandbox. */
 const unjudged = (wantsNetwork: boolean, network: NetworkChoice): Confinement => ({
   ...{ writes: true, hide: [], opensProtected: false },
   network: network === 'allow' || (network === 'ask' && wantsNetwork),
@@ -96,19 +96,22 @@ const unjudged = (wantsNetwork: boolean, network: NetworkChoice): Confinement =>
 
 function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
   const file = output.spilled;
-  const held = file && (file.bytes === output.bytes ? 'all of it' : `the first ${file.bytes} bytes`);
-  const left = file ? [`${held} can be read in ${file.path}`] : [];
-  const said = (...notes: string[]): string => {
+  const savedPart = file && (file.bytes === output.bytes ? 'all of it' : `the first ${file.bytes} bytes`);
+  const fileNotes = file ? [`${savedPart} can be read in ${file.path}`] : [];
+  const resultText = (...notes: string[]): string => {
     const printed = output.text().trimEnd();
-    return [...(printed === '' ? [] : [printed]), ...[...left, ...notes].map((note) => `[${note}]`)].join('\n');
+    return [...(printed === '' ? [] : [printed]), ...[...fileNotes, ...notes].map((note) => `[${note}]`)].join('\n');
   };
   if (end.kind === 'not_started') return toolResult.error(`bash could not be started: ${end.why}`, 'not_started');
   if (end.kind === 'timeout') {
     const unended = end.unended > 0 ? [`${end.unended} of its processes could not be ended`] : [];
-    return toolResult.error(said(`timed out after ${Math.round(timeoutMs)} ms and was ended`, ...unended), 'timeout');
+    return toolResult.error(
+      resultText(`timed out after ${Math.round(timeoutMs)} ms and was ended`, ...unended),
+      'timeout',
+    );
   }
   const notes = end.leftRunning ? ['what it left running was ended'] : [];
-  if (end.kind === 'killed') return toolResult.error(said(...notes, `killed by ${end.by}`), 'killed');
-  if (end.code !== 0) return toolResult.error(said(...notes, `exit code ${end.code}`), `exit_${end.code}`);
-  return toolResult.success(said(...notes) || '(no output)');
+  if (end.kind === 'killed') return toolResult.error(resultText(...notes, `killed by ${end.by}`), 'killed');
+  if (end.code !== 0) return toolResult.error(resultText(...notes, `exit code ${end.code}`), `exit_${end.code}`);
+  return toolResult.success(resultText(...notes) || '(no output)');
 }

@@ -1,6 +1,6 @@
 /**
- * Edit: one text of a file replaced by another. Rule: the text must stand there exactly once, or every place is meant; the
- * file must have been read as it is now, and all else in it stays byte for byte.
+ * The Edit tool replaces one text of a file by another. Rule: the text must occur exactly once, unless all places are
+ * to change. The model must have read the current version of the file. All other bytes stay as they are.
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
@@ -20,7 +20,7 @@ const parameters = z.object({
 });
 type Change = z.infer<typeof parameters>;
 
-export const editTool = (known: KnownFiles): Tool =>
+export const editTool = (knownFiles: KnownFiles): Tool =>
   defineTool({
     name: 'Edit',
     description:
@@ -36,14 +36,14 @@ export const editTool = (known: KnownFiles): Tool =>
       }
       const place = await grantedPlace(context, change.file_path);
       if (place.kind === 'refused') return refusal(place);
-      return known.alone(place.path, () => edit(place, change, known, context));
+      return knownFiles.inTurn(place.path, () => edit(place, change, knownFiles, context));
     },
   });
 
 async function edit(
   place: Place,
   { old_string, new_string, replace_all = false }: Change,
-  known: KnownFiles,
+  knownFiles: KnownFiles,
   { conversationId, signal }: ToolContext,
 ): Promise<ToolResult> {
   const name = shownName(place.name);
@@ -52,7 +52,7 @@ async function edit(
   if (current.kind === 'refused') return refusal(current);
   const before = readText(current.bytes, place.name);
   if (before.kind === 'refused') return refusal(before);
-  const fault = known.fault(conversationId, place.path, hashOf(current.bytes), name);
+  const fault = knownFiles.changeRefusal(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
   const places = placesIn(before, old_string, { overlapping: !replace_all });
   const [first, ...others] = places;
@@ -70,7 +70,7 @@ async function edit(
   signal.throwIfAborted();
   const failed = await putFile(place, bytes, current);
   if (failed) return refusal(failed);
-  known.saw(conversationId, place.path, hashOf(bytes));
+  knownFiles.markSeen(conversationId, place.path, hashOf(bytes));
   const times = places.length === 1 ? '' : ` in ${places.length} places`;
   return toolResult.success(`Changed ${name}${times}\n${await diffOf(place.name, before.text, after)}`);
 }

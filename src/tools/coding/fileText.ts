@@ -1,15 +1,15 @@
 /**
- * The text of a file with its line endings and byte order mark, and what changed between two of them. Rule: what is no UTF-8
- * is refused, since it could not be written back; the model's text has LF, and a file keeps the endings it has.
+ * The text of a file with its line ends and byte order mark, and the diff between two texts. Rule: a file that is not
+ * UTF-8 is refused, because it could not be written back. The model's text uses LF, and a file keeps its own line ends.
  */
 import { shownName } from './search/listing.ts';
 import { type Refusal, refused } from './workspace.ts';
 
 export interface FileText {
-  /** Without the byte order mark; line ends as they are. */
+  /** Without the byte order mark, with unchanged line ends. */
   text: string;
   hasMark: boolean;
-  /** Every line that ends, ends with CR LF. */
+  /** All lines end with CR LF. */
   isCrlf: boolean;
 }
 
@@ -30,11 +30,11 @@ export function readText(bytes: Uint8Array, name: string): ({ kind: 'text' } & F
 export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>): Buffer =>
   Buffer.from(hasMark ? MARK + text : text, 'utf8');
 
-/** A new content with the line ends of the old one. */
+/** Converts a new text to the line ends of the old file. */
 export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
   isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
 
-/** The places of `wanted`, whatever line ends the file has there. `overlapping`: `aa` has two in `aaa`. */
+/** The positions of `wanted`, whatever line ends the file has there. With `overlapping`, `aa` occurs twice in `aaa`. */
 export function placesIn(
   { text }: Pick<FileText, 'text'>,
   wanted: string,
@@ -43,10 +43,10 @@ export function placesIn(
   const lines = wanted.replace(/\r\n/g, '\n').split('\n');
   const source = lines.map((line) => line.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('\\r?\\n');
   const pattern = new RegExp(overlapping ? `(?=(${source}))` : `(${source})`, 'g');
-  return [...text.matchAll(pattern)].map(({ 1: found = '', index }) => ({ at: index, length: found.length }));
+  return [...text.matchAll(pattern)].map(({ 1: match = '', index }) => ({ at: index, length: match.length }));
 }
 
-/** Each place replaced; line ends are those of the place, else of the file. */
+/** Replaces each place. The new text takes the line ends of the place, or those of the file if the place has none. */
 export function replacedIn(
   { text, isCrlf }: FileText,
   places: readonly { at: number; length: number }[],
@@ -69,7 +69,7 @@ export const lineOf = (text: string, at: number): number => text.slice(0, at).sp
 const DIFF_CHARACTERS = 20_000;
 const EDITS_MAX = 2_000;
 
-/** A unified diff, cut where it is long. What makes it is loaded with the first: most conversations begin without. */
+/** A unified diff, cut if it is long. The diff library is loaded on first use. */
 export async function diffOf(name: string, before: string, after: string): Promise<string> {
   const { createTwoFilesPatch } = await import('diff');
   const plain = (text: string): string => text.replace(/\r\n/g, '\n');

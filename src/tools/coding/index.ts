@@ -1,6 +1,7 @@
 /**
- * The coding tools. Rule: each that is given a path stays inside the working directory of its conversation by itself,
- * but for the one place that permissions opened to a call; a command of Bash begins there, in a sandbox where there is one.
+ * The coding tools. Rule: a tool that takes a path stays inside the conversation's working directory, except for the
+ * one place that permissions opened for the call. A Bash command starts in that directory, in a sandbox if the machine
+ * has one.
  */
 import { checkOptionsOf, choice, flag, object, strings } from '../../validation.ts';
 import { lackingSandbox, type NetworkChoice, type Tool } from '../tool.ts';
@@ -15,9 +16,12 @@ import { lsTool } from './search/ls.ts';
 import { writeTool } from './write.ts';
 
 export interface CodingToolOptions {
-  /** What commands of Bash run in: a sandbox where there is one (`auto`, the default), a sandbox and nothing else, or nothing. */
+  /**
+   * Runs Bash commands in a sandbox if there is one (`auto`, default), only in a sandbox (`required`), or without one
+   * (`off`).
+   */
   sandbox?: SandboxChoice;
-  /** Whether commands in the sandbox reach the network: always, where a call asks for it and is allowed to (the default), or never. */
+  /** Lets sandboxed commands reach the network always, never, or if a call asks and gets permission (default). */
   network?: NetworkChoice;
   sandboxOptions?: SandboxOptions;
 }
@@ -29,17 +33,17 @@ const optionsValidator = object({
 });
 
 /**
- * Read, Ls, Glob, Grep, Bash, Write and Edit, for the `tools` of `createAgent`. They run unasked unless a plugin or a host
- * that wraps them asks. Throws ConfigurationError where a sandbox is required and there is none.
+ * Read, Ls, Glob, Grep, Bash, Write and Edit, for the `tools` of `createAgent`. They run unasked unless a plugin or the
+ * host asks first. Throws ConfigurationError if a sandbox is required and the machine has none.
  */
 export function codingTools(options: CodingToolOptions = {}): Tool[] {
   checkOptionsOf('codingTools', options, optionsValidator);
   const { sandbox = 'auto', network = 'ask', sandboxOptions = {} } = options;
-  const known = new KnownFiles();
-  const launches = sandboxFor(sandbox, sandboxOptions);
-  const made = bashTool(launches, network);
-  // Who chose `off` knows.
-  const status = sandbox === 'auto' && !launches ? sandboxStatus() : undefined;
-  const bash = status?.kind === 'none' ? lackingSandbox(made, status.why) : made;
-  return [readTool(known), lsTool, globTool, grepTool, bash, writeTool(known), editTool(known)];
+  const knownFiles = new KnownFiles();
+  const startInSandbox = sandboxFor(sandbox, sandboxOptions);
+  const withoutNotice = bashTool(startInSandbox, network);
+  // A host that chose `off` needs no warning.
+  const status = sandbox === 'auto' && !startInSandbox ? sandboxStatus() : undefined;
+  const bash = status?.kind === 'none' ? lackingSandbox(withoutNotice, status.why) : withoutNotice;
+  return [readTool(knownFiles), lsTool, globTool, grepTool, bash, writeTool(knownFiles), editTool(knownFiles)];
 }

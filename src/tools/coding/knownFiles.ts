@@ -1,6 +1,6 @@
 /**
- * What the model has seen of the files of a conversation. Rule: a file that it has not read, or that has changed since, is
- * not changed by it; this is kept in memory alone, so after a restart files are read again first.
+ * Records which file versions the model has read in a conversation. Rule: the model cannot change a file that it has
+ * not read, or that changed since. The records are in memory only, so after a restart files must be read again.
  */
 import { createHash } from 'node:crypto';
 import { type Refusal, refused } from './workspace.ts';
@@ -11,13 +11,13 @@ const FILES_MAX = 5_000;
 export const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('base64');
 
 export class KnownFiles {
-  /** Hashes by path, by conversation; the ones used last are last. */
+  /** File hashes by conversation and path; the most recently used are last. */
   readonly #seen = new Map<string, Map<string, string>>();
 
   readonly #changes = new Map<string, Promise<unknown>>();
 
-  /** The model has seen the file as it is now. */
-  saw(conversationId: string, path: string, hash: string): void {
+  /** Records that the model has seen this version of the file. */
+  markSeen(conversationId: string, path: string, hash: string): void {
     const files = this.#seen.get(conversationId) ?? new Map<string, string>();
     this.#seen.delete(conversationId);
     this.#seen.set(conversationId, files);
@@ -27,30 +27,31 @@ export class KnownFiles {
     trim(this.#seen, CONVERSATIONS_MAX);
   }
 
-  /** One change of a file after the other: those of one round may come at once. */
-  alone<T>(path: string, change: () => Promise<T>): Promise<T> {
+  /** Runs the changes of one file one after another, because calls of one round may run in parallel. */
+  inTurn<T>(path: string, change: () => Promise<T>): Promise<T> {
     const turn = (this.#changes.get(path) ?? Promise.resolve()).then(change, change);
     this.#changes.set(path, turn);
-    const over = (): void => {
+    const removeQueued = (): void => {
       if (this.#changes.get(path) === turn) this.#changes.delete(path);
     };
-    void turn.then(over, over);
+    void turn.then(removeQueued, removeQueued);
     return turn;
   }
 
-  /** Why a file with this content may not be changed; undefined where it may. */
-  fault(conversationId: string, path: string, hash: string, name: string): Refusal | undefined {
-    const seen = this.#seen.get(conversationId)?.get(path);
-    if (seen === undefined) return refused('not_read', `${name} has not been read yet: read it first, then change it`);
-    if (seen === hash) return undefined;
+  /** The reason why a file with this content may not be changed; undefined if it may. */
+  changeRefusal(conversationId: string, path: string, hash: string, name: string): Refusal | undefined {
+    const seenHash = this.#seen.get(conversationId)?.get(path);
+    if (seenHash === undefined)
+      return refused('not_read', `${name} has not been read yet: read it first, then change it`);
+    if (seenHash === hash) return undefined;
     return refused('stale_read', `${name} has changed since it was read: read it again, then change it`);
   }
 }
 
-/** Drops what was used longest ago. */
-function trim(map: Map<string, unknown>, most: number): void {
+/** Removes the least recently used keys. */
+function trim(map: Map<string, unknown>, entriesMax: number): void {
   for (const key of map.keys()) {
-    if (map.size <= most) return;
+    if (map.size <= entriesMax) return;
     map.delete(key);
   }
 }

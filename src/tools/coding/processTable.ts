@@ -1,7 +1,7 @@
 /**
- * The process table: /proc of Linux, or `ps` where there is none (macOS). Rule: a process is its pid together with the
- * time it started, so that a reused number is never taken for the first; what cannot be read, or does not look as
- * expected, is not there. `ps` tells no sessions, so a group stands for one.
+ * Reads the process table: /proc on Linux, or `ps` elsewhere (macOS). Rule: a process is identified by its pid and
+ * start time, so a reused pid is not mistaken for it. An unreadable or malformed row is ignored. `ps` reports no
+ * sessions, so the group takes the session's place.
  */
 
 import { execFile } from 'node:child_process';
@@ -19,7 +19,7 @@ export interface Process {
 }
 
 const SLICE = 64;
-/** Where the fields stand behind the name of the program, which is in brackets and may hold anything. */
+/** Positions of the fields after the program's name, which is in brackets and may contain anything. */
 const STATE = 0;
 const PARENT = 1;
 const GROUP = 2;
@@ -28,7 +28,7 @@ const START = 19;
 
 const room = Buffer.alloc(4_096);
 
-/** A short file of the kernel; undefined where its process is gone. */
+/** A short kernel file; undefined if its process is gone. */
 function shortText(path: string): string | undefined {
   try {
     const file = openSync(path, 'r');
@@ -47,10 +47,10 @@ function fieldsOf(pid: number): string[] {
   return text.slice(text.lastIndexOf(')') + 2).split(' ');
 }
 
-/** When a process started, also of one that ended and was not taken note of; 0 where there is no telling. */
+/** The start time of a process, including a zombie; 0 if it cannot be read. */
 export const startOf = (pid: number): number => Number(fieldsOf(pid)[START] ?? 0);
 
-/** A process that lives; undefined for one that ended, also while nobody has taken note of its end. */
+/** A running process; undefined for one that ended, including a zombie. */
 export function readProcess(pid: number): Process | undefined {
   const fields = fieldsOf(pid);
   if (/^[ZXx]?$/.test(fields[STATE] ?? '')) return undefined;
@@ -58,17 +58,20 @@ export function readProcess(pid: number): Process | undefined {
   return { pid, parent: at(PARENT), group: at(GROUP), session: at(SESSION), start: at(START) };
 }
 
-/** The first process of a pid namespace below this program's own, such as that of a sandbox; undefined for one that ended. */
+/**
+ * True if the process is the first of a pid namespace below this program's, such as the sandbox's; undefined if it
+ * ended.
+ */
 export function isFirstOfNamespace(pid: number): boolean | undefined {
   const numbers = namespacePids(String(pid));
   return numbers && numbers.length === (namespacePids('self')?.length ?? 0) + 1 && numbers.at(-1) === '1';
 }
 
-/** The pids that a process has in its namespaces, the outermost first. */
+/** The pids of a process in its namespaces, the outermost first. */
 const namespacePids = (name: string): string[] | undefined =>
   /^NSpid:\s*(.*)$/m.exec(shortText(`/proc/${name}/status`) ?? '')?.[1]?.split(/\s+/);
 
-/** The pids of the children, by all threads of the process; none where the kernel does not tell. */
+/** The pids of the children of all threads; empty if the kernel does not report them. */
 export function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
@@ -86,11 +89,11 @@ const pids = (): number[] =>
 
 const readYoung = (numbers: readonly number[], since: number): Process[] =>
   numbers.flatMap((pid) => {
-    const found = readProcess(pid);
-    return found !== undefined && found.start >= since ? [found] : [];
+    const candidate = readProcess(pid);
+    return candidate !== undefined && candidate.start >= since ? [candidate] : [];
   });
 
-/** What lives and started at `since` or later; read in slices, so that nothing else waits for the whole table. */
+/** Running processes that started at `since` or later. Reads in slices, so that other work is not blocked. */
 export async function youngProcesses(since: number): Promise<Process[]> {
   const all = pids();
   const young: Process[] = [];
@@ -101,7 +104,7 @@ export async function youngProcesses(since: number): Promise<Process[]> {
   return young;
 }
 
-/** The same at once, for a process that ends; none where the table cannot be read. */
+/** The same, synchronously, for a process that is exiting. Returns none if the table cannot be read. */
 export function youngProcessesNow(since: number): Process[] {
   try {
     return readYoung(pids(), since);
@@ -110,7 +113,7 @@ export function youngProcessesNow(since: number): Process[] {
   }
 }
 
-/** Whether a process was started with this text in its environment. Not known (another user's) is no. */
+/** True if the process has this text in its environment. An unreadable environment (another user's) counts as no. */
 export async function carries(pid: number, mark: string): Promise<boolean> {
   const environment = await readFile(`/proc/${pid}/environ`).catch(() => undefined);
   return environment?.includes(mark) ?? false;
@@ -124,19 +127,19 @@ export function carriesNow(pid: number, mark: string): boolean {
   }
 }
 
-/** With `-E` the environment stands behind the command. */
+/** With `-E`, `ps` prints the environment after the command. */
 const ARGUMENTS = ['-A', '-E', '-ww', '-o', 'pid=,ppid=,pgid=,stat=,command='];
 const LINE = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s(.*)$/;
 const TABLE_BYTES = 64 * 1_048_576;
 const WAIT_MS = 500;
 
-/** A row of the table, and whether the process was started with the mark in its environment. */
+/** A row of the table, and whether the process has the mark in its environment. */
 interface Row {
   process: Process;
   marked: boolean;
 }
 
-/** The rows of what `ps` printed, without those that ended. */
+/** The rows in the output of `ps`, without ended processes. */
 export function rowsIn(table: string, mark: string): Row[] {
   return table.split('\n').flatMap((line) => {
     const [, pid, parent, group, state = 'Z', command = ''] = LINE.exec(line) ?? [];
@@ -152,7 +155,7 @@ export function rowsIn(table: string, mark: string): Row[] {
   });
 }
 
-/** What runs now; empty where `ps` does not answer. */
+/** The running processes; empty if `ps` does not answer. */
 export function psRows(mark: string): Promise<Row[]> {
   return new Promise((resolve) => {
     const options = { maxBuffer: TABLE_BYTES, timeout: WAIT_MS, killSignal: 'SIGKILL' } as const;

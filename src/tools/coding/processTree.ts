@@ -1,8 +1,8 @@
 /**
- * All processes that one command started. Rule: a process belongs to the tree by its session, its parent, or the mark
- * in its environment, so that one that left the group, the session or its parents is found by what it kept; this
- * program never belongs. The end is TERM, KILL after 50 ms, and another look until nothing is left. Living trees end
- * with this process; signals are left to the program that uses the library.
+ * Finds and ends all processes that one command started. Rule: a process belongs to the tree by its session, its parent
+ * or the mark in its environment, so it is found even if it left some of these. This program never belongs. `end` sends
+ * TERM, then KILL after 50 ms, until nothing is left. Running trees are killed when this process exits; the library
+ * installs no signal handlers.
  */
 import { spawnSync } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -23,45 +23,46 @@ type Signal = 'SIGTERM' | 'SIGKILL';
 const KILL_AFTER_MS = 50;
 const SWEEP_MS = 1_000;
 const LOOK_AGAIN_MS = 10;
-/** A table is not read at one moment: what was forked meanwhile shows in the next. */
+/** A table is not a snapshot: a process forked during one reading appears in the next. */
 const CLEAN_LOOKS = 2;
-/** More descendants than these are not written down; group and session have them still. */
+/** The most descendants that are recorded. Others are still found by group and session. */
 const KNOWN_MOST = 1_000;
 const LAST_LOOKS = 5;
 
 export class ProcessTree {
-  /** Leader of its own group and session. */
+  /** The pid of the command, which leads its own group and session. */
   readonly #root: number;
   readonly #mark: string;
-  /** When it started; 0 where there is no /proc to tell. */
+  /** The start time of the root; 0 without /proc. */
   readonly #since: number;
   /** Descendants that were seen, by pid. */
-  #known = new Map<number, Process>();
+  #seenProcesses = new Map<number, Process>();
   #ending: Promise<number> | undefined;
 
-  /** `mark`: what stands in the environment of the root, and of nothing else. */
+  /** `mark`: a text in the environment of the root and of nothing else. */
   constructor(root: number, mark: string) {
     this.#root = root;
     this.#mark = mark;
     this.#since = startOf(root);
   }
 
-  /** Writes down who descends from whom, which nobody can tell any more once the one between has ended. */
+  /** Records the descendants now: after an intermediate process has ended, nothing shows their origin. */
   capture(): void {
     if (this.#since === 0) return;
-    const seen = new Map<number, Process>();
+    const descendants = new Map<number, Process>();
     const note = (pid: number, start?: number): void => {
-      const found = readProcess(pid);
-      if (found && (start === undefined || found.start === start) && seen.size < KNOWN_MOST) seen.set(pid, found);
+      const process = readProcess(pid);
+      if (process && (start === undefined || process.start === start) && descendants.size < KNOWN_MOST)
+        descendants.set(pid, process);
     };
     note(this.#root, this.#since);
-    for (const { pid, start } of this.#known.values()) note(pid, start);
-    // The map grows while it is walked.
-    for (const pid of seen.keys()) for (const child of childrenOf(pid)) if (!seen.has(child)) note(child);
-    this.#known = seen;
+    for (const { pid, start } of this.#seenProcesses.values()) note(pid, start);
+    // The map grows during the iteration.
+    for (const pid of descendants.keys()) for (const child of childrenOf(pid)) if (!descendants.has(child)) note(child);
+    this.#seenProcesses = descendants;
   }
 
-  /** What of the tree lives now; undefined where the table cannot be read, for want of file descriptors for example. */
+  /** The running processes of the tree; undefined if the table cannot be read, for example without file descriptors. */
   async living(): Promise<Process[] | undefined> {
     const rows = await (this.#since === 0 ? psRows(this.#mark) : this.#procRows()).catch(() => undefined);
     if (rows === undefined) return undefined;
@@ -71,22 +72,24 @@ export class ProcessTree {
     );
   }
 
-  /** Ends all of it, beginning at once; resolves with how many are left, which is none but for what may not be killed. */
+  /**
+   * Starts to end the whole tree. Resolves with the number of survivors, which is 0 unless a process may not be killed.
+   */
   end(): Promise<number> {
     this.#ending ??= this.#end();
     return this.#ending;
   }
 
-  /** Ends all of it before it returns: for a process that ends itself. */
+  /** Ends the whole tree synchronously, for a process that is exiting. */
   kill(): void {
     this.capture();
-    this.#signal('SIGKILL', this.#known.values());
+    this.#signal('SIGKILL', this.#seenProcesses.values());
     for (let look = 0; this.#since > 0 && look < LAST_LOOKS; look += 1) {
       const young = youngProcessesNow(this.#since);
       const marked = young.filter(({ pid }) => carriesNow(pid, this.#mark));
-      const left = this.#noted(young, new Set(marked.map(({ pid }) => pid)));
-      if (left.length === 0) return;
-      this.#signal('SIGKILL', left);
+      const running = this.#noted(young, new Set(marked.map(({ pid }) => pid)));
+      if (running.length === 0) return;
+      this.#signal('SIGKILL', running);
     }
   }
 
@@ -94,23 +97,23 @@ export class ProcessTree {
     const since = performance.now();
     let signal = 'SIGTERM' as Signal;
     this.capture();
-    this.#signal(signal, this.#known.values());
-    const told = new Set(this.#known.keys());
+    this.#signal(signal, this.#seenProcesses.values());
+    const signalled = new Set(this.#seenProcesses.keys());
     const kill = setTimeout(() => {
       signal = 'SIGKILL';
-      this.#signal(signal, this.#known.values());
+      this.#signal(signal, this.#seenProcesses.values());
     }, KILL_AFTER_MS);
     try {
       for (let clean = 0; ; ) {
-        // First of all, too: whoever cancels goes on before the table is read.
+        // This wait also comes before the first check, so that the caller of `end` continues before the table is read.
         await wait(LOOK_AGAIN_MS);
-        const left = await this.living();
-        clean = left?.length === 0 ? clean + 1 : 0;
-        if (clean === CLEAN_LOOKS || performance.now() - since > SWEEP_MS) return left?.length ?? 0;
-        // Once is enough of a request, and never of an order.
-        const news = (left ?? []).filter(({ pid }) => signal === 'SIGKILL' || !told.has(pid));
-        for (const { pid } of news) told.add(pid);
-        this.#signal(signal, news);
+        const running = await this.living();
+        clean = running?.length === 0 ? clean + 1 : 0;
+        if (clean === CLEAN_LOOKS || performance.now() - since > SWEEP_MS) return running?.length ?? 0;
+        // TERM is sent once to each process. KILL is sent again at every check.
+        const targets = (running ?? []).filter(({ pid }) => signal === 'SIGKILL' || !signalled.has(pid));
+        for (const { pid } of targets) signalled.add(pid);
+        this.#signal(signal, targets);
       }
     } finally {
       clearTimeout(kill);
@@ -124,14 +127,20 @@ export class ProcessTree {
 
   #noted(table: readonly Process[], marked: ReadonlySet<number>): Process[] {
     const host = (table.find(({ pid }) => pid === process.pid) ?? readProcess(process.pid))?.session ?? 0;
-    const found = processesOf(table, { root: this.#root, since: this.#since, host, known: this.#known, marked });
-    this.#known = new Map(found.slice(0, KNOWN_MOST).map((each) => [each.pid, each]));
-    return found;
+    const running = processesOf(table, {
+      root: this.#root,
+      since: this.#since,
+      host,
+      seenBefore: this.#seenProcesses,
+      marked,
+    });
+    this.#seenProcesses = new Map(running.slice(0, KNOWN_MOST).map((each) => [each.pid, each]));
+    return running;
   }
 
   /**
-   * By group, so that nothing can be forked between two of them. The root's own is always told: its number cannot come
-   * round to somebody else in the second that an end takes.
+   * Signals whole groups, so that no process can fork between two signals. The root's group is always included: its pid
+   * cannot be reused within the second that this takes.
    */
   #signal(signal: Signal, processes: Iterable<Process>): void {
     if (process.platform === 'win32') {
@@ -143,7 +152,7 @@ export class ProcessTree {
       try {
         process.kill(-group, signal);
       } catch {
-        // It has ended, or belongs to another user: the next look tells.
+        // The group has ended or belongs to another user. The next reading of the table shows which.
       }
     }
   }
@@ -152,36 +161,39 @@ export class ProcessTree {
 const markedPid = (row: { process: Process; marked: boolean }): number[] => (row.marked ? [row.process.pid] : []);
 
 interface CommandTree {
-  /** Pid of the command, which led its own session. */
+  /** The pid of the command, which led its own session. */
   root: number;
-  /** When it started. */
+  /** Its start time. */
   since: number;
   /** The session of this program. */
   host: number;
-  /** Seen to belong before, by pid. */
-  known: ReadonlyMap<number, Process>;
+  /** Processes that belonged to the tree at an earlier reading, by pid. */
+  seenBefore: ReadonlyMap<number, Process>;
   marked: ReadonlySet<number>;
 }
 
-export function processesOf(table: readonly Process[], { root, since, host, known, marked }: CommandTree): Process[] {
+export function processesOf(
+  table: readonly Process[],
+  { root, since, host, seenBefore, marked }: CommandTree,
+): Process[] {
   const leader = table.find(({ pid }) => pid === root);
-  // Where the number was given to another process since, the session of that number is another's too.
+  // If another process reused the pid, the session with that number is not the command's.
   const sessions = new Set(leader === undefined || leader.start === since ? [root] : []);
   const pids = new Set(sessions);
-  const found = new Map<number, Process>();
+  const members = new Map<number, Process>();
   const belongs = ({ pid, parent, session, start }: Process): boolean =>
-    sessions.has(session) || pids.has(parent) || marked.has(pid) || known.get(pid)?.start === start;
+    sessions.has(session) || pids.has(parent) || marked.has(pid) || seenBefore.get(pid)?.start === start;
   const rest = table.filter(({ pid, session }) => pid !== process.pid && session !== host && session > 1);
-  for (let before = -1; before < found.size; ) {
-    before = found.size;
+  for (let before = -1; before < members.size; ) {
+    before = members.size;
     for (const each of rest) {
-      if (found.has(each.pid) || !belongs(each)) continue;
-      found.set(each.pid, each);
+      if (members.has(each.pid) || !belongs(each)) continue;
+      members.set(each.pid, each);
       pids.add(each.pid);
       sessions.add(each.session);
     }
   }
-  return [...found.values()];
+  return [...members.values()];
 }
 
 const liveTrees = new Set<ProcessTree>();
@@ -190,7 +202,7 @@ const endAll = (): void => {
   for (const tree of liveTrees) tree.kill();
 };
 
-/** Answers what takes the tree off the list, once nothing of it lives. */
+/** Kills the tree if this process exits. Returns a function to call after the tree has ended. */
 export function endOnExit(tree: ProcessTree): () => void {
   if (liveTrees.size === 0) process.on('exit', endAll);
   liveTrees.add(tree);

@@ -1,6 +1,6 @@
 /**
- * Read: a text file with line numbers, or an image. Rule: the answer is bounded in lines, line length and bytes, and wherever it
- * ends early it says how to read on.
+ * The Read tool returns a text file with line numbers, or an image. Rule: the result is bounded in lines, line length
+ * and bytes. If it ends early, it says how to read the rest.
  */
 
 import type { FileHandle } from 'node:fs/promises';
@@ -16,11 +16,11 @@ import { FILE_BYTES_MAX } from './writeFile.ts';
 
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
-/** Below 256 KiB, so that the closing note fits into a result of that size too. */
+/** Below 256 KiB, so that the closing note fits into a result of that size. */
 const BYTES_MAX = 255 * 1_024;
-/** The most that stands around a line's text: a number of eleven digits, a bar, a line break. */
+/** The most bytes around a line's text: a number of eleven digits, a bar, a line break. */
 const PREFIX_BYTES = 15;
-/** An image is known by these. */
+/** The bytes that identify an image format. */
 const HEAD_BYTES = 16;
 const CUT_MARK = ` … [line cut at ${LINE_CHARACTERS_MAX} characters]`;
 
@@ -32,13 +32,13 @@ const parameters = z.object({
 
 interface Excerpt {
   lines: Line[];
-  /** Lines follow that are not in the excerpt. */
+  /** The file has lines after the excerpt. */
   more: boolean;
-  /** Lines of the file that were seen. */
+  /** The number of lines that were read. */
   seen: number;
 }
 
-export const readTool = (known: KnownFiles): Tool =>
+export const readTool = (knownFiles: KnownFiles): Tool =>
   defineTool({
     name: 'Read',
     description:
@@ -57,7 +57,7 @@ export const readTool = (known: KnownFiles): Tool =>
       if (opened.kind === 'refused') return refusal(opened);
       try {
         const hash = await hashOfFile(opened.file);
-        if (hash !== undefined) known.saw(context.conversationId, place.path, hash);
+        if (hash !== undefined) knownFiles.markSeen(context.conversationId, place.path, hash);
         return await answer(opened.file, place, { first: offset, count: limit }, context);
       } finally {
         await opened.file.close();
@@ -65,7 +65,7 @@ export const readTool = (known: KnownFiles): Tool =>
     },
   });
 
-/** The image that a file is; undefined for every other one, also where it cannot be opened. */
+/** The image in a file; undefined for any other file, including one that cannot be opened. */
 async function imageIn(place: Place): Promise<ToolResult | undefined> {
   const opened = await openFile(place);
   if (opened.kind === 'refused') return undefined;
@@ -91,7 +91,7 @@ async function imageIn(place: Place): Promise<ToolResult | undefined> {
   }
 }
 
-/** Of all of it, before any of it is shown: what changes in between is found when the file is to be changed. */
+/** Hashes the whole file before any line is shown, so that a change during the reading is detected later. */
 async function hashOfFile(file: FileHandle): Promise<string | undefined> {
   const { size } = await file.stat();
   if (size > FILE_BYTES_MAX) return undefined;
@@ -127,7 +127,7 @@ async function excerpt(file: FileHandle, { first, count }: Range, signal: AbortS
       seen = line.number;
       if (line.number < first) continue;
       bytes += Buffer.byteLength(line.cut ? line.text + CUT_MARK : line.text) + PREFIX_BYTES;
-      // A first line always fits: its length is bounded.
+      // The first line always fits, because its length is bounded.
       if (lines.length === count || bytes > BYTES_MAX) return { lines, more: true, seen };
       lines.push(line);
     }

@@ -1,7 +1,8 @@
 /**
- * Where commands run: in a sandbox, or not. Rule: a trial finds out whether there is one, before any command; one that is required
- * and not there is an error, and the description of Bash says what `auto` came to. What permissions allowed as reading sees the
- * working directory read-only, no home directory and no network.
+ * Selects how commands run: in a sandbox or without one. Rule: a trial before the first command decides whether a
+ * sandbox works. If one is required and none works, that is an error. The description of Bash states the result of
+ * `auto`. A command that permissions classified as reading gets a read-only working directory, no home directory and no
+ * network.
  */
 import { ConfigurationError } from '../../errors.ts';
 import type { Confinement } from '../tool.ts';
@@ -15,24 +16,24 @@ export type SandboxChoice = (typeof SANDBOXES)[number];
 
 export type SandboxStatus = { kind: 'bubblewrap' } | { kind: 'sandbox-exec' } | { kind: 'none'; why: string };
 
-/** What starts a command: the program and what stands before the command's own words. */
+/** Starts a command: the program, and the words before the command's own. */
 export interface Launcher {
   program: string;
   args: readonly string[];
-  /** A process of the sandbox itself lives with those of the command, and ends after them. */
+  /** The sandbox has a first process of its own, which ends after the command's processes. */
   hasFirstProcess?: boolean;
-  /** To be called after the command. */
+  /** Must be called after the command. */
   release(): Promise<void>;
 }
-/** `confinement`: what permissions found; without it a command may change the working directory. */
+/** `confinement` is the result of the permissions. Without it, a command may change the working directory. */
 export type Sandbox = (cwd: string, confinement: Confinement | undefined) => Promise<Launcher>;
 
-let found: SandboxStatus | undefined;
+let cachedStatus: SandboxStatus | undefined;
 
-/** Tried once a process. */
+/** The trial runs once in each process. */
 export function sandboxStatus(): SandboxStatus {
-  found ??= triedOn(process.platform);
-  return found;
+  cachedStatus ??= triedOn(process.platform);
+  return cachedStatus;
 }
 
 export function triedOn(platform: string): SandboxStatus {
@@ -45,7 +46,9 @@ export function triedOn(platform: string): SandboxStatus {
   return why === undefined ? { kind: 'sandbox-exec' } : { kind: 'none', why };
 }
 
-/** Undefined where commands run without one. Throws ConfigurationError where one is required and there is none. */
+/**
+ * Undefined if commands run without a sandbox. Throws ConfigurationError if one is required and the machine has none.
+ */
 export function sandboxFor(
   choice: SandboxChoice,
   options: SandboxOptions,

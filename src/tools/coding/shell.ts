@@ -1,8 +1,8 @@
 /**
- * Runs one command of the shell, from its start until nothing of it lives, and keeps what it printed. Rule: the wait is
- * for the command, never for a pipe that another process still holds; an abort and the end of the time end the whole
- * tree. The environment holds the variables named here or in RUNCHART_BASH_ENV and nothing else. Output is bounded: its
- * beginning and end are kept with the number of missing bytes, and nothing in it drives a terminal.
+ * Runs one shell command until all its processes have ended, and keeps its output. Rule: it waits for the command,
+ * never for a pipe that another process holds open. An abort or a time-out ends the whole process tree. The environment
+ * contains only the variables listed here and in RUNCHART_BASH_ENV. Output is bounded: its beginning and end are kept
+ * with the number of missing bytes, and control characters are removed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -18,37 +18,37 @@ export interface ShellOptions {
   cwd: string;
   signal: AbortSignal;
   timeoutMs: number;
-  /** What the command is started by; bash itself where it is not given. */
+  /** Starts the command; default: bash directly. */
   launcher?: Launcher | undefined;
-  /** Called now and then while the command runs. */
-  progress(news: { elapsedMs: number; outputBytes: number; lastLine: string }): void;
+  /** Called repeatedly while the command runs. */
+  progress(update: { elapsedMs: number; outputBytes: number; lastLine: string }): void;
 }
 
 export type ShellEnd =
   | { kind: 'exited'; code: number; leftRunning: boolean }
-  /** By a signal that did not come from here. */
+  /** Killed by a signal that this module did not send. */
   | { kind: 'killed'; by: string; leftRunning: boolean }
-  /** `unended`: processes that could not be ended. */
+  /** `unended` counts processes that could not be ended. */
   | { kind: 'timeout'; unended: number }
   | { kind: 'not_started'; why: string };
 
 type Over = { kind: 'exited'; code: number } | { kind: 'killed'; by: string } | { kind: 'stopped' };
 type Started = { kind: 'started'; child: ChildProcess; pid: number; mark: string };
 
-/** Both outputs are one pipe from the beginning, so that their lines keep their order. */
+/** Both outputs share one pipe, so that their lines keep their order. */
 const ONE_OUTPUT = 'exec bash -c -- "$0" 2>&1';
 const PROGRESS_MS = 500;
-/** How long what was printed may still be read after the command has ended. */
+/** The time for reading remaining output after the command has ended. */
 const DRAIN_MS = 100;
 const TIMER_MOST = 2 ** 31 - 1;
 
-/** Runs a command. Rejects with the signal's reason once all of an aborted command has ended. */
+/** Runs a command. After an abort, rejects with the signal's reason when all its processes have ended. */
 export async function runShell(command: string, options: ShellOptions): Promise<{ end: ShellEnd; output: Output }> {
   const output = new Output(new SpilledOutput());
   options.signal.throwIfAborted();
   const started = await start(command, options);
   try {
-    const end = started.kind === 'started' ? await followed(started, output, options) : started;
+    const end = started.kind === 'started' ? await waitForEnd(started, output, options) : started;
     return { end, output };
   } finally {
     output.end();
@@ -78,7 +78,7 @@ async function start(
   }
 }
 
-async function followed({ child, pid, mark }: Started, output: Output, options: ShellOptions): Promise<ShellEnd> {
+async function waitForEnd({ child, pid, mark }: Started, output: Output, options: ShellOptions): Promise<ShellEnd> {
   const { signal, progress } = options;
   const tree = new ProcessTree(pid, mark);
   const forget = endOnExit(tree);
@@ -91,11 +91,11 @@ async function followed({ child, pid, mark }: Started, output: Output, options: 
     progress({ elapsedMs, outputBytes: output.bytes, lastLine: output.lastLine() });
   }, PROGRESS_MS);
   const endTree = (): void => void tree.end();
-  // Stays to the last: what is aborted while its output is still read ends as fast.
+  // Stays until the end, so that an abort while output is still read also ends the tree.
   signal.addEventListener('abort', endTree);
   try {
-    const over = signal.aborted ? { kind: 'stopped' as const } : await firstOf(child, tree, options);
-    const end = await ended(over, tree, closed, options.launcher?.hasFirstProcess === true);
+    const firstEvent = signal.aborted ? { kind: 'stopped' as const } : await firstOf(child, tree, options);
+    const end = await ended(firstEvent, tree, closed, options.launcher?.hasFirstProcess === true);
     signal.throwIfAborted();
     return end;
   } finally {
@@ -108,7 +108,7 @@ async function followed({ child, pid, mark }: Started, output: Output, options: 
   }
 }
 
-/** What comes first: the command's own end, the end of its time, or an abort. */
+/** Resolves with the first of: the command's end, the time-out, an abort. */
 async function firstOf(child: ChildProcess, tree: ProcessTree, { signal, timeoutMs }: ShellOptions): Promise<Over> {
   let aborted = (): void => {};
   let timer: NodeJS.Timeout | undefined;
@@ -131,38 +131,46 @@ async function firstOf(child: ChildProcess, tree: ProcessTree, { signal, timeout
   }
 }
 
-/** `inSandbox`: the first process of the sandbox is not the command's, and may end a moment after it. */
-async function ended(over: Over, tree: ProcessTree, closed: Promise<void>, inSandbox: boolean): Promise<ShellEnd> {
-  if (over.kind === 'stopped') {
+/** `inSandbox`: the sandbox's first process is not the command's, and may end shortly after it. */
+async function ended(
+  firstEvent: Over,
+  tree: ProcessTree,
+  closed: Promise<void>,
+  inSandbox: boolean,
+): Promise<ShellEnd> {
+  if (firstEvent.kind === 'stopped') {
     const unended = await tree.end();
     await soon(closed);
     return { kind: 'timeout', unended };
   }
-  // Who reads what the command wrote (`> >(tee log)`) ends by itself now; who does not was left running.
+  // A process that only reads the command's output (`> >(tee log)`) now ends by itself. Any other was left running.
   await soon(closed);
-  const left = await leftOf(tree);
-  if (left?.length === 0) return { ...over, leftRunning: false };
-  const leftRunning = left?.some(({ pid }) => !inSandbox || isFirstOfNamespace(pid) === false) ?? true;
+  const survivors = await leftOf(tree);
+  if (survivors?.length === 0) return { ...firstEvent, leftRunning: false };
+  const leftRunning = survivors?.some(({ pid }) => !inSandbox || isFirstOfNamespace(pid) === false) ?? true;
   await tree.end();
   await soon(closed);
-  return { ...over, leftRunning };
+  return { ...firstEvent, leftRunning };
 }
 
 const ENDING_MS = 10;
 const ENDING_LOOKS = 5;
 
-/** What lives of a command that has ended. What is just ending gets a moment. Undefined where the process table cannot be read. */
+/**
+ * The processes that survive an ended command. Processes that are just ending get a moment. Undefined if the process
+ * table cannot be read.
+ */
 async function leftOf(tree: ProcessTree): Promise<readonly Process[] | undefined> {
-  let left: readonly Process[] | undefined;
+  let survivors: readonly Process[] | undefined;
   for (let look = 0; look < ENDING_LOOKS; look += 1) {
-    left = await tree.living();
-    if (left?.length === 0) break;
+    survivors = await tree.living();
+    if (survivors?.length === 0) break;
     await new Promise<void>((resolve) => setTimeout(resolve, ENDING_MS));
   }
-  return left;
+  return survivors;
 }
 
-/** Waits for it, but not long. */
+/** Waits for the event for a short time. */
 async function soon(event: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<void>((resolve) => {
@@ -188,11 +196,11 @@ const NAMES: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 const MORE = 'RUNCHART_BASH_ENV';
-/** Everything that a command starts inherits this. */
+/** Every process of a command inherits this variable. */
 const MARK = 'RUNCHART_CALL';
 const PASSWORD_IN_ADDRESS = /\/\/[^/@\s]+@/;
 
-/** The environment of a command whose processes are known by `mark`. */
+/** The environment of a command. `mark` identifies its processes. */
 export function commandEnvironment(host: NodeJS.ProcessEnv, mark: string): Record<string, string> {
   const more = new Set((host[MORE] ?? '').split(',').map((name) => name.trim()));
   const passed = Object.entries(host).filter((entry): entry is [string, string] => {
@@ -201,7 +209,7 @@ export function commandEnvironment(host: NodeJS.ProcessEnv, mark: string): Recor
     const listed = NAMES.has(name.toUpperCase()) || /^LC_[A-Z]+$/.test(name);
     return listed && !PASSWORD_IN_ADDRESS.test(value);
   });
-  // A program that runs commands in a command keeps the outer mark, so that both are found.
+  // If this program itself runs inside a command, the outer mark stays, so that both trees are found.
   const marks = [host[MARK], mark].filter(Boolean).join(' ');
   return { ...Object.fromEntries(passed), TERM: 'dumb', [MARK]: marks };
 }
@@ -211,7 +219,7 @@ const TAIL_BYTES = 64 * 1_024;
 const LINE_BYTES = 1_024;
 const LINE_SHOWN = 200;
 
-/** At the edge of a cut: the bytes of a character whose other half is missing. */
+/** Continuation bytes of a UTF-8 character that a cut may separate. */
 const CONTINUES = 0b1000_0000;
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0b1100_0000) === CONTINUES;
 const CHARACTER_BYTES = 4;
@@ -219,9 +227,9 @@ const CHARACTER_BYTES = 4;
 export class Output {
   readonly #head = Buffer.alloc(HEAD_BYTES);
   readonly #tail = Buffer.alloc(TAIL_BYTES);
-  /** Bytes that came. */
+  /** The number of bytes received. */
   #total = 0;
-  /** Takes all of it, once it is more than is kept here. */
+  /** Receives the whole output after it exceeds the memory limit. */
   readonly #spilled: SpilledOutput | undefined;
 
   constructor(spilled?: SpilledOutput) {
@@ -235,54 +243,54 @@ export class Output {
   push(chunk: Buffer): void {
     let rest = chunk;
     if (this.#total < HEAD_BYTES) {
-      const taken = chunk.copy(this.#head, this.#total);
-      this.#total += taken;
-      rest = chunk.subarray(taken);
+      const headBytes = chunk.copy(this.#head, this.#total);
+      this.#total += headBytes;
+      rest = chunk.subarray(headBytes);
     }
     if (rest.length === 0) return;
     this.#spill(rest);
     this.#total += rest.length;
-    const kept = rest.subarray(-TAIL_BYTES);
-    // The tail is a ring: byte n of what is behind the head lies at n modulo its size.
-    const at = (this.#total - HEAD_BYTES - kept.length) % TAIL_BYTES;
-    kept.copy(this.#tail, 0, kept.copy(this.#tail, at));
+    const tailBytes = rest.subarray(-TAIL_BYTES);
+    // The tail is a ring buffer: byte n after the head is at n modulo its size.
+    const at = (this.#total - HEAD_BYTES - tailBytes.length) % TAIL_BYTES;
+    tailBytes.copy(this.#tail, 0, tailBytes.copy(this.#tail, at));
   }
 
-  /** Nothing more comes. */
+  /** Call after the last byte. */
   end(): void {
     this.#spilled?.end();
   }
 
-  /** The file that holds what is left out; undefined where nothing is. */
+  /** The file with the whole output; undefined if nothing is left out. */
   get spilled(): { path: string; bytes: number } | undefined {
     return this.#spilled?.file;
   }
 
-  /** Before `rest` takes the place of what came before it. */
+  /** Writes the earlier bytes to the file before `rest` overwrites them. */
   #spill(rest: Buffer): void {
-    const behind = this.#behind();
-    if (!this.#spilled || behind + rest.length <= TAIL_BYTES) return;
-    if (behind <= TAIL_BYTES) {
+    const afterHead = this.#bytesAfterHead();
+    if (!this.#spilled || afterHead + rest.length <= TAIL_BYTES) return;
+    if (afterHead <= TAIL_BYTES) {
       this.#spilled.write(this.#first());
-      this.#spilled.write(this.#last(behind));
+      this.#spilled.write(this.#last(afterHead));
     }
     this.#spilled.write(rest);
   }
 
-  /** All of it, or its beginning and its end. */
+  /** The whole output, or its beginning and its end. */
   text(): string {
-    const behind = this.#behind();
-    if (behind <= TAIL_BYTES) return plainText(Buffer.concat([this.#first(), this.#last(behind)]));
+    const afterHead = this.#bytesAfterHead();
+    if (afterHead <= TAIL_BYTES) return plainText(Buffer.concat([this.#first(), this.#last(afterHead)]));
     const head = withoutHalfAtEnd(this.#first());
     const tail = withoutHalfAtStart(this.#last(TAIL_BYTES));
-    const left = this.#total - head.length - tail.length;
-    return `${plainText(head)}\n[${left} bytes left out]\n${plainText(tail)}`;
+    const survivors = this.#total - head.length - tail.length;
+    return `${plainText(head)}\n[${survivors} bytes left out]\n${plainText(tail)}`;
   }
 
-  /** The last line that is not empty, cut to what a display may show; empty while there is none. */
+  /** The last non-empty line, cut for a display; empty if there is none. */
   lastLine(): string {
-    const behind = this.#behind();
-    const bytes = behind === 0 ? this.#first() : this.#last(Math.min(behind, LINE_BYTES));
+    const afterHead = this.#bytesAfterHead();
+    const bytes = afterHead === 0 ? this.#first() : this.#last(Math.min(afterHead, LINE_BYTES));
     const lines = plainText(withoutHalfAtStart(bytes.subarray(-LINE_BYTES)))
       .trimEnd()
       .split('\n');
@@ -291,7 +299,7 @@ export class Output {
       .join('');
   }
 
-  #behind(): number {
+  #bytesAfterHead(): number {
     return Math.max(0, this.#total - HEAD_BYTES);
   }
 
@@ -299,9 +307,9 @@ export class Output {
     return this.#head.subarray(0, Math.min(this.#total, HEAD_BYTES));
   }
 
-  /** The last `count` bytes of those behind the head. */
+  /** The last `count` bytes after the head. */
   #last(count: number): Buffer {
-    const end = this.#behind() % TAIL_BYTES;
+    const end = this.#bytesAfterHead() % TAIL_BYTES;
     if (count <= end) return this.#tail.subarray(end - count, end);
     return Buffer.concat([this.#tail.subarray(TAIL_BYTES - (count - end)), this.#tail.subarray(0, end)]);
   }
@@ -313,7 +321,7 @@ function withoutHalfAtStart(bytes: Buffer): Buffer {
   return bytes.subarray(at);
 }
 
-/** At most three bytes go: the lead of a character and what came of it. */
+/** Removes an incomplete UTF-8 character, which is at most three bytes. */
 function withoutHalfAtEnd(bytes: Buffer): Buffer {
   let at = bytes.length - 1;
   while (at > bytes.length - CHARACTER_BYTES && isContinuation(bytes[at])) at -= 1;

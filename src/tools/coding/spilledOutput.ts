@@ -1,18 +1,18 @@
 /**
- * Files that hold the whole of an output whose middle a result leaves out. Rule: they lie in a directory of this process
- * alone, below the system's own for temporary files, readable by its user only; each is bounded and all of them
- * together; they go with the process. Read and Grep may open them, whatever the working directory is.
+ * Files that hold a whole output when a result shows only its ends. Rule: the files are in a private directory of this
+ * process, in the system's temporary directory. Each file and their total are bounded, and they are deleted with the
+ * process. Read and Grep may open them from any working directory.
  */
 import { closeSync, mkdtempSync, openSync, realpathSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What one file holds at most, and all of them. The oldest files go where that is too little. */
+/** The limits of one file and of all files. The oldest files are deleted first. */
 const FILE_BYTES_MAX = 64 * 1_024 * 1_024;
 const ALL_BYTES_MAX = 256 * 1_024 * 1_024;
 
 let directory: string | undefined;
-/** Bytes by path, the oldest first. */
+/** File sizes by path, the oldest first. */
 const files = new Map<string, number>();
 let made = 0;
 
@@ -35,15 +35,15 @@ function makeRoom(bytes: number): void {
   }
 }
 
-/** Whether an absolute path is that of such a file. */
+/** True if an absolute path is the path of such a file. */
 export const isSpilled = (path: string): boolean => files.has(path);
 
-/** One output as it comes. A disk that is full, or not there, leaves the file as it is: the result does without. */
+/** Writes one output to a file. If the disk is full or missing, the file stays incomplete and the result omits it. */
 export class SpilledOutput {
   #path: string | undefined;
   #file: number | undefined;
   #bytes = 0;
-  /** Nothing more is written. */
+  /** The file has reached its limit or failed. */
   #isFull = false;
   readonly #bytesMax: number;
 
@@ -53,18 +53,18 @@ export class SpilledOutput {
 
   write(chunk: Uint8Array): void {
     if (this.#isFull) return;
-    const taken = chunk.subarray(0, this.#bytesMax - this.#bytes);
+    const part = chunk.subarray(0, this.#bytesMax - this.#bytes);
     try {
       this.#file ??= this.#open();
-      for (let at = 0; at < taken.length; ) at += writeSync(this.#file, taken, at);
-      this.#bytes += taken.length;
+      for (let at = 0; at < part.length; ) at += writeSync(this.#file, part, at);
+      this.#bytes += part.length;
     } catch {
       this.#isFull = true;
     }
     this.#isFull ||= this.#bytes >= this.#bytesMax;
   }
 
-  /** Nothing more is written. */
+  /** Closes the file. */
   end(): void {
     if (this.#file === undefined || this.#path === undefined) return;
     closeSync(this.#file);
@@ -74,7 +74,7 @@ export class SpilledOutput {
     files.set(this.#path, this.#bytes);
   }
 
-  /** The file and what it holds, once it has ended; undefined where nothing was written. */
+  /** The file and its size, after its end; undefined if nothing was written. */
   get file(): { path: string; bytes: number } | undefined {
     return this.#path !== undefined && files.has(this.#path) ? { path: this.#path, bytes: this.#bytes } : undefined;
   }

@@ -1,7 +1,7 @@
 /**
- * A text file as lines. Rule: memory is bounded by one chunk and one cut line, whatever the file holds, and nothing is
- * read beyond what the caller takes. Lines end with LF; a CR before it is dropped. Bytes that are not UTF-8 become
- * U+FFFD.
+ * Reads a text file line by line. Rule: memory is bounded by one chunk and one cut line, whatever the file contains,
+ * and nothing is read beyond what the caller takes. Lines end with LF; a CR before it is dropped. Bytes that are not
+ * UTF-8 become U+FFFD.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { shownName } from './search/listing.ts';
@@ -26,13 +26,13 @@ export async function openText(place: Place): Promise<{ kind: 'opened'; file: Fi
   return refused('binary', `${shownName(place.name)} is not UTF-8 text (it holds NUL bytes)`);
 }
 
-/** A NUL byte near the beginning: text in UTF-8 has none, programs, archives, images and UTF-16 do. */
+/** True if a NUL byte is near the beginning: UTF-8 text has none, but programs, archives, images and UTF-16 do. */
 async function looksBinary(file: FileHandle): Promise<boolean> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(PROBE_BYTES), 0, PROBE_BYTES, 0);
   return buffer.subarray(0, bytesRead).includes(0);
 }
 
-/** The lines of a file, chunk by chunk; each is cut at `charactersMax`. Throws the signal's reason on abort. */
+/** Yields the lines of a file in chunks, each line cut at `charactersMax`. Throws the signal's reason on abort. */
 export async function* linesOf(file: FileHandle, charactersMax: number, signal: AbortSignal): AsyncGenerator<Line[]> {
   const decoder = new TextDecoder();
   const buffer = Buffer.alloc(CHUNK_BYTES);
@@ -49,7 +49,7 @@ export async function* linesOf(file: FileHandle, charactersMax: number, signal: 
       lines.push(lineOf(++number, rest + part, charactersMax));
       rest = '';
     }
-    // Two more than are kept: one for a CR, one that shows the line is longer.
+    // Keeps two characters more: one for a CR, and one that shows the line is longer.
     rest = (rest + open).slice(0, charactersMax + 2);
     if (bytesRead === 0 && rest !== '') lines.push(lineOf(++number, rest, charactersMax));
     if (lines.length > 0) yield lines;

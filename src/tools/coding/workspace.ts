@@ -1,8 +1,8 @@
 /**
- * The boundary of the working directory, and the files below one. Rule: a path is inside only by where it really leads.
- * Spellings are taken literally (no `~`, no variables, no URLs, no percent decoding), links are resolved before the
- * check, and an opened file is checked once more; an answer never tells whether something outside exists. A walk leaves
- * out hidden entries, `.git`, `node_modules` and links, is bounded, and takes no pattern of a model.
+ * The boundary of the working directory, and the walk through its files. Rule: a path is inside only if its real target
+ * is. Spellings are literal (no `~`, variables, URLs or percent-decoding). Links are resolved before the check, and an
+ * opened file is checked again. A refusal never reveals whether something outside exists. The walk skips hidden
+ * entries, `.git`, `node_modules` and links, is bounded, and takes no pattern from a model.
  */
 import { constants, type Dirent, type readdir as readdirOf, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, readlink, realpath } from 'node:fs/promises';
@@ -35,14 +35,23 @@ export interface Refusal {
   message: string;
 }
 
-/** Where a path leads: always inside the root, with every link resolved. The root of a place that permissions opened is it alone. */
+/**
+ * The target of a path, inside the root with all links resolved. For a place outside that permissions opened, the root
+ * is that place alone.
+ */
 export interface Place {
   kind: 'place';
-  /** The working directory, links resolved; of a place outside of it, the directory that is meant or holds the file. */
+  /**
+   * The working directory with links resolved. For a place outside, the directory itself or the one that contains the
+   * file.
+   */
   root: string;
-  /** Absolute, links resolved; where nothing is there yet, below the nearest parent that exists. */
+  /** Absolute, links resolved. If nothing exists there, the path below its nearest existing parent. */
   path: string;
-  /** Relative to the working directory with `/` between its parts; `.` is that itself. Whole where it lies outside. */
+  /**
+   * Relative to the working directory, with `/` between the parts; `.` for the directory itself. Absolute for a place
+   * outside.
+   */
   name: string;
   type: 'file' | 'directory' | 'other' | 'missing';
 }
@@ -55,7 +64,7 @@ const PATH_BYTES_MAX = 4_096;
 const LINKS_MAX = 40;
 const WIN32_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)[ .]*(\..*)?$/i;
 
-/** What is wrong with a path before the file system is asked, or undefined. */
+/** The fault in the spelling of a path; undefined if there is none. */
 export function spellingFault(path: string, platform: string = process.platform): string | undefined {
   if (path === '') return 'is empty';
   if (path.includes('\0')) return 'holds a NUL character';
@@ -68,7 +77,7 @@ export function spellingFault(path: string, platform: string = process.platform)
   return undefined;
 }
 
-/** A path among a tool's arguments: one that cannot be used is refused before anybody is asked about the call. */
+/** A path in a tool's arguments. An invalid path is refused before the permission question. */
 export const pathArgument = z.string().superRefine((path, { addIssue }) => {
   const fault = spellingFault(path);
   if (fault !== undefined) addIssue(`the path ${fault}`);
@@ -77,7 +86,7 @@ export const pathArgument = z.string().superRefine((path, { addIssue }) => {
 export const isInside = (root: string, path: string): boolean =>
   path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
 
-/** Where `path` leads when it is taken from `cwd`, or why it may not be used. `opened`: the one place outside that permissions opened. */
+/** The target of `path` relative to `cwd`, or a refusal. `opened` is the one outside place that permissions opened. */
 export async function placeOf(cwd: string, path: string, opened?: string): Promise<Place | Refusal> {
   const fault = spellingFault(path);
   if (fault !== undefined)
@@ -93,12 +102,15 @@ export async function placeOf(cwd: string, path: string, opened?: string): Promi
       return { kind: 'place', root: type === 'directory' ? target : dirname(target), path: target, name: target, type };
     return { kind: 'place', root, path: target, name: relative(root, target).split(sep).join('/') || '.', type };
   } catch (error) {
-    // Any other answer would tell what lies outside: a loop or a closed directory may be there.
+    // A more precise error would reveal what exists outside, such as a loop or a closed directory.
     return codeOf(error) === 'ENAMETOOLONG' ? failure(error, path) : outside(path);
   }
 }
 
-/** The place of a call's path. Fails with `moved` where permissions judged another place. `isOwn`: a file of this library. */
+/**
+ * The place of a call's path. Fails with `moved` if permissions judged another place. `isOwn` accepts files that the
+ * library itself wrote.
+ */
 export async function grantedPlace(
   { cwd, outside, grant }: ToolContext,
   path: string,
@@ -109,7 +121,7 @@ export async function grantedPlace(
   return refused('moved', `${shownName(path)} leads elsewhere than when it was allowed; look again`);
 }
 
-/** A file that a walk found below a directory; `openFile` checks where it leads. */
+/** A file that the walk found below a directory; `openFile` checks its target. */
 export const placeBelow = ({ root, path, name }: Place, below: string): Place => ({
   kind: 'place',
   root,
@@ -118,7 +130,10 @@ export const placeBelow = ({ root, path, name }: Place, below: string): Place =>
   type: 'file',
 });
 
-/** Opens a regular file for reading. It never waits for a writer, and what was opened must stand where it was found. */
+/**
+ * Opens a regular file for reading. It never blocks on a pipe, and the opened file must be at the place that was
+ * checked.
+ */
 export async function openFile(place: Place): Promise<{ kind: 'opened'; file: FileHandle } | Refusal> {
   if (place.type !== 'file') return notAFile(place);
   let file: FileHandle | undefined;
@@ -135,19 +150,19 @@ export async function openFile(place: Place): Promise<{ kind: 'opened'; file: Fi
 }
 
 /**
- * Calls `use` with a path by which the directory is reached whatever becomes of its name; undefined where a link stands on its way by
- * now. Takes a path whose links are resolved.
+ * Calls `use` with a path that reaches the directory even if it is renamed. Returns undefined if a link has appeared on
+ * the way. Expects a path with links resolved.
  */
-export async function inDirectory<T>(path: string, use: (held: string) => Promise<T>): Promise<T | undefined> {
+export async function inDirectory<T>(path: string, use: (heldPath: string) => Promise<T>): Promise<T | undefined> {
   if (process.platform !== 'linux') return (await realpath(path)) === path ? use(path) : undefined;
   const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((error) => {
     if (['ELOOP', 'ENOTDIR'].includes(codeOf(error))) return undefined;
     throw error;
   });
   try {
-    const held = `/proc/self/fd/${handle?.fd}`;
-    if (!handle || (await readlink(held)) !== path) return undefined;
-    return await use(held);
+    const heldPath = `/proc/self/fd/${handle?.fd}`;
+    if (!handle || (await readlink(heldPath)) !== path) return undefined;
+    return await use(heldPath);
   } finally {
     await handle?.close();
   }
@@ -156,53 +171,53 @@ export async function inDirectory<T>(path: string, use: (held: string) => Promis
 async function faultOf(file: FileHandle, place: Place): Promise<Refusal | undefined> {
   if (!(await file.stat()).isFile()) return notAFile({ ...place, type: 'other' });
   if (process.platform !== 'linux') return undefined;
-  // O_NOFOLLOW guards the last part of the path only: a parent that became a link in between shows here.
+  // O_NOFOLLOW protects only the last part of the path. This check detects a parent that became a link.
   const opened = await readlink(`/proc/self/fd/${file.fd}`);
   if (!isInside(place.root, opened)) return outside(place.name);
   if (opened === place.path) return undefined;
   return refused('unreadable', `${shownName(place.name)} was moved or removed while it was opened; look again`);
 }
 
-/** What a link holds; undefined for what is none, or is not there. Rejects with an error of the file system. */
+/** The target of a link; undefined if the path is no link or does not exist. Rejects with a file system error. */
 export type LinkReader = (path: string) => Promise<string | undefined>;
 
 /**
- * Where the kernel arrives when it takes `path` from `from`: part by part, and a link is followed before the `..` after it.
- * Parts that do not exist are kept as they are written. Throws an error of the file system, such as ELOOP.
+ * Resolves `path` from `cwd` as the kernel does: part by part, following a link before the `..` after it. Missing parts
+ * are kept as written. Throws file system errors such as ELOOP.
  */
 export async function kernelPath(from: string, path: string, linkAt: LinkReader = readLinkAt): Promise<string> {
-  let here = isAbsolute(path) ? parse(path).root : await kernelPath(parse(from).root, from, linkAt);
+  let current = isAbsolute(path) ? parse(path).root : await kernelPath(parse(from).root, from, linkAt);
   let links = 0;
   const rest = partsOf(path).reverse();
   for (let part = rest.pop(); part !== undefined; part = rest.pop()) {
     if (part === '' || part === '.') continue;
     if (part === '..') {
-      here = dirname(here);
+      current = dirname(current);
       continue;
     }
-    const next = join(here, part);
+    const next = join(current, part);
     const link = await linkAt(next);
     if (link === undefined) {
-      here = next;
+      current = next;
       continue;
     }
     links += 1;
     if (links > LINKS_MAX) throw Object.assign(new Error('too many links'), { code: 'ELOOP' });
-    if (isAbsolute(link)) here = parse(link).root;
+    if (isAbsolute(link)) current = parse(link).root;
     rest.push(...partsOf(link).reverse());
   }
-  return here;
+  return current;
 }
 
 const partsOf = (path: string): string[] => path.slice(parse(path).root.length).split(sep === '/' ? '/' : /[\\/]/);
 
-/** Reads each path once: for paths that are resolved at one moment and have their first parts in common. */
+/** Reads each link once, for paths that are resolved together and share their first parts. */
 export function linksReadOnce(): LinkReader {
-  const read = new Map<string, Promise<string | undefined>>();
+  const cachedLinks = new Map<string, Promise<string | undefined>>();
   return (path) => {
-    const found = read.get(path) ?? readLinkAt(path);
-    read.set(path, found);
-    return found;
+    const linkTarget = cachedLinks.get(path) ?? readLinkAt(path);
+    cachedLinks.set(path, linkTarget);
+    return linkTarget;
   };
 }
 
@@ -239,7 +254,7 @@ function notAFile({ type, name }: Place): Refusal {
   return refused('not_a_file', `${shown} is not a regular file (a pipe, device or socket) and is not opened`);
 }
 
-/** A link stands where the directory was, or on the way to it. */
+/** A link has replaced the directory or a part of the path to it. */
 export const movedDirectory = ({ name }: Place): Refusal =>
   refused('moved', `${shownName(name)} was moved while it was opened; look again`);
 
@@ -249,7 +264,7 @@ export function notADirectory({ type, name }: Place): Refusal {
   return refused('not_a_directory', `${shown} is not a directory`);
 }
 
-/** An error of the file system as a refusal. */
+/** Converts a file system error to a refusal. */
 export function failure(error: unknown, path: string): Refusal {
   const code = codeOf(error);
   const shown = shownName(path);
@@ -263,9 +278,9 @@ export function failure(error: unknown, path: string): Refusal {
 const ENTRIES_MAX = 200_000;
 
 interface Walk {
-  /** Relative to the directory with `/` between the parts, sorted by code unit. */
+  /** Relative to the directory, with `/` between the parts, sorted by code unit. */
   names: string[];
-  /** Not everything was looked at. */
+  /** The walk did not visit everything. */
   cut: boolean;
 }
 
@@ -273,25 +288,27 @@ type Listed = (error: Error | null, entries: Dirent[]) => void;
 
 /** Throws the signal's reason on abort. Directories that cannot be read count as empty. */
 export async function filesBelow(directory: string, signal: AbortSignal, entriesMax = ENTRIES_MAX): Promise<Walk> {
-  let seen = 0;
+  let entryCount = 0;
   let cut = false;
   const boundedReaddir = (path: string, options: { withFileTypes: true }, done: Listed): void => {
-    if (seen >= entriesMax) {
+    if (entryCount >= entriesMax) {
       cut = true;
       done(null, []);
       return;
     }
-    // One that became a link meanwhile is left out like any other link.
-    void inDirectory(resolve(directory, `.${path.slice(path.indexOf('/'))}`), (held) => readdir(held, options)).then(
+    // A directory that became a link in between is skipped like any link.
+    void inDirectory(resolve(directory, `.${path.slice(path.indexOf('/'))}`), (heldPath) =>
+      readdir(heldPath, options),
+    ).then(
       (entries = []) => {
-        seen += entries.length;
+        entryCount += entries.length;
         done(null, entries);
       },
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };
   const names = await glob('**/*', {
-    // The library sees the directory as its root: in a base of its own it would take a backslash for a separator.
+    // The walk library treats the directory as its root, because in any other base it reads a backslash as a separator.
     cwd: '/',
     fs: { readdir: boundedReaddir as unknown as typeof readdirOf },
     dot: false,

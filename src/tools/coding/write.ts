@@ -1,6 +1,7 @@
 /**
- * Write: a whole file, new or in place of another. Rule: it stays inside the working directory by where a path leads; a file
- * that is there must have been read as it is now, and keeps its line ends, byte order mark and permissions.
+ * The Write tool writes a whole file, new or in place of another. Rule: the target must be inside the working
+ * directory. The model must have read the current version of an existing file. The file keeps its line ends, byte order
+ * mark and permissions.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +20,7 @@ const parameters = z.object({
   content: z.string().max(CONTENT_CHARACTERS_MAX).describe('All that the file is to hold.'),
 });
 
-export const writeTool = (known: KnownFiles): Tool =>
+export const writeTool = (knownFiles: KnownFiles): Tool =>
   defineTool({
     name: 'Write',
     description:
@@ -31,13 +32,15 @@ export const writeTool = (known: KnownFiles): Tool =>
       const place = await grantedPlace(context, file_path);
       if (place.kind === 'refused') return refusal(place);
       if (await makesHome(place, file_path)) return refusal(noHome(place));
-      return known.alone(place.path, () => write(place, content, known, context));
+      return knownFiles.inTurn(place.path, () => write(place, content, knownFiles, context));
     },
   });
 
-/** Only a shell reads `~` as the home directory; here it would make a directory of that name. */
-const makesHome = async ({ type, root }: Place, given: string): Promise<boolean> =>
-  type === 'missing' && given.startsWith('~/') && (await stat(join(root, '~')).catch(() => undefined)) === undefined;
+/** Only a shell reads `~` as the home directory. Here it would create a directory with that name. */
+const makesHome = async ({ type, root }: Place, writtenPath: string): Promise<boolean> =>
+  type === 'missing' &&
+  writtenPath.startsWith('~/') &&
+  (await stat(join(root, '~')).catch(() => undefined)) === undefined;
 
 const noHome = ({ name }: Place): Refusal =>
   refused(
@@ -48,14 +51,14 @@ const noHome = ({ name }: Place): Refusal =>
 async function write(
   place: Place,
   content: string,
-  known: KnownFiles,
+  knownFiles: KnownFiles,
   { conversationId, signal }: ToolContext,
 ): Promise<ToolResult> {
   const name = shownName(place.name);
   const current = await currentContent(place);
   if (current.kind === 'refused') return refusal(current);
   const isNew = current.kind === 'missing';
-  const fault = isNew ? undefined : known.fault(conversationId, place.path, hashOf(current.bytes), name);
+  const fault = isNew ? undefined : knownFiles.changeRefusal(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
   const old = isNew ? undefined : readText(current.bytes, place.name);
   if (old?.kind === 'refused') return refusal(old);
@@ -64,7 +67,7 @@ async function write(
   signal.throwIfAborted();
   const failed = await putFile(place, bytes, isNew ? undefined : current);
   if (failed) return refusal(failed);
-  known.saw(conversationId, place.path, hashOf(bytes));
+  knownFiles.markSeen(conversationId, place.path, hashOf(bytes));
   const lines = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length;
   if (!old) return toolResult.success(`Created ${name} (${lines} lines)`);
   if (old.text === text) return toolResult.success(`${name} had this content already`);

@@ -1,8 +1,8 @@
 /**
- * Puts a whole file in the place of another, or where none was. Rule: the directory is opened and checked before anything is
- * created in it; the content is complete under a name of its own before it takes the file's; a reader sees the old file or
- * the new one. Permissions of a file stay as they are. `write-file-atomic` is not used: it follows links and does not
- * check that the file is unchanged.
+ * Replaces or creates a whole file. Rule: the directory is opened and checked before anything is created in it. The
+ * content is complete under a temporary name before it is renamed, so readers see the old file or the new one.
+ * Permissions are kept. `write-file-atomic` is not used: it follows links and does not check that the file is
+ * unchanged.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
@@ -11,17 +11,17 @@ import { basename, dirname, join, parse, relative, sep } from 'node:path';
 import { shownName } from './search/listing.ts';
 import { failure, isInside, openFile, type Place, type Refusal, refused } from './workspace.ts';
 
-/** More is not written, and not read to be changed. */
+/** Larger files are neither written nor read for a change. */
 export const FILE_BYTES_MAX = 10 * 1_048_576;
 const PERMISSIONS = 0o7777;
 
-/** What stands in a file, or why it cannot be changed. */
+/** The content of a file, or why it cannot be changed. */
 export type Current = ({ kind: 'content'; bytes: Buffer } & Replaced) | { kind: 'missing' } | Refusal;
 
-/** The file that another one takes the place of. */
+/** The file that is replaced. */
 export interface Replaced {
   mode: number;
-  /** Changes with the file. */
+  /** Changes whenever the file changes. */
   stamp: string;
 }
 
@@ -30,15 +30,15 @@ export async function currentContent(place: Place): Promise<Current> {
   const opened = await openFile(place);
   if (opened.kind === 'refused') return opened;
   try {
-    const found = await opened.file.stat();
-    const { size, mode } = found;
+    const stats = await opened.file.stat();
+    const { size, mode } = stats;
     if (size > FILE_BYTES_MAX) {
       return refused(
         'too_large',
         `${shownName(place.name)} is larger than ${FILE_BYTES_MAX} bytes, and is not changed`,
       );
     }
-    return { kind: 'content', bytes: await opened.file.readFile(), mode: mode & PERMISSIONS, stamp: stampOf(found) };
+    return { kind: 'content', bytes: await opened.file.readFile(), mode: mode & PERMISSIONS, stamp: stampOf(stats) };
   } catch (error) {
     return failure(error, place.name);
   } finally {
@@ -48,7 +48,7 @@ export async function currentContent(place: Place): Promise<Current> {
 
 const stampOf = ({ ino, size, mtimeMs }: Stats): string => `${ino}/${size}/${mtimeMs}`;
 
-/** Undefined when it is done. */
+/** Returns undefined on success. */
 export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replaced): Promise<Refusal | undefined> {
   const directory = dirname(place.path);
   let opened: { handle: FileHandle | undefined; path: string } | undefined;
@@ -63,7 +63,10 @@ export async function putFile(place: Place, bytes: Uint8Array, replaced?: Replac
   }
 }
 
-/** Where files of a directory are reached whatever becomes of its path; undefined where it does not stand where it should. */
+/**
+ * A handle through which files of a directory are reached even if its path changes; undefined if the directory is not
+ * where it should be.
+ */
 async function openDirectory(directory: string, root: string) {
   if (process.platform !== 'linux') {
     await mkdir(directory, { recursive: true });
@@ -71,11 +74,11 @@ async function openDirectory(directory: string, root: string) {
     return real === directory && isInside(root, real) ? { handle: undefined, path: directory } : undefined;
   }
   const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  // A place outside may have no directory yet: then the way begins at the top.
+  // A place outside may have no directory yet; then the path is opened from the file system root.
   const top = (await lstat(root).catch(() => undefined)) ? root : parse(root).root;
   let handle = await open(top, flags);
   try {
-    // Part by part, below a directory that is held: no link is followed, and none is made a way out meanwhile.
+    // Opens one part at a time below an open directory, so that no link is followed and none can redirect the path.
     for (const part of relative(top, directory).split(sep)) {
       if (part === '') continue;
       const next = `${pathOf(handle)}/${part}`;
@@ -100,10 +103,10 @@ async function openDirectory(directory: string, root: string) {
 
 const pathOf = ({ fd }: FileHandle): string => `/proc/self/fd/${fd}`;
 
-/** A file stands where a directory should be: no link, so nothing was moved. */
+/** True if a file is in the way of a directory. It is no link, so nothing was moved. */
 async function isFileOnWay(directory: string): Promise<boolean> {
-  const found = await lstat(directory).catch(() => undefined);
-  return found === undefined ? dirname(directory) !== directory && isFileOnWay(dirname(directory)) : found.isFile();
+  const stats = await lstat(directory).catch(() => undefined);
+  return stats === undefined ? dirname(directory) !== directory && isFileOnWay(dirname(directory)) : stats.isFile();
 }
 
 async function replace(directory: string, place: Place, bytes: Uint8Array, replaced: Replaced | undefined) {
@@ -113,7 +116,7 @@ async function replace(directory: string, place: Place, bytes: Uint8Array, repla
   const file = await open(made, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode ?? 0o666);
   try {
     await file.writeFile(bytes);
-    // What the process's mask took away was there before.
+    // Restores the permission bits that the process's umask removed.
     if (mode !== undefined) await file.chmod(mode);
     await file.sync();
     const fault = await changed(join(directory, name), place, replaced);
@@ -129,10 +132,10 @@ async function replace(directory: string, place: Place, bytes: Uint8Array, repla
   }
 }
 
-/** Somebody else wrote there since it was looked at. */
+/** Refuses if another program changed the file since it was read. */
 async function changed(path: string, place: Place, replaced: Replaced | undefined): Promise<Refusal | undefined> {
-  const found = await stat(path).catch(() => undefined);
-  if ((found && stampOf(found)) === replaced?.stamp) return undefined;
+  const stats = await stat(path).catch(() => undefined);
+  if ((stats && stampOf(stats)) === replaced?.stamp) return undefined;
   return refused('stale_read', `${shownName(place.name)} was changed meanwhile: read it again, then change it`);
 }
 

@@ -16,23 +16,23 @@ import { type Bench, makeBench } from './codingBench.ts';
 const FILES = 5_000;
 const CONVERSATIONS = 500;
 const codeOf = (known: KnownFiles, conversation: string, path: string, hash = 'h'): string | undefined =>
-  known.fault(conversation, path, hash, path)?.code;
+  known.changeRefusal(conversation, path, hash, path)?.code;
 
 describe('files that were read', () => {
   it('the file whose last reading is oldest is forgotten first', () => {
     const known = new KnownFiles();
-    for (let at = 0; at < FILES; at++) known.saw('c', `/${at}`, 'h');
-    known.saw('c', '/0', 'h');
-    known.saw('c', '/new', 'h');
+    for (let at = 0; at < FILES; at++) known.markSeen('c', `/${at}`, 'h');
+    known.markSeen('c', '/0', 'h');
+    known.markSeen('c', '/new', 'h');
     expect(codeOf(known, 'c', '/1')).toBe('not_read');
     for (const path of ['/0', '/2', '/new', `/${FILES - 1}`]) expect(codeOf(known, 'c', path)).toBeUndefined();
   });
 
   it('the conversation that was used longest ago is forgotten first, with all its files', () => {
     const known = new KnownFiles();
-    for (let at = 0; at < CONVERSATIONS; at++) known.saw(`c${at}`, '/a', 'h');
-    known.saw('c0', '/b', 'h');
-    known.saw('new', '/a', 'h');
+    for (let at = 0; at < CONVERSATIONS; at++) known.markSeen(`c${at}`, '/a', 'h');
+    known.markSeen('c0', '/b', 'h');
+    known.markSeen('new', '/a', 'h');
     expect(codeOf(known, 'c1', '/a')).toBe('not_read');
     for (const id of ['c0', 'c2', 'new']) expect(codeOf(known, id, '/a')).toBeUndefined();
     expect(codeOf(known, 'c0', '/b')).toBeUndefined();
@@ -40,8 +40,8 @@ describe('files that were read', () => {
 
   it('a file that is read again is known in its current state only', () => {
     const known = new KnownFiles();
-    known.saw('c', '/a', 'old');
-    known.saw('c', '/a', 'new');
+    known.markSeen('c', '/a', 'old');
+    known.markSeen('c', '/a', 'new');
     expect([codeOf(known, 'c', '/a', 'new'), codeOf(known, 'c', '/a', 'old')]).toEqual([undefined, 'stale_read']);
   });
 });
@@ -51,7 +51,7 @@ describe('changes of one file', () => {
     const known = new KnownFiles();
     const order: string[] = [];
     const change = (name: string, fails = false) =>
-      known.alone('/a', async () => {
+      known.inTurn('/a', async () => {
         order.push(`${name} begins`);
         await Promise.resolve();
         order.push(`${name} ends`);
@@ -69,8 +69,8 @@ describe('changes of one file', () => {
   it('they do not delay changes of another file', async () => {
     const known = new KnownFiles();
     let end = (): void => {};
-    const first = known.alone('/a', () => new Promise<void>((resolve) => (end = resolve)));
-    expect(await known.alone('/b', async () => 'done')).toBe('done');
+    const first = known.inTurn('/a', () => new Promise<void>((resolve) => (end = resolve)));
+    expect(await known.inTurn('/b', async () => 'done')).toBe('done');
     end();
     await first;
   });

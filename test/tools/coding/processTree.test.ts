@@ -152,7 +152,7 @@ const row = (pid: number, parent: number, session: number, start = 100): Process
 const pids = (found: readonly Process[]): number[] => found.map(({ pid }) => pid).sort((a, b) => a - b);
 
 describe('the processes of a command', () => {
-  const tree = { root: 50, since: 100, host: 10, known: new Map<number, Process>(), marked: new Set<number>() };
+  const tree = { root: 50, since: 100, host: 10, seenBefore: new Map<number, Process>(), marked: new Set<number>() };
   const root = row(50, 40, 50);
 
   it('its session, its descendants in any session, and the sessions of those', () => {
@@ -174,8 +174,8 @@ describe('the processes of a command', () => {
   });
 
   it('processes that were seen to belong, unless the pid is another process by now', () => {
-    const known = new Map([70, 72].map((pid) => [pid, row(pid, 50, pid)]));
-    expect(pids(processesOf([row(70, 1, 70), row(72, 1, 72, 999)], { ...tree, known }))).toEqual([70]);
+    const seenBefore = new Map([70, 72].map((pid) => [pid, row(pid, 50, pid)]));
+    expect(pids(processesOf([row(70, 1, 70), row(72, 1, 72, 999)], { ...tree, seenBefore }))).toEqual([70]);
   });
 
   it('never this program, its session, or a process without a session', () => {

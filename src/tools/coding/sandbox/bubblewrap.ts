@@ -1,6 +1,6 @@
 /**
- * The arguments of bubblewrap for the places of a command. Rule: protected places that exist are read-only; those that do not exist
- * cannot be made; a directory around one cannot be moved away with it.
+ * The arguments of bubblewrap for a command. Rule: existing protected places are read-only, and missing ones cannot be
+ * created. A directory that contains one cannot be renamed.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { type ProtectedPlaces, placed, type SandboxPlaces } from './sandboxPlace
 
 interface Binds {
   args: readonly string[];
-  /** After the command. */
+  /** Must be called after the command. */
   release(): Promise<void>;
 }
 
@@ -21,20 +21,23 @@ const NAMESPACES = ['--unshare-user-try', '--unshare-pid', '--unshare-ipc', '--u
 const HELD = ['--die-with-parent', '--cap-drop', 'ALL', '--dev', '/dev', '--proc', '/proc'];
 
 const TRIAL_MS = 5_000;
-/** `$1` may not be written, `$2` has to be empty, and no route leads anywhere. */
+/** Checks that `$1` cannot be written, `$2` is empty, and no network route exists. */
 const TRIAL = `if echo y 2>/dev/null > "$1"; then echo writing
 elif read -r line < "$2"; then echo 'reading a hidden file'
 elif { read -r header; read -r route; } < /proc/net/route; then echo 'the network'
 else echo holds; fi`;
 
-/** Why bubblewrap cannot be used: it is not there, or a command in it does what it must not. Undefined where it works. */
+/**
+ * The reason why bubblewrap cannot be used: it is missing, or a command in it does what it must not. Undefined if it
+ * works.
+ */
 export function bubblewrapFault(): string | undefined {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-trial-')));
-  const [kept, hidden] = [join(base, 'kept'), join(base, 'hidden')];
+  const [readOnlyFile, hidden] = [join(base, 'kept'), join(base, 'hidden')];
   try {
-    for (const file of [kept, hidden]) writeFileSync(file, 'x\n');
+    for (const file of [readOnlyFile, hidden]) writeFileSync(file, 'x\n');
     const binds = ['--unshare-net', '--ro-bind', '/', '/', ...HELD, '--ro-bind', '/dev/null', hidden];
-    const words = [...NAMESPACES, ...binds, '--', 'sh', '-c', TRIAL, 'trial', kept, hidden];
+    const words = [...NAMESPACES, ...binds, '--', 'sh', '-c', TRIAL, 'trial', readOnlyFile, hidden];
     const { error, status, stderr, stdout } = spawnSync('bwrap', words, { timeout: TRIAL_MS, encoding: 'utf8' });
     const code = error && 'code' in error ? error.code : undefined;
     if (code === 'ENOENT') return 'bubblewrap (bwrap) is not installed';
@@ -49,7 +52,10 @@ export function bubblewrapFault(): string | undefined {
   }
 }
 
-/** The words before those of the command. Later binds lie over earlier ones: first what may be written, then what may not, then what is hidden. */
+/**
+ * The words before the command's own. Later binds cover earlier ones, so writable places come first, then read-only
+ * ones, then hidden ones.
+ */
 export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
   const { args, release } = places.onlyReads
     ? { args: readingBinds(places), release: async () => undefined }
@@ -61,7 +67,7 @@ export async function bubblewrapWords(places: SandboxPlaces): Promise<Binds> {
   return { args: [...NAMESPACES, ...network, ...args, ...hidden, '--chdir', places.root, '--'], release };
 }
 
-/** What programs are made of; nothing of a person is in it. */
+/** System directories with programs and libraries, without personal files. */
 const SYSTEM = [
   ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix'],
   ...['/etc/alternatives', '/etc/ld.so.cache', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/localtime'],
@@ -73,7 +79,7 @@ function readingBinds({ root, programs }: SandboxPlaces): string[] {
   return [...args, ...HELD, '--remount-ro', '/'];
 }
 
-/** Sockets of services of the machine, such as that of docker: who reaches one of them is out of the sandbox. */
+/** Sockets of machine services such as docker's. A command that reaches one can leave the sandbox. */
 const SOCKETS = '/run';
 const NO_SOCKETS = ['/run/systemd/resolve', '/run/current-system', '/run/opengl-driver', '/run/wrappers'];
 
@@ -85,10 +91,10 @@ async function changingBinds(places: SandboxPlaces): Promise<Binds> {
     args.push('--remount-ro', SOCKETS);
   }
   for (const path of places.writable) args.push('--bind', path, path);
-  // A mount cannot be renamed.
+  // A mount point cannot be renamed.
   for (const path of places.hold) args.push('--bind-try', path, path);
-  const held = places.protected && (await protectedBinds(places.protected, places.writable));
-  return { args: [...args, ...(held?.args ?? [])], release: async () => held?.release() };
+  const protection = places.protected && (await protectedBinds(places.protected, places.writable));
+  return { args: [...args, ...(protection?.args ?? [])], release: async () => protection?.release() };
 }
 
 async function protectedBinds(
@@ -98,7 +104,7 @@ async function protectedBinds(
   const args: string[] = [];
   const missing: string[] = [];
   const removed: string[] = [];
-  // A mount of its own: it cannot be renamed.
+  // A mount point cannot be renamed.
   if (repository !== undefined) args.push('--bind', repository, repository);
   for (const path of [...paths, ...leading]) {
     const place = await placed(path);
@@ -118,7 +124,7 @@ async function protectedBinds(
   };
 }
 
-/** Nothing is there, not even a link that leads nowhere, and something can be made there. */
+/** True if nothing exists at the path, not even a dangling link, and a directory can be created there. */
 async function isFree(path: string): Promise<boolean> {
   const exists = await lstat(path).catch(() => undefined);
   return exists === undefined && (await stat(dirname(path)).catch(() => undefined))?.isDirectory() === true;

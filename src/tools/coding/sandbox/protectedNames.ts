@@ -1,9 +1,11 @@
-/** Names of files and directories whose change would run something later: no rule opens them for writing, wherever they are. */
+/**
+ * Names of files and directories that can make programs run later. No rule opens them for writing, wherever they are.
+ */
 
-/** A part of a path, with all that is below it. */
+/** Names that protect a path and everything below it. */
 export const PROTECTED_PARTS: ReadonlySet<string> = new Set([
   '.git',
-  // Its short name on Windows.
+  // The short name of `.git` on Windows.
   'git~1',
   '.runchart',
   '.husky',
@@ -12,7 +14,7 @@ export const PROTECTED_PARTS: ReadonlySet<string> = new Set([
   '.vscode',
   '.idea',
 ]);
-/** The last part of a path. */
+/** Names that protect a file with exactly this name. */
 export const PROTECTED_NAMES: ReadonlySet<string> = new Set(
   `.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
    .kshrc .cshrc .tcshrc .login .inputrc .envrc .gitconfig .gitmodules .mcp.json`

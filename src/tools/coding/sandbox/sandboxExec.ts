@@ -1,7 +1,7 @@
 /**
- * The profile of `sandbox-exec` on macOS for the places of a command. Rule: nothing is allowed but what a rule allows, and an
- * exception is a part of the rule that it belongs to, so that nothing depends on the order of rules. Bubblewrap works on mounts, a
- * profile on paths: no directory above a hidden or protected place can be renamed.
+ * The `sandbox-exec` profile (macOS) for a command. Rule: everything is denied unless a rule allows it. An exception is
+ * part of its own rule, so the order of rules does not matter. A profile works on paths, not on mounts, so no directory
+ * above a hidden or protected place can be renamed.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,15 +11,18 @@ import { basename, dirname, join } from 'node:path';
 import { isInside, kernelPath } from '../workspace.ts';
 import type { FoundPlace, SandboxPlaces } from './sandboxPlaces.ts';
 
-/** What a profile is made from. */
+/** The input of a profile. */
 interface ProfilePlaces extends Omit<SandboxPlaces, 'protected'> {
-  /** Protected places, and where those that are links lead. */
+  /** Protected places, and the targets of those that are links. */
   guarded: readonly string[];
   /** The command's own directory for temporary files, links resolved. */
   temporary: string;
 }
 
-/** What programs are made of. `system.sb` of macOS, which every profile imports, allows the rest that they need to start. */
+/**
+ * System directories. The macOS file `system.sb`, which every profile imports, allows the rest that programs need to
+ * start.
+ */
 const SYSTEM = [
   ...['/usr', '/bin', '/sbin', '/System', '/opt', '/nix', '/Applications/Xcode.app'],
   ...['/Library/Developer', '/Library/Apple', '/Library/Frameworks', '/private/var/select'],
@@ -30,7 +33,7 @@ const SYSTEM = [
     '/private/etc/localtime',
   ],
 ];
-/** The files of the machine once more, under a second path. */
+/** macOS shows the machine's files a second time under this path. */
 const SECOND_PATH = '/System/Volumes/Data';
 const TEMPORARY = ['/private/tmp', '/private/var/tmp', '/private/var/folders'];
 
@@ -43,14 +46,14 @@ const BASE_RULES = [
   '(allow file-read* file-write-data (subpath "/dev/fd") (literal "/dev/null") (literal "/dev/zero"))',
   '(allow file-read* (literal "/") (literal "/dev/random") (literal "/dev/urandom"))',
 ];
-/** Addresses, names and certificates; of the sockets of services only the one that looks names up. */
+/** Network addresses, names and certificates. Of the service sockets, only the name resolver is allowed. */
 const NETWORK_RULES = [
   '(allow system-socket)',
   '(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))',
   '(allow network-inbound network-bind (local ip "*:*"))',
   `(allow mach-lookup ${['SystemConfiguration.configd', 'SecurityServer', 'trustd.agent'].map((name) => `(global-name "com.apple.${name}")`).join(' ')})`,
 ];
-/** All of `file-write*` that changes a file where it is. */
+/** Every part of `file-write*` that changes a file in place. */
 const CHANGE = ['create', 'data', 'flags', 'mode', 'owner', 'times', 'xattr']
   .map((what) => `file-write-${what}`)
   .join(' ');
@@ -66,7 +69,7 @@ const except = (filter: string, exceptions: readonly string[]): string =>
 const allow = (operations: string, filters: readonly string[]): string[] =>
   filters.length === 0 ? [] : [`(allow ${operations} ${filters.join(' ')})`];
 
-/** The path and all below it, its last part in any case: most disks of macOS take `.ENVRC` for `.envrc`. */
+/** The path and everything below it, with the last part in any case: most macOS disks treat `.ENVRC` as `.envrc`. */
 function inAnyCase(path: string): string {
   const quoted = (part: string): string => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
   const name = basename(path).replace(/[a-z]|[^a-z]+/gi, (part) =>
@@ -83,15 +86,15 @@ function directoriesAbove(path: string): string[] {
 export function sandboxExecProfile(places: ProfilePlaces): string {
   const { root, onlyReads, programs, writable, hold, hidden, guarded, network, temporary } = places;
   const hides = hidden.map(({ path }) => subpath(path));
-  // Names of hidden files are seen with what is around them; nothing below a hidden directory is.
+  // The names of hidden files are visible in their directory; nothing below a hidden directory is.
   const within = ({ path }: FoundPlace): string => `(require-all ${subpath(path)} (require-not ${literal(path)}))`;
   const unseen = hidden.filter(({ isDirectory }) => isDirectory).map(within);
   const own = [...new Set([root, ...writable])];
   const all = onlyReads ? [...SYSTEM, ...programs] : ['/'];
   const shared = onlyReads ? [] : TEMPORARY.map(subpath);
-  const kept = [...hidden.map(({ path }) => path), ...guarded, ...hold];
-  const held = new Set(
-    [...kept.flatMap(directoriesAbove), ...hold].filter((path) => writable.some((from) => isInside(from, path))),
+  const fixedPaths = [...hidden.map(({ path }) => path), ...guarded, ...hold];
+  const fixedDirectories = new Set(
+    [...fixedPaths.flatMap(directoriesAbove), ...hold].filter((path) => writable.some((from) => isInside(from, path))),
   );
   const guards = [...hides, ...guarded.map(inAnyCase)];
   const ancestors = new Set([...own, ...programs, temporary].flatMap(directoriesAbove));
@@ -116,7 +119,7 @@ export function sandboxExecProfile(places: ProfilePlaces): string {
     ),
     ...allow(
       'file-write-unlink',
-      writable.map((path) => except(subpath(path), [...guards, ...[...held].map(literal)])),
+      writable.map((path) => except(subpath(path), [...guards, ...[...fixedDirectories].map(literal)])),
     ),
     `(allow file-read* file-write* ${subpath(temporary)})`,
     ...(network ? NETWORK_RULES : []),
@@ -124,14 +127,14 @@ export function sandboxExecProfile(places: ProfilePlaces): string {
   ].join('\n');
 }
 
-/** The words before those of the command. */
+/** The words before the command's own. */
 export async function sandboxExecWords({ protected: protects, ...places }: SandboxPlaces) {
   const temporary = await realpath(await mkdtemp(join(tmpdir(), 'runchart-tmp-')));
   const named = [...(protects?.paths ?? []), ...(protects?.leading ?? [])];
   const guarded = await Promise.all(
     named.map(async (path) => [await unlinked(dirname(path), basename(path)), await leadsTo(path)]),
   );
-  // Where `.git` is a link, that link stays.
+  // If `.git` is a link, the link itself must not be replaced.
   const hold = protects?.repository === undefined ? places.hold : [...places.hold, join(places.root, '.git')];
   const profile = sandboxExecProfile({ ...places, hold, guarded: [...new Set(guarded.flat())], temporary });
   return {
@@ -140,13 +143,13 @@ export async function sandboxExecWords({ protected: protects, ...places }: Sandb
   };
 }
 
-/** Links on the way are followed, whether or not anything is there. */
+/** Resolves links on the way, whether or not the target exists. */
 const leadsTo = (path: string): Promise<string> => kernelPath('/', path).catch(() => path);
-/** The place itself, though it may be a link. */
+/** The place itself, even if it is a link. */
 const unlinked = async (directory: string, name: string): Promise<string> => join(await leadsTo(directory), name);
 
 const TRIAL_MS = 5_000;
-/** A command that changes files, and one that reads: what they may do works, and what they may not does not. */
+/** A writing and a reading command. Each checks that allowed acts work and denied acts fail. */
 const TRIALS = [
   {
     onlyReads: false,
@@ -161,7 +164,7 @@ for each in "cat ../outside" "touch made" "cat above/hidden"; do $each > /dev/nu
   },
 ];
 
-/** Why commands cannot run in a sandbox here; undefined where they can. */
+/** The reason why commands cannot run in this sandbox; undefined if they can. */
 export function sandboxExecFault(): string | undefined {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-trial-')));
   const [root, temporary] = [join(base, 'ws'), join(base, 'tmp')];

@@ -1,6 +1,6 @@
 /**
- * What a command in a sandbox finds of the machine. Rule: every kind of sandbox is made from the same places; paths of what exists
- * have their links resolved, and protected places are named whether they exist or not.
+ * Determines which places a sandboxed command can see and change. Rule: every kind of sandbox uses the same places.
+ * Existing paths have their links resolved. Protected places are included whether or not they exist.
  */
 import { realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -10,11 +10,11 @@ import { isInside } from '../workspace.ts';
 import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from './protectedNames.ts';
 
 export interface SandboxOptions {
-  /** Files and directories that commands find empty; relative to the working directory, or `~/…`. */
+  /** Files and directories that appear empty to commands; relative to the working directory, or `~/…`. */
   hide?: readonly string[];
-  /** Directories that commands may write besides the working directory, caches for example. */
+  /** Directories that commands may write besides the working directory, for example caches. */
   write?: readonly string[];
-  /** Without it, commands reach no network. */
+  /** If not true, commands have no network. */
   network?: boolean;
 }
 
@@ -24,33 +24,33 @@ export interface FoundPlace {
   isDirectory: boolean;
 }
 
-/** Places that a command must not change, though it may change the directories around them. */
+/** Places that a command must not change, although it may change the directories around them. */
 export interface ProtectedPlaces {
   paths: readonly string[];
-  /** Files that lead git to other settings. Git ends with an error where a directory is in their place. */
+  /** Files that can lead git to other settings. Git fails if a directory takes their place. */
   leading: readonly string[];
-  /** The directory of git, links resolved, where there is one. */
+  /** The git directory with links resolved, if there is one. */
   repository: string | undefined;
 }
 
 export interface SandboxPlaces {
   /** The working directory. */
   root: string;
-  /** A command that only reads changes nothing, and finds programs and the working directory alone. */
+  /** The command only reads: it can change nothing, and sees only programs and the working directory. */
   onlyReads: boolean;
-  /** Where `PATH` finds programs, and the libraries beside them. */
+  /** The directories in `PATH`, and the libraries beside them. */
   programs: readonly string[];
-  /** The working directory is the first; none for a command that only reads. */
+  /** The working directory comes first; empty for a command that only reads. */
   writable: readonly string[];
-  /** Directories of the working directory that cannot be renamed. */
+  /** Directories inside the working directory that cannot be renamed. */
   hold: readonly string[];
-  /** Undefined where somebody allowed the command to change them. */
+  /** Undefined if the command has permission to change them. */
   protected: ProtectedPlaces | undefined;
   hidden: readonly FoundPlace[];
   network: boolean;
 }
 
-/** `confinement`: what permissions found; without it a command may change the working directory. */
+/** `confinement` is the result of the permissions. Without it, a command may change the working directory. */
 export async function sandboxPlaces(
   cwd: string,
   options: SandboxOptions,
@@ -74,33 +74,33 @@ export async function sandboxPlaces(
   };
 }
 
-/** `PATH` as the program has it; relative parts are the repository's, not the person's. */
+/** The absolute directories in `PATH`. Relative ones are ignored, because the repository could put programs there. */
 async function programDirectories(): Promise<string[]> {
   const directories = (process.env.PATH ?? '').split(delimiter).filter((path) => isAbsolute(path));
-  const found = await Promise.all(
+  const realPaths = await Promise.all(
     directories.flatMap((path) => [path, join(path, '../lib')]).map((path) => realpath(path).catch(() => undefined)),
   );
-  return [...new Set(found.flatMap((path) => (path === undefined || path === '/' ? [] : [path])))];
+  return [...new Set(realPaths.flatMap((path) => (path === undefined || path === '/' ? [] : [path])))];
 }
 
-/** Credentials of a person, below the home directory: no command of an agent finds them. */
+/** Credentials below the home directory. No command of an agent can see them. */
 const CREDENTIALS = [
   ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.docker', '.netrc', '.npmrc', '.pypirc', '.git-credentials'],
   ...['.config/gh', '.config/gcloud', '.config/git/credentials', '.cargo/credentials.toml', '.local/share/keyrings'],
   ...['Library/Keychains', 'Library/Cookies'],
 ].map((path) => `~/${path}`);
 
-/** Those that are there. */
+/** The paths that exist. */
 async function foundPlaces(paths: readonly string[], root: string): Promise<FoundPlace[]> {
-  const found: FoundPlace[] = [];
+  const existing: FoundPlace[] = [];
   for (const path of paths) {
     const place = await placed(resolve(root, path.replace(/^~(?=\/|$)/, homedir())));
-    if (place) found.push(place);
+    if (place) existing.push(place);
   }
-  return found;
+  return existing;
 }
 
-/** Where a path leads; undefined where nothing is there. */
+/** The target of a path; undefined if nothing exists there. */
 export async function placed(path: string): Promise<FoundPlace | undefined> {
   try {
     const real = await realpath(path);
@@ -111,7 +111,7 @@ export async function placed(path: string): Promise<FoundPlace | undefined> {
 }
 
 const LEADING_GIT = ['commondir', 'config.worktree'];
-/** Places of a repository that commands of git do not have to change. */
+/** Parts of a repository that git commands do not need to change. */
 const SETTING_GIT = ['config', 'hooks'];
 
 async function protectedPlaces(
@@ -133,8 +133,8 @@ function namedPlaces(root: string, writable: readonly string[]): string[] {
   const names = [...PROTECTED_PARTS, ...PROTECTED_NAMES].filter((name) => name !== 'git~1');
   const home = homedir();
   const { XDG_STATE_HOME, XDG_CONFIG_HOME } = process.env;
-  const own = [XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((given) =>
-    given && isAbsolute(given) ? [resolve(given, 'runchart')] : [],
+  const own = [XDG_STATE_HOME, XDG_CONFIG_HOME].flatMap((stateDirectory) =>
+    stateDirectory && isAbsolute(stateDirectory) ? [resolve(stateDirectory, 'runchart')] : [],
   );
   const below = [...names, ...PROTECTED_BELOW_HOME].map((name) => join(home, name));
   const elsewhere = [...below, ...own].filter((path) => writable.some((from) => isInside(from, path)));

@@ -1,6 +1,6 @@
 /**
- * Glob: files by the pattern of their path. Rule: what is found can be given to Read as it stands, and the pattern is
- * matched against names that were walked before; it never steers the walk.
+ * The Glob tool finds files by a path pattern. Rule: Read accepts the result unchanged. The pattern is matched against
+ * the names after the directory walk, so it never controls which directories are read.
  */
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../../tool.ts';
@@ -37,9 +37,9 @@ export const globTool: Tool = defineTool({
     const { names, cut } = await filesBelow(place.path, signal);
     const matcher = startMatcher(signal);
     try {
-      const found = await matcher.match(compiled, names, LISTED_MAX + 1);
-      if (found.kind === 'refused') return refusal(found);
-      const lines = found.hits.map(([index]) => shownName(placeBelow(place, names[index] ?? '').name));
+      const matches = await matcher.match(compiled, names, LISTED_MAX + 1);
+      if (matches.kind === 'refused') return refusal(matches);
+      const lines = matches.hits.map(([index]) => shownName(placeBelow(place, names[index] ?? '').name));
       const notes = cut ? ['not every directory was looked at; give a narrower path'] : [];
       return toolResult.success(listing(lines, { empty: 'no file matches', narrow: 'give a narrower pattern', notes }));
     } finally {

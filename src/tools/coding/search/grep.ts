@@ -1,6 +1,6 @@
 /**
- * Grep: lines by a regular expression. Rule: the expression comes from a model and is run by the matcher only;
- * the answer is bounded in lines and in the length of each.
+ * The Grep tool finds lines by a regular expression. Rule: the expression comes from a model, so only the matcher runs
+ * it. The result is bounded in lines and in the length of each line.
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
@@ -65,13 +65,13 @@ async function scopeOf(
 ): Promise<Scope | Refusal> {
   if (place.type !== 'directory') return fileScope(place);
   const { names, cut } = await filesBelow(place.path, signal);
-  const kept = include === undefined ? names : await included(names, include, matcher);
-  if (!Array.isArray(kept)) return kept;
-  const files = kept.map((name): Place => placeBelow(place, name));
+  const matching = include === undefined ? names : await included(names, include, matcher);
+  if (!Array.isArray(matching)) return matching;
+  const files = matching.map((name): Place => placeBelow(place, name));
   return { kind: 'scope', files, cut };
 }
 
-/** A file that was named is answered for: one that cannot be searched is a refusal, not an absence of matches. */
+/** A named file that cannot be searched is an error, not a search without matches. */
 async function fileScope(place: Place): Promise<Scope | Refusal> {
   const opened = await openText(place);
   if (opened.kind === 'refused') return opened;
@@ -79,7 +79,7 @@ async function fileScope(place: Place): Promise<Scope | Refusal> {
   return { kind: 'scope', files: [place], cut: false };
 }
 
-/** A glob without a slash is about the file's own name, at any depth. */
+/** A glob without a slash matches the file name at any depth. */
 async function included(names: string[], include: string, matcher: Matcher): Promise<string[] | Refusal> {
   const glob = globPattern(include);
   if (glob.kind === 'refused') return glob;

@@ -6,7 +6,7 @@
 export const LISTED_MAX = 1_000;
 const BYTES_MAX = 200 * 1_024;
 
-/** The lines one below the other, `empty` where there are none, then each note in brackets. */
+/** Joins the lines, or `empty` if there are none, and adds each note in brackets. */
 export function listing(
   lines: readonly string[],
   options: { empty: string; narrow: string; notes?: string[] },
@@ -30,7 +30,7 @@ const ESCAPED_ALL = new RegExp(ESCAPED.source, 'gu');
 
 const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** The name itself, or its quoted and escaped form where it holds characters that must not be printed. */
+/** The name, or its quoted and escaped form if it contains characters that must not be printed. */
 export function shownName(name: string): string {
   return ESCAPED.test(name) ? JSON.stringify(name).replace(ESCAPED_ALL, escapeOf) : name;
 }

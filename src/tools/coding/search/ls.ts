@@ -1,5 +1,6 @@
 /**
- * Ls: the entries of one directory. Rule: one entry a line, sorted by code unit, hidden ones too; nothing is followed.
+ * The Ls tool lists one directory. Rule: one entry a line, sorted by code unit, including hidden entries. Links are not
+ * followed.
  */
 
 import type { Dirent } from 'node:fs';
@@ -39,9 +40,9 @@ export const lsTool: Tool = defineTool({
     if (place.type !== 'directory') return refusal(notADirectory(place));
     signal.throwIfAborted();
     try {
-      const read = await inDirectory(place.path, (held) => entriesOf(held, signal));
-      if (!read) return refusal(movedDirectory(place));
-      const { entries, cut } = read;
+      const result = await inDirectory(place.path, (heldPath) => entriesOf(heldPath, signal));
+      if (!result) return refusal(movedDirectory(place));
+      const { entries, cut } = result;
       const notes = cut ? [`only ${ENTRIES_MAX} entries were read`] : [];
       return toolResult.success(
         listing(entries, { empty: 'the directory is empty', narrow: 'search with Glob', notes }),
@@ -54,13 +55,13 @@ export const lsTool: Tool = defineTool({
 });
 
 async function entriesOf(path: string, signal: AbortSignal): Promise<{ entries: string[]; cut: boolean }> {
-  const read: Dirent[] = [];
+  const dirents: Dirent[] = [];
   for await (const entry of await opendir(path, { bufferSize: 256 })) {
     signal.throwIfAborted();
-    if (read.length === ENTRIES_MAX) return { entries: shown(read), cut: true };
-    read.push(entry);
+    if (dirents.length === ENTRIES_MAX) return { entries: shown(dirents), cut: true };
+    dirents.push(entry);
   }
-  return { entries: shown(read), cut: false };
+  return { entries: shown(dirents), cut: false };
 }
 
 const shown = (entries: Dirent[]): string[] =>

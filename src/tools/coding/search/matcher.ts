@@ -1,8 +1,8 @@
 /**
- * Runs untrusted patterns. Rule: never on the thread of the runs, always in time linear in the text, and in an engine
- * that ends at once when it is told to: ripgrep's process where the machine has it, else a thread of JavaScript.
- * ripgrep is given lines and an expression, never a place to look in, and only expressions that it reads as the
- * library's own engine does. An abort and the end of a batch's time stop the match, and `end` leaves nothing.
+ * Runs untrusted patterns. Rule: a pattern never runs on the main thread, takes time linear in the text, and can be
+ * stopped at once. It runs in a ripgrep process if the machine has one, otherwise in a worker thread. ripgrep receives
+ * only lines and an expression, never a path. It receives only expressions that both engines read alike. An abort or
+ * the end of a batch's time stops the match, and `end` releases everything.
  */
 
 import { spawn } from 'node:child_process';
@@ -15,14 +15,16 @@ import { Worker } from 'node:worker_threads';
 import { type Refusal, refused } from '../workspace.ts';
 import type { Pattern } from './pattern.ts';
 
-/** Index of a text that matches and the place of its first match. */
+/** The index of a matching text and the position of its first match. */
 export type Hit = readonly [index: number, at: number];
 type Matched = { kind: 'hits'; hits: Hit[] } | Refusal;
 
 export interface Matcher {
-  /** The first `hitsMax` texts that match. One batch at a time. Rejects with the signal's reason on abort. */
+  /**
+   * The first `hitsMax` matching texts. Only one batch may run at a time. Rejects with the signal's reason on abort.
+   */
   match(pattern: Pattern, texts: readonly string[], hitsMax: number): Promise<Matched>;
-  /** Always called, however the last match ended. */
+  /** Must always be called, however the last match ended. */
   end(): Promise<void>;
 }
 
@@ -36,7 +38,7 @@ type Reply = { hits: Hit[] } | { error: string };
 const BATCH_MS = 1_500;
 const require = createRequire(import.meta.url);
 
-/** As text, so that it runs alike from sources and from the built package. */
+/** Source text, so that it runs the same from the sources and from the built package. */
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads');
 const { RE2JS } = require(workerData);
@@ -58,54 +60,54 @@ function startThread(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: 128 };
   const workerData = require.resolve('re2js');
   const worker = new Worker(THREAD, { eval: true, env: {}, execArgv: [], resourceLimits, workerData });
-  // A thread that fails between two batches must not become an uncaught exception.
+  // A thread that fails between two batches must not cause an uncaught exception.
   return worker.on('error', () => undefined);
 }
 
-/** The caller ends it. `batchMs` is the longest a single batch may take. */
+/** The caller must call `end`. `batchMs` is the time limit of one batch. */
 export function startMatcher(signal: AbortSignal, batchMs = BATCH_MS): Matcher {
   let thread: Worker | undefined;
   let program: Promise<string | undefined> | undefined;
 
-  async function inProcess(batch: Batch, over: AbortSignal) {
+  async function inProcess(batch: Batch, stopSignal: AbortSignal) {
     const { source, inverted } = batch.pattern;
     const form = inverted ? undefined : ripgrepForm(source);
     program ??= findRipgrep();
-    const found = form === undefined ? undefined : await program;
-    if (form === undefined || found === undefined) return undefined;
-    const ran = await runRipgrep(found, { ...batch, form }, over);
-    // What it does not take is for the library's engine to judge.
+    const isExecutable = form === undefined ? undefined : await program;
+    if (form === undefined || isExecutable === undefined) return undefined;
+    const ran = await runRipgrep(isExecutable, { ...batch, form }, stopSignal);
+    // If ripgrep refuses the expression, the JavaScript engine decides.
     return ran.kind === 'refused' ? undefined : ran;
   }
 
-  async function inThread(batch: Batch, over: AbortSignal) {
+  async function inThread(batch: Batch, stopSignal: AbortSignal) {
     thread ??= startThread();
-    const answered = once(thread, 'message', { signal: over });
+    const answer = once(thread, 'message', { signal: stopSignal });
     thread.postMessage(batch);
-    const [reply] = (await answered) as [Reply];
+    const [reply] = (await answer) as [Reply];
     return 'hits' in reply ? ({ kind: 'hits', hits: reply.hits } as const) : unusable(reply.error);
   }
 
   return {
     async match(pattern, texts, hitsMax) {
       signal.throwIfAborted();
-      const over = new AbortController();
-      const end = (): void => over.abort();
+      const stop = new AbortController();
+      const end = (): void => stop.abort();
       const timer = setTimeout(end, batchMs);
       signal.addEventListener('abort', end);
       const batch = { pattern, texts, hitsMax };
       try {
-        const matched = (await inProcess(batch, over.signal)) ?? (await inThread(batch, over.signal));
+        const matched = (await inProcess(batch, stop.signal)) ?? (await inThread(batch, stop.signal));
         signal.throwIfAborted();
         return matched.kind === 'stopped' ? tooSlow(batchMs) : matched;
       } catch (error) {
         signal.throwIfAborted();
-        return over.signal.aborted ? tooSlow(batchMs) : unusable(String(error));
+        return stop.signal.aborted ? tooSlow(batchMs) : unusable(String(error));
       } finally {
         clearTimeout(timer);
         signal.removeEventListener('abort', end);
-        // What is still at work on this batch would answer for the next one.
-        if (over.signal.aborted) await stopThread();
+        // Otherwise the thread would answer the next batch with the result of this one.
+        if (stop.signal.aborted) await stopThread();
       }
     },
     end: stopThread,
@@ -129,23 +131,26 @@ const tooSlow = (ms: number): Refusal =>
 
 const RIPGREP = process.platform === 'win32' ? 'rg.exe' : 'rg';
 const OPTIONS = ['--no-config', '--color=never', '--no-heading', '--no-filename', '--line-number', '--column'];
-/** Bytes are taken as they come: neither a mark at their beginning nor a NUL changes what is searched. */
+/** ripgrep must not treat a byte order mark or a NUL byte specially. */
 const AS_TEXT = ['--text', '--encoding=none', '--threads=1'];
-/** A repetition of more is refused by the library's own engine. */
+/** The JavaScript engine refuses higher repetition counts. */
 const REPEATS_MAX = 1_000;
 
-/** Where ripgrep is; a relative entry of PATH would name a program of the directory that is searched. */
+/**
+ * The path of ripgrep. Relative entries of PATH are skipped, because they could name a program in the searched
+ * directory.
+ */
 async function findRipgrep(): Promise<string | undefined> {
   for (const directory of (process.env.PATH ?? '').split(delimiter)) {
     const program = join(directory, RIPGREP);
-    const found = isAbsolute(directory) && (await access(program, constants.X_OK).then(...YES_OR_NO));
-    if (found) return program;
+    const isExecutable = isAbsolute(directory) && (await access(program, constants.X_OK).then(...YES_OR_NO));
+    if (isExecutable) return program;
   }
   return undefined;
 }
 const YES_OR_NO = [() => true, () => false] as const;
 
-/** What each kind of escape means to the library's engine; ripgrep's own are about all of Unicode. */
+/** The JavaScript engine's meaning of each escape; ripgrep's own escapes cover all of Unicode. */
 const CLASSES: { readonly [name: string]: string } = { d: '0-9', w: '0-9A-Za-z_', s: '\\t\\f\\r ' };
 const META = /[\\.+*?()|[\]{}^$&~#-]/;
 const SET = /^\[\^?(?:[^\p{Cc}[\]\\&~^-]|\\[dws\\\][^.\-/+*?()|{}$"'trf]|-(?!-))+\]/u;
@@ -170,7 +175,7 @@ function ofEscape(name: string): string | undefined {
   return /[^\w\s<>\p{Cc}\P{ASCII}]/u.test(name) ? name : undefined;
 }
 
-/** The expression as ripgrep has to be told it; undefined where it might read it in another way. */
+/** The expression in ripgrep's syntax; undefined if ripgrep might read it differently. */
 function ripgrepForm(source: string): string | undefined {
   const [ignoresCase = ''] = /^\(\?i\)/.exec(source) ?? [];
   const written = [ignoresCase];
@@ -179,20 +184,22 @@ function ripgrepForm(source: string): string | undefined {
     const escaped = /^\\(.)/su.exec(rest);
     const repeat = REPEAT.exec(rest);
     const set = SET.exec(rest);
-    const [taken] = escaped ?? repeat ?? set ?? GROUP.exec(rest) ?? PLAIN.exec(rest) ?? [];
-    if (taken === undefined) return undefined;
+    const [token] = escaped ?? repeat ?? set ?? GROUP.exec(rest) ?? PLAIN.exec(rest) ?? [];
+    if (token === undefined) return undefined;
     if (repeat) repeats *= Math.max(1, Number(repeat[1] ?? 1), Number(repeat[2] || 1));
-    const form = escaped ? ofEscape(escaped[1] ?? '') : set ? ofSet(taken) : taken;
+    const form = escaped ? ofEscape(escaped[1] ?? '') : set ? ofSet(token) : token;
     if (form === undefined || repeats > REPEATS_MAX) return undefined;
     written.push(form);
-    rest = rest.slice(taken.length);
+    rest = rest.slice(token.length);
   }
   return written.join('');
 }
 
 type Ran = { kind: 'hits'; hits: Hit[] } | { kind: 'refused' } | { kind: 'stopped' };
 
-/** The first `hitsMax` of the texts that match. `stop` kills it at once; the answer comes when nothing of it is left. */
+/**
+ * The first `hitsMax` matching texts. `stop` kills ripgrep at once; the promise settles after its process has ended.
+ */
 async function runRipgrep(
   program: string,
   { form, texts, hitsMax }: { form: string; texts: readonly string[]; hitsMax: number },
@@ -206,7 +213,7 @@ async function runRipgrep(
     if (stop.aborted) kill();
     const chunks: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-    // It ends before it has read everything where enough was found.
+    // ripgrep may exit before it has read everything, after enough matches.
     child.stdin.on('error', () => undefined).end(texts.map((text) => `${text}\n`).join(''));
     const [code] = await once(child, 'close');
     if (stop.aborted) return { kind: 'stopped' };
@@ -219,7 +226,7 @@ async function runRipgrep(
   }
 }
 
-/** Lines of `number:column:text`; a column counts bytes, from 1. */
+/** Parses lines of `number:column:text`. A column counts bytes from 1. */
 function hitsOf(printed: string, texts: readonly string[]): Hit[] {
   const hits: Hit[] = [];
   for (const [, number, column] of printed.matchAll(/^(\d+):(\d+):.*$/gm)) {

@@ -1,24 +1,24 @@
 /**
- * The two kinds of patterns a model gives, each as an expression in the syntax of RE2. Rule: that syntax has nothing that
- * backtracks, so every pattern runs in time that is linear in the text; a pattern is only written here, never run.
- * `picomatch` is not used: its expressions have lookaheads, which RE2 lacks.
+ * Translates the patterns of a model to RE2 syntax. Rule: this syntax has no backtracking, so every pattern takes time
+ * linear in the text. Patterns are only translated here, never run. `picomatch` is not used: its expressions contain
+ * lookaheads, which RE2 lacks.
  */
 import { type Refusal, refused } from '../workspace.ts';
 
 export interface Pattern {
   kind: 'pattern';
   source: string;
-  /** What does not match is sought. */
+  /** The search looks for texts that do not match. */
   inverted?: true;
 }
 
 export const EXPRESSION_CHARACTERS_MAX = 2_000;
 export const GLOB_CHARACTERS_MAX = 400;
 
-/** An expression as the model wrote it; whether it is one shows where it is run. */
+/** An expression as the model wrote it. The engine checks its syntax. */
 export const expression = (source: string): Pattern => ({ kind: 'pattern', source });
 
-/** A glob over paths with `/` between their parts. */
+/** Translates a glob for paths with `/` between their parts. */
 export function globPattern(text: string): Pattern | Refusal {
   const inverted = text.startsWith('!') && text[1] !== '(';
   const glob = (inverted ? text.slice(1) : text).replace(/^(?:\.\/)+/, '');
@@ -28,20 +28,20 @@ export function globPattern(text: string): Pattern | Refusal {
   }
   const { source, fault } = new GlobReader(glob).read();
   if (fault !== undefined) return refused('invalid_arguments', `the glob ${text} is not valid: ${fault}`);
-  // Names may hold line breaks, and a wildcard matches them too.
+  // Names may contain line breaks, and a wildcard matches them too.
   const pattern: Pattern = { kind: 'pattern', source: `(?s)\\A(?:${source})\\z` };
   return inverted ? { ...pattern, inverted } : pattern;
 }
 
 const literal = (character: string): string => character.replace(/[\\.+*?()|[\]{}^$]/u, '\\$&');
 
-/** An open brace or group: where it begins in what is written, and what ends it. */
+/** An open brace or group: its position in the output, and the character that closes it. */
 interface Open {
   closer: '}' | ')';
   at: number;
-  /** Behind a group: how often it may stand. */
+  /** The repetition sign after a group. */
   times: string;
-  /** It has more than one branch. */
+  /** The brace or group has more than one branch. */
   split: boolean;
 }
 
@@ -64,11 +64,11 @@ class GlobReader {
     return { source: this.#written.join(''), fault: this.#fault };
   }
 
-  /** What stands here in the form, taken; undefined where it does not. */
+  /** Consumes a match of the form at this position; returns undefined if there is none. */
   #take(form: RegExp): RegExpExecArray | undefined {
-    const taken = form.exec(this.#glob.slice(this.#at)) ?? undefined;
-    this.#at += taken?.[0].length ?? 0;
-    return taken;
+    const match = form.exec(this.#glob.slice(this.#at)) ?? undefined;
+    this.#at += match?.[0].length ?? 0;
+    return match;
   }
 
   #next(): void {
@@ -110,7 +110,7 @@ class GlobReader {
 
   #end({ closer, at, times, split }: Open): void {
     this.#open.pop();
-    // Braces around a single text stand for themselves.
+    // Braces around a single text are literal.
     const isText = closer === '}' && !split;
     if (isText) this.#written[at] = '\\{';
     this.#write(isText ? '\\}' : `)${times}`);
@@ -123,7 +123,7 @@ class GlobReader {
       return;
     }
     const [, not = '', members = ''] = set;
-    const safe = members.replace(/^\]/, '\\]').replace(/\[(?!:)|\^|&&/g, (found) => `\\${found}`);
+    const safe = members.replace(/^\]/, '\\]').replace(/\[(?!:)|\^|&&/g, (special) => `\\${special}`);
     this.#write(`[${not && '^/'}${safe.replace(/\\([a-z0-9])/gi, '$1')}]`);
   }
 

@@ -1,6 +1,6 @@
 /**
- * A search through files, line by line. Rule: files are opened through the boundary of the workspace, lines go to the
- * matcher in batches, and the search ends with the first hit beyond the bound.
+ * Searches files line by line. Rule: every file is opened through the workspace boundary, lines go to the matcher in
+ * batches, and the search ends with the first hit beyond the limit.
  */
 
 import { linesOf, openText } from '../textFile.ts';
@@ -11,23 +11,23 @@ import type { Pattern } from './pattern.ts';
 export const SEARCHED_CHARACTERS_MAX = 64 * 1_024;
 const BATCH_CHARACTERS = 512 * 1_024;
 const EXCERPT_CHARACTERS_MAX = 300;
-/** What is shown of a long line before the match. */
+/** The most characters of a long line that are shown before the match. */
 const LEAD_CHARACTERS = 100;
-/** What a cut leaves of a character of two units. */
+/** Half of a surrogate pair at the edge of a cut. */
 const HALF_CHARACTERS = /^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g;
 
 export interface Found {
   name: string;
   number: number;
-  /** The line, or the part of a long one around its first match. */
+  /** The line, or the part of a long line around its first match. */
   excerpt: string;
 }
 
 export interface SearchResult {
   found: Found[];
-  /** A line was longer than what is searched of it. */
+  /** A line was longer than the part that is searched. */
   cutLines: boolean;
-  /** Why the search ended early: the pattern could not be run to its end. */
+  /** The reason for an early end of the search: the pattern could not finish. */
   stopped?: Refusal;
 }
 
@@ -36,7 +36,7 @@ interface Batch {
   characters: number;
 }
 
-/** Binary files and files that cannot be opened are passed over. Throws the signal's reason on abort. */
+/** Skips binary files and files that cannot be opened. Throws the signal's reason on abort. */
 export async function search(
   files: readonly Place[],
   pattern: Pattern,
@@ -46,7 +46,7 @@ export async function search(
   const result: SearchResult = { found: [], cutLines: false };
   let batch: Batch = { lines: [], characters: 0 };
 
-  /** True where the search goes on. */
+  /** Returns true if the search continues. */
   const flush = async (): Promise<boolean> => {
     const { lines } = batch;
     batch = { lines: [], characters: 0 };
