@@ -1,7 +1,7 @@
 /**
- * The hooks plugin: what a host, or a command of its user, says at the events of a session. Rule: hooks of an event run one
- * after the other and the first that ends it is the last; one that fails changes nothing, but for a required check of a call,
- * which then blocks.
+ * The hooks plugin runs a host's functions and a user's commands at the events of a session. Rule: the hooks of an
+ * event run one after another, and the first that blocks is the last. A failed hook changes nothing, unless it is a
+ * required check of a call: then the call is blocked.
  */
 import type { LogEntry } from '../../machines/internal.ts';
 import { ConfigurationError } from '../errors.ts';
@@ -47,7 +47,7 @@ export type HookOptions = { [E in HookEvent]?: Hook[] };
 const hookValidator = object({ matcher: text, required: flag, timeoutMs: whole(1), run: callback, command: text });
 const optionsValidator = object(Object.fromEntries(EVENTS.map((event) => [event, list('hooks')])));
 
-/** Throws ConfigurationError for an event that does not exist, and for a hook that cannot work. */
+/** Throws ConfigurationError for an unknown event and for an invalid hook. */
 export function hooks(options: HookOptions): Plugin {
   checkOptionsOf('hooks', options, optionsValidator);
   const made = new Map<HookEvent, MatchedHook[]>();
@@ -66,8 +66,8 @@ interface MatchedHook {
 
 function matched(event: HookEvent, hook: Hook): MatchedHook {
   checkOptionsOf(`hooks, a hook of ${event}`, hook, hookValidator);
-  const given: { run?: unknown; command?: unknown } = hook;
-  if ((given.run === undefined) === (given.command === undefined) || given.command === '') {
+  const action: { run?: unknown; command?: unknown } = hook;
+  if ((action.run === undefined) === (action.command === undefined) || action.command === '') {
     throw new ConfigurationError(`a hook of ${event} needs either run, a function, or command, a text`);
   }
   const { matcher = '' } = hook;
@@ -87,14 +87,14 @@ function matched(event: HookEvent, hook: Hook): MatchedHook {
 
 interface Session {
   isChild: boolean;
-  /** Entries of the log that were looked at for prompts. */
-  seen: number;
+  /** The number of log entries that were searched for prompts. */
+  entriesRead: number;
   runId: string;
 }
-/** What the hooks of one event have come to. */
-interface Said {
+/** The results of the hooks of one event. */
+interface HookResults {
   outputs: HookOutput[];
-  /** A required hook failed. */
+  /** The failure of a required hook. */
   failed?: string;
 }
 type Where = HookPorts & Pick<PhasePorts, 'diagnose'>;
@@ -113,12 +113,12 @@ class HooksPlugin implements Plugin, ChecksCalls {
 
   readonly runStart = async (c: PhaseContext): Promise<{ context?: string } | undefined> => {
     const { entries } = needed(c);
-    const known = this.#sessions.get(c.conversationId);
+    const session = this.#sessions.get(c.conversationId);
     const first = entries[0];
     const isChild = first?.type === 'conversation' && first.parent !== undefined;
     const begins = startOfRun(entries);
-    this.#sessions.set(c.conversationId, { isChild, seen: begins, runId: c.runId });
-    if (known) return undefined;
+    this.#sessions.set(c.conversationId, { isChild, entriesRead: begins, runId: c.runId });
+    if (session) return undefined;
     const source = entries.slice(1, begins).some(({ type }) => type === 'run-started') ? 'resume' : 'startup';
     const event = isChild ? 'SubagentStart' : 'SessionStart';
     return contextOf(await this.#fire({ ...about(c), event, source }, whereOf(c)));
@@ -128,17 +128,17 @@ class HooksPlugin implements Plugin, ChecksCalls {
     const { entries, stop } = needed(c);
     const session = this.#sessions.get(c.conversationId);
     const outputs: HookOutput[] = [];
-    for (const prompt of promptsFrom(entries, session?.seen ?? 0)) {
-      const said = await this.#fire({ ...about(c), event: 'UserPromptSubmit', prompt }, whereOf(c));
-      outputs.push(...said.outputs);
-      const refused = said.outputs.find(ends);
+    for (const prompt of promptsFrom(entries, session?.entriesRead ?? 0)) {
+      const results = await this.#fire({ ...about(c), event: 'UserPromptSubmit', prompt }, whereOf(c));
+      outputs.push(...results.outputs);
+      const refused = results.outputs.find(ends);
       if (refused) stop(reasonOf(refused));
     }
-    if (session) session.seen = entries.length;
+    if (session) session.entriesRead = entries.length;
     return contextOf({ outputs });
   };
 
-  /** Every call passes the gate; what is said there is said by `CALL_CHECKS`. */
+  /** Its presence makes every call pass the permission gate; `CALL_CHECKS` makes the decision. */
   readonly beforeToolExecute = (): void => undefined;
 
   readonly afterToolExecute: NonNullable<Plugin['afterToolExecute']> = async (c) => {
@@ -151,33 +151,37 @@ class HooksPlugin implements Plugin, ChecksCalls {
       return undefined;
     }
     if (!executed || (outcome !== 'succeeded' && outcome !== 'failed')) return undefined;
-    const said =
+    const results =
       outcome === 'succeeded'
         ? await this.#fire({ ...base, event: 'PostToolUse', result: words }, whereOf(c))
         : await this.#fire({ ...base, event: 'PostToolUseFailure', error: words }, whereOf(c));
-    const stopped = said.outputs.find((output) => output.continue === false);
+    const stopped = results.outputs.find((output) => output.continue === false);
     if (stopped) stop(reasonOf(stopped));
-    // What a hook objects to has run already: the model is told.
-    const objections = said.outputs.flatMap(({ decision, reason }) => (decision === 'block' && reason ? [reason] : []));
-    const { context } = contextOf(said) ?? {};
+    // The call has already run, so the model receives the hook's objection beside the result.
+    const objections = results.outputs.flatMap(({ decision, reason }) =>
+      decision === 'block' && reason ? [reason] : [],
+    );
+    const { context } = contextOf(results) ?? {};
     const added = [...(context === undefined ? [] : [context]), ...objections].join('\n');
-    const isSuppressed = said.outputs.some(({ suppressOutput }) => suppressOutput === true);
+    const isSuppressed = results.outputs.some(({ suppressOutput }) => suppressOutput === true);
     return { ...(isSuppressed && { result: SUPPRESSED }), ...(added !== '' && { context: added }) };
   };
 
   readonly naturalEnd = async (c: PhaseContext): Promise<{ continue: string } | undefined> => {
-    const said = await this.#fire({ ...about(c), event: 'Stop' }, whereOf(c));
-    const goOn = said.outputs.find(goesOn);
-    return goOn && { continue: goOn.reason ?? goOn.additionalContext ?? goOn.stopReason ?? GO_ON };
+    const results = await this.#fire({ ...about(c), event: 'Stop' }, whereOf(c));
+    const continuing = results.outputs.find(continuesRun);
+    return (
+      continuing && { continue: continuing.reason ?? continuing.additionalContext ?? continuing.stopReason ?? GO_ON }
+    );
   };
 
   readonly preCompact = async (
     c: PhaseContext & { source: 'auto' | 'manual' },
   ): Promise<{ block: string } | { instructions: string } | undefined> => {
-    const said = await this.#fire({ ...about(c), event: 'PreCompact', source: c.source }, whereOf(c));
-    const refused = said.outputs.find(ends);
+    const results = await this.#fire({ ...about(c), event: 'PreCompact', source: c.source }, whereOf(c));
+    const refused = results.outputs.find(ends);
     if (refused) return { block: reasonOf(refused) };
-    const { context } = contextOf(said) ?? {};
+    const { context } = contextOf(results) ?? {};
     return context === undefined ? undefined : { instructions: context };
   };
 
@@ -211,48 +215,48 @@ class HooksPlugin implements Plugin, ChecksCalls {
     if (last && ends(last)) return { decision: 'deny', reason: reasonOf(last), stop: last.continue === false };
     const rewrite = outputs.map(({ updatedInput }) => updatedInput !== undefined).lastIndexOf(true);
     const args = outputs[rewrite]?.updatedInput;
-    // Who allowed the call before it was rewritten has not allowed what it became.
+    // A hook that allowed the call before another one rewrote it has not allowed the new arguments.
     const isAllowed = outputs.slice(Math.max(0, rewrite)).some(({ decision }) => decision === 'allow');
     if (!isAllowed && args === undefined) return undefined;
     return { by: 'hook', ...(isAllowed && { decision: 'allow' as const }), ...(args !== undefined && { args }) };
   }
 
-  /** Runs the hooks of an event, until one of them ends it. A rewrite is what the next one sees. */
-  async #fire(given: HookInput, { setTimer, signal, diagnose }: Where): Promise<Said> {
-    let input = given;
-    const said: Said = { outputs: [] };
-    for (const { hook, fits } of this.#hooks.get(given.event) ?? []) {
-      if (!fits(given.toolName)) continue;
-      const answer = usable(given.event, await runHook(hook, input, { setTimer, signal }));
+  /** Runs the hooks of an event until one blocks. After a rewrite, the next hook receives the new arguments. */
+  async #fire(firstInput: HookInput, { setTimer, signal, diagnose }: Where): Promise<HookResults> {
+    let input = firstInput;
+    const results: HookResults = { outputs: [] };
+    for (const { hook, fits } of this.#hooks.get(firstInput.event) ?? []) {
+      if (!fits(firstInput.toolName)) continue;
+      const answer = usable(firstInput.event, await runHook(hook, input, { setTimer, signal }));
       if (answer.kind === 'failed') {
-        diagnose('hook_error', { event: given.event, message: answer.message });
+        diagnose('hook_error', { event: firstInput.event, message: answer.message });
         if (hook.required === false) continue;
-        said.failed ??= answer.message;
-        if (given.event === 'PreToolUse') break;
+        results.failed ??= answer.message;
+        if (firstInput.event === 'PreToolUse') break;
         continue;
       }
       const { output } = answer;
-      said.outputs.push(output);
+      results.outputs.push(output);
       if (output.updatedInput !== undefined) input = { ...input, args: output.updatedInput };
-      if (given.event === 'Stop' ? goesOn(output) : ends(output)) break;
+      if (firstInput.event === 'Stop' ? continuesRun(output) : ends(output)) break;
     }
-    return said;
+    return results;
   }
 }
 
-/** Events with a call that has not run. */
+/** Events before a call runs, where a hook may rewrite the arguments. */
 const REWRITES: readonly HookEvent[] = ['PreToolUse', 'PermissionRequest'];
 
-/** An answer that asks for what cannot be done is a failed one. */
+/** An answer that rewrites arguments at another event counts as failed. */
 function usable(event: HookEvent, answer: HookAnswer): HookAnswer {
   if (answer.kind === 'failed' || answer.output.updatedInput === undefined || REWRITES.includes(event)) return answer;
   return { kind: 'failed', message: `updatedInput is for ${REWRITES.join(' and ')}, not for ${event}` };
 }
 
-/** It wants what the event is about not to happen. */
+/** The hook blocks what the event announces. */
 const ends = (output: HookOutput): boolean => output.continue === false || output.decision === 'block';
-/** Of Stop, it is the end that is blocked. */
-const goesOn = (output: HookOutput): boolean => output.continue === true || output.decision === 'block';
+/** For the Stop event, blocking means that the run continues. */
+const continuesRun = (output: HookOutput): boolean => output.continue === true || output.decision === 'block';
 
 const reasonOf = ({ reason, stopReason }: HookOutput): string => reason ?? stopReason ?? 'a hook refused it';
 
@@ -270,7 +274,7 @@ function ofCall({ conversationId, runId, cwd, name, callId, args }: CheckedCall)
   return { conversationId, runId, cwd, toolName: name, callId, args };
 }
 
-function contextOf({ outputs }: Said): { context: string } | undefined {
+function contextOf({ outputs }: HookResults): { context: string } | undefined {
   const texts = outputs.flatMap(({ additionalContext }) => (additionalContext ? [additionalContext] : []));
   return texts.length === 0 ? undefined : { context: texts.join('\n') };
 }
@@ -278,7 +282,7 @@ function contextOf({ outputs }: Said): { context: string } | undefined {
 const textOf = (content: readonly { type: string; text?: string }[]): string =>
   content.map((part) => part.text ?? `[${part.type}]`).join('\n');
 
-/** Where the entries of the run under way begin. */
+/** The index of the first entry of the current run. */
 function startOfRun(entries: readonly LogEntry[]): number {
   for (let at = entries.length - 1; at >= 0; at -= 1) {
     const type = entries[at]?.type;

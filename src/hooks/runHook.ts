@@ -1,6 +1,6 @@
 /**
- * Runs one hook: a function, or a command that is given the input as JSON and answers JSON. Rule: a hook has a time limit, and
- * a command that is over it ends with all that it started; whatever goes wrong is a value, never a throw.
+ * Runs one hook: a function, or a command that receives JSON and prints JSON. Rule: a hook has a time limit, and a
+ * command that exceeds it is ended with all its processes. A failure is returned, never thrown.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -49,13 +49,16 @@ export interface HookOutput {
   suppressOutput?: boolean;
 }
 
-/** `command` runs in a shell: its input is JSON on stdin, its answer JSON on stdout; exit code 2 blocks, and stderr is the reason. */
+/**
+ * `command` runs in a shell. It receives JSON on stdin and prints its answer as JSON on stdout. Exit code 2 blocks,
+ * with stderr as the reason.
+ */
 export type Hook = {
-  /** A regular expression that the whole name of the tool must match; every tool where it is not given. */
+  /** A regular expression that must match the whole tool name. Default: every tool. */
   matcher?: string;
-  /** A check that fails blocks the call. True where it is not given. */
+  /** If true (default), a failure of this check blocks the call. */
   required?: boolean;
-  /** 5,000 where it is not given. */
+  /** Default: 5,000. */
   timeoutMs?: number;
 } & ({ run(input: HookInput): HookOutput | void | Promise<HookOutput | void> } | { command: string });
 
@@ -70,10 +73,10 @@ const TIMEOUT_MS = 5_000;
 const BLOCKS = 2;
 const OUTPUT_MAX = 1_048_576;
 const REASON_MAX = 16_384;
-/** How long what was printed may still be read after the command has ended: another process may hold its outputs open. */
+/** The time for reading remaining output after the command has ended: another process may keep its outputs open. */
 const DRAIN_MS = 100;
 
-/** Rejects only where the signal was aborted. */
+/** Rejects only if the signal is aborted. */
 export async function runHook(hook: Hook, input: HookInput, { setTimer, signal }: HookPorts): Promise<HookAnswer> {
   const ms = hook.timeoutMs ?? TIMEOUT_MS;
   const ended = new AbortController();
@@ -93,10 +96,10 @@ const TEXTS = ['stopReason', 'reason', 'additionalContext'] as const;
 const FLAGS = ['continue', 'suppressOutput'] as const;
 const DECISIONS: readonly unknown[] = ['allow', 'ask', 'block'];
 
-/** Throws for what is no answer: one that could be misread must not count as an allowance. */
-function readOutput(given: unknown): HookOutput {
-  if (given === undefined || given === null) return {};
-  const json = toJson(given);
+/** Throws for an invalid answer, so that a misread one never allows a call. */
+function readOutput(answer: unknown): HookOutput {
+  if (answer === undefined || answer === null) return {};
+  const json = toJson(answer);
   if (json.kind === 'refused') throw new TypeError(`a hook answers JSON: ${json.why}`);
   const { value } = json;
   if (!isObject(value)) throw new TypeError('a hook answers an object, or nothing');
@@ -126,11 +129,11 @@ async function commandAnswer(command: string, input: HookInput, ended: AbortSign
   if (code !== 0)
     throw new Error(`the hook ended with ${by ?? `exit code ${code}`}: ${stderr.trim().slice(0, REASON_MAX)}`);
   const text = stdout.trim();
-  // What is no object is talk for a person who tries the command out.
+  // Output that is no JSON object is ignored: it is text for a person who tests the command.
   return text.startsWith('{') ? JSON.parse(text) : undefined;
 }
 
-/** Ends with the command; what it leaves running, and a command that nobody waits for any more, is ended. */
+/** Resolves when the command ends. Processes that it leaves behind are ended, and so is a command after an abort. */
 async function printed(command: string, input: HookInput, ended: AbortSignal): Promise<Printed> {
   const mark = randomBytes(12).toString('hex');
   const env = { ...process.env, RUNCHART_CALL: mark, RUNCHART_CWD: input.cwd };

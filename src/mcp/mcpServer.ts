@@ -8,7 +8,7 @@ import type { Decision, Json } from '../../machines/vocabulary.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { isObject } from '../validation.ts';
 
-/** How a server is reached. A `transport` is made anew for each connection. */
+/** The options that reach a server. `transport` is called for each new connection. */
 export type McpServerOptions =
   | { command: string; args?: readonly string[]; env?: { [name: string]: string }; cwd?: string }
   | { url: string | URL; headers?: { [name: string]: string } }
@@ -17,35 +17,35 @@ export type McpServerOptions =
 export type McpToolInfo = Awaited<ReturnType<Client['listTools']>>['tools'][number];
 export type McpResult = Awaited<ReturnType<Client['callTool']>>;
 
-/** What a server wants to know from a person before it goes on with a call. */
+/** A server's question to a person, without whose answer a call cannot continue. */
 export interface Elicitation {
   message: string;
-  /** JSON Schema of the answer. */
+  /** The JSON Schema of the answer. */
   requestedSchema: Json;
 }
 export type Settled = { kind: 'result'; result: McpResult } | { kind: 'elicitation'; elicitation: Elicitation };
 
 interface Connection {
   readonly client: Client;
-  /** Resolves with the client when the server has answered. */
+  /** Resolves with the client after the server has answered. */
   readonly ready: Promise<Client>;
 }
 
-interface CallUnderWay {
-  /** JSON text of the arguments that the server has. */
+interface RunningCall {
+  /** The arguments as the server received them, as JSON text. */
   readonly args: string;
   readonly abort: AbortController;
   readonly result: Promise<McpResult>;
-  /** What the server waits for, if it does. */
-  asked: { answer(result: ElicitResult): void; elicitation: Elicitation } | undefined;
-  /** Tells whoever waits for the call that a person is asked. */
-  tell: (() => void) | undefined;
-  /** What the person said before the server asked: the process that it had asked is gone. */
-  early: Decision | undefined;
+  /** The open question of the server, if there is one. */
+  question: { answer(result: ElicitResult): void; elicitation: Elicitation } | undefined;
+  /** Notifies the waiting caller that the server asks a person. */
+  notifyAsked: (() => void) | undefined;
+  /** The person's answer to an earlier process, before the server has asked again. */
+  earlyDecision: Decision | undefined;
 }
 
 export interface McpCall {
-  /** Of the call, unique among those of all conversations. */
+  /** Identifies the call; unique across conversations. */
   key: string;
   name: string;
   args: { [key: string]: unknown };
@@ -55,21 +55,21 @@ export interface McpCall {
   progress(update: Json): void;
 }
 
-/** A server holds at most so many calls that wait for a person; the one that waits longest is given up then. */
-const HELD_MAX = 64;
-/** The calls' own limits end them: the protocol's are as long as a timer can be. */
+/** The most calls of one server that wait for a person. Beyond it, the call that has waited longest is cancelled. */
+const WAITING_MAX = 64;
+/** The longest possible timer: the calls' own limits end them, not the protocol's. */
 const NO_LIMIT = 2 ** 31 - 1;
 
 export class McpServer {
   readonly name: string;
   readonly #options: McpServerOptions;
   #connection: Connection | undefined;
-  /** How often it was closed. */
+  /** The number of times it was closed. */
   #closes = 0;
   /** Calls that wait for a person. */
-  readonly #held = new Map<string, CallUnderWay>();
-  /** Calls that run and wait for nobody. */
-  readonly #running = new Map<CallUnderWay, { readOnly: boolean }>();
+  readonly #waitingCalls = new Map<string, RunningCall>();
+  /** Calls that run and do not wait. */
+  readonly #running = new Map<RunningCall, { readOnly: boolean }>();
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(name: string, options: McpServerOptions) {
@@ -77,51 +77,51 @@ export class McpServer {
     this.#options = options;
   }
 
-  /** Every tool of the server. Rejects with a RunchartError, `mcp`, where it cannot be reached. */
+  /** All tools of the server. Rejects with a RunchartError (`mcp`) if the server cannot be reached. */
   async tools(): Promise<McpToolInfo[]> {
     const client = await this.#client();
     const { tools } = await client.listTools();
     return tools;
   }
 
-  /** Runs a call until it has a result or the server asks a person; goes on with one that was asked about. */
+  /** Runs a call until it has a result or the server asks a person. A call with an open question continues. */
   async call(call: McpCall): Promise<Settled> {
     const { key, decision } = call;
-    const held = this.#held.get(key);
-    const isAnswered = held && decision && decision.action !== 'edit';
-    if (isAnswered && held.args === JSON.stringify(call.args)) {
-      this.#held.delete(key);
-      return this.#goOn(held, call, decision);
+    const waiting = this.#waitingCalls.get(key);
+    const isAnswered = waiting && decision && decision.action !== 'edit';
+    if (isAnswered && waiting.args === JSON.stringify(call.args)) {
+      this.#waitingCalls.delete(key);
+      return this.#continueCall(waiting, call, decision);
     }
-    this.leave(key);
-    // A plugin has changed the arguments since: the answer is about others.
-    return this.#anew(isAnswered ? { ...call, decision: undefined } : call);
+    this.abandon(key);
+    // If a plugin has changed the arguments since, the answer does not apply to them.
+    return this.#startCall(isAnswered ? { ...call, decision: undefined } : call);
   }
 
-  #anew(call: McpCall): Promise<Settled> {
+  #startCall(call: McpCall): Promise<Settled> {
     const closes = this.#closes;
     return call.readOnly ? this.#begin(call, closes) : this.#inTurn(() => this.#begin(call, closes));
   }
 
-  /** The call that waits for a person is over: its question is called off, and it is cancelled at the server. */
-  leave(key: string): void {
-    const held = this.#held.get(key);
-    this.#held.delete(key);
-    held?.asked?.answer({ action: 'cancel' });
-    held?.abort.abort();
+  /** Ends a call that waited for a person: its question is withdrawn, and the server receives a cancellation. */
+  abandon(key: string): void {
+    const waiting = this.#waitingCalls.get(key);
+    this.#waitingCalls.delete(key);
+    waiting?.question?.answer({ action: 'cancel' });
+    waiting?.abort.abort();
   }
 
-  /** Ends the connection, one that is being made too, and the calls so far. A later call connects anew. */
+  /** Ends the connection, including one that is being made, and the current calls. A later call reconnects. */
   async close(): Promise<void> {
     const connection = this.#connection;
     this.#closes += 1;
     this.#connection = undefined;
-    for (const { abort } of [...this.#held.values(), ...this.#running.keys()]) abort.abort();
-    this.#held.clear();
+    for (const { abort } of [...this.#waitingCalls.values(), ...this.#running.keys()]) abort.abort();
+    this.#waitingCalls.clear();
     await connection?.client.close().catch(() => undefined);
   }
 
-  /** One after the other, each until it is over or waits for a person. */
+  /** Runs the work after all earlier work has ended or waits for a person. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work, work);
     this.#turn = done.catch(() => undefined);
@@ -130,10 +130,10 @@ export class McpServer {
 
   async #begin({ name, args, ...call }: McpCall, closes: number): Promise<Settled> {
     call.signal.throwIfAborted();
-    // It waited for its turn when the close came: it must not connect again.
+    // The server was closed while this call waited for its turn, so the call must not reconnect.
     if (closes !== this.#closes) throw new RunchartError('closed', `the MCP server ${this.name} was closed`);
     const client = await this.#client();
-    // To connect anew takes time, and what was cancelled meanwhile is never sent.
+    // Reconnecting takes time, and a call that was cancelled in between must not be sent.
     call.signal.throwIfAborted();
     const abort = new AbortController();
     const result = client.callTool(
@@ -145,34 +145,34 @@ export class McpServer {
           call.progress({ progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
       },
     );
-    const state = { asked: undefined, tell: undefined, early: call.decision };
+    const state = { question: undefined, notifyAsked: undefined, earlyDecision: call.decision };
     return this.#follow({ args: JSON.stringify(args), abort, result, ...state }, call);
   }
 
-  #goOn(held: CallUnderWay, call: McpCall, decision: Decision): Promise<Settled> {
+  #continueCall(waiting: RunningCall, call: McpCall, decision: Decision): Promise<Settled> {
     const follow = (): Promise<Settled> => {
-      held.asked?.answer(answerOf(decision));
-      held.asked = undefined;
-      return this.#follow(held, call);
+      waiting.question?.answer(answerOf(decision));
+      waiting.question = undefined;
+      return this.#follow(waiting, call);
     };
     return call.readOnly ? follow() : this.#inTurn(follow);
   }
 
-  async #follow(call: CallUnderWay, { key, readOnly, signal }: Pick<McpCall, 'key' | 'readOnly' | 'signal'>) {
+  async #follow(call: RunningCall, { key, readOnly, signal }: Pick<McpCall, 'key' | 'readOnly' | 'signal'>) {
     const end = (): void => call.abort.abort(signal.reason);
     if (signal.aborted) end();
     signal.addEventListener('abort', end, { once: true });
     this.#running.set(call, { readOnly });
-    const asked = new Promise<'asked'>((resolve) => {
-      call.tell = () => resolve('asked');
+    const questionAsked = new Promise<'asked'>((resolve) => {
+      call.notifyAsked = () => resolve('asked');
     });
     try {
-      const first = await Promise.race([call.result, asked]);
+      const first = await Promise.race([call.result, questionAsked]);
       if (first !== 'asked') return { kind: 'result' as const, result: first };
-      const { elicitation } = call.asked ?? {};
+      const { elicitation } = call.question ?? {};
       if (!elicitation) throw new RunchartError('mcp', `the server ${this.name} asked for nothing`);
       call.result.catch(() => undefined);
-      this.#hold(key, call);
+      this.#keepWaiting(key, call);
       return { kind: 'elicitation' as const, elicitation };
     } finally {
       signal.removeEventListener('abort', end);
@@ -180,30 +180,30 @@ export class McpServer {
     }
   }
 
-  #hold(key: string, call: CallUnderWay): void {
-    this.#held.set(key, call);
-    const [oldest] = this.#held;
-    if (this.#held.size <= HELD_MAX || !oldest) return;
-    this.#held.delete(oldest[0]);
-    oldest[1].asked?.answer({ action: 'cancel' });
+  #keepWaiting(key: string, call: RunningCall): void {
+    this.#waitingCalls.set(key, call);
+    const [oldest] = this.#waitingCalls;
+    if (this.#waitingCalls.size <= WAITING_MAX || !oldest) return;
+    this.#waitingCalls.delete(oldest[0]);
+    oldest[1].question?.answer({ action: 'cancel' });
   }
 
-  /** The call that the server asks about: the one that may change something, else the only one that runs. */
-  #asking(): CallUnderWay | undefined {
+  /** The call that the server's question belongs to: the one that may change something, or the only one that runs. */
+  #askingCall(): RunningCall | undefined {
     const running = [...this.#running];
     const changing = running.find(([, { readOnly }]) => !readOnly);
     return changing?.[0] ?? (running.length === 1 ? running[0]?.[0] : undefined);
   }
 
   #elicit(elicitation: Elicitation): ElicitResult | Promise<ElicitResult> {
-    const call = this.#asking();
-    if (!call || call.asked) return { action: 'cancel' };
-    const { early } = call;
-    call.early = undefined;
+    const call = this.#askingCall();
+    if (!call || call.question) return { action: 'cancel' };
+    const { earlyDecision: early } = call;
+    call.earlyDecision = undefined;
     if (early && early.action !== 'edit') return answerOf(early);
     return new Promise((answer) => {
-      call.asked = { answer, elicitation };
-      call.tell?.();
+      call.question = { answer, elicitation };
+      call.notifyAsked?.();
     });
   }
 
@@ -219,7 +219,7 @@ export class McpServer {
         ? this.#elicit({ message: params.message, requestedSchema: params.requestedSchema as Json })
         : { action: 'cancel' },
     );
-    // A server that has ended is started again with the next call; the end of an older connection is not the end of this one.
+    // The next call restarts a server that has ended. The end of an older connection does not affect a newer one.
     const forget = (): void => {
       if (this.#connection?.client === client) this.#connection = undefined;
     };
@@ -252,14 +252,15 @@ async function transportOf(options: McpServerOptions): Promise<Transport> {
   }
   const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const { command, args = [], env, cwd } = options;
-  // Keys and tokens of this process are not for it: it gets what is named, and what every program needs.
+  // The server must not receive this process's keys and tokens. It gets the variables that the host names and those
+  // that every program needs.
   const own = { ...getDefaultEnvironment(), ...env };
   return new StdioClientTransport({ command, args: [...args], env: own, stderr: 'ignore', ...(cwd && { cwd }) });
 }
 
-/** What a person's decision says to the server. */
+/** A person's decision as an answer to the server. */
 function answerOf(decision: Decision): ElicitResult {
   if (decision.action === 'deny') return { action: 'decline' };
-  const given = decision.action === 'answer' && isObject(decision.payload) ? decision.payload : {};
-  return { action: 'accept', content: given as NonNullable<ElicitResult['content']> };
+  const content = decision.action === 'answer' && isObject(decision.payload) ? decision.payload : {};
+  return { action: 'accept', content: content as NonNullable<ElicitResult['content']> };
 }

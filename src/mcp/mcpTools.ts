@@ -1,7 +1,7 @@
 /**
- * Tools of MCP servers (Model Context Protocol) as tools of an agent, named `mcp__server__tool`. Rule: what a server says
- * of itself is data from outside: names are held to what providers take, texts are cut, arguments are validated by the
- * schema that the server gave, and each call passes the agent's permissions like any other.
+ * Converts the tools of MCP servers (Model Context Protocol) to tools of an agent, named `mcp__server__tool`. Rule: a
+ * server's descriptions are untrusted data. Names must fit the providers' rules, texts are cut, arguments are validated
+ * by the server's schema, and each call needs the agent's permissions like any other.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { z } from 'zod';
@@ -14,11 +14,11 @@ import { type McpResult, McpServer, type McpServerOptions, type McpToolInfo } fr
 export type { McpServerOptions } from './mcpServer.ts';
 
 export interface McpTools {
-  /** One for each tool that the servers listed; give them to `createAgent`. */
+  /** One tool for each tool that the servers listed; pass them to `createAgent`. */
   readonly tools: readonly Tool[];
-  /** Tools that cannot be given to a model, with the reason. */
+  /** Tools that a model cannot use, with the reason. */
   readonly left: readonly { server: string; tool: string; why: string }[];
-  /** Ends the connections and the processes of the servers. The agent does not: servers may serve many agents. */
+  /** Ends the connections and server processes. Closing an agent does not, because servers may serve many agents. */
   close(): Promise<void>;
 }
 
@@ -26,14 +26,14 @@ const DESCRIPTION_MAX = 4_096;
 const NAME_MAX = 64;
 
 /**
- * Connects to MCP servers by name and lists their tools. Rejects with ConfigurationError for names that cannot work, and with
- * a RunchartError (`mcp`) where a server cannot be reached; then nothing is left connected.
+ * Connects to MCP servers by name and lists their tools. Rejects with ConfigurationError for an invalid name, and with
+ * a RunchartError (`mcp`) if a server cannot be reached. After a rejection, no server stays connected.
  */
 export async function mcpTools(servers: { readonly [name: string]: McpServerOptions }): Promise<McpTools> {
   const connected = Object.entries(servers).map(([name, options]) => {
     if (!/^[a-zA-Z0-9-]{1,24}$/.test(name)) {
-      const wanted = 'at most 24 letters, digits and dashes';
-      throw new ConfigurationError(`the name of an MCP server is ${wanted}, not ${JSON.stringify(name)}`);
+      const nameRule = 'at most 24 letters, digits and dashes';
+      throw new ConfigurationError(`the name of an MCP server is ${nameRule}, not ${JSON.stringify(name)}`);
     }
     return new McpServer(name, options);
   });
@@ -71,7 +71,7 @@ function toolOf(server: McpServer, listed: McpToolInfo, names: Set<string>): Too
     description: description.slice(0, DESCRIPTION_MAX),
     parameters: schemaOf(inputSchema as Json),
     readOnly,
-    // What only reads may run again behind a crash; that a change may is for nobody but the host to say.
+    // A tool that only reads may run again after a crash. Only the host can decide that about other tools.
     idempotent: readOnly,
     execute: (args, context) => execute(server, { own, readOnly }, args, context),
   });
@@ -79,7 +79,7 @@ function toolOf(server: McpServer, listed: McpToolInfo, names: Set<string>): Too
   return tool;
 }
 
-/** Validates by the server's schema, and shows it to the model as the server wrote it. */
+/** Validates with the server's schema, and shows that schema unchanged to the model. */
 function schemaOf(inputSchema: Json): StandardSchemaV1<unknown, { [key: string]: unknown }> {
   const { '~standard': standard } = z.fromJSONSchema(inputSchema as Parameters<typeof z.fromJSONSchema>[0]);
   const { validate, version, vendor } = standard;
@@ -97,7 +97,7 @@ async function execute(
   const key = `${conversationId} ${callId}`;
   const settled = await server.call({ key, name: own, args, readOnly, signal, decision, progress });
   if (settled.kind === 'result') return resultOf(settled.result);
-  onWaitOver(context, () => server.leave(key));
+  onWaitOver(context, () => server.abandon(key));
   const { message, requestedSchema } = settled.elicitation;
   const payload = { server: server.name, message, schema: requestedSchema };
   return toolResult.pending({ reason: 'elicitation', payload });
@@ -105,13 +105,13 @@ async function execute(
 
 function resultOf({ content, structuredContent, isError }: McpResult): ToolResult {
   const parts = (content ?? []).map(partOf);
-  const given = parts.length > 0 || structuredContent === undefined ? parts : JSON.stringify(structuredContent);
-  return isError === true ? toolResult.error(given, 'error') : toolResult.success(given);
+  const resultContent = parts.length > 0 || structuredContent === undefined ? parts : JSON.stringify(structuredContent);
+  return isError === true ? toolResult.error(resultContent, 'error') : toolResult.success(resultContent);
 }
 
 type McpContent = NonNullable<McpResult['content']>[number];
 
-/** The call has run, so an image that no model can be shown is named, and the rest of the result stands. */
+/** The call has run. If an image cannot be shown to a model, a text names it, and the rest of the result is kept. */
 function imageOf({ mimeType: mediaType, data }: Extract<McpContent, { type: 'image' }>): ContentPart {
   const image: ContentPart = { type: 'image', mediaType, data };
   try {

@@ -1,7 +1,7 @@
 /**
- * Configuration files: the user's own, and those of the project. Rule: the user's may say anything; a project's may make the rules
- * stricter and limits lower and nothing else, until the user has trusted exactly that file; what it asked for besides is told. A file
- * that is wrong is an error that names it, never half a configuration.
+ * Reads configuration files of the user and the project. Rule: the user's file may set anything. A project's file may
+ * only make rules stricter and limits lower until the user trusts exactly this version of it; `ignored` lists its other
+ * settings. An invalid file is an error that names it, and none of its settings are used.
  */
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
@@ -24,20 +24,20 @@ import { isTrusted, keptRules, projectFiles, trustFiles } from './trust.ts';
 
 export interface ConfigurationOptions {
   cwd: string;
-  /** Where the user's own files are: $XDG_CONFIG_HOME/runchart, or ~/.config/runchart. */
+  /** The directory of the user's own files. Default: $XDG_CONFIG_HOME/runchart, or ~/.config/runchart. */
   userDirectory?: string;
-  /** The host trusts the project's files, whatever the user has said. */
+  /** The host trusts the project's files, whatever the user decided. */
   trusted?: boolean;
 }
 
-/** What one file may say. */
+/** The settings that one file may contain. */
 export interface ConfigurationFile {
   model?: string;
   permissions?: { mode?: PermissionMode; allow?: string[]; ask?: string[]; deny?: string[]; disabledTools?: string[] };
   /** Commands only. */
   hooks?: HookOptions;
   limits?: Partial<Limits>;
-  /** For the program: addresses and keys of model servers, for example. */
+  /** Environment variables for the program, for example addresses and keys of model servers. */
   environment?: { [name: string]: string };
   sandbox?: 'off' | 'auto' | 'required';
 }
@@ -46,13 +46,13 @@ export interface Configuration {
   readonly model?: string;
   readonly sandbox?: 'off' | 'auto' | 'required';
   readonly environment: { readonly [name: string]: string };
-  /** For `permissions()`, beside the host's own rules. */
+  /** Options for `permissions()`, in addition to the host's own rules. */
   readonly permissions: Pick<PermissionOptions, 'mode' | 'layers'>;
   readonly hooks: HookOptions;
-  /** What projects wanted that are not trusted. */
+  /** Settings of untrusted project files that are ignored. */
   readonly ignored: readonly string[];
   readonly files: readonly { path: string; of: 'user' | 'project'; trusted: boolean }[];
-  /** The policies with the limits of the user, then the lower ones of projects. */
+  /** The given policies with the user's limits, lowered by the limits of projects. */
   limited(policies?: DeepPartial<Policies>): DeepPartial<Policies>;
 }
 
@@ -80,8 +80,8 @@ const fileValidator = object({
   sandbox: choice('off', 'auto', 'required'),
 });
 
-export const userDirectoryOf = (given?: string): string => {
-  if (given !== undefined) return given;
+export const userDirectoryOf = (directory?: string): string => {
+  if (directory !== undefined) return directory;
   const { XDG_CONFIG_HOME = '' } = process.env;
   return join(isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir(), '.config'), 'runchart');
 };
@@ -90,44 +90,48 @@ interface Layer {
   path: string;
   of: 'user' | 'project';
   trusted: boolean;
-  said: ConfigurationFile;
+  settings: ConfigurationFile;
 }
 
-/** Reads the user's file and those of the project. Throws ConfigurationError for a file that is wrong, and names it. */
+/** Reads the user's file and the project's files. Throws a ConfigurationError that names an invalid file. */
 export async function loadConfiguration(options: ConfigurationOptions): Promise<Configuration> {
   const userDirectory = userDirectoryOf(options.userDirectory);
   const own = await namedFile(join(userDirectory, NAME), BYTES_MAX);
-  const layers: Layer[] = own ? [{ path: own.path, of: 'user', trusted: true, said: read(own) }] : [];
-  const kept = keptRules(userDirectory);
-  const allow = await kept.of(options.cwd);
-  if (allow.length > 0) layers.push({ path: kept.path, of: 'user', trusted: true, said: { permissions: { allow } } });
+  const layers: Layer[] = own ? [{ path: own.path, of: 'user', trusted: true, settings: readConfiguration(own) }] : [];
+  const savedRules = keptRules(userDirectory);
+  const allow = await savedRules.rulesIn(options.cwd);
+  if (allow.length > 0)
+    layers.push({ path: savedRules.path, of: 'user', trusted: true, settings: { permissions: { allow } } });
   for (const file of await projectFiles(options.cwd, NAME, BYTES_MAX)) {
     if (file.path === own?.path) continue;
     const trusted = options.trusted ?? (await isTrusted(file, userDirectory));
-    layers.push({ path: file.path, of: 'project', trusted, said: read(file) });
+    layers.push({ path: file.path, of: 'project', trusted, settings: readConfiguration(file) });
   }
   return configurationOf(layers);
 }
 
-/** From now on these rules are allowed in this directory, by a file of the user's own, which is answered. */
+/** Saves rules that are always allowed in this directory. Returns the path of the user's file that contains them. */
 export async function allowAlways(
   rules: readonly string[],
   { cwd, userDirectory }: Omit<ConfigurationOptions, 'trusted'>,
 ): Promise<string> {
-  const kept = keptRules(userDirectoryOf(userDirectory));
-  await kept.add(cwd, rules);
-  return kept.path;
+  const savedRules = keptRules(userDirectoryOf(userDirectory));
+  await savedRules.add(cwd, rules);
+  return savedRules.path;
 }
 
-/** From now on the project's files count as they are now. Answers which they are. */
+/** Trusts the current version of the project's files. Returns their paths. */
 export async function trustProject({ cwd, userDirectory }: Omit<ConfigurationOptions, 'trusted'>): Promise<string[]> {
   const files = await projectFiles(cwd, NAME, BYTES_MAX);
-  for (const file of files) read(file);
+  for (const file of files) readConfiguration(file);
   await trustFiles(files, userDirectoryOf(userDirectory));
   return files.map(({ path }) => path);
 }
 
-/** The plugins that a configuration comes to, beside rules of the host's own: rules, hooks, and a word in the log on what was ignored. */
+/**
+ * The plugins of a configuration, in addition to the host's rules: permissions, hooks, and a diagnostic that lists the
+ * ignored settings.
+ */
 export function configuredPlugins(
   configuration: Configuration,
   own: Omit<PermissionOptions, 'layers'> = {},
@@ -138,32 +142,32 @@ export function configuredPlugins(
   return { rules, plugins: configuration.ignored.length > 0 ? [...plugins, ignoredNotice(configuration)] : plugins };
 }
 
-/** Once a living conversation. */
+/** Logs the ignored settings once for each open conversation. */
 function ignoredNotice({ ignored }: Configuration): Plugin {
-  const told = new WeakSet<readonly LogEntry[]>();
+  const notified = new WeakSet<readonly LogEntry[]>();
   return {
     name: 'configuration',
     runStart(c) {
       const ports = portsOf(c);
-      if (!ports || told.has(ports.entries)) return;
-      told.add(ports.entries);
+      if (!ports || notified.has(ports.entries)) return;
+      notified.add(ports.entries);
       ports.diagnose('configuration_ignored', { ignored: [...ignored] });
     },
   };
 }
 
-function read({ path, text: words, cut }: ProjectFile): ConfigurationFile {
+function readConfiguration({ path, text: words, cut }: ProjectFile): ConfigurationFile {
   if (cut) throw new ConfigurationError(`${path} is larger than ${BYTES_MAX} bytes: no configuration is`);
   try {
-    const said = check('it', JSON.parse(words), fileValidator, '') as ConfigurationFile;
-    // What cannot work is found here, where the file is known.
-    const { mode: _mode, ...rules } = said.permissions ?? {};
+    const settings = check('it', JSON.parse(words), fileValidator, '') as ConfigurationFile;
+    // Checks the rules here, where the error can name the file.
+    const { mode: _mode, ...rules } = settings.permissions ?? {};
     permissions(rules);
-    for (const [event, given] of Object.entries(said.hooks ?? {}))
-      for (const each of list('hooks').test(given) ? given : []) check(`a hook of ${event}`, each, hook);
-    hooks(said.hooks ?? {});
-    mergedPolicies(said.limits && { limits: said.limits });
-    return said;
+    for (const [event, hookList] of Object.entries(settings.hooks ?? {}))
+      for (const each of list('hooks').test(hookList) ? hookList : []) check(`a hook of ${event}`, each, hook);
+    hooks(settings.hooks ?? {});
+    mergedPolicies(settings.limits && { limits: settings.limits });
+    return settings;
   } catch (error) {
     const why = RunchartError.isRunchartError(error) ? error.message : `it is no JSON: ${thrownText(error)}`;
     throw new ConfigurationError(`the configuration file ${path} cannot be used: ${why}`, { cause: error });
@@ -171,16 +175,16 @@ function read({ path, text: words, cut }: ProjectFile): ConfigurationFile {
 }
 
 function configurationOf(layers: readonly Layer[]): Configuration {
-  const trusted = layers.filter((layer) => layer.trusted).map(({ said }) => said);
+  const trusted = layers.filter((layer) => layer.trusted).map(({ settings }) => settings);
   const last = <K extends keyof ConfigurationFile>(key: K): ConfigurationFile[K] | undefined =>
-    trusted.filter((said) => said[key] !== undefined).at(-1)?.[key];
-  const mode = trusted.flatMap((said) => said.permissions?.mode ?? []).at(-1);
+    trusted.filter((settings) => settings[key] !== undefined).at(-1)?.[key];
+  const mode = trusted.flatMap((settings) => settings.permissions?.mode ?? []).at(-1);
   const model = last('model');
   const sandbox = last('sandbox');
   return {
     ...(model !== undefined && { model }),
     ...(sandbox !== undefined && { sandbox }),
-    environment: Object.assign({}, ...trusted.map((said) => said.environment)),
+    environment: Object.assign({}, ...trusted.map((settings) => settings.environment)),
     permissions: { ...(mode && { mode }), layers: layers.map(layerOf) },
     hooks: joined(trusted),
     ignored: layers.filter((layer) => !layer.trusted).flatMap(ignoredOf),
@@ -189,52 +193,55 @@ function configurationOf(layers: readonly Layer[]): Configuration {
   };
 }
 
-function layerOf({ path, trusted, said }: Layer): PermissionLayer {
-  const { mode: _mode, ...rules } = said.permissions ?? {};
+function layerOf({ path, trusted, settings }: Layer): PermissionLayer {
+  const { mode: _mode, ...rules } = settings.permissions ?? {};
   return { name: path, trusted, ...rules };
 }
 
 function joined(trusted: readonly ConfigurationFile[]): HookOptions {
   const all: HookOptions = {};
-  for (const said of trusted) {
-    for (const [event, given] of Object.entries(said.hooks ?? {}) as [
+  for (const settings of trusted) {
+    for (const [event, hookList] of Object.entries(settings.hooks ?? {}) as [
       keyof HookOptions,
       HookOptions[keyof HookOptions],
     ][])
-      all[event] = [...(all[event] ?? []), ...(given ?? [])];
+      all[event] = [...(all[event] ?? []), ...(hookList ?? [])];
   }
   return all;
 }
 
-/** Of a file that is not trusted: all that would not make anything stricter. Values are not told, they may be secrets. */
-function ignoredOf({ path, said }: Layer): string[] {
-  const { mode } = said.permissions ?? {};
+/**
+ * The settings of an untrusted file that would not make anything stricter. Values are left out, because they may be
+ * secrets.
+ */
+function ignoredOf({ path, settings }: Layer): string[] {
+  const { mode } = settings.permissions ?? {};
   const words = [
-    ...(said.permissions?.allow ?? []).map((rule) => `permissions.allow ${rule}`),
+    ...(settings.permissions?.allow ?? []).map((rule) => `permissions.allow ${rule}`),
     ...(mode === undefined ? [] : [`permissions.mode ${mode}`]),
-    ...Object.keys(said.hooks ?? {}).map((event) => `hooks.${event}`),
-    ...Object.keys(said.environment ?? {}).map((name) => `environment.${name}`),
-    ...(said.model === undefined ? [] : ['model']),
-    ...(said.sandbox === undefined ? [] : ['sandbox']),
+    ...Object.keys(settings.hooks ?? {}).map((event) => `hooks.${event}`),
+    ...Object.keys(settings.environment ?? {}).map((name) => `environment.${name}`),
+    ...(settings.model === undefined ? [] : ['model']),
+    ...(settings.sandbox === undefined ? [] : ['sandbox']),
   ];
   return words.map((word) => `${path}: ${word}`);
 }
 
 type LimitName = keyof Limits;
-/** Without an end where there is none. */
+/** No limit counts as infinite. */
 const amount = (limit: number | false | undefined): number =>
   typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY;
 
-/** Whoever is trusted sets limits; who is not can lower what stands by then. */
+/** A trusted file sets limits. An untrusted file can only lower the limits of the files before it. */
 function limitsOf(layers: readonly Layer[], host: DeepPartial<Limits>): DeepPartial<Limits> {
   let limits: Partial<Limits> = { ...host };
-  for (const { said } of layers.filter(({ trusted }) => trusted)) limits = { ...limits, ...said.limits };
-  for (const { said } of layers.filter(({ trusted }) => !trusted)) {
-    const { limits: wanted = {} } = said;
-    const lower = (Object.keys(wanted) as LimitName[]).filter(
-      (name) => amount(wanted[name]) < amount(limits[name] ?? defaultPolicies.limits[name]),
+  for (const { settings } of layers.filter(({ trusted }) => trusted)) limits = { ...limits, ...settings.limits };
+  for (const { settings } of layers.filter(({ trusted }) => !trusted)) {
+    const { limits: projectLimits = {} } = settings;
+    const lower = (Object.keys(projectLimits) as LimitName[]).filter(
+      (name) => amount(projectLimits[name]) < amount(limits[name] ?? defaultPolicies.limits[name]),
     );
-    limits = { ...limits, ...Object.fromEntries(lower.map((name) => [name, wanted[name]])) };
+    limits = { ...limits, ...Object.fromEntries(lower.map((name) => [name, projectLimits[name]])) };
   }
   return limits;
 }

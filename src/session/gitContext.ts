@@ -1,6 +1,7 @@
 /**
- * What git says of a working directory, as a text for a prompt. Rule: a repository is not trusted: git is asked in a way in which
- * nothing of its settings, attributes or hooks runs a program, reaches a network or changes a file; what that leaves out is said.
+ * Describes the git state of a working directory for a prompt. Rule: the repository is not trusted. Git runs with
+ * options that keep its settings, attributes and hooks from running programs, using the network or changing files. The
+ * text says what is left out for this reason.
  */
 import { execFile } from 'node:child_process';
 import { shownName } from '../tools/coding/search/listing.ts';
@@ -11,14 +12,14 @@ const COMMITS = 5;
 const CHANGES_MAX = 40;
 const LINE_MAX = 200;
 
-/** Settings of a repository by which `git status` would run programs, or look at another place. */
+/** Repository settings that make `git status` run programs or read another place. */
 const RISKY = /^(filter\..*\.(clean|smudge|process)|core\.worktree|core\.attributesfile|extensions\.worktreeconfig)$/i;
 const SAFE = [
   ...['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', '-c', 'log.showSignature=false'],
   ...['-c', 'core.untrackedCache=false', '-c', 'submodule.recurse=false', '--no-pager', '--no-optional-locks'],
 ];
 
-/** Undefined where git does not answer: it is not installed, it is no repository, or not this user's. */
+/** Undefined if git does not answer: it is not installed, or there is no repository of this user. */
 export async function gitContext(cwd: string, signal: AbortSignal): Promise<string | undefined> {
   const git = (...args: string[]): Promise<string | undefined> => answerOf(cwd, args, signal);
   const branch = (await git('symbolic-ref', '--short', '-q', 'HEAD')) ?? (await git('rev-parse', '--short', 'HEAD'));
@@ -29,7 +30,7 @@ export async function gitContext(cwd: string, signal: AbortSignal): Promise<stri
     isRisky ? undefined : git('status', '--porcelain', '--ignore-submodules=all', '--untracked-files=normal'),
     git('rev-list', `--max-count=${COMMITS}`, '--format=%h %s', 'HEAD'),
   ]);
-  // Every commit has a line of its own before its format.
+  // Each commit is printed with an extra line before its format.
   const subjects = commits?.split('\n').filter((line) => !/^commit [0-9a-f]{40,}$/.test(line));
   return [
     `Branch: ${shown(branch.trim())}`,

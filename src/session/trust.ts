@@ -1,7 +1,7 @@
 /**
- * What the user has said of projects, kept beside the user's own configuration: which of their files are trusted, and what is always
- * allowed in them. Rule: trust is for one file with one content: what changes, by a pull for example, is not trusted any more; where this
- * is kept no project can write unasked, and a record changes as a whole or not at all.
+ * Stores the user's decisions about projects beside the user's configuration: trusted files, and rules that are always
+ * allowed. Rule: trust applies to one file with one content. A changed file, for example after a pull, is not trusted.
+ * Projects cannot write these records unasked, and a record changes completely or not at all.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, realpath, rename, writeFile } from 'node:fs/promises';
@@ -14,32 +14,32 @@ import { fileInTree, namedFile, type ProjectFile, treeOf } from './projectFiles.
 const BYTES_MAX = 1_048_576;
 
 interface UserRecord {
-  /** What is kept under this path; undefined where nothing is. */
+  /** The value under this path; undefined if there is none. */
   read(path: string): Promise<unknown>;
-  /** Adds these, or puts them in place of what was there. */
+  /** Adds or replaces these values. */
   write(changes: { readonly [path: string]: unknown }): Promise<void>;
 }
 
-/** `what`: what the file is of, for messages. */
+/** `what` describes the contents of the file, for messages. */
 function userRecord(file: string, what: string): UserRecord {
-  const known = async (): Promise<{ [path: string]: unknown }> => {
-    const found = await namedFile(file, BYTES_MAX);
-    if (!found) return {};
+  const readRecord = async (): Promise<{ [path: string]: unknown }> => {
+    const recordFile = await namedFile(file, BYTES_MAX);
+    if (!recordFile) return {};
     try {
-      const value: unknown = JSON.parse(found.text);
+      const value: unknown = JSON.parse(recordFile.text);
       if (isObject(value)) return { ...value };
     } catch {
-      // It is told below.
+      // The error below reports the problem.
     }
-    throw new ConfigurationError(`${found.path} is no JSON object of ${what}: mend or remove it`);
+    throw new ConfigurationError(`${recordFile.path} is no JSON object of ${what}: mend or remove it`);
   };
   return {
     read: async (path) => {
-      const all = await known();
+      const all = await readRecord();
       return Object.hasOwn(all, path) ? all[path] : undefined;
     },
     write: async (changes) => {
-      const next = Object.assign(await known(), changes);
+      const next = Object.assign(await readRecord(), changes);
       await mkdir(dirname(file), { recursive: true, mode: 0o700 });
       const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}`);
       await writeFile(draft, `${JSON.stringify(next, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
@@ -49,15 +49,15 @@ function userRecord(file: string, what: string): UserRecord {
 }
 
 const turns = new Map<string, Promise<unknown>>();
-/** What reads a file and then writes it waits for who does so already: of two changes at once neither is lost. */
+/** Runs one read-and-write of a file after another, so that two simultaneous changes are both kept. */
 function inTurn<T>(file: string, act: () => Promise<T>): Promise<T> {
   const done = (turns.get(file) ?? Promise.resolve()).then(act);
-  const over = done
+  const removeTurn = done
     .catch(() => undefined)
     .then(() => {
-      if (turns.get(file) === over) turns.delete(file);
+      if (turns.get(file) === removeTurn) turns.delete(file);
     });
-  turns.set(file, over);
+  turns.set(file, removeTurn);
   return done;
 }
 
@@ -65,13 +65,13 @@ const FOLDER = '.runchart';
 const trusted = (userDirectory: string): UserRecord =>
   userRecord(join(userDirectory, 'trusted.json'), 'files that are trusted');
 
-/** Those from the root of the repository down to the working directory. */
+/** The files from the root of the repository down to the working directory. */
 export async function projectFiles(cwd: string, name: string, bytesMax: number): Promise<ProjectFile[]> {
   const { repository, own } = await treeOf(cwd);
-  const found = await Promise.all(
+  const filesOrUndefined = await Promise.all(
     own.map((directory) => fileInTree(repository ?? directory, join(directory, FOLDER, name), bytesMax)),
   );
-  return found.filter((file) => file !== undefined);
+  return filesOrUndefined.filter((file) => file !== undefined);
 }
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -80,39 +80,39 @@ export async function isTrusted({ path, text }: ProjectFile, userDirectory: stri
   return (await trusted(userDirectory).read(path)) === hashOf(text);
 }
 
-/** The user trusts these files as they are now. */
+/** Records that the user trusts the current version of these files. */
 export async function trustFiles(files: readonly ProjectFile[], userDirectory: string): Promise<void> {
   const hashes = Object.fromEntries(files.map(({ path, text }) => [path, hashOf(text)]));
   await inTurn(`${userDirectory} trusted`, () => trusted(userDirectory).write(hashes));
 }
 
-/** The rules that "always allow" kept, each for one working directory. */
+/** The rules that "always allow" saved, each for one working directory. */
 interface KeptRules {
   readonly path: string;
-  /** Throws ConfigurationError for a file that is wrong. */
-  of(cwd: string): Promise<string[]>;
+  /** Throws ConfigurationError for an invalid file. */
+  rulesIn(cwd: string): Promise<string[]>;
   add(cwd: string, rules: readonly string[]): Promise<void>;
 }
 
 export function keptRules(userDirectory: string): KeptRules {
   const path = join(userDirectory, 'allowed.json');
   const record = userRecord(path, 'directories and the rules that are always allowed there');
-  const of = async (cwd: string): Promise<string[]> => {
-    const given = (await record.read(await realpath(cwd).catch(() => cwd))) ?? [];
+  const rulesIn = async (cwd: string): Promise<string[]> => {
+    const saved = (await record.read(await realpath(cwd).catch(() => cwd))) ?? [];
     try {
-      permissions({ allow: given as string[] });
+      permissions({ allow: saved as string[] });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new ConfigurationError(`${path} cannot be used: ${why}`, { cause: error });
     }
-    return given as string[];
+    return saved as string[];
   };
   const add = async (cwd: string, rules: readonly string[]): Promise<void> => {
     permissions({ allow: [...rules] });
     await inTurn(path, async () => {
-      const all = new Set([...(await of(cwd)), ...rules]);
+      const all = new Set([...(await rulesIn(cwd)), ...rules]);
       await record.write({ [await realpath(cwd).catch(() => cwd)]: [...all] });
     });
   };
-  return { path, of, add };
+  return { path, rulesIn, add };
 }

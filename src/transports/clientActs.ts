@@ -1,6 +1,6 @@
 /**
- * What a client may ask of a conversation. Rule: nothing from outside reaches a conversation unparsed; an answer is given once what it
- * tells is durable, and a failure is told by its stable code, without the inside of the process.
+ * Applies a client's request to a conversation. Rule: input is parsed before it reaches a conversation. A request is
+ * answered after its effect is durable. A failure is reported by its stable code, without internal details.
  */
 import { type Decision, type Json, runOf, type Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
@@ -8,19 +8,19 @@ import { type Conversation, sendWithReceipt } from '../conversation/conversation
 import type { Run } from '../conversation/run.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 
-/** What is no request in the form of this protocol. */
+/** The error for a request that does not follow the protocol. */
 export const malformed = (expected: string): RunchartError =>
   new RunchartError('malformed', `expected ${expected}; nothing was changed`);
 
 export type Fields = { readonly [name: string]: unknown };
 
-/** An object with these keys and no others; own keys only. Throws RunchartError, code malformed. */
-export function fieldsOf(given: unknown, keys: readonly string[]): Fields {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw malformed('a JSON object');
-  const stray = Object.keys(given).find((key) => !keys.includes(key));
+/** Reads an object with these own keys and no others. Throws RunchartError, code malformed. */
+export function fieldsOf(input: unknown, keys: readonly string[]): Fields {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) throw malformed('a JSON object');
+  const stray = Object.keys(input).find((key) => !keys.includes(key));
   if (stray !== undefined)
     throw malformed(`no other fields than ${keys.join(', ')}, got ${JSON.stringify(stray.slice(0, 40))}`);
-  return Object.fromEntries(Object.entries(given));
+  return Object.fromEntries(Object.entries(input));
 }
 
 const ID_MAX = 200;
@@ -37,22 +37,24 @@ export function kindOf(fields: Fields): 'steer' | 'followUp' | undefined {
   throw malformed('kind to be "steer" or "followUp"');
 }
 
-/** Where it is accepted: in the log. The run is nothing where the message is for one under way. */
+/** The result of an accepted message, which is in the log. `runId` is absent if the message joins a running run. */
 export type Accepted = {
   messageId?: string;
   runId?: string;
 };
 
-/** Content is judged by the conversation; bytes cannot come as JSON. */
+/** The conversation validates the content; JSON cannot contain bytes. */
 const contentOf = (fields: Fields): Content => {
   if (fields.content === undefined) throw malformed('content, a text or a list of parts');
   return fields.content as Content;
 };
 
-/** Resolves with true once the message is in the log; with false where the conversation ends, or `over` settles, before. */
+/**
+ * Resolves with true when the message is in the log, and with false if the conversation ends or `over` settles first.
+ */
 async function isStored(
   conversation: Conversation,
-  { messageId, from, over }: { messageId: string; from: number; over: Promise<unknown> },
+  { messageId, from, loss }: { messageId: string; from: number; loss: Promise<unknown> },
 ): Promise<boolean> {
   let stop = (): void => {};
   const stored = new Promise<boolean>((resolve) => {
@@ -67,7 +69,7 @@ async function isStored(
   });
   const lost = (): boolean => false;
   try {
-    return await Promise.race([stored, over.then(lost, lost)]);
+    return await Promise.race([stored, loss.then(lost, lost)]);
   } finally {
     stop();
   }
@@ -76,7 +78,7 @@ async function isStored(
 const notStored = (): RunchartError =>
   new RunchartError('store', 'the message could not be stored, or was given back before it counted: send it again');
 
-/** A message of any kind. Answers with its own id once it is durable; `onRun` receives the run at once. */
+/** Sends a message of any kind. Resolves with its id when it is durable; `onRun` receives the run at once. */
 export async function sendMessage(
   conversation: Conversation,
   fields: Fields,
@@ -85,26 +87,26 @@ export async function sendMessage(
   const kind = kindOf(fields);
   const content = contentOf(fields);
   const named = textOf(fields, 'messageId');
-  // What was sent before is in the log already.
+  // A repeated message may already be in the log.
   const from = named === undefined ? conversation.log().length : 0;
   const options = { ...(kind !== undefined && { kind }), ...(named !== undefined && { messageId: named }) };
   const { run, receipt } = sendWithReceipt(conversation, content, options);
   onRun?.(run);
   const { messageId, delivered } = receipt;
   const accepted = kind === undefined || onRun ? { messageId, runId: run.id } : { messageId };
-  // The end of another run does not decide what becomes of a steer: it may begin a run of its own.
+  // A steer may start a separate run after the current one, so only the end of that run counts.
   const ownRun = run.id === runOf(messageId) ? run.result : undefined;
-  const over = ownRun ? Promise.race([delivered, ownRun]) : delivered;
-  if (await isStored(conversation, { messageId, from, over })) return accepted;
+  const loss = ownRun ? Promise.race([delivered, ownRun]) : delivered;
+  if (await isStored(conversation, { messageId, from, loss })) return accepted;
   const { error } = (await ownRun) ?? {};
   if (error) throw new RunchartError(error.code, error.message);
   if ((await delivered.catch(() => 'returned')) === 'delivered') return accepted;
   throw notStored();
 }
 
-/** `by` is who the transport knows it to be: a client cannot give itself another name. */
-export async function decideCall(conversation: Conversation, given: unknown, by?: string): Promise<Json> {
-  const named = by === undefined || typeof given !== 'object' || given === null ? given : { ...given, by };
+/** `by` is the name that the transport authenticated. A client cannot replace it. */
+export async function decideCall(conversation: Conversation, input: unknown, by?: string): Promise<Json> {
+  const named = by === undefined || typeof input !== 'object' || input === null ? input : { ...input, by };
   return { receipt: await conversation.decide(named as Decision) };
 }
 
@@ -112,7 +114,10 @@ export async function settleCall(conversation: Conversation, fields: Fields): Pr
   return { receipt: await conversation.settle(fields.callId as string, fields.how as Settlement) };
 }
 
-/** What a client is told of a failure: what is no error of the library may hold anything, so only its kind is told. */
+/**
+ * The failure as a client sees it. An error from outside the library may contain anything, so the client receives only
+ * its kind.
+ */
 export function failureOf(error: unknown): { type: 'error'; code: string; message: string } {
   if (!RunchartError.isRunchartError(error))
     return { type: 'error', code: 'internal', message: 'the request failed inside the server' };

@@ -1,36 +1,40 @@
 /**
- * What one client is shown of a conversation: entries without gap or repeat, and live signals between them at their place. Rule: a client
- * takes, nothing is pushed at it; entries wait in the log and cost nothing, live signals wait within a bound.
+ * The items of a conversation for one client: entries without gap or repeat, and live signals between them in order.
+ * Rule: the client pulls items, and nothing is pushed. Entries stay in the log and need no memory here; waiting live
+ * signals are bounded.
  */
 import type { Subscription } from 'rxjs';
 import type { LogEntry } from '../../machines/internal.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 
-export type FeedItem = { entry: LogEntry } | { signal: Live } | { said: object };
+export type FeedItem = { entry: LogEntry } | { signal: Live } | { message: object };
 
-/** About what a signal holds, without making it JSON. */
+/** The approximate size of a signal, without serializing it. */
 const sizeOf = (signal: Live): number =>
   64 + ('text' in signal ? signal.text.length : 0) + ('update' in signal ? 256 : 0);
 
 export interface FeedLimit {
-  /** Characters of live signals that may wait. */
+  /** The characters of live signals that may wait. */
   sizeMax: number;
-  /** More than that waited, and is dropped: the client is too slow. Without it the client gets what is streamed as a whole when it has caught up. */
+  /**
+   * Called when more than `sizeMax` waits and the signals are dropped, because the client is too slow. Without it, the
+   * client receives the whole streamed text after it has caught up.
+   */
   overrun?(): void;
 }
 
-export class Feed {
+export class ClientFeed {
   readonly #conversation: Conversation;
   readonly #limit: FeedLimit;
   #entries: readonly LogEntry[] = [];
   /** Seq of the next entry. */
   #next: number;
-  /** Each with the length of the log when it came. */
-  #waiting: { item: Exclude<FeedItem, { entry: LogEntry }>; behind: number }[] = [];
+  /** Each item with the length of the log at its arrival. */
+  #waiting: { item: Exclude<FeedItem, { entry: LogEntry }>; logLength: number }[] = [];
   #size = 0;
   #live: Subscription | undefined;
-  /** What is shown at once to who comes; it is in memory already, and does not count. */
+  /** Set while the first signals are added: they are in memory already, so the limit does not apply. */
   #isBeginning = false;
   #ended = false;
   #wake: () => void = () => {};
@@ -42,7 +46,7 @@ export class Feed {
     this.#limit = limit;
     const log = conversation.log$(Number.MAX_SAFE_INTEGER).subscribe({ complete: () => this.#end() });
     const entries = conversation.log$(conversation.log().length).subscribe(() => this.#wake());
-    this.#follow();
+    this.#subscribe();
     this.#stop = () => {
       this.#live?.unsubscribe();
       log.unsubscribe();
@@ -50,7 +54,7 @@ export class Feed {
     };
   }
 
-  /** Waits for an item; nothing where the conversation is closed and all of it was taken. */
+  /** Waits for an item; undefined if the conversation is closed and every item was taken. */
   async take(): Promise<FeedItem | undefined> {
     for (;;) {
       const item = this.takeNow();
@@ -63,20 +67,20 @@ export class Feed {
 
   takeNow(): FeedItem | undefined {
     const [first] = this.#waiting;
-    if (first && first.behind <= this.#next) {
+    if (first && first.logLength <= this.#next) {
       this.#waiting.shift();
       if ('signal' in first.item) this.#size -= sizeOf(first.item.signal);
       return first.item;
     }
     const item = this.#entry();
     if (item || this.#live || this.#ended) return item;
-    this.#follow();
+    this.#subscribe();
     return this.takeNow();
   }
 
-  /** Something of the transport's own, behind all that is in the log now. */
-  say(said: object): void {
-    this.#waiting.push({ item: { said }, behind: this.#conversation.log().length });
+  /** Adds an item of the transport after all entries that are in the log now. */
+  add(message: object): void {
+    this.#waiting.push({ item: { message }, logLength: this.#conversation.log().length });
     this.#wake();
   }
 
@@ -84,13 +88,13 @@ export class Feed {
     return this.#ended;
   }
 
-  /** What waits and what is in the log is taken still, and then no more. */
+  /** Ends the feed. Items that wait or are in the log can still be taken. */
   end(): void {
     this.#stop();
     this.#end();
   }
 
-  /** Nobody takes any more. */
+  /** Ends the feed when its reader has gone. */
   close(): void {
     this.#stop();
     this.#end();
@@ -98,25 +102,25 @@ export class Feed {
 
   #entry(): FeedItem | undefined {
     const [first] = this.#entries;
-    const known = first ? this.#entries[this.#next - first.seq] : undefined;
-    if (!known) this.#entries = this.#conversation.log(this.#next);
-    const entry = known ?? this.#entries[0];
+    const buffered = first ? this.#entries[this.#next - first.seq] : undefined;
+    if (!buffered) this.#entries = this.#conversation.log(this.#next);
+    const entry = buffered ?? this.#entries[0];
     if (!entry) return undefined;
     this.#next = entry.seq + 1;
     return { entry };
   }
 
-  #follow(): void {
+  #subscribe(): void {
     const { inFlight } = this.#conversation;
     this.#isBeginning = true;
-    // Who was here before has some of it already, and is shown all of it now.
-    if (inFlight) this.#put({ type: 'reset', runId: inFlight.runId });
-    this.#live = this.#conversation.live$.subscribe((signal) => this.#put(signal));
+    // A client that was connected before has a part of the streamed text, and now receives all of it.
+    if (inFlight) this.#addSignal({ type: 'reset', runId: inFlight.runId });
+    this.#live = this.#conversation.live$.subscribe((signal) => this.#addSignal(signal));
     this.#isBeginning = false;
   }
 
-  #put(signal: Live): void {
-    this.#waiting.push({ item: { signal }, behind: this.#conversation.log().length });
+  #addSignal(signal: Live): void {
+    this.#waiting.push({ item: { signal }, logLength: this.#conversation.log().length });
     this.#size += sizeOf(signal);
     if (this.#size > this.#limit.sizeMax && !this.#isBeginning) this.#overrun();
     this.#wake();

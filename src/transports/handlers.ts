@@ -1,6 +1,7 @@
 /**
- * Conversations over HTTP, as one function from Request to Response. Rule: nobody reads or acts without being authorized; a request is
- * bounded and read whole before it acts; a client that goes away ends nothing but its own request.
+ * Serves conversations over HTTP, as one function from Request to Response. Rule: every request must be authorized. A
+ * request body is bounded and read completely before it acts. A client that disconnects ends nothing but its own
+ * request.
  */
 import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
@@ -10,20 +11,20 @@ import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
 import { callback, checkOptionsOf, hasMethods, numberOrInfinity, object, text, whole } from '../validation.ts';
 import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './clientActs.ts';
 import { type Authorize, authorizedBy, json, jsonBody, mustHaveMethod, notFound, refusal } from './httpRequests.ts';
-import { eventStream } from './sentEvents.ts';
+import { eventStream } from './serverSentEvents.ts';
 import { type Sessions, sessions } from './sessions.ts';
 
 export interface HandlerOptions {
   authorize: Authorize;
-  /** What stands before `/conversations`. */
+  /** The path before `/conversations`. */
   basePath?: string;
-  /** Of one request: 8 MiB, room for an image. */
+  /** The limit of one request. Default: 8 MiB, enough for an image. */
   bodyBytesMax?: number;
-  /** Characters of live signals that may wait for one reader: 1 MiB. */
+  /** The characters of live signals that may wait for one reader. Default: 1 MiB. */
   waitingMax?: number;
-  /** How long a reader may take nothing, and how long it may hear nothing: 15 s. */
+  /** The longest time a reader may read nothing, and the longest time without a frame. Default: 15 s. */
   beatMs?: number;
-  /** Shared with other transports of the same agent; its own where it is not given. */
+  /** Shared with other transports of the same agent. Default: its own. */
   sessions?: Sessions;
   setTimer?: Ports['setTimer'];
 }
@@ -38,7 +39,7 @@ const optionsValidator = object({
   setTimer: callback,
 });
 
-/** Throws ConfigurationError for an option that cannot work. */
+/** Throws ConfigurationError for an invalid option. */
 export function createHandlers(agent: Agent, options: HandlerOptions): (request: Request) => Promise<Response> {
   checkOptionsOf('createHandlers', options, optionsValidator);
   if (options.authorize === undefined)
@@ -47,7 +48,7 @@ export function createHandlers(agent: Agent, options: HandlerOptions): (request:
   return (request) => handlers.answer(request);
 }
 
-/** The words of a path behind the base; undefined where it is none of ours. */
+/** The parts of a path after the base; undefined for a path of another handler. */
 function wordsOf(pathname: string, basePath: string): string[] | undefined {
   if (!pathname.startsWith(`${basePath}/`)) return undefined;
   try {
@@ -100,12 +101,12 @@ class Handlers {
     mustHaveMethod(request, 'GET', 'POST');
     if (request.method === 'GET') return json(200, await this.#agent.list());
     const id = textOf(fieldsOf(await jsonBody(request, this.#options.bodyBytesMax, true), ['id']), 'id');
-    const found = id === undefined ? undefined : await this.#found(id);
-    const conversation = found ?? (await this.#sessions.acquire(id));
+    const existing = id === undefined ? undefined : await this.#existing(id);
+    const conversation = existing ?? (await this.#sessions.acquire(id));
     try {
       const location = `${this.#basePath}/conversations/${encodeURIComponent(conversation.id)}`;
       const { cwd, status } = conversation;
-      return json(found ? 200 : 201, { id: conversation.id, cwd, status }, { location });
+      return json(existing ? 200 : 201, { id: conversation.id, cwd, status }, { location });
     } finally {
       this.#sessions.release(conversation);
     }
@@ -126,8 +127,8 @@ class Handlers {
     const from = firstWanted(request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId'));
     const conversation = await this.#acquired(id);
     const { waitingMax = 1_048_576, beatMs = 15_000 } = this.#options;
-    const over = (): void => this.#sessions.release(conversation);
-    return eventStream(conversation, { from, waitingMax, beatMs, setTimer: this.#setTimer, over });
+    const release = (): void => this.#sessions.release(conversation);
+    return eventStream(conversation, { from, waitingMax, beatMs, setTimer: this.#setTimer, over: release });
   }
 
   async #with(id: string, act: (conversation: Conversation) => Promise<Response>): Promise<Response> {
@@ -139,12 +140,12 @@ class Handlers {
     }
   }
 
-  /** Reading must not make one, and neither must what was meant for one that is gone. */
+  /** Opens only an existing conversation, so that reading or a late request never creates one. */
   #acquired(id: string): Promise<Conversation> {
     return this.#sessions.acquire(id, { existing: true });
   }
 
-  async #found(id: string): Promise<Conversation | undefined> {
+  async #existing(id: string): Promise<Conversation | undefined> {
     try {
       return await this.#acquired(id);
     } catch (error) {

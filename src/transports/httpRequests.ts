@@ -1,11 +1,14 @@
 /**
- * What every handler of HTTP requests does first and last: who asks, what the body says, how a failure is answered. Rule: nothing is
- * read before the request is authorized, nothing acts on a body that is not whole, and a failure tells its stable code alone.
+ * The common parts of all HTTP handlers: authorization, body, error response. Rule: the body is read only after
+ * authorization. Nothing acts on an incomplete body. An error response contains only the stable code and its message.
  */
 import { RunchartError } from '../errors.ts';
 import { failureOf, malformed } from './clientActs.ts';
 
-/** True, or the name of who asks, which stands as `by` in the decisions of that request. A false, an empty name and a throw refuse it. */
+/**
+ * Returns true or the name of the caller, which becomes `by` in the decisions of that request. False, an empty name or
+ * an error refuses the request.
+ */
 export type Authorize = (request: Request) => boolean | string | Promise<boolean | string>;
 
 const STATUS: Readonly<Record<string, number>> = {
@@ -25,7 +28,7 @@ export const json = (status: number, value: unknown, headers: Record<string, str
     },
   });
 
-/** The path takes other methods, which the answer names in its `Allow` header. */
+/** The path accepts other methods, which the `Allow` header lists. */
 class WrongMethod extends RunchartError {
   readonly allow: string;
 
@@ -48,22 +51,22 @@ export function mustHaveMethod({ method }: Request, ...allowed: readonly string[
   if (!allowed.includes(method)) throw new WrongMethod(allowed.join(', '));
 }
 
-/** Who asks, where the host knows a name. Throws RunchartError, code unauthorized. */
+/** The caller's name, if the host gives one. Throws RunchartError, code unauthorized. */
 export async function authorizedBy(request: Request, authorize: Authorize): Promise<string | undefined> {
   let who: unknown;
   try {
     who = await authorize(request);
   } catch {
-    // An authorizer that throws has not said yes.
+    // An authorizer that throws refuses the request.
   }
   if (who === true) return undefined;
   if (typeof who === 'string' && who !== '') return who;
   throw new RunchartError('unauthorized', 'the request is not authorized');
 }
 
-async function bodyBytes(request: Request, most: number): Promise<Uint8Array> {
-  const tooLarge = new RunchartError('too_large', `expected a body of at most ${most} bytes`);
-  if (Number(request.headers.get('content-length') ?? 0) > most) throw tooLarge;
+async function bodyBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+  const tooLarge = new RunchartError('too_large', `expected a body of at most ${bytesMax} bytes`);
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge;
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body?.getReader();
@@ -71,7 +74,7 @@ async function bodyBytes(request: Request, most: number): Promise<Uint8Array> {
     const next = await reader?.read();
     if (!next || next.done) break;
     size += next.value.byteLength;
-    if (size > most) {
+    if (size > bytesMax) {
       await reader?.cancel().catch(() => undefined);
       throw tooLarge;
     }
@@ -88,12 +91,12 @@ async function bodyBytes(request: Request, most: number): Promise<Uint8Array> {
 
 const BODY_MOST = 8 * 1_048_576;
 
-/** JSON within the limit; nothing at all is an empty object where that is allowed. Throws RunchartError. */
-export async function jsonBody(request: Request, most: number = BODY_MOST, optional = false): Promise<unknown> {
+/** Reads JSON up to the limit. With `optional`, an empty body is an empty object. Throws RunchartError. */
+export async function jsonBody(request: Request, bytesMax: number = BODY_MOST, optional = false): Promise<unknown> {
   const type = request.headers.get('content-type');
-  const bytes = await bodyBytes(request, most);
+  const bytes = await bodyBytes(request, bytesMax);
   if (bytes.length === 0 && optional) return {};
-  // A page of another origin can send anything else without being asked.
+  // A page of another origin can send any other content type without a CORS preflight.
   if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
     throw new RunchartError('content_type', 'expected content-type: application/json');
   try {

@@ -1,4 +1,7 @@
-/** A transport without a wire: both ends in one process. Rule: what is sent crosses as JSON, so neither end can change what the other holds. */
+/**
+ * A transport between two ends in one process. Rule: messages cross as JSON, so neither end can change the other's
+ * objects.
+ */
 import { type Observable, ReplaySubject } from 'rxjs';
 import type { Incoming, Outgoing, Transport } from './wireMessages.ts';
 

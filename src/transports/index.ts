@@ -1,5 +1,6 @@
 /**
- * `runchart/transports`: conversations over a wire. Rule: web standards only; what needs Node stands in the program.
+ * `runchart/transports` connects conversations to clients. Rule: this entry uses web standards only; code that needs
+ * Node is in the CLI.
  */
 export { toAgUi } from './chat/agUi.ts';
 export { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from './chat/interfaceHandlers.ts';

@@ -1,38 +1,41 @@
 /**
- * Maps the requests of a transport to conversations, and tells it what they do. Rule: requests about one conversation begin in the order in
- * which they came; what is told waits for the transport, and where that is slow nothing more is read; its end stops no run.
+ * Routes the requests of a transport to conversations, and sends their output back. Rule: requests about one
+ * conversation start in the order of arrival. Output waits for the transport, and while it is slow no further request
+ * is read. The end of the transport stops no run.
  */
 import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
 import { decideCall, failureOf, sendMessage, settleCall } from './clientActs.ts';
-import { Feed } from './clientFeed.ts';
+import { ClientFeed } from './clientFeed.ts';
 import { type Sessions, sessions } from './sessions.ts';
 import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transport } from './wireMessages.ts';
 
 export interface RouteOptions {
-  /** Turns are told as `turn-result` and the conversation goes on; without it, the end of a turn is its `result`. */
+  /**
+   * If true, each turn ends with a `turn-result` and the conversation continues. Otherwise a turn ends with a `result`.
+   */
   multiTurn?: boolean;
-  /** What `system-init` tells; of the agent where it is not given. */
+  /** The contents of `system-init`. Default: those of the agent. */
   about?: { model: string; tools: readonly string[]; permissionMode?: string };
   sessions?: Sessions;
-  /** When nothing more is read, waits for the turns that were begun, and tells them. */
+  /** After the input ends, waits for the running turns and sends their results. */
   drain?: boolean;
 }
 
-/** Resolves when the transport ends; runs go on. */
+/** Resolves when the transport ends; runs continue. */
 export function route(agent: Agent, transport: Transport, options: RouteOptions = {}): Promise<void> {
   return new Router(agent, transport, options).run();
 }
 
-/** Requests that are not answered yet. */
+/** The most requests without an answer. */
 const UNANSWERED_MAX = 64;
 const LIVE_MAX = 1_048_576;
 
-/** The mode is that of the rules that are in force. */
+/** The permission mode is that of the permissions plugin in force. */
 function aboutOf({ profile }: Partial<Agent>): NonNullable<RouteOptions['about']> {
-  // What stands around an agent need not tell what it is made of.
+  // A wrapper of an agent may have no profile.
   if (!profile) return { model: '', tools: [] };
   const { models, toolbox, plugins } = profile;
   const modes = plugins.flatMap((plugin) => ('mode' in plugin && typeof plugin.mode === 'string' ? [plugin.mode] : []));
@@ -42,8 +45,8 @@ function aboutOf({ profile }: Partial<Agent>): NonNullable<RouteOptions['about']
 
 interface Followed {
   conversation: Conversation;
-  feed: Feed;
-  told: Promise<void>;
+  feed: ClientFeed;
+  sent: Promise<void>;
   last: RunResult | undefined;
 }
 
@@ -53,9 +56,9 @@ class Router {
   readonly #options: RouteOptions;
   readonly #sessions: Sessions;
   readonly #followed = new Map<string, Followed>();
-  /** What was told of each conversation: the seq of the next entry. */
+  /** For each conversation, the seq of the next entry to send. */
   readonly #next = new Map<string, number>();
-  /** The last request of each conversation, until it has begun. */
+  /** The last request of each conversation, until it has started. */
   readonly #order = new Map<string, Promise<unknown>>();
   readonly #unanswered = new Set<Promise<void>>();
   readonly #turns = new Map<string, Promise<void>>();
@@ -69,15 +72,15 @@ class Router {
 
   async run(): Promise<void> {
     try {
-      for await (const given of this.#transport.read()) {
-        const answered = this.#answer(given).catch(() => undefined);
-        this.#unanswered.add(answered);
-        void answered.then(() => this.#unanswered.delete(answered));
+      for await (const input of this.#transport.read()) {
+        const answering = this.#answer(input).catch(() => undefined);
+        this.#unanswered.add(answering);
+        void answering.then(() => this.#unanswered.delete(answering));
         if (this.#unanswered.size >= UNANSWERED_MAX) await Promise.race(this.#unanswered);
       }
       if (this.#options.drain) await this.#drained();
     } finally {
-      for (const id of [...this.#followed.keys()]) this.#unfollow(id);
+      for (const id of [...this.#followed.keys()]) this.#stopFollowing(id);
     }
   }
 
@@ -86,13 +89,13 @@ class Router {
     while (this.#turns.size > 0) await Promise.all(this.#turns.values());
     const all = [...this.#followed.values()];
     for (const { feed } of all) feed.end();
-    await Promise.all(all.map(({ told }) => told));
+    await Promise.all(all.map(({ sent }) => sent));
   }
 
-  async #answer(given: unknown): Promise<void> {
-    const requestId = requestIdOf(given);
+  async #answer(input: unknown): Promise<void> {
+    const requestId = requestIdOf(input);
     try {
-      const message = readIncoming(given);
+      const message = readIncoming(input);
       const value = await (message.type === 'list' ? this.#list() : this.#act(message));
       if (requestId !== undefined) await this.#transport.write({ type: 'answer', requestId, value });
     } catch (error) {
@@ -107,7 +110,7 @@ class Router {
   async #act(message: ReadMessage): Promise<Json> {
     const { conversation: id } = message;
     const before = id === undefined ? undefined : this.#order.get(id);
-    // What has begun is not waited for: a cancel must overtake the run that it is for.
+    // A started request is not awaited: a cancel must overtake the run that it cancels.
     const begun = (before ?? Promise.resolve()).then(async () => {
       const followed = await this.#follow(message);
       const done = this.#begin(followed, message);
@@ -149,24 +152,24 @@ class Router {
     }
   }
 
-  /** A message may begin a conversation; nothing else does. */
+  /** Only a message may create a conversation. */
   async #follow({ type, conversation: id }: Omit<ReadMessage, 'fields'>): Promise<Followed> {
-    const known = id === undefined ? undefined : this.#followed.get(id);
-    if (known && !known.feed.isEnded) return known;
-    if (known) {
-      await known.told;
+    const current = id === undefined ? undefined : this.#followed.get(id);
+    if (current && !current.feed.isEnded) return current;
+    if (current) {
+      await current.sent;
       return this.#follow({ type, conversation: id });
     }
     const conversation = await this.#sessions.acquire(id, { existing: type !== 'user-message' });
     const next = this.#next.get(conversation.id);
-    const feed = new Feed(conversation, next ?? 0, { sizeMax: LIVE_MAX });
-    const told = this.#tell(conversation, feed);
-    const followed = { conversation, feed, told, last: undefined };
+    const feed = new ClientFeed(conversation, next ?? 0, { sizeMax: LIVE_MAX });
+    const sent = this.#send(conversation, feed);
+    const followed = { conversation, feed, sent, last: undefined };
     this.#followed.set(conversation.id, followed);
     return followed;
   }
 
-  async #tell({ id, cwd }: Conversation, feed: Feed): Promise<void> {
+  async #send({ id, cwd }: Conversation, feed: ClientFeed): Promise<void> {
     const { model, tools, permissionMode = 'default' } = this.#options.about ?? aboutOf(this.#agent);
     try {
       await this.#transport.write({
@@ -185,13 +188,13 @@ class Router {
         } else if ('signal' in item) {
           await this.#transport.write({ type: 'live', conversation: id, signal: item.signal });
         } else {
-          await this.#transport.write(item.said as Outgoing);
+          await this.#transport.write(item.message as Outgoing);
         }
       }
     } catch {
-      // A transport that takes nothing any more ends its reading too.
+      // If the transport accepts no more output, its input ends too.
     } finally {
-      this.#unfollow(id, feed);
+      this.#stopFollowing(id, feed);
     }
   }
 
@@ -201,26 +204,26 @@ class Router {
     const turn = run.result.then((result) => {
       this.#turns.delete(run.id);
       followed.last = result;
-      if (this.#options.multiTurn) feed.say({ type: 'turn-result', conversation: conversation.id, result });
+      if (this.#options.multiTurn) feed.add({ type: 'turn-result', conversation: conversation.id, result });
       else if (conversation.status !== 'active') this.#finish(followed);
     });
     this.#turns.set(run.id, turn);
   }
 
-  /** The last that is told of it; it may be begun again. */
+  /** Sends the last message of a conversation, which may be opened again. */
   #finish({ conversation, feed, last }: Followed): void {
-    const said = {
+    const outcome = {
       subtype: last?.subtype ?? 'success',
       result: last?.text ?? '',
       turns: last?.turns ?? 0,
       costUsd: last ? last.costUsd : 0,
       exitReason: last?.cause ?? last?.termination ?? 'closed',
     };
-    feed.say({ type: 'result', conversation: conversation.id, ...said });
+    feed.add({ type: 'result', conversation: conversation.id, ...outcome });
     feed.end();
   }
 
-  #unfollow(id: string, feed = this.#followed.get(id)?.feed): void {
+  #stopFollowing(id: string, feed = this.#followed.get(id)?.feed): void {
     const followed = this.#followed.get(id);
     if (!followed || followed.feed !== feed) return;
     this.#followed.delete(id);

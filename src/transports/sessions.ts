@@ -1,7 +1,7 @@
 /**
- * Living conversations, shared by many requests. Rule: who acquires one opens or joins it and gives it back; one that
- * nobody holds and that does no work is closed when it has been idle for a while, or earlier where its place is needed. A run is
- * never ended for a place: who finds none waits, and is refused after a time.
+ * Open conversations that many requests share. Rule: a request acquires a conversation, which opens or joins it, and
+ * releases it. A conversation without holders and without work is closed after an idle time, or earlier if its slot is
+ * needed. No run is ended for a slot: a request without a slot waits, and is refused after a time limit.
  */
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
@@ -10,24 +10,27 @@ import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
 import { callback, checkOptionsOf, numberOrInfinity, object, whole } from '../validation.ts';
 
 export interface SessionOptions {
-  /** How long a conversation stays open that nobody holds and that does no work: 60 s. */
+  /** The time that an idle conversation stays open. Default: 60 s. */
   idleMs?: number;
-  /** How many are open at once: 200. A store of files needs a few descriptors for each. */
+  /** The most open conversations. Default: 200. A file store needs a few descriptors for each. */
   openMax?: number;
-  /** How long an `acquire` waits for a place: 10 s. */
+  /** The time that `acquire` waits for a slot. Default: 10 s. */
   waitMs?: number;
   setTimer?: Ports['setTimer'];
 }
 
 export interface AcquireOptions {
-  /** One that is there already, or RunchartError `not_found`. */
+  /** The conversation must exist; otherwise RunchartError `not_found`. */
   existing?: boolean;
 }
 
 export interface Sessions {
-  /** Opens or joins. Rejects with what opening rejects with, and with LimitError where no place comes free in time. */
+  /**
+   * Opens or joins a conversation. Rejects with the error of the opening, or with LimitError if no slot becomes free in
+   * time.
+   */
   acquire(id?: string, options?: AcquireOptions): Promise<Conversation>;
-  /** Gives back what one `acquire` answered. */
+  /** Releases the conversation of one `acquire`. */
   release(conversation: Conversation): void;
   /** Closes every conversation, held or not; the agent stays open. */
   close(): Promise<void>;
@@ -39,8 +42,8 @@ interface Session {
   opening: Promise<Conversation>;
   closing?: Promise<void>;
   holders: number;
-  /** Stops what waits for the end of its idleness or of its work. */
-  unwatch?: (() => void) | undefined;
+  /** Stops the idle timer, or the subscription that waits for the end of its work. */
+  stopWatching?: (() => void) | undefined;
 }
 
 const optionsValidator = object({
@@ -50,7 +53,7 @@ const optionsValidator = object({
   setTimer: callback,
 });
 
-/** Throws ConfigurationError for an option that cannot work. */
+/** Throws ConfigurationError for an invalid option. */
 export function sessions(agent: Agent, options: SessionOptions = {}): Sessions {
   checkOptionsOf('sessions', options, optionsValidator);
   return new LivingSessions(agent, options);
@@ -64,13 +67,13 @@ class LivingSessions implements Sessions {
   readonly #openMax: number;
   readonly #waitMs: number;
   readonly #setTimer: Ports['setTimer'];
-  /** Least recently given back first. */
+  /** The least recently released come first. */
   readonly #open = new Set<Session>();
   readonly #named = new Map<string, Session>();
-  /** Who waits for a place, in order. */
-  readonly #line: { admit(): void; refuse(error: Error): void }[] = [];
-  /** Places that were given to waiters who have not opened yet. */
-  #admitted = 0;
+  /** Requests that wait for a slot, in order. */
+  readonly #waiters: { admit(): void; refuse(error: Error): void }[] = [];
+  /** Slots that belong to requests which have not opened their conversation yet. */
+  #reservedSlots = 0;
   #closed = false;
 
   constructor(agent: Agent, { idleMs = 60_000, openMax = 200, waitMs = 10_000, setTimer }: SessionOptions) {
@@ -84,29 +87,29 @@ class LivingSessions implements Sessions {
   async acquire(id?: string, options: AcquireOptions = {}): Promise<Conversation> {
     for (;;) {
       if (this.#closed) throw closedError();
-      const known = id === undefined ? undefined : this.#named.get(id);
-      if (!known) {
-        if (this.#open.size + this.#admitted >= this.#openMax) {
-          await this.#place();
-          this.#admitted -= 1;
-          // Somebody else may have opened it meanwhile.
+      const openSession = id === undefined ? undefined : this.#named.get(id);
+      if (!openSession) {
+        if (this.#open.size + this.#reservedSlots >= this.#openMax) {
+          await this.#awaitSlot();
+          this.#reservedSlots -= 1;
+          // Another request may have opened it in the meantime.
           if (id !== undefined && this.#named.has(id)) {
             this.#admit();
             continue;
           }
           if (this.#closed) throw closedError();
         }
-        return this.#begin(id, options);
+        return this.#openSession(id, options);
       }
-      if (!known.closing) {
-        const joined = await this.#join(known).catch((error) => {
-          // Who opens it meanwhile may not make it.
+      if (!openSession.closing) {
+        const joined = await this.#join(openSession).catch((error) => {
+          // The request that opens it may not be allowed to create it.
           if (options.existing || (error as { code?: unknown } | null)?.code !== 'not_found') throw error;
         });
         if (joined) return joined;
         continue;
       }
-      await known.closing;
+      await openSession.closing;
     }
   }
 
@@ -116,12 +119,12 @@ class LivingSessions implements Sessions {
     if (session.holders === 0)
       throw new ConfigurationError(`${conversation.id} was given back more often than acquired`);
     session.holders -= 1;
-    if (session.holders === 0) this.#rest(session, conversation);
+    if (session.holders === 0) this.#watchIdle(session, conversation);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { refuse } of this.#line.splice(0)) refuse(closedError());
+    for (const { refuse } of this.#waiters.splice(0)) refuse(closedError());
     await Promise.all([...this.#open].map((session) => this.#end(session)));
   }
 
@@ -131,7 +134,7 @@ class LivingSessions implements Sessions {
     return session.opening;
   }
 
-  async #begin(id: string | undefined, options: AcquireOptions): Promise<Conversation> {
+  async #openSession(id: string | undefined, options: AcquireOptions): Promise<Conversation> {
     const session: Session = { opening: this.#agent.open(id, options), holders: 1 };
     this.#open.add(session);
     if (id !== undefined) this.#named.set(id, session);
@@ -139,7 +142,7 @@ class LivingSessions implements Sessions {
       const conversation = await session.opening;
       session.conversation = conversation;
       this.#named.set(conversation.id, session);
-      // Somebody may close it behind our back.
+      // The host may close the conversation itself.
       conversation.log$(Number.MAX_SAFE_INTEGER).subscribe({ complete: () => this.#forget(session, conversation.id) });
       return conversation;
     } catch (error) {
@@ -150,45 +153,45 @@ class LivingSessions implements Sessions {
 
   #forget(session: Session, id: string | undefined): void {
     this.#stopWatching(session);
-    // A place is free once the store has let go.
+    // The slot becomes free when the store has released the conversation.
     if (session.closing) return;
     this.#open.delete(session);
     if (id !== undefined && this.#named.get(id) === session) this.#named.delete(id);
     this.#admit();
   }
 
-  /** Nobody holds it: it is closed once it has been idle long enough. */
-  #rest(session: Session, conversation: Conversation): void {
+  /** The conversation has no holders, so it is closed after the idle time. */
+  #watchIdle(session: Session, conversation: Conversation): void {
     this.#open.delete(session);
     this.#open.add(session);
     if (!isWorking(conversation)) {
       if (this.#idleMs !== Number.POSITIVE_INFINITY)
-        session.unwatch = this.#setTimer(this.#idleMs, () => void this.#retire(session, conversation));
+        session.stopWatching = this.#setTimer(this.#idleMs, () => void this.#closeIdle(session, conversation));
       this.#admit();
       return;
     }
     const watching = conversation.live$.subscribe(({ type }) => {
-      // What is told follows the chart; what counts is what can be read behind it.
-      if (type === 'status') queueMicrotask(() => this.#look(session, conversation));
+      // The status is read in a microtask, after the chart has taken the event.
+      if (type === 'status') queueMicrotask(() => this.#checkIdle(session, conversation));
     });
-    session.unwatch = () => watching.unsubscribe();
+    session.stopWatching = () => watching.unsubscribe();
   }
 
-  #look(session: Session, conversation: Conversation): void {
-    if (session.holders > 0 || session.closing || !session.unwatch || isWorking(conversation)) return;
+  #checkIdle(session: Session, conversation: Conversation): void {
+    if (session.holders > 0 || session.closing || !session.stopWatching || isWorking(conversation)) return;
     this.#stopWatching(session);
-    this.#rest(session, conversation);
+    this.#watchIdle(session, conversation);
   }
 
-  /** Something may have begun by itself, a followUp for example. */
-  #retire(session: Session, conversation: Conversation): Promise<void> | void {
-    session.unwatch = undefined;
-    return isWorking(conversation) ? this.#rest(session, conversation) : this.#end(session);
+  /** Work may have begun automatically, for example a followUp. */
+  #closeIdle(session: Session, conversation: Conversation): Promise<void> | void {
+    session.stopWatching = undefined;
+    return isWorking(conversation) ? this.#watchIdle(session, conversation) : this.#end(session);
   }
 
   #stopWatching(session: Session): void {
-    session.unwatch?.();
-    session.unwatch = undefined;
+    session.stopWatching?.();
+    session.stopWatching = undefined;
   }
 
   #end(session: Session): Promise<void> {
@@ -199,18 +202,18 @@ class LivingSessions implements Sessions {
 
   async #ended(session: Session): Promise<void> {
     const conversation = await session.opening.catch(() => undefined);
-    // What a store says of its letting go is nobody's answer here; the next opening is told.
+    // No request waits for the store's error here; the next opening reports it.
     await conversation?.close().catch(() => undefined);
     this.#open.delete(session);
     for (const [id, each] of this.#named) if (each === session) this.#named.delete(id);
     this.#admit();
   }
 
-  /** Resolves with a place that is the caller's. */
-  #place(): Promise<void> {
+  /** Resolves with a slot for the caller. */
+  #awaitSlot(): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = this.#setTimer(this.#waitMs, () => {
-        this.#line.splice(this.#line.indexOf(waiter), 1);
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         reject(
           new LimitError(`${this.#openMax} conversations are open and in use (openMax), and none came free in time`),
         );
@@ -218,7 +221,7 @@ class LivingSessions implements Sessions {
       const waiter = {
         admit: () => {
           stop();
-          this.#admitted += 1;
+          this.#reservedSlots += 1;
           resolve();
         },
         refuse: (error: Error) => {
@@ -226,20 +229,21 @@ class LivingSessions implements Sessions {
           reject(error);
         },
       };
-      this.#line.push(waiter);
+      this.#waiters.push(waiter);
       this.#admit();
     });
   }
 
-  /** Lets waiters in where there are places, and makes places of what is idle, as many as are waited for. */
+  /** Admits waiting requests to free slots, and closes as many idle conversations as are needed. */
   #admit(): void {
-    while (this.#line.length > 0 && this.#open.size + this.#admitted < this.#openMax) this.#line.shift()?.admit();
-    let wanted = this.#line.length - [...this.#open].filter(({ closing }) => closing).length;
+    while (this.#waiters.length > 0 && this.#open.size + this.#reservedSlots < this.#openMax)
+      this.#waiters.shift()?.admit();
+    let toClose = this.#waiters.length - [...this.#open].filter(({ closing }) => closing).length;
     for (const session of this.#open) {
-      if (wanted <= 0) return;
+      if (toClose <= 0) return;
       const { conversation, holders, closing } = session;
       if (!conversation || holders > 0 || closing || isWorking(conversation)) continue;
-      wanted -= 1;
+      toClose -= 1;
       void this.#end(session);
     }
   }

@@ -1,6 +1,7 @@
 /**
- * JSON lines over standard input and output, or over any two streams. Rule: a line is bounded; one that is no JSON is answered with an
- * error and the next one counts; who writes waits until the reader has taken what was written before.
+ * JSON lines over standard input and output, or over any two streams. Rule: a line is bounded. A line that is no JSON
+ * is answered with an error, and reading continues with the next one. A write waits until the reader has taken the
+ * earlier output.
  */
 import { malformed } from './clientActs.ts';
 import type { Incoming, Transport } from './wireMessages.ts';
@@ -8,16 +9,16 @@ import type { Incoming, Transport } from './wireMessages.ts';
 export interface LineStreams {
   input: AsyncIterable<Uint8Array>;
   output: {
-    /** False: it is full. One that tells when it has drained is waited for. */
+    /** Returns false if the stream is full; then `write` waits for its `drain` event. */
     write(text: string): boolean;
     once?(event: 'drain' | 'close', listener: () => void): unknown;
     off?(event: 'drain' | 'close', listener: () => void): unknown;
-    /** Nothing is written any more: it would never drain. */
+    /** The stream is closed, so it would never drain. */
     readonly destroyed?: boolean;
   };
 }
 
-/** Room for an image. */
+/** Enough for an image. */
 const LINE_MAX = 8 * 1_048_576;
 
 function ownStreams(): LineStreams {
@@ -38,16 +39,16 @@ export function stdioTransport(streams: LineStreams = ownStreams()): Transport {
       const go = (): void => {
         drained = undefined;
         output.off?.('drain', go);
-        output.off?.('close', leave);
+        output.off?.('close', stopWriting);
         resolve();
       };
-      // An output that has closed never drains, so a later write would wait for ever.
-      const leave = (): void => {
+      // A closed output never drains, so a later write would wait forever.
+      const stopWriting = (): void => {
         isClosed = true;
         go();
       };
       output.once?.('drain', go);
-      output.once?.('close', leave);
+      output.once?.('close', stopWriting);
     });
     await drained;
   };
@@ -64,9 +65,9 @@ export function stdioTransport(streams: LineStreams = ownStreams()): Transport {
           continue;
         }
         if (line.trim() === '') continue;
-        const given = parsed(line);
-        if (given === undefined) await refuse(malformed('one JSON object a line'));
-        else yield given as Incoming;
+        const parsedLine = parsed(line);
+        if (parsedLine === undefined) await refuse(malformed('one JSON object a line'));
+        else yield parsedLine as Incoming;
       }
     },
     async close() {
@@ -85,35 +86,35 @@ function parsed(line: string): unknown {
 
 const NEWLINE = 10;
 
-/** Undefined stands for a line that is too long. */
+/** Undefined represents a line that is too long. */
 async function* linesOf(input: AsyncIterable<Uint8Array>): AsyncGenerator<string | undefined> {
-  let held: Uint8Array[] = [];
+  let chunks: Uint8Array[] = [];
   let size = 0;
-  const taken = (): string | undefined => {
+  const takeLine = (): string | undefined => {
     const bytes = new Uint8Array(size > LINE_MAX ? 0 : size);
     let at = 0;
-    for (const piece of held) {
+    for (const piece of chunks) {
       bytes.set(piece, at);
       at += piece.length;
     }
     const line = size > LINE_MAX ? undefined : new TextDecoder().decode(bytes);
-    held = [];
+    chunks = [];
     size = 0;
     return line;
   };
   const hold = (piece: Uint8Array): void => {
     size += piece.length;
-    if (size > LINE_MAX) held = [];
-    else if (piece.length > 0) held.push(piece);
+    if (size > LINE_MAX) chunks = [];
+    else if (piece.length > 0) chunks.push(piece);
   };
   for await (const chunk of input) {
     let from = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
       hold(chunk.subarray(from, end));
-      yield taken();
+      yield takeLine();
       from = end + 1;
     }
     hold(chunk.subarray(from));
   }
-  if (size > 0) yield taken();
+  if (size > 0) yield takeLine();
 }

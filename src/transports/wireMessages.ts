@@ -1,6 +1,6 @@
 /**
- * What every transport carries: one JSON object a line or frame. Rule: what comes is read before it counts; an unknown type is an
- * error, never ignored.
+ * The messages of every transport: one JSON object in each line or frame. Rule: input is validated before use, and an
+ * unknown type is an error, never ignored.
  */
 import type { Decision, Json, LogEntry, Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
@@ -19,7 +19,7 @@ export type Incoming = Request &
   );
 
 export type Outgoing =
-  /** Before the first entry of a conversation. */
+  /** Sent before the first entry of a conversation. */
   | {
       type: 'system-init';
       version: 1;
@@ -31,9 +31,9 @@ export type Outgoing =
     }
   | { type: 'entry'; conversation: string; entry: LogEntry }
   | { type: 'live'; conversation: string; signal: Live }
-  /** A turn is over, the next input is waited for. */
+  /** A turn is over, and the transport waits for the next input. */
   | { type: 'turn-result'; conversation: string; result: RunResult }
-  /** The last of a conversation: where there is one turn only, or at its close. */
+  /** The last message of a conversation: after the only turn, or at its close. */
   | {
       type: 'result';
       conversation: string;
@@ -69,20 +69,21 @@ export interface ReadMessage {
   fields: Fields;
 }
 
-/** Content, decisions and settlements are judged by the conversation. Throws RunchartError, code malformed. */
-export function readIncoming(given: unknown): ReadMessage {
-  const type = typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined;
-  const known = typeof type === 'string' && Object.hasOwn(FIELDS, type) ? FIELDS[type] : undefined;
-  if (typeof type !== 'string' || !known) throw malformed(`type to be one of ${Object.keys(FIELDS).join(', ')}`);
-  const fields = fieldsOf(given, ['type', 'requestId', ...known]);
+/** The conversation validates content, decisions and settlements. Throws RunchartError, code malformed. */
+export function readIncoming(incoming: unknown): ReadMessage {
+  const type = typeof incoming === 'object' && incoming !== null && 'type' in incoming ? incoming.type : undefined;
+  const readFields = typeof type === 'string' && Object.hasOwn(FIELDS, type) ? FIELDS[type] : undefined;
+  if (typeof type !== 'string' || !readFields) throw malformed(`type to be one of ${Object.keys(FIELDS).join(', ')}`);
+  const fields = fieldsOf(incoming, ['type', 'requestId', ...readFields]);
   const conversation = textOf(fields, 'conversation');
   kindOf(fields);
   if (conversation === undefined && type !== 'user-message' && type !== 'list') throw malformed('conversation, its id');
   return { type, conversation, fields };
 }
 
-/** Of anything, so that a refusal can name it. */
-export function requestIdOf(given: unknown): string | undefined {
-  const id = typeof given === 'object' && given !== null && 'requestId' in given ? given.requestId : undefined;
+/** Accepts any value, so that an error can name the request. */
+export function requestIdOf(incoming: unknown): string | undefined {
+  const id =
+    typeof incoming === 'object' && incoming !== null && 'requestId' in incoming ? incoming.requestId : undefined;
   return typeof id === 'string' && id.length <= 200 ? id : undefined;
 }

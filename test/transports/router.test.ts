@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent } from '../../src/index.ts';
 import { codingTools, permissions } from '../../src/node.ts';
-import { Feed } from '../../src/transports/clientFeed.ts';
+import { ClientFeed } from '../../src/transports/clientFeed.ts';
 import {
   type Incoming,
   inProcessTransport,
@@ -120,11 +120,11 @@ describe('a router', () => {
     const agent = createAgent({ model: scripted(['hi']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
-    const feed = new Feed(conversation, 0, { sizeMax: 100 });
-    feed.say({ type: 'turn-result' });
+    const feed = new ClientFeed(conversation, 0, { sizeMax: 100 });
+    feed.add({ type: 'turn-result' });
     await conversation.send('go').result;
     const said: unknown[] = [];
-    for (let item = feed.takeNow(); item; item = feed.takeNow()) if ('said' in item) said.push(item.said);
+    for (let item = feed.takeNow(); item; item = feed.takeNow()) if ('message' in item) said.push(item.message);
     expect(said).toEqual([{ type: 'turn-result' }]);
     feed.close();
   });
@@ -133,7 +133,7 @@ describe('a router', () => {
     const agent = createAgent({ model: scripted(['x'.repeat(4_000), 'one', 'y'.repeat(4_000), 'two']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
-    const feed = new Feed(conversation, 0, { sizeMax: 2_000 });
+    const feed = new ClientFeed(conversation, 0, { sizeMax: 2_000 });
     const streamed: string[] = [];
     for (let turn = 0; turn < 4; turn++) {
       await conversation.send('go').result;

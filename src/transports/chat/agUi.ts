@@ -1,6 +1,6 @@
 /**
- * A run in the events of AG-UI (docs.ag-ui.com, protocol 1). Rule: one run of the log is one run there; what the protocol has no word
- * for is a CUSTOM event whose name begins with `runchart.`.
+ * Converts a run to events of AG-UI (docs.ag-ui.com, protocol 1). Rule: one run of the log is one AG-UI run. Anything
+ * that the protocol does not define is a CUSTOM event whose name begins with `runchart.`.
  */
 import { Observable } from 'rxjs';
 import { type LogEntry, type PendingCall, textOfContent } from '../../../machines/internal.ts';
@@ -9,11 +9,11 @@ import { type Piece, StreamFold } from './streamFold.ts';
 
 const custom = (name: string, value: unknown): object => ({ type: 'CUSTOM', name: `runchart.${name}`, value });
 
-/** What a person answers an interrupt by: its id says which suspension of which call. */
+/** The id that a person's answer names: it contains the suspension and the call. */
 export const interruptId = ({ callId, suspension }: Pick<PendingCall, 'callId' | 'suspension'>): string =>
   `${suspension}/${callId}`;
 
-/** `path`: of a sub-agent's call, the ids of the calls down to it. */
+/** `path` of a sub-agent's call: the ids of the calls from the outermost to this one. */
 function interruptOf(call: PendingCall): object {
   const { callId: toolCallId, reason: message, payload, path } = call;
   const metadata = { ...(payload !== undefined && { payload }), ...(path.length > 1 && { path }) };
@@ -37,7 +37,7 @@ function endEvent(piece: Extract<Piece, { kind: 'run-ends' | 'run-waits' }>): ob
   const { runId, conversationId: threadId } = piece;
   if (piece.kind === 'run-waits') {
     const interrupts = piece.calls.map(interruptOf);
-    // Without anything to ask another run continues by itself.
+    // If there is nothing to ask, another run continues automatically.
     const outcome = interrupts.length > 0 ? { type: 'interrupt', interrupts } : { type: 'success' };
     return { type: 'RUN_FINISHED', threadId, runId, outcome };
   }
@@ -51,7 +51,7 @@ function endEvent(piece: Extract<Piece, { kind: 'run-ends' | 'run-waits' }>): ob
   };
 }
 
-/** The events of a piece. */
+/** The events of one piece. */
 export function agUiEvents(piece: Piece): object[] {
   switch (piece.kind) {
     case 'run-begins':
@@ -101,7 +101,7 @@ export function agUiEvents(piece: Piece): object[] {
   }
 }
 
-/** Entries and live signals as frames of a protocol; `encoder` makes one encoder a subscriber. */
+/** Converts entries and live signals to frames of a protocol. `encoder` is called once for each subscriber. */
 export function framesOf(
   source: Observable<LogEntry | Live>,
   encoder: () => (piece: Piece) => readonly object[],
@@ -123,5 +123,5 @@ export function framesOf(
   });
 }
 
-/** Entries and live signals as events of AG-UI. Pure: the same source, the same events. */
+/** Converts entries and live signals to events of AG-UI. Pure: the same source gives the same events. */
 export const toAgUi = (source: Observable<LogEntry | Live>): Observable<object> => framesOf(source, () => agUiEvents);

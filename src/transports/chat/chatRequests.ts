@@ -1,6 +1,6 @@
 /**
- * What the pages of AG-UI and of the AI SDK ask for. Rule: of the messages that a page holds only one counts; what is no message and no
- * answer is refused before anything begins, and nothing is approved by omission.
+ * Reads the requests of AG-UI and AI SDK pages. Rule: only the last of a page's messages counts. An invalid message or
+ * answer is refused before anything starts, and a missing answer never approves a call.
  */
 import type { ContentPart } from '../../content/content.ts';
 import { type Fields, malformed, textOf } from '../clientActs.ts';
@@ -11,13 +11,13 @@ export interface ChatMessage {
   content: ContentPart[];
 }
 
-/** A message, or answers to what waits. */
+/** A new message, or answers to waiting calls. */
 export interface ChatRequest {
   conversation: string;
   message?: ChatMessage;
   /** By the id of the interrupt. */
   answers: ReadonlyMap<string, unknown>;
-  /** The parts of the message that the answer continues; undefined where the page keeps them otherwise. */
+  /** The parts of the message that the answer continues; undefined if the page sends none. */
   parts?: readonly Fields[];
 }
 
@@ -34,13 +34,13 @@ function requiredText(fields: Fields, key: keyof typeof NAMED): string {
   return text;
 }
 
-/** Each part, none left out. */
+/** Throws if one of the parts is no object. */
 function partsOf(parts: unknown): Fields[] {
   if (!Array.isArray(parts) || !parts.every(isFields)) throw malformed('a list of parts');
   return parts;
 }
 
-/** The last message, whatever the page holds before it. */
+/** The last message; earlier ones are ignored. */
 function lastOf(messages: unknown): Fields {
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
   if (!isFields(last)) throw malformed('a last message that is an object');
@@ -59,7 +59,7 @@ function messageOf(id: unknown, content: ContentPart[]): ChatMessage {
   return { id: textOf({ id }, 'id'), content };
 }
 
-/** A yes or a no. Other fields go along, so that the conversation refuses those that an approval does not have. */
+/** An approval or denial. Other fields are kept, so that the conversation refuses invalid ones. */
 function decided({ approved, reason, ...others }: Fields): Record<string, unknown> {
   if (approved === true) return { ...others, action: 'approve' };
   if (approved === false) return { ...others, action: 'deny', ...(isText(reason) && { reason }) };
@@ -74,7 +74,7 @@ function agUiPart(part: Fields): ContentPart {
   throw malformed('content of texts and images');
 }
 
-/** Of AG-UI's input: the thread, its last message, or answers to interrupts. */
+/** Reads AG-UI's input: the thread, its last message, or answers to interrupts. */
 export function readAgUi(body: Fields): ChatRequest {
   const conversation = requiredText(body, 'threadId');
   const answers = answersOf(body.resume);
@@ -85,7 +85,7 @@ export function readAgUi(body: Fields): ChatRequest {
   return { conversation, message: messageOf(id, parts), answers };
 }
 
-/** `payload`: a boolean, `{ approved }`, or a whole decision with its `action`; anything else is an answer. */
+/** `payload` is a boolean, `{ approved }`, or a decision with its `action`; anything else counts as an answer. */
 export function agUiDecision(answer: unknown): Record<string, unknown> {
   const { status, payload } = answer as Fields;
   if (status === 'cancelled') return { action: 'deny' };
@@ -97,7 +97,7 @@ export function agUiDecision(answer: unknown): Record<string, unknown> {
   return isText(payload.action) ? payload : { action: 'answer', payload };
 }
 
-/** Parts of other types are the page's own: a user's message may hold data and sources. */
+/** Ignores parts of other types: a page may keep data and sources in a user's message. */
 function uiPart({ type, text, url, mediaType }: Fields): ContentPart[] {
   if (type === 'text') {
     if (isText(text)) return [{ type: 'text', text }];
@@ -109,8 +109,8 @@ function uiPart({ type, text, url, mediaType }: Fields): ContentPart[] {
 }
 
 /**
- * Of the chat's request: its id and its last message, or the approvals in its messages. A page that was asked in an earlier message
- * names that one.
+ * Reads the request of an AI SDK chat: its id and its last message, or the approvals in its messages. If an earlier
+ * message asked for approval, the page names that message.
  */
 export function readUiMessages(body: Fields): ChatRequest {
   const conversation = requiredText(body, 'id');
@@ -133,7 +133,7 @@ export function readUiMessages(body: Fields): ChatRequest {
 }
 
 export function uiDecision(answer: unknown): Record<string, unknown> {
-  // What else the chat keeps in an approval is its own.
+  // Ignores what else the chat keeps in an approval.
   const { approved, reason, args, payload } = answer as Fields;
   return decided({ approved, reason, args, payload });
 }

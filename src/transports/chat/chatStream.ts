@@ -1,6 +1,7 @@
 /**
- * What a page receives for one request: the pieces of a run, and of runs that continue it. Rule: every answer begins and ends once. A
- * message that waits in the queue while nothing runs ends its answer; nobody knows when its run comes.
+ * The pieces that a page receives for one request: those of a run, and of the runs that continue it. Rule: every
+ * response begins and ends once. If the message stays in the queue while nothing runs, the response ends, because the
+ * start of its run cannot be foreseen.
  */
 import { type LogEntry, runOf } from '../../../machines/internal.ts';
 import { type Conversation, openRun } from '../../conversation/conversation.ts';
@@ -9,20 +10,20 @@ import type { Live } from '../../live.ts';
 import type { Ports } from '../../runtime/hostPorts.ts';
 import { type Piece, StreamFold } from './streamFold.ts';
 
-/** What stood when the request came. */
-export interface Asked {
-  /** Entries of the log. */
+/** The state of the conversation when the request came. */
+export interface RequestState {
+  /** The number of entries in the log. */
   from: number;
   /** Calls that waited, and calls that the page answered. */
   callIds: ReadonlySet<string>;
-  /** Ids of queued messages: no other answer tells the page of their runs. */
+  /** Ids of queued messages. No other response shows their runs to the page. */
   queued: ReadonlySet<string>;
 }
 
 type End = Extract<Piece, { kind: 'run-ends' | 'run-waits' }>;
 const isEnd = (piece: Piece): piece is End => piece.kind === 'run-ends' || piece.kind === 'run-waits';
 
-/** Resolves when the run's message is queued and nothing runs that could take it. */
+/** Resolves when the run's message is queued and no run can take it. */
 function parkedRun(conversation: Conversation, runId: string): { parked: Promise<undefined>; stop(): void } {
   const isParked = (): boolean => {
     const { status, queue } = conversation;
@@ -47,11 +48,11 @@ function parkedRun(conversation: Conversation, runId: string): { parked: Promise
 }
 
 interface RunItems extends AsyncIterable<LogEntry | Live> {
-  /** Ends a read that waits, too. */
+  /** Also ends a pending read. */
   end(): void;
 }
 
-/** The items of a run; none where its message stays in the queue. */
+/** The items of a run; none if its message stays in the queue. */
 function itemsOf(conversation: Conversation, run: Run): RunItems {
   const items = run[Symbol.asyncIterator]();
   const { parked, stop } = parkedRun(conversation, run.id);
@@ -59,7 +60,7 @@ function itemsOf(conversation: Conversation, run: Run): RunItems {
     stop();
     void items.return?.();
   };
-  async function* read(): AsyncGenerator<LogEntry | Live> {
+  async function* readItems(): AsyncGenerator<LogEntry | Live> {
     try {
       let next = await Promise.race([items.next(), parked]);
       stop();
@@ -71,35 +72,35 @@ function itemsOf(conversation: Conversation, run: Run): RunItems {
       end();
     }
   }
-  return { end, [Symbol.asyncIterator]: read };
+  return { end, [Symbol.asyncIterator]: readItems };
 }
 
 export class ChatStream {
   readonly #conversation: Conversation;
-  readonly #asked: Asked;
+  readonly #requestState: RequestState;
   readonly #fold = new StreamFold();
   /** Seq of the next entry for the fold. */
   #next = 0;
   #begun = false;
   #end: End | undefined;
-  /** Calls whose results the page has. */
-  readonly #told = new Set<string>();
-  /** Of the run that is read now. */
+  /** Calls whose results the page has received. */
+  readonly #sentResults = new Set<string>();
+  /** The items of the current run. */
   #items: RunItems | undefined;
-  #hasLeft = false;
+  #isDisconnected = false;
 
-  constructor(conversation: Conversation, asked: Asked) {
+  constructor(conversation: Conversation, requestState: RequestState) {
     this.#conversation = conversation;
-    this.#asked = asked;
+    this.#requestState = requestState;
   }
 
-  /** The pieces of a run, and of the runs that follow it without a request of their own. */
+  /** The pieces of a run, and of the runs that follow it without another request. */
   async *piecesOf(first: Run): AsyncGenerator<Piece> {
-    for (let run: Run | undefined = first; run && !this.#hasLeft; run = await this.#following(run)) {
+    for (let run: Run | undefined = first; run && !this.#isDisconnected; run = await this.#following(run)) {
       this.#end = undefined;
       this.#items = itemsOf(this.#conversation, run);
       for await (const item of this.#items) yield* this.#take(item);
-      if (this.#hasLeft) return;
+      if (this.#isDisconnected) return;
     }
     const end = this.#end ?? (await this.#endOf(first));
     if (!this.#begun) yield this.#beginning(end);
@@ -107,13 +108,13 @@ export class ChatStream {
     yield end;
   }
 
-  /** The page is gone: what it waits for ends now, and not with the next item of the run. */
-  leave(): void {
-    this.#hasLeft = true;
+  /** Called when the page has disconnected. A pending read ends at once, not with the run's next item. */
+  disconnect(): void {
+    this.#isDisconnected = true;
     this.#items?.end();
   }
 
-  /** How a cycle ended that the page asks about, where nothing begins. */
+  /** The end of the cycle that the page asks about, if no run starts. */
   async *endOf({
     runId,
     conversationId,
@@ -127,33 +128,36 @@ export class ChatStream {
   }
 
   *#take(item: LogEntry | Live): Generator<Piece> {
-    if (!('seq' in item)) return yield* this.#pass(this.#fold.take(item));
+    if (!('seq' in item)) return yield* this.#forwarded(this.#fold.take(item));
     if (item.seq > this.#next)
       for (const entry of this.#conversation.log(this.#next)) {
         if (entry.seq >= item.seq) break;
         const pieces = this.#fold.take(entry);
-        if (this.#begun) yield* this.#pass(pieces);
+        if (this.#begun) yield* this.#forwarded(pieces);
       }
     this.#next = item.seq + 1;
-    yield* this.#pass(this.#fold.take(item));
+    yield* this.#forwarded(this.#fold.take(item));
   }
 
-  /** The page is told of one run: its beginning once, and its end last. */
-  *#pass(pieces: readonly Piece[]): Generator<Piece> {
+  /** The page sees one run, with one beginning and one end, even if several runs follow each other. */
+  *#forwarded(pieces: readonly Piece[]): Generator<Piece> {
     for (const piece of pieces) {
       if (isEnd(piece)) this.#end = piece;
       else if (piece.kind !== 'run-begins' || !this.#begun) {
-        if (piece.kind === 'result') this.#told.add(piece.callId);
+        if (piece.kind === 'result') this.#sentResults.add(piece.callId);
         yield piece;
       }
       if (piece.kind !== 'run-begins' || this.#begun) continue;
       this.#begun = true;
-      // A message may have denied what the page still shows as waiting.
+      // A message may have denied calls that the page still shows as waiting.
       yield* this.#results(piece.runId);
     }
   }
 
-  /** A run that begins by itself, and may be over by now: it applies decisions that came late, or takes a message that was queued. */
+  /**
+   * The run that follows without a request, and may already be over. It applies late decisions, or takes a queued
+   * message.
+   */
   async #following(run: Run): Promise<Run | undefined> {
     const end = this.#end;
     if (!end) return undefined;
@@ -161,39 +165,39 @@ export class ChatStream {
     const isContinued = end.kind === 'run-waits' && end.calls.length === 0;
     for (const entry of this.#conversation.log(this.#next)) {
       const resumes = isContinued && entry.type === 'run-resumed' && entry.of === end.runId;
-      const takes = entry.type === 'user-message' && this.#asked.queued.has(entry.messageId);
+      const takes = entry.type === 'user-message' && this.#requestState.queued.has(entry.messageId);
       if ((resumes || takes) && entry.runId !== null) return openRun(this.#conversation, entry.runId);
     }
     if (this.#conversation.status !== 'active') return undefined;
     const current = this.#conversation.resume();
-    const isQueued = [...this.#asked.queued].some((messageId) => runOf(messageId) === current.id);
+    const isQueued = [...this.#requestState.queued].some((messageId) => runOf(messageId) === current.id);
     return current.id !== run.id && (isContinued || isQueued) ? current : undefined;
   }
 
   /** The end of a run that left nothing in the log. */
   async #endOf({ id: runId, result }: Run): Promise<End> {
     const { id: conversationId, pending, queue } = this.#conversation;
-    const of = { runId, conversationId };
+    const ids = { runId, conversationId };
     if (queue.some(({ messageId }) => runOf(messageId) === runId))
       return pending.length > 0
-        ? { kind: 'run-waits', calls: pending, ...of }
-        : { kind: 'run-ends', reason: 'interrupted', cause: 'queued', ...of };
+        ? { kind: 'run-waits', calls: pending, ...ids }
+        : { kind: 'run-ends', reason: 'interrupted', cause: 'queued', ...ids };
     const { reason, cause, pending: calls } = await result;
-    if (reason === null && calls.length > 0) return { kind: 'run-waits', calls, ...of };
-    return { kind: 'run-ends', reason: reason ?? 'error', cause, ...of };
+    if (reason === null && calls.length > 0) return { kind: 'run-waits', calls, ...ids };
+    return { kind: 'run-ends', reason: reason ?? 'error', cause, ...ids };
   }
 
   #beginning({ runId, conversationId }: End): Piece {
     return { kind: 'run-begins', continues: true, runId, conversationId };
   }
 
-  /** Results that the page waits for and that stand outside of what it is told; before its run those since its request. */
+  /** Results that the page waits for but that belong to no shown run. Before its run, those since the request. */
   *#results(ofRun?: string): Generator<Piece> {
-    const { from, callIds } = this.#asked;
+    const { from, callIds } = this.#requestState;
     for (const entry of this.#conversation.log(ofRun === undefined ? 0 : from)) {
       if (ofRun !== undefined && entry.runId === ofRun) return;
-      if (entry.type !== 'tool-result' || !callIds.has(entry.callId) || this.#told.has(entry.callId)) continue;
-      this.#told.add(entry.callId);
+      if (entry.type !== 'tool-result' || !callIds.has(entry.callId) || this.#sentResults.has(entry.callId)) continue;
+      this.#sentResults.add(entry.callId);
       const { callId, outcome, code, content } = entry;
       yield { kind: 'result', callId, outcome, code, content };
     }
@@ -203,13 +207,16 @@ export class ChatStream {
 const encoder = new TextEncoder();
 
 export interface EventsOptions {
-  /** After the last event. */
+  /** The frame after the last event. */
   last: string;
   headers: Record<string, string>;
-  /** A comment is sent after so many milliseconds without an event. A page that takes nothing from one beat to the next is disconnected. */
+  /**
+   * A comment is sent after this many milliseconds without an event. A page that reads nothing between two beats is
+   * disconnected.
+   */
   beatMs: number;
   setTimer: Ports['setTimer'];
-  /** Called once, when the events end or nobody reads them any more. */
+  /** Called once, when the events end or the reader has gone. */
   over(): void;
 }
 
@@ -217,7 +224,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   readonly #events: AsyncGenerator<object>;
   readonly #options: EventsOptions;
   #stopBeat = (): void => {};
-  /** A frame waited for the page at the last beat, and none was taken since. */
+  /** At the last beat a frame was waiting, and the page has read nothing since. */
   #isStalled = false;
   #isOver = false;
 
@@ -252,7 +259,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
 
   #beat(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#stopBeat = this.#options.setTimer(this.#options.beatMs, () => {
-      // A page that still has frames to read needs no comment.
+      // A page with unread frames needs no comment.
       const isWaiting = (controller.desiredSize ?? 0) > 0;
       if (isWaiting) controller.enqueue(encoder.encode(': still connected\n\n'));
       else if (this.#isStalled) {
@@ -278,7 +285,7 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
   }
 }
 
-/** Events as they come, with comments while none comes. */
+/** Sends events as they come, and comments in between. */
 export function streamed(events: AsyncGenerator<object>, options: EventsOptions): Response {
   const body = new ReadableStream<Uint8Array>(new EventBody(events, options));
   const usual = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };

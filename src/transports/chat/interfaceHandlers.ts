@@ -1,7 +1,7 @@
 /**
- * Handlers that a page of AG-UI or of the AI SDK talks to: one request, one run, streamed. Rule: the conversation has a history of its
- * own; a page that goes away ends nothing; a decision names the suspension that it was shown, and answers to what waits no more begin
- * nothing. Every request has an answer that ends.
+ * HTTP handlers for AG-UI and AI SDK pages: each request starts one run and streams it. Rule: the log is the history,
+ * whatever the page sends. A disconnected page ends no run. A decision names the suspension that the page showed, and a
+ * late answer starts nothing. Every response ends.
  */
 import type { Decision, LogEntry } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
@@ -33,13 +33,13 @@ import { UiMessageChunks } from './uiMessages.ts';
 
 export interface ChatHandlerOptions {
   authorize: Authorize;
-  /** Of one request: 8 MiB. */
+  /** The limit of one request. Default: 8 MiB. */
   bodyBytesMax?: number;
-  /** What a message does to calls that wait; `denyAndRun` where it is not given. */
+  /** The effect of a message on waiting calls. Default: `denyAndRun`. */
   whileSuspended?: Policies['whileSuspended'];
-  /** How long a page may receive nothing before it is sent a comment: 15 s. */
+  /** The time without an event after which a comment is sent. Default: 15 s. */
   beatMs?: number;
-  /** Shared with other transports of the same agent; its own where it is not given. */
+  /** Shared with other transports of the same agent. Default: its own. */
   sessions?: Sessions;
   setTimer?: Ports['setTimer'];
 }
@@ -55,17 +55,17 @@ const optionsValidator = object({
 
 interface Protocol {
   read(body: Fields): ChatRequest;
-  /** The action of an answer. Throws RunchartError for what is none. */
+  /** The action of an answer. Throws RunchartError if the answer is invalid. */
   decision(answer: unknown): Record<string, unknown>;
   encoder(body: Fields, request: ChatRequest): (piece: Piece) => readonly object[];
-  /** After the last frame. */
+  /** The frame after the last event. */
   last: string;
   headers: Record<string, string>;
 }
 
 /**
- * Decides each of the suspensions that wait and were answered; an answer to anything else counts for nothing. Rejects before it
- * decides anything where one of the answers is no decision.
+ * Decides each waiting suspension that was answered; other answers are ignored. If one answer is invalid, rejects
+ * before any decision.
  */
 async function decideAll(conversation: Conversation, request: ChatRequest, protocol: Protocol, by?: string) {
   const { readDecision } = await loadDecisions();
@@ -73,7 +73,7 @@ async function decideAll(conversation: Conversation, request: ChatRequest, proto
     const { callId, suspension } = call;
     const answer = request.answers.get(interruptId(call));
     if (answer === undefined) return [];
-    // The page names the suspension that it answers; who answers is for the transport to say.
+    // The page names the suspension that it answers. The transport sets who answers.
     const decision = readDecision({ ...protocol.decision(answer), callId, suspension, by: undefined });
     const refused = wrongAnswer(call, decision);
     if (refused) throw refused;
@@ -84,7 +84,10 @@ async function decideAll(conversation: Conversation, request: ChatRequest, proto
 
 type Stop = Extract<LogEntry, { type: 'run-stop' }>;
 
-/** How the last cycle ended, where no answer is to what waits, and nothing may go on by it; a crash is no end that anybody chose. */
+/**
+ * The end of the last cycle, if no answer matches a waiting call and nothing else can continue. A crash counts as no
+ * end.
+ */
 function endBefore(conversation: Conversation, { answers }: ChatRequest): Stop | undefined {
   const { status, pending } = conversation;
   if (answers.size === 0 || (status !== 'idle' && status !== 'error')) return undefined;
@@ -94,7 +97,7 @@ function endBefore(conversation: Conversation, { answers }: ChatRequest): Stop |
   return stop?.cause === 'crash' ? undefined : stop;
 }
 
-/** The id of an interrupt without its suspension. */
+/** The call id in the id of an interrupt. */
 const callOf = (interrupt: string): string => interrupt.slice(interrupt.indexOf('/') + 1);
 
 async function* framesOf(pieces: AsyncGenerator<Piece>, encode: (piece: Piece) => readonly object[]) {
@@ -110,14 +113,14 @@ function handlerOf(agent: Agent, options: ChatHandlerOptions, name: string, prot
   const { setTimer = platformPorts.setTimer, sessions: shared = sessions(agent, { setTimer }) } = options;
   if (authorize === undefined) throw new ConfigurationError(`${name} needs authorize, which says who may ask`);
 
-  /** A message with the id of another one that says something else is a new message. */
+  /** A message that reuses an id with other content is a new message. */
   function send(conversation: Conversation, { id, content }: ChatMessage): Run {
-    const known = id === undefined ? undefined : entryOfMessage(conversation.log(), id);
-    const isOther = known && 'content' in known && textIn(known.content) !== textIn(content);
+    const earlier = id === undefined ? undefined : entryOfMessage(conversation.log(), id);
+    const isOther = earlier && 'content' in earlier && textIn(earlier.content) !== textIn(content);
     return conversation.send(content, { whileSuspended, ...(id !== undefined && !isOther && { messageId: id }) });
   }
 
-  /** Begins what is asked for. Rejects with what refuses it. */
+  /** Starts the requested run. Rejects if the conversation refuses it. */
   async function begin(conversation: Conversation, request: ChatRequest, by?: string) {
     const stop = endBefore(conversation, request);
     const waiting = conversation.pending.map(({ callId }) => callId);
@@ -136,31 +139,37 @@ function handlerOf(agent: Agent, options: ChatHandlerOptions, name: string, prot
     mustHaveMethod(request, 'POST');
     const body = await jsonBody(request, bodyBytesMax);
     if (!isFields(body)) throw malformed('a JSON object');
-    const asked = protocol.read(body);
-    // What answers something answers a conversation that exists.
-    const conversation = await shared.acquire(asked.conversation, asked.message ? {} : { existing: true });
-    let held = true;
-    const over = (): void => {
-      if (held) shared.release(conversation);
-      held = false;
+    const chatRequest = protocol.read(body);
+    // An answer must refer to an existing conversation.
+    const conversation = await shared.acquire(chatRequest.conversation, chatRequest.message ? {} : { existing: true });
+    let isHeld = true;
+    const releaseSession = (): void => {
+      if (isHeld) shared.release(conversation);
+      isHeld = false;
     };
     try {
-      const { chat, pieces } = await begin(conversation, asked, by);
+      const { chat, pieces } = await begin(conversation, chatRequest, by);
       const { last, headers } = protocol;
-      const left = (): void => {
-        chat.leave();
-        over();
+      const onDisconnect = (): void => {
+        chat.disconnect();
+        releaseSession();
       };
-      return streamed(framesOf(pieces, protocol.encoder(body, asked)), { last, headers, beatMs, setTimer, over: left });
+      return streamed(framesOf(pieces, protocol.encoder(body, chatRequest)), {
+        last,
+        headers,
+        beatMs,
+        setTimer,
+        over: onDisconnect,
+      });
     } catch (error) {
-      over();
+      releaseSession();
       throw error;
     }
   }
   return (request: Request): Promise<Response> => answer(request).catch(refusal);
 }
 
-/** POST a RunAgentInput, answered by its events. Throws ConfigurationError for an option that cannot work. */
+/** Handles a POST of a RunAgentInput and responds with its events. Throws ConfigurationError for an invalid option. */
 export const agUiHandler = (agent: Agent, options: ChatHandlerOptions): ((request: Request) => Promise<Response>) =>
   handlerOf(agent, options, 'agUiHandler', {
     read: readAgUi,
@@ -168,7 +177,7 @@ export const agUiHandler = (agent: Agent, options: ChatHandlerOptions): ((reques
     encoder({ runId, messages }) {
       const own = new Set(listOf(messages).map(({ id }) => id));
       return (piece) => {
-        // The page has its messages already, and a name of its own for the run.
+        // The page has its own messages already, and its own id for the run.
         if (piece.kind === 'user' && (piece.message === 'direct' || own.has(piece.messageId))) return [];
         return agUiEvents(typeof runId === 'string' && 'runId' in piece ? { ...piece, runId } : piece);
       };
@@ -177,7 +186,10 @@ export const agUiHandler = (agent: Agent, options: ChatHandlerOptions): ((reques
     headers: {},
   });
 
-/** POST what a chat of the AI SDK sends, answered by a UI message stream. Throws ConfigurationError for an option that cannot work. */
+/**
+ * Handles a POST of an AI SDK chat and responds with a UI message stream. Throws ConfigurationError for an invalid
+ * option.
+ */
 export const uiMessageHandler = (
   agent: Agent,
   options: ChatHandlerOptions,

@@ -1,8 +1,8 @@
 /**
- * A run as protocols of user interfaces speak of it: parts of text that begin, grow and end, calls with their results, steps.
- * Rule: what is said follows from entries and live signals alone; a log without its live signals gives the same texts, calls and
- * ends; what was streamed and never became durable is named as dropped. Every piece stands between the beginning and the end of a
- * run: what the log holds outside of every run gets a run around it.
+ * Folds entries and live signals of a run into the pieces that user interface protocols need: text parts that begin,
+ * grow and end, calls with results, and steps. Rule: the pieces depend only on entries and live signals. A log without
+ * live signals gives the same texts, calls and ends. Streamed text that never became durable is reported as dropped.
+ * Every piece lies between the beginning and the end of a run: entries outside of runs get a run of their own.
  */
 import {
   type AgentItem,
@@ -28,23 +28,24 @@ interface OfRun {
 }
 
 export type Piece =
-  /** `continues`: the cycle of an earlier run. */
+  /** `continues`: the run continues the cycle of an earlier run. */
   | ({ kind: 'run-begins'; continues: boolean } & OfRun)
   | ({ kind: 'run-ends'; reason: StopReason; cause: string | undefined } & OfRun)
-  /** `calls`: what `conversation.pending` lists then; none where the calls are decided already and another run continues. */
+  /** `calls` equals `conversation.pending`. It is empty if all calls are decided and another run continues. */
   | ({ kind: 'run-waits'; calls: readonly PendingCall[] } & OfRun)
   | { kind: 'step-begins' | 'step-ends'; step: number }
   | { kind: 'user'; messageId: string; message: MessageKind; content: readonly StoredPart[] }
   | { kind: 'begins' | 'ends'; channel: Channel; id: string }
   | { kind: 'grows'; channel: Channel; id: string; delta: string }
-  /** Parts that count for nothing. */
+  /** Ids of parts that the page must remove. */
   | { kind: 'dropped'; ids: readonly string[] }
   | {
       kind: 'call';
       callId: string;
       name: string;
       args: Json;
-      argsText?: string /** of the message that makes it */;
+      argsText?: string;
+      /** The id of the text part that makes the call. */
       parent: string;
     }
   | { kind: 'progress'; callId: string; update: Json }
@@ -52,22 +53,22 @@ export type Piece =
   | { kind: 'result'; callId: string; outcome: ToolOutcome; code: string | undefined; content: readonly StoredPart[] }
   | { kind: 'state'; state: { [key: string]: Json } };
 
-/** A part of a reply, as far as it was said. */
+/** A part of a reply that is being streamed. */
 interface OpenPart {
   channel: Channel;
   id: string;
-  said: string;
-  /** How much of it stands in the log. */
+  text: string;
+  /** The number of its characters that are in the log. */
   durable: number;
   ended: boolean;
 }
 
 type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
 
-/** What became of a sub-agent's call stands in the sub-agent's own log. */
+/** A sub-agent's call has its result in the sub-agent's own log. */
 const OVER_WITHIN: readonly StoredPart[] = [{ type: 'text', text: 'This call is over. Its sub-agent has the result.' }];
 
-/** The decision on a spawn call names the call within it that was decided. */
+/** A decision on a spawn call names the inner call that was decided. */
 function decidedWithin({ decisions, suspension }: CallRecord): Json | undefined {
   const decision = decisions.get(suspension);
   const payload = decision?.action === 'answer' ? decision.payload : undefined;
@@ -77,41 +78,41 @@ function decidedWithin({ decisions, suspension }: CallRecord): Json | undefined 
 export class StreamFold {
   readonly #logState = emptyLogState();
   #run: OfRun | undefined;
-  /** Pieces that came outside of every run, and the run that their entries name. */
+  /** Pieces outside of every run, and the run that their entries name. */
   #outside: Piece[] = [];
   #outsideOf: OfRun = { runId: '', conversationId: '' };
-  /** What the last entry names. */
+  /** The run and conversation of the last entry. */
   #entryOf: OfRun = this.#outsideOf;
   /** Calls that have sub-agents. */
   readonly #spawns = new Set<string>();
-  /** Calls of sub-agents that were shown and are not over, with the call that they are within. */
+  /** Shown calls of sub-agents that are not over, with the outer call of each. */
   readonly #within = new Map<string, string>();
-  /** Of the reply under way, in the order in which they began. */
+  /** The parts of the current reply, in the order of their beginning. */
   #parts: OpenPart[] = [];
   #count = 0;
   #step = 0;
   #inStep = false;
-  /** The reply of the step is whole: what the model says next belongs to another step. */
+  /** The reply of this step is complete: further output belongs to the next step. */
   #replied = false;
   #out: Piece[] = [];
 
   take(item: LogEntry | Live): Piece[] {
     this.#out = [];
     if ('seq' in item) {
-      this.#learn(item);
+      this.#applyEntry(item);
       this.#entry(item);
     } else if (!item.path) this.#live(item);
     return this.#out;
   }
 
-  /** What is left to say when nothing more comes. */
+  /** The pieces that remain at the end of the source. */
   end(): Piece[] {
     this.#out = [];
     this.#surround();
     return this.#out;
   }
 
-  /** What a person is asked about now: `conversation.pending`, as the log has it. */
+  /** The open questions, equal to `conversation.pending`, derived from the log. */
   get pending(): PendingCall[] {
     const { calls, open } = this.#logState;
     const waitsWithin = ({ callId, reason }: CallRecord): boolean => reason === WAITS && this.#spawns.has(callId);
@@ -124,23 +125,23 @@ export class StreamFold {
     return pendingCalls(this.#logState, { pending, waitsWithin });
   }
 
-  /** A part of a log may begin behind a call that it speaks of. */
-  #learn(entry: LogEntry): void {
+  /** A partial log may begin after an entry that it refers to. */
+  #applyEntry(entry: LogEntry): void {
     if (entry.type === 'sub-agent') this.#spawns.add(entry.callId);
-    if (entry.type === 'tool-suspended') this.#learnCall(entry, entry.callId);
+    if (entry.type === 'tool-suspended') this.#addCall(entry, entry.callId);
     if (entry.type === 'run-suspended') {
       for (const callId of entry.waiting) {
-        if (!this.#learnCall(entry, callId)) continue;
+        if (!this.#addCall(entry, callId)) continue;
         applyEntry(this.#logState, { ...entry, type: 'tool-suspended', callId, suspension: 1, reason: '' });
       }
     }
     applyEntry(this.#logState, entry);
-    // Nobody asks this fold what was spent.
+    // The fold does not use costs, so the list is emptied to save memory.
     this.#logState.uncounted.length = 0;
   }
 
-  /** False where it is known. */
-  #learnCall(entry: LogEntry, callId: string): boolean {
+  /** Returns false if the call is known already. */
+  #addCall(entry: LogEntry, callId: string): boolean {
     if (this.#logState.calls.has(callId)) return false;
     const item = { type: 'tool-call', callId, name: '', args: null } as const;
     applyEntry(this.#logState, { ...entry, type: 'agent-output', item });
@@ -154,13 +155,13 @@ export class StreamFold {
   }
 
   #live(signal: Live): void {
-    // Between runs nobody is told of one.
+    // Outside of a run, live signals are not shown.
     if (!this.#run) return;
     switch (signal.type) {
       case 'text-delta':
-        return void this.#say('text', signal.text);
+        return void this.#addText('text', signal.text);
       case 'reasoning-delta':
-        return void this.#say('reasoning', signal.text);
+        return void this.#addText('reasoning', signal.text);
       case 'reset':
         return this.#drop(this.#parts);
       case 'tool-progress':
@@ -200,7 +201,7 @@ export class StreamFold {
   }
 
   #begin({ type, runId, conversationId }: LogEntry): void {
-    // A log whose run has lost its end.
+    // The log of the earlier run has no end.
     if (this.#run) this.#close({ reason: 'error', cause: undefined });
     this.#surround();
     this.#run = { runId: runId ?? '', conversationId };
@@ -212,14 +213,14 @@ export class StreamFold {
     this.#close(entry.type === 'run-stop' ? entry : undefined);
   }
 
-  /** Puts a run around what came outside of every run. */
+  /** Puts a run around the pieces that came outside of every run. */
   #surround(): void {
     if (this.#run || this.#outside.length === 0) return;
     this.#open(this.#outsideOf);
     this.#close(this.pending.length > 0 ? undefined : { reason: 'completed', cause: undefined });
   }
 
-  /** A run of its own for what came outside. */
+  /** Begins a run. */
   #open(run: OfRun): void {
     this.#run = run;
     this.#emit({ kind: 'run-begins', continues: true, ...run }, ...this.#outside);
@@ -241,7 +242,7 @@ export class StreamFold {
     this.#run = undefined;
   }
 
-  /** A call that waits; of a call with sub-agents those within it. */
+  /** Shows a waiting call; for a call with sub-agents, its waiting inner calls. */
   #suspended({ callId }: Entry<'tool-suspended'>): void {
     for (const call of this.pending) {
       if (call.path[0] !== callId) continue;
@@ -250,7 +251,7 @@ export class StreamFold {
     }
   }
 
-  /** The log has a sub-agent's call only where it waits. */
+  /** The parent's log mentions an inner call only while it waits. */
   #show({ callId, name, args, path: [outer = callId] }: PendingCall): void {
     if (outer === callId || this.#within.has(callId)) return;
     this.#within.set(callId, outer);
@@ -281,7 +282,7 @@ export class StreamFold {
     if (last?.channel === channel && !last.ended) return last;
     if (last) this.#closePart(last);
     this.#count += 1;
-    const part = { channel, id: `${this.#run?.runId ?? ''}/${this.#count}`, said: '', durable: 0, ended: false };
+    const part = { channel, id: `${this.#run?.runId ?? ''}/${this.#count}`, text: '', durable: 0, ended: false };
     this.#parts.push(part);
     this.#emit({ kind: 'begins', channel, id: part.id });
     return part;
@@ -293,11 +294,11 @@ export class StreamFold {
     this.#emit({ kind: 'ends', channel: part.channel, id: part.id });
   }
 
-  #say(channel: Channel, delta: string): OpenPart | undefined {
+  #addText(channel: Channel, delta: string): OpenPart | undefined {
     if (delta === '') return undefined;
     this.#beginStep();
     const part = this.#openPart(channel);
-    part.said += delta;
+    part.text += delta;
     this.#emit({ kind: 'grows', channel, id: part.id, delta });
     return part;
   }
@@ -313,26 +314,26 @@ export class StreamFold {
     if (item.type === 'tool-call') return this.#call(item);
     const channel = item.type === 'assistant' ? 'text' : 'reasoning';
     let rest = item.text;
-    for (const part of this.#parts.filter((each) => each.channel === channel && each.durable < each.said.length)) {
-      const pending = part.said.slice(part.durable);
+    for (const part of this.#parts.filter((each) => each.channel === channel && each.durable < each.text.length)) {
+      const pending = part.text.slice(part.durable);
       const same = rest.startsWith(pending) ? pending.length : pending.startsWith(rest) ? rest.length : 0;
       // The stored text differs from the streamed text: a secret was redacted, or a plugin changed it.
       if (same === 0 && rest !== '') this.#drop([part]);
       part.durable += same;
       rest = rest.slice(same);
     }
-    const part = this.#say(channel, rest);
-    if (part) part.durable = part.said.length;
+    const part = this.#addText(channel, rest);
+    if (part) part.durable = part.text.length;
   }
 
   #call({ callId, name, args, argsText }: Extract<AgentItem, { type: 'tool-call' }>): void {
     const last = this.#parts.at(-1);
-    if (last && last.durable === last.said.length) this.#closePart(last);
+    if (last && last.durable === last.text.length) this.#closePart(last);
     const parent = this.#parent;
     this.#emit({ kind: 'call', callId, name, args, ...(argsText !== undefined && { argsText }), parent });
   }
 
-  /** The message that makes the calls of this step. */
+  /** The id of the text part that makes the calls of this step. */
   get #parent(): string {
     const message = this.#parts.filter(({ channel }) => channel === 'text').at(-1);
     return message?.id ?? `${this.#run?.runId ?? ''}/calls${this.#step}`;
@@ -344,9 +345,9 @@ export class StreamFold {
     this.#emit({ kind: 'result', callId, outcome, code, content });
   }
 
-  /** The reply is over: what is not durable now never will be. */
+  /** After the reply, text that is not durable never will be. */
   #settle(): void {
-    this.#drop(this.#parts.filter(({ durable, said }) => durable < said.length));
+    this.#drop(this.#parts.filter(({ durable, text }) => durable < text.length));
     for (const part of this.#parts) this.#closePart(part);
     this.#parts = [];
   }

@@ -1,21 +1,24 @@
 /**
- * A conversation as server-sent events. Rule: `id:` is an entry's seq, so a client that comes back names the last one it has and misses
- * none; live signals have no id. A client that does not read is cut off, and can come back. A client that names an entry beyond the
- * log's end receives a `reset`, then the log from entry 0.
+ * Streams a conversation as server-sent events. Rule: `id:` is an entry's seq. A client that reconnects sends the last
+ * id it has, and misses no entry. Live signals have no id. A client that stops reading is disconnected and can
+ * reconnect. A client that names an entry beyond the log's end receives a `reset`, then the log from entry 0.
  */
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
-import { Feed, type FeedItem } from './clientFeed.ts';
+import { ClientFeed, type FeedItem } from './clientFeed.ts';
 
 export interface EventStreamOptions {
-  /** Seq of the first entry that is wanted. */
+  /** Seq of the first entry to send. */
   from: number;
-  /** Characters of live signals that may wait for a client. */
+  /** The characters of live signals that may wait for a client. */
   waitingMax: number;
-  /** A client that takes nothing for this long, while something waits, is cut off; one that hears nothing is told that it is connected. */
+  /**
+   * A client that reads nothing for this long while data waits is disconnected. After this long without data, a comment
+   * is sent.
+   */
   beatMs: number;
   setTimer: Ports['setTimer'];
-  /** Called once, when the stream is over for whatever reason. */
+  /** Called once when the stream ends, for whatever reason. */
   over(): void;
 }
 
@@ -29,12 +32,12 @@ function frameOf(item: FeedItem): string {
 
 class EventSource implements UnderlyingDefaultSource<Uint8Array> {
   readonly #options: EventStreamOptions;
-  readonly #feed: Feed;
+  readonly #feed: ClientFeed;
   readonly #isForeign: boolean;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** Everything was taken and nothing has come. */
+  /** Everything was read and no new item has come. */
   #waiting = false;
-  /** Something was taken since the last beat. */
+  /** An item was read since the last beat. */
   #taken = false;
   #stopBeat: () => void = () => {};
   #isOver = false;
@@ -42,9 +45,9 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array> {
   constructor(conversation: Conversation, options: EventStreamOptions) {
     this.#options = options;
     const { waitingMax } = options;
-    // A client that names an entry beyond the log's end has the log of another conversation: it begins anew.
+    // A client that names an entry beyond the log's end has read another conversation, so it starts anew.
     this.#isForeign = options.from > 0 && conversation.log(options.from - 1).length === 0;
-    this.#feed = new Feed(conversation, this.#isForeign ? 0 : options.from, {
+    this.#feed = new ClientFeed(conversation, this.#isForeign ? 0 : options.from, {
       sizeMax: waitingMax,
       overrun: () => this.#cut(),
     });
@@ -110,7 +113,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array> {
 }
 
 export function eventStream(conversation: Conversation, options: EventStreamOptions): Response {
-  // One chunk is made ahead and no more: what waits, waits in the log.
+  // Only one chunk is made in advance; everything else waits in the log.
   const source = new EventSource(conversation, options);
   const body = new ReadableStream<Uint8Array>(source, new CountQueuingStrategy({ highWaterMark: 1 }));
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
