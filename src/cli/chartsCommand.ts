@@ -29,8 +29,8 @@ const CHARTS: readonly AnyStateMachine[] = [
 ];
 
 function chartNamed(name: string): AnyStateMachine {
-  const wanted = name.toLowerCase();
-  const chart = CHARTS.find(({ id }) => id.toLowerCase() === wanted);
+  const lowerName = name.toLowerCase();
+  const chart = CHARTS.find(({ id }) => id.toLowerCase() === lowerName);
   if (chart) return chart;
   const names = CHARTS.map(({ id }) => id).join(', ');
   throw new ConfigurationError(`there is no chart ${JSON.stringify(name)}; the charts are ${names}`);

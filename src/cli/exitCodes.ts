@@ -13,7 +13,7 @@ export const MAX_BUDGET = 5;
 export const BUSY = 6;
 export const CANCELLED = 130;
 
-/** For help texts. */
+/** The summary at the end of the help texts. */
 export const EXIT_CODES = `Exit codes: 0 completed, 1 error, 2 usage and an unknown session, 3 a call waits for a decision, 4 the turns are used up,
 5 the budget is used up, 6 another process holds the session, 130 cancelled.`;
 

@@ -249,8 +249,8 @@ function standalone(root: Command, { signal, exit }: Invocation): void {
 
 async function main(): Promise<number> {
   let code = 0;
-  const exit = (answered: number): void => {
-    code = answered;
+  const exit = (exitCode: number): void => {
+    code = exitCode;
   };
   try {
     const own: OwnInterrupt = {};

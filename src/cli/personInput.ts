@@ -58,12 +58,12 @@ async function readPiped(input: Readable, options: PromptOptions): Promise<strin
   }
 }
 
-async function bytesOf(input: Readable, came: () => void): Promise<Buffer> {
+async function bytesOf(input: Readable, onData: () => void): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of input as AsyncIterable<Buffer>) {
-      came();
+      onData();
       bytes += chunk.length;
       if (bytes > BYTES_MAX) {
         throw new ConfigurationError(`standard input is longer than ${BYTES_MAX} bytes: give the model a file to read`);
@@ -145,14 +145,14 @@ export interface OwnInterrupt {
  * lasts for the life of the process.
  */
 export function interrupts(own: OwnInterrupt = {}): AbortSignal {
-  const asked = new AbortController();
+  const controller = new AbortController();
   const ask = (name: NodeJS.Signals): void => {
     if (name === 'SIGINT' && own.sigint) return own.sigint();
-    if (asked.signal.aborted) process.exit(CANCELLED);
-    asked.abort();
+    if (controller.signal.aborted) process.exit(CANCELLED);
+    controller.abort();
   };
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ask);
   // Every write to a broken pipe fails again. Such an error must not count as a second Ctrl-C.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => asked.abort());
-  return asked.signal;
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => controller.abort());
+  return controller.signal;
 }

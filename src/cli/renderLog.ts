@@ -26,7 +26,7 @@ type Of<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
 export class Renderer {
   readonly #screen: Screen;
   readonly #names = new Map<string, string>();
-  /** Which parts of the current reply were streamed. */
+  /** The parts of the current reply that were streamed. */
   #streamed = { assistant: false, reasoning: false };
   /** The sums of the current request, and of everything shown. */
   #request: Tally = emptyTally;
@@ -189,7 +189,7 @@ export function followAsMessages(
 }
 
 /** A store that records how long a log was when it was opened, before any repair. */
-export function countingStore(store: LogStore): LogStore & { readonly found: number } {
+export function countingStore(store: LogStore): LogStore & { readonly entriesAtOpen: number } {
   let count = 0;
   return {
     list: () => store.list(),
@@ -199,7 +199,7 @@ export function countingStore(store: LogStore): LogStore & { readonly found: num
       for await (const entry of handle.read()) count = entry.seq + 1;
       return handle;
     },
-    get found() {
+    get entriesAtOpen() {
       return count;
     },
   };

@@ -22,7 +22,7 @@ export interface RunOptions extends AgentOptions, SessionChoice {
 export interface RunForm {
   /** With `json`: only entries of the log, or everything that a transport sends. */
   json: 'entries' | 'messages';
-  /** What happens without a terminal to a call that needs a question. */
+  /** The treatment of a call that needs a question, if there is no terminal. */
   unasked: 'waits' | 'denied';
 }
 
@@ -77,9 +77,9 @@ function follow(
   how: 'steps' | RunForm['json'],
 ): (result: RunResult) => void {
   const output = outputTo(process.stdout);
-  if (how === 'messages') return followAsMessages(conversation, store.found, output, about);
-  if (how === 'entries') followAsJson(conversation, store.found, output);
-  else followAsSteps(conversation, store.found, screen);
+  if (how === 'messages') return followAsMessages(conversation, store.entriesAtOpen, output, about);
+  if (how === 'entries') followAsJson(conversation, store.entriesAtOpen, output);
+  else followAsSteps(conversation, store.entriesAtOpen, screen);
   return () => undefined;
 }
 
@@ -90,10 +90,10 @@ function printSession(screen: Screen, { id }: Conversation, { directory }: Codin
 interface Request {
   conversation: Conversation;
   screen: Screen;
-  /** Empty: continue what waits or was interrupted. */
+  /** An empty prompt continues a waiting or interrupted run. */
   prompt: string;
   signal: AbortSignal;
-  /** There is a terminal for questions. */
+  /** A terminal is available for questions. */
   asks: boolean;
   last: RunResult | undefined;
 }
@@ -154,8 +154,8 @@ async function runToEnd(run: Run, state: Request): Promise<number> {
   }
 }
 
-function printWaiting(conversation: Conversation, screen: Screen, asked: boolean): void {
+function printWaiting(conversation: Conversation, screen: Screen, wasAsked: boolean): void {
   for (const call of conversation.pending) showCall(screen, call);
-  const how = asked ? 'Decide later with' : 'There is no terminal to ask on. Decide on one with';
+  const how = wasAsked ? 'Decide later with' : 'There is no terminal to ask on. Decide on one with';
   screen.line(['plain', `${how}: runchart run --session ${shellWord(conversation.id)}`]);
 }

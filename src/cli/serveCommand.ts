@@ -34,9 +34,10 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
   const port = portOf(options.port);
   const { agent, cwd } = await codingAgent(options);
   try {
-    const here = agentOf(agent, cwd);
-    if (!options.stdio) return await listen(here, { host: options.host, port, origins: options.origin ?? [] }, signal);
-    const routed = route(here, stdioTransport(), { multiTurn: true, drain: true });
+    const servedAgent = agentOf(agent, cwd);
+    if (!options.stdio)
+      return await listen(servedAgent, { host: options.host, port, origins: options.origin ?? [] }, signal);
+    const routed = route(servedAgent, stdioTransport(), { multiTurn: true, drain: true });
     // The end of the input ends the service after the running turns were reported. A signal ends it at once.
     await Promise.race([routed, signal.aborted || once(signal, 'abort')]);
     return signal.aborted ? CANCELLED : 0;
@@ -111,7 +112,7 @@ function guardedApp(agent: Agent, { token, hosts, origins }: Guard): Hono {
   const app = new Hono();
   app.use(async ({ req, json }, next) => {
     const host = req.header('host')?.toLowerCase() ?? '';
-    // Otherwise a page whose DNS name points to this address would have our origin.
+    // Otherwise a page whose DNS name points to this address would have this server's origin.
     if (!hosts.has(host)) return json(refusal('forbidden', 'the host is not one of this server'), 403);
     const origin = req.header('origin');
     const own = origin === `http://${host}`;

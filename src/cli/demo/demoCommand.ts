@@ -246,18 +246,18 @@ interface DemoServer {
 export async function startDemoServer(): Promise<DemoServer> {
   const file = fileURLToPath(new URL('./scriptedServer.js', import.meta.url));
   const child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const gone = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     child.once('error', () => resolve());
     child.once('exit', () => resolve());
   });
   const close = async (): Promise<void> => {
     child.kill('SIGKILL');
-    await gone;
+    await exited;
   };
   try {
     const lines = createInterface({ input: child.stdout });
     const silent = AbortSignal.timeout(START_MS);
-    const [line] = (await Promise.race([once(lines, 'line', { signal: silent }), gone.then(() => [''])])) as [string];
+    const [line] = (await Promise.race([once(lines, 'line', { signal: silent }), exited.then(() => [''])])) as [string];
     lines.close();
     const port = Number(line);
     if (!Number.isInteger(port) || port <= 0) throw new Error(`expected a port number, got ${JSON.stringify(line)}`);

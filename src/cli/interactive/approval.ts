@@ -9,11 +9,11 @@ import { printableLine } from '../../printable.ts';
 import type { Span, Style } from '../screen.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
-/** What the permission rules report about a call that they ask about. */
+/** The report of the permission rules about a call that they ask about. */
 export interface ApprovalFacts {
   readonly by: string;
   readonly parts: readonly { text: string; outcome: string; by: string; why?: string }[];
-  /** Where a command would run: in the sandbox, and with which permissions. */
+  /** The place where a command would run: in the sandbox with its permissions, or outside. */
   readonly runs: string | undefined;
   /** The rules that "always" would save. Empty if no rule would suffice. */
   readonly rules: readonly string[];

@@ -27,11 +27,11 @@ interface ShownCall {
   name: string;
   args: Json;
   group: GroupName;
-  /** When it started. */
+  /** The start time. */
   since: number | undefined;
   state: 'asked' | 'running' | 'waiting';
   /** The last line of its progress. */
-  news: string;
+  progress: string;
 }
 
 export class TranscriptRenderer {
@@ -48,7 +48,7 @@ export class TranscriptRenderer {
   signal(signal: Live): TextLine[] {
     if (signal.type === 'tool-progress') {
       const call = this.#calls.get(signal.path?.[0] ?? signal.callId);
-      if (call) call.news = newsText(signal.update);
+      if (call) call.progress = newsText(signal.update);
       return [];
     }
     if (signal.path) return [];
@@ -116,9 +116,9 @@ export class TranscriptRenderer {
     return this.#open !== undefined || [...this.#calls.values()].some(({ state }) => state !== 'waiting');
   }
 
-  #elapsedText({ since, news }: ShownCall, now: number): string {
+  #elapsedText({ since, progress }: ShownCall, now: number): string {
     const time = since === undefined ? '' : `  ${secondsText(now - since)}`;
-    return news === '' ? time : `${time}  ${news}`;
+    return progress === '' ? time : `${time}  ${progress}`;
   }
 
   #textLine(kind: TextKind, text: string): TextLine {
@@ -174,7 +174,7 @@ export class TranscriptRenderer {
         args: argsText ?? args,
         group: groupName(name, group, undefined),
         since: undefined,
-        news: '',
+        progress: '',
       };
       this.#calls.set(callId, { ...shown, state: 'asked' });
       return this.#endText();

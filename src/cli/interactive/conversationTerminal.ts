@@ -1,12 +1,13 @@
 /**
- * What a conversation needs of a terminal, and the plainest implementation: whole lines in, whole lines out.
- * Invariant: it works without cursor control: on a dumb terminal, and with a pipe or a file as output.
+ * The interface between a conversation and a terminal, and the plainest implementation: whole lines in, whole lines
+ * out. Invariant: the implementation works without cursor control: on a dumb terminal, and with a pipe or a file as
+ * output.
  */
 import { createInterface, type Interface } from 'node:readline';
 import type { Output, Span } from '../screen.ts';
 import { ownLine, rowsOf, rowText, type TextLine } from './textRows.ts';
 
-/** What is shown now, besides the committed lines. */
+/** The changing part of the terminal, besides the permanent lines. */
 export interface TerminalView {
   readonly lines: readonly TextLine[];
   /** Shown before the typed text. */
@@ -35,7 +36,7 @@ export interface TerminalSource {
 export interface ConversationTerminal {
   /** The text in the line. */
   readonly text: string;
-  /** Writes lines that stay. */
+  /** Writes permanent lines. */
   commit(lines: readonly TextLine[]): void;
   /** Replaces the text in the line. */
   fill(text: string): void;

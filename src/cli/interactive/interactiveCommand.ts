@@ -38,7 +38,7 @@ export async function interactiveCommand(
       if (signal.aborted) resolve('interrupted');
       signal.addEventListener('abort', () => resolve('interrupted'));
     });
-    const how = await Promise.race([session.left, aborted]);
+    const how = await Promise.race([session.finished, aborted]);
     return how === 'done' ? 0 : CANCELLED;
   } finally {
     own.sigint = undefined;

@@ -34,7 +34,7 @@ export type TerminalMaker = (source: TerminalSource) => ConversationTerminal;
 
 export class InteractiveSession implements TerminalSource {
   /** Resolves with how the person left. */
-  readonly left: Promise<'done' | 'interrupted'>;
+  readonly finished: Promise<'done' | 'interrupted'>;
   readonly #made: CodingAgent;
   readonly #prompt: Actor<typeof promptMachine>;
   readonly #terminal: ConversationTerminal;
@@ -54,7 +54,7 @@ export class InteractiveSession implements TerminalSource {
     this.#made = made;
     this.#prompt = createActor(promptMachine, clock ? { clock } : {});
     let leave: (how: 'done' | 'interrupted') => void = () => {};
-    this.left = new Promise((resolve) => {
+    this.finished = new Promise((resolve) => {
       leave = resolve;
     });
     this.#prompt.on('*', (act) => {

@@ -25,12 +25,12 @@ export interface FootContent {
 }
 
 /** Returns at most `most` rows: the latest lines in progress, and the typed rows around the cursor. */
-export function footOf({ lines, question, line }: FootContent, width: number, most: number): Foot {
-  const typed = typedRows(question, aroundCursor(line, width * most), width);
-  const room = Math.max(1, Math.min(typed.rows.length, most));
+export function footOf({ lines, question, line }: FootContent, width: number, rowsMax: number): Foot {
+  const typed = typedRows(question, aroundCursor(line, width * rowsMax), width);
+  const room = Math.max(1, Math.min(typed.rows.length, rowsMax));
   const first = Math.min(Math.max(0, typed.cursor.row - room + 1), typed.rows.length - room);
   const shown = typed.rows.slice(first, first + room);
-  const above = most > room ? lines.flatMap((each) => rowsOf(each, width)).slice(room - most) : [];
+  const above = rowsMax > room ? lines.flatMap((each) => rowsOf(each, width)).slice(room - rowsMax) : [];
   const { row, column } = typed.cursor;
   return { rows: [...above, ...shown], cursor: { row: above.length + row - first, column } };
 }
@@ -38,7 +38,7 @@ export function footOf({ lines, question, line }: FootContent, width: number, mo
 interface TypedText {
   readonly text: string;
   readonly cursor: number;
-  /** It contains the beginning of the typed text, so the question comes before it. */
+  /** The text starts at the beginning of the line, so the question precedes it. */
   readonly isFromStart: boolean;
 }
 

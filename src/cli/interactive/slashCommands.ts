@@ -70,15 +70,15 @@ function spentLine(name: string, { calls, usage, costUsd, knownUsd, unpriced }: 
   const cached = cachedInputTokens > 0 ? ` (${cachedInputTokens.toLocaleString('en-US')} cached)` : '';
   const tokens = `${inputTokens.toLocaleString('en-US')} tokens in${cached}, ${outputTokens.toLocaleString('en-US')} out`;
   const tally = { turns: calls, inputTokens, outputTokens, costUsd };
-  const known = costUsd === null && knownUsd > 0 ? `, of it known $${knownUsd.toFixed(4)}` : '';
+  const knownPart = costUsd === null && knownUsd > 0 ? `, of it known $${knownUsd.toFixed(4)}` : '';
   const without = unpriced > 0 ? ` (${count(unpriced, 'call')} without a price)` : '';
   return ownLine(
     ['bold', `${name}  `],
-    ['plain', `${count(calls, 'model call')} · ${tokens} · ${costText(tally)}${known}${without}`],
+    ['plain', `${count(calls, 'model call')} · ${tokens} · ${costText(tally)}${knownPart}${without}`],
   );
 }
 
-/** Uses the counts of the last reply. */
+/** Shows how much of the context window the last reply used. */
 export function contextLine(entries: readonly LogEntry[], contextWindow: number | undefined): TextLine {
   const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);
   if (!last) return ownLine(['plain', 'no model was called yet']);

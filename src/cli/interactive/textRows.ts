@@ -98,8 +98,8 @@ class RowBuilder {
   #word(style: Style, word: string): void {
     const spaces = this.#spaces;
     this.#spaces = undefined;
-    const wanted = widthOf(word) + (spaces ? spaces[1].length : 0);
-    if (this.#column + wanted <= this.#width) {
+    const neededWidth = widthOf(word) + (spaces ? spaces[1].length : 0);
+    if (this.#column + neededWidth <= this.#width) {
       if (spaces) this.#put(...spaces);
       return this.#put(style, word);
     }

@@ -59,13 +59,13 @@ function sessionPath(sessions: string, name: string): string | undefined {
 export async function readStored(path: string, take: (value: unknown) => void): Promise<string[]> {
   const id = idOf(basename(path)) ?? basename(path);
   if (!(await beginsWithHeader(path))) return readBare(path, id, take);
-  const notes = await scanStored(path, id);
+  const scan = await scanStored(path, id);
   let entries = 0;
   for await (const entry of readableEntries(path, id)) {
     take(entry);
     entries += 1;
   }
-  return notes.refused === undefined ? notes.said : [`${notes.refused}; ${entries} entries can be read`];
+  return scan.refused === undefined ? scan.notes : [`${scan.refused}; ${entries} entries can be read`];
 }
 
 /** Calls `cut` if no further line can be found. */
@@ -83,13 +83,13 @@ async function* linesIn(path: string, cut: (error: CorruptLogError) => void): As
 }
 
 /** Returns the store's findings: what it repairs by itself, or why it would refuse to write to the log. */
-async function scanStored(path: string, id: string): Promise<{ said: string[]; refused?: string }> {
+async function scanStored(path: string, id: string): Promise<{ notes: string[]; refused?: string }> {
   const file = await openRegular(path, constants.O_RDONLY);
   try {
     const { notices } = await scanLog(file, (await file.stat()).size, id);
-    return { said: notices.filter(({ code }) => code !== 'renamed').map(damageText) };
+    return { notes: notices.filter(({ code }) => code !== 'renamed').map(damageText) };
   } catch (error) {
-    if (error instanceof CorruptLogError) return { said: [], refused: error.message };
+    if (error instanceof CorruptLogError) return { notes: [], refused: error.message };
     throw error;
   } finally {
     await file.close();
@@ -107,7 +107,7 @@ function damageText({ code, detail }: Diagnostic): string {
 async function readBare(path: string, id: string, take: (value: unknown) => void): Promise<string[]> {
   let number = 0;
   let hasWireEvent = false;
-  const odd: number[] = [];
+  const unreadableLines: number[] = [];
   const endless: string[] = [];
   const cut = (error: CorruptLogError): void => {
     endless.push(`line ${error.line ?? number + 1} is too long to be read: it and what follows was left out`);
@@ -116,7 +116,7 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
     number += 1;
     const value = parsed(decoder.decode(bytes));
     if (value === undefined) {
-      if (bytes.length > 0) odd.push(number);
+      if (bytes.length > 0) unreadableLines.push(number);
       continue;
     }
     // These lines belong to a log without its first header: headers of runs, and lines with short forms.
@@ -124,10 +124,13 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
     hasWireEvent ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
     take(isRecord(value) ? decodeFields(value, id) : value);
   }
-  const unread = odd.length === 0 ? [] : [`${odd.length} of ${number} lines are no JSON, line ${odd[0]} first`];
+  const unread =
+    unreadableLines.length === 0
+      ? []
+      : [`${unreadableLines.length} of ${number} lines are no JSON, line ${unreadableLines[0]} first`];
   if (hasWireEvent) return [...unread, ...endless];
-  const { said, refused } = await scanStored(path, id);
-  if (refused === undefined) return said;
+  const { notes: storeNotes, refused } = await scanStored(path, id);
+  if (refused === undefined) return storeNotes;
   throw new CorruptLogError(
     'no_header',
     `${path} is no log: expected a runchart log, or wire events as JSON, one a line; got neither`,

@@ -145,12 +145,12 @@ export class ReplayRenderer {
   }
 
   /** Writes text with a mark before each line. */
-  #text(mark: string, text: string, most: number, style: 'plain' | 'dim' = 'plain'): void {
-    const shown = shortened(text, most).split('\n');
+  #text(mark: string, text: string, charactersMax: number, style: 'plain' | 'dim' = 'plain'): void {
+    const shown = shortened(text, charactersMax).split('\n');
     const marked = `${shown.map((line) => `${mark}${line}`).join('\n')}\n`;
     if (style === 'dim') this.#screen.reasoning(marked);
     else this.#screen.reply(marked);
-    const rest = text.length - most;
+    const rest = text.length - charactersMax;
     if (rest > 0) this.#screen.line(['dim', `  … ${count(rest, 'more character')}`]);
   }
 }

@@ -286,7 +286,7 @@ describe('sessions', () => {
     source.submit('go', false);
     await shows('no such model');
     source.submit('/exit', false);
-    expect(await session.left).toBe('done');
+    expect(await session.finished).toBe('done');
   });
 });
 
@@ -340,7 +340,7 @@ describe('a terminal without cursor movement', () => {
     expect(written.match(/\n> /g)).toHaveLength(2);
     expect(written.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
     typed.end();
-    expect(await session.left).toBe('done');
+    expect(await session.finished).toBe('done');
     session.close();
   });
 });
