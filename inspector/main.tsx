@@ -43,7 +43,7 @@ effect(() => {
   return () => clearInterval(timer);
 });
 
-/** Playback follows log time. Each gap has a maximum. */
+/** Playback follows log time. Each gap is shortened to a maximum. */
 effect(() => {
   if (!playing.value) return;
   if (!isPast.value) {

@@ -1,6 +1,6 @@
 /**
  * Writes the layouts of runchart's own charts: `npm run layouts`. Invariant: the machines are the only source. Run it
- * after each change of a machine; a test compares.
+ * after each change of a machine; a test compares the result.
  */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

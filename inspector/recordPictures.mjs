@@ -1,6 +1,6 @@
 /**
- * The pictures of README and docs: `npm run pictures` builds, runs the demo until it waits, opens its page in
- * Debian's Chromium (CHROMIUM names another), and draws RUN. Invariant: every picture shows a real run.
+ * Makes the pictures of README and docs (`npm run pictures`). It builds, runs the demo until it waits, opens its page
+ * in Debian's Chromium (CHROMIUM names another), and draws RUN. Invariant: every picture shows a real run.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * Builds the page as one file that needs no server: `dist/inspect/inspector.html`. Invariant: it is complete and
+ * Builds the page as one file that needs no server: `dist/inspect/inspector.html`. Invariant: the file is complete and
  * requests nothing. Its policy allows its own script by its hash, and no connection.
  */
 import { createHash } from 'node:crypto';
@@ -11,7 +11,7 @@ import { defineConfig, type Plugin } from 'vite';
 
 const WORKER = 'elkjs/lib/elk-worker.min.js';
 
-/** Compresses the layout worker: it is most of the page, and is used only to lay out a chart again. */
+/** Compresses the layout worker, which is most of the page and runs only to lay out a chart again. */
 function packedWorker(): Plugin {
   return {
     name: 'packed-worker',

@@ -1,11 +1,11 @@
 /**
- * The state of a call at an entry, and its words. Invariant: the arguments of a call are those that ran or wait, not
- * only those of the model. Whoever changed or decided something is named.
+ * The state of a call at an entry, and the words for it. Invariant: the shown arguments are those that ran or wait, not
+ * always those of the model. Whoever changed or decided something is named.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 import type { CallFacts, Suspension } from './logFacts.ts';
 
-/** `decided`: a person has allowed it, and it runs when the run is resumed. */
+/** `decided` means that a person has allowed the call, and it runs when the run is resumed. */
 export type CallState =
   | 'queued'
   | 'running'

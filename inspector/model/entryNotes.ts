@@ -1,4 +1,7 @@
-/** The notes of Steps and the marks of the time line, by their entries. Invariant: a note stands where its entry stands. */
+/**
+ * The notes of the Steps panel and the marks of the time line, by their entries. Invariant: a note is shown at the
+ * place of its entry.
+ */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { type EntryNote, markLabel, stepNote } from '../../src/words/entryWords.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The facts of a log, folded once: runs, turns of the model, calls with their outcomes, sums. Invariant: each fact
- * has the indexes of its entries, so the page at any entry compares numbers and folds nothing again.
+ * Facts of a log: runs, turns of the model, calls with their outcomes, sums. The log is folded once. Invariant: each
+ * fact has the indexes of its entries, so the page at any entry compares numbers and folds nothing again.
  */
 
 import type { Decision, GroupName, Json, LogEntry, Settlement, ToolOutcome } from '../../machines/vocabulary.ts';
@@ -10,7 +10,7 @@ import { shownText } from '../../src/words/formats.ts';
 export type RunState = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
 
 export interface Stop {
-  /** Index of the entry. */
+  /** The index of the entry. */
   readonly at: number;
   readonly state: Exclude<RunState, 'running'>;
   readonly cause: string;
@@ -19,7 +19,7 @@ export interface Stop {
 export interface RunFacts {
   readonly runId: string;
   readonly number: number;
-  /** Indexes of its first and last entry so far. */
+  /** The indexes of its first and last entry so far. */
   readonly from: number;
   to: number;
   readonly isResumed: boolean;
@@ -30,9 +30,9 @@ export interface RunFacts {
 
 export interface TurnFacts {
   readonly turn: number;
-  /** Index of the entry after which the model was called. */
+  /** The index of the entry after which the model was called. */
   readonly from: number;
-  /** Index of its reply. Missing while the model answers, or if it never answered. */
+  /** The index of its reply. Missing while the model answers, or if it never answered. */
   reply?: number;
 }
 
@@ -71,7 +71,7 @@ export interface SubAgent {
   /** The name that the call gives it. */
   readonly name: string;
   readonly task: string;
-  /** Indexes of the entries of its start and its end. */
+  /** The indexes of the entries of its start and its end. */
   readonly from: number;
   to?: number;
 }
@@ -86,11 +86,11 @@ export interface Sums {
 
 export interface LogFacts {
   readonly runs: readonly RunFacts[];
-  /** Run by entry: index into `runs`, or -1. */
+  /** For each entry, the index of its run in `runs`, or -1. */
   readonly runAt: readonly number[];
   readonly calls: ReadonlyMap<string, CallFacts>;
   readonly sums: readonly Sums[];
-  /** By entry: the index of the last entry that became durable together with it, and its place among them. */
+  /** For each entry, the index of the last entry that became durable together with it, and its place among them. */
   readonly steps: readonly { readonly end: number; readonly place: number; readonly of: number }[];
 }
 

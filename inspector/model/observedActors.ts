@@ -12,11 +12,11 @@ export interface ActorView {
   readonly id: string;
   readonly name: string;
   readonly parent?: string;
-  /** Key of its chart. Undefined if it is not a machine. */
+  /** The key of its chart. Undefined if it is not a machine. */
   readonly chart?: string;
   readonly isLate: boolean;
   readonly status: ActorStatus;
-  /** Innermost active states: one, or one in each parallel region. */
+  /** The innermost active states: one, or one in each parallel region. */
   readonly leaves: readonly string[];
   /** A microstep of its latest event changed the state. */
   readonly hasMoved: boolean;
@@ -24,7 +24,7 @@ export interface ActorView {
   readonly error?: string;
   /** The state whose last transition stayed in it, and the time. */
   readonly stayed?: { readonly state: string; readonly at: number };
-  /** Index of the last entry that the page had when it stopped. */
+  /** The index of the last entry that the page had when the actor stopped. */
   readonly endedAt?: number;
 }
 
@@ -68,7 +68,7 @@ export function leavesOf(chart: Chart | undefined, value: StateValue | undefined
 export type Fact = Exclude<Recorded, { type: 'chart' | 'conversation' | 'entry' | 'status' | 'closed' }>;
 
 /** Applies a batch of facts. The state before it is copied once for all of them. */
-export class Observing {
+export class ObservedBatch {
   readonly #actors: Map<string, ActorView>;
   readonly #events: EventRow[];
   /** Paths that are already copied. */
@@ -79,7 +79,7 @@ export class Observing {
     this.#events = [...events];
   }
 
-  /** `lastIndex`: index of the last entry at that time. */
+  /** `lastIndex` is the index of the last entry at that time. */
   applyFact(fact: Fact, charts: ReadonlyMap<string, Chart>, lastIndex: number): void {
     if (fact.type === 'event') return this.#event(fact);
     if (fact.type === 'actor') return this.#actor(fact, charts, lastIndex);
@@ -168,8 +168,8 @@ function legsOf(list: readonly TakenTransition[], leaves: readonly string[]): Mo
   return legs.map((leg, place) => (place < legs.length - 1 ? { ...leg, isPart: true } : { ...leg, leaves }));
 }
 
-/** The parts of a conversation that grow. */
-export interface Growing {
+/** The parts of a conversation that grow while it runs. */
+export interface GrowingConversation {
   readonly entries: readonly LogEntry[];
   readonly inFlight?: { readonly text: string; readonly reasoning: string };
   readonly observed?: Observed;
@@ -179,14 +179,14 @@ interface Draft<Conversation> {
   conversation: Conversation;
   /** A copy, made with the first new entry. */
   entries?: LogEntry[];
-  observing?: Observing;
+  observing?: ObservedBatch;
 }
 
-export class Arrivals<Conversation extends Growing> {
+export class Arrivals<Conversation extends GrowingConversation> {
   readonly #current: (id: string) => Conversation;
   readonly #drafts = new Map<string, Draft<Conversation>>();
 
-  /** `current` returns the conversation as it is, or a blank one. */
+  /** `current` returns the conversation as it is, or an empty one. */
   constructor(current: (id: string) => Conversation) {
     this.#current = current;
   }
@@ -225,7 +225,7 @@ export class Arrivals<Conversation extends Growing> {
 
   fact(id: string, fact: Fact, charts: ReadonlyMap<string, Chart>): void {
     const draft = this.#draft(id);
-    draft.observing ??= new Observing(draft.conversation.observed ?? NOTHING_OBSERVED);
+    draft.observing ??= new ObservedBatch(draft.conversation.observed ?? NOTHING_OBSERVED);
     draft.observing.applyFact(fact, charts, (draft.entries ?? draft.conversation.entries).length - 1);
   }
 

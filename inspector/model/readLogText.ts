@@ -12,21 +12,21 @@ export interface BrokenLine {
   readonly why: string;
   readonly text: string;
   /** The number of entries before it. */
-  readonly behind: number;
+  readonly entriesBefore: number;
 }
 
 export interface ReadLog {
   readonly conversationId: string;
   readonly entries: readonly LogEntry[];
   readonly broken: readonly BrokenLine[];
-  /** Lines of the file, and how many were read. */
+  /** The number of lines in the file, and the number of lines that were read. */
   readonly lines: number;
   readonly read: number;
   /** Reads more lines. The result includes everything that was read before. Undefined if all is read. */
-  readonly more?: (most: number, progress?: Progress) => Promise<ReadLog>;
+  readonly more?: (entriesMax: number, progress?: Progress) => Promise<ReadLog>;
 }
 
-type Progress = (read: number, total: number) => void;
+type Progress = (linesRead: number, total: number) => void;
 
 interface Header {
   conversationId: string;
@@ -79,22 +79,22 @@ interface Reading {
 }
 
 /** `progress` is called after each part. `most` limits entries and broken lines. */
-export function readLog(text: string, name: string, progress?: Progress, most?: number): Promise<ReadLog> {
+export function readLog(text: string, name: string, progress?: Progress, entriesMax?: number): Promise<ReadLog> {
   const header: Header = { conversationId: name.replace(/\.jsonl?$/, ''), runId: null, at: 0 };
   const lines = text.replace(/^\uFEFF/, '').split('\n');
-  return readMore({ lines, next: 0, header, id: header.conversationId, entries: [], broken: [] }, progress, most);
+  return readMore({ lines, next: 0, header, id: header.conversationId, entries: [], broken: [] }, progress, entriesMax);
 }
 
 async function readMore(
   from: Reading,
   progress: Progress = () => {},
-  most = Number.POSITIVE_INFINITY,
+  entriesMax = Number.POSITIVE_INFINITY,
 ): Promise<ReadLog> {
   const { lines } = from;
   let { next, header, id } = from;
   const entries = [...from.entries];
   const broken = [...from.broken];
-  const upTo = entries.length + broken.length + most;
+  const upTo = entries.length + broken.length + entriesMax;
   for (; next < lines.length && entries.length + broken.length < upTo; next++) {
     if (next > from.next && next % LINES_AT_ONCE === 0) {
       progress(next, lines.length);
@@ -109,9 +109,9 @@ async function readMore(
       continue;
     }
     const entry = entryOf(value, header, (entries.at(-1)?.seq ?? -1) + 1);
-    // Redaction comes before any cut, because the end of a credential may be its recognizable part.
+    // Redaction comes before any cut, because a cut may remove the part by which a credential is recognized.
     if (typeof entry !== 'string') entries.push(pageJson(entry, line));
-    else broken.push({ line: next + 1, why: entry, text: line.slice(0, 400), behind: entries.length });
+    else broken.push({ line: next + 1, why: entry, text: line.slice(0, 400), entriesBefore: entries.length });
   }
   const isAll = lines.slice(next).every((line) => line.trim() === '');
   const reached: Reading = { lines, next, header, id, entries, broken };

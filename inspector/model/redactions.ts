@@ -1,13 +1,13 @@
 /**
- * Finds the placeholders of values that were redacted before the log was written. Invariant: the values themselves
- * are nowhere.
+ * Finds the placeholders of values that were redacted before the log was written. Invariant: the log does not contain
+ * the values themselves.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 
 export const STAND_IN = '[redacted]';
 
 export interface Redaction {
-  /** Index of the entry. */
+  /** The index of the entry. */
   readonly index: number;
   readonly seq: number;
   readonly type: string;

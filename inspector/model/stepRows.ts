@@ -70,9 +70,9 @@ export interface Moment {
   readonly entries: readonly LogEntry[];
   readonly facts: LogFacts;
   readonly index: number;
-  /** Log time of the moment. It advances while something is in progress. */
+  /** The log time of the moment. It advances while something is in progress. */
   readonly now: number;
-  /** What was observed of its actors while they ran. */
+  /** The observations of its actors while they ran. */
   readonly observed?: Observed;
 }
 
@@ -92,19 +92,19 @@ export const queuedAt = ({ entries, index }: Moment): Queued[] =>
   }));
 
 /** Returns how many of the latest cycles are shown: whole cycles within the row limit, and always the last one. */
-export function latestShown(cycles: readonly CycleRows[], most: { cycles: number; rows: number }): number {
+export function latestShown(cycles: readonly CycleRows[], limits: { cycles: number; rows: number }): number {
   let shown = 0;
   let rows = 0;
-  for (const cycle of cycles.slice(-most.cycles).reverse()) {
+  for (const cycle of cycles.slice(-limits.cycles).reverse()) {
     rows += cycle.rows.length;
-    if (shown > 0 && rows > most.rows) break;
+    if (shown > 0 && rows > limits.rows) break;
     shown += 1;
   }
   return shown;
 }
 
 /** Returns the rows of the last cycles, and only the headings of those before. */
-export function cyclesAt(moment: Moment, most = Number.POSITIVE_INFINITY): CycleRows[] {
+export function cyclesAt(moment: Moment, rowsMax = Number.POSITIVE_INFINITY): CycleRows[] {
   const { entries, index } = moment;
   const replies: Extract<LogEntry, { type: 'model-reply' }>[] = [];
   for (let at = 0; at <= index; at++) {
@@ -119,7 +119,7 @@ export function cyclesAt(moment: Moment, most = Number.POSITIVE_INFINITY): Cycle
       const entry = replies[reply++];
       return { input: usage.inputTokens, output: usage.outputTokens, cost: entry?.costUsd ?? 0 };
     });
-    const rows = place < cycles.length - most ? [] : rowsOf(cycle, costs, moment, place + 1);
+    const rows = place < cycles.length - rowsMax ? [] : rowsOf(cycle, costs, moment, place + 1);
     const request = shownText(cycle.root.content);
     return { id: cycle.id, number: place + 1, request, rows, isOpen: cycle.stop === null, rounds: costs.length };
   });
@@ -263,10 +263,10 @@ export function callMs(call: CallFacts, moment: Moment): number {
 }
 
 export const runMs = (run: RunFacts, moment: Moment): number => {
-  const over = run.stop && run.stop.at <= moment.index;
+  const isOver = run.stop && run.stop.at <= moment.index;
   // At this moment the entries after its stop may not exist yet.
   const end = Math.min(run.to, moment.index);
-  return (over ? timeAt(moment, end) : moment.now) - timeAt(moment, run.from);
+  return (isOver ? timeAt(moment, end) : moment.now) - timeAt(moment, run.from);
 };
 
 /** Returns the time of work, without waits for a person. */

@@ -8,14 +8,14 @@ const LEAST = 7;
 const MOST_PER_MS = 0.62;
 
 export interface Axis {
-  /** By index from `from`: pixels from the left. */
+  /** The distance from the left in pixels, by index from `from`. */
   readonly x: readonly number[];
   readonly from: number;
   readonly to: number;
-  /** Pixels after the last entry for the time since then. */
+  /** The pixels after the last entry for the time since then. */
   readonly now: number;
   readonly gaps: readonly { readonly x: number; readonly ms: number; readonly isClipped: boolean }[];
-  /** Not all entries fit, so this is a window around the head. */
+  /** Not all entries fit, so this is a window around the cursor. */
   readonly isWindow: boolean;
 }
 
@@ -24,8 +24,8 @@ const LONG_WORDS = 46;
 const CROSS = 22;
 
 /**
- * `tail`: milliseconds since the last entry, while something is in progress. `broken`: indexes of the entries after
- * unreadable lines of the file.
+ * `tail` is the time in milliseconds since the last entry, while something is in progress. `broken` contains the
+ * indexes of the entries after unreadable lines of the file.
  */
 export function axisOf(
   entries: readonly LogEntry[],
@@ -44,9 +44,9 @@ export function axisOf(
   }
   const isLast = to === entries.length - 1;
   if (isLast && tail > 0) gaps.push(tail);
-  const most = width / 5;
+  const gapMax = width / 5;
   const pixelsOfGap = (gap: number, index: number, perMs: number): number =>
-    Math.max(broken.has(from + 1 + index) ? CROSS : LEAST, Math.min(most, gap * perMs));
+    Math.max(broken.has(from + 1 + index) ? CROSS : LEAST, Math.min(gapMax, gap * perMs));
   const total = (perMs: number): number => gaps.reduce((sum, gap, index) => sum + pixelsOfGap(gap, index, perMs), 0);
   let perMs = MOST_PER_MS;
   for (let tries = 0; tries < 24 && total(perMs) > width - 24; tries++) perMs *= 0.8;
@@ -59,7 +59,7 @@ export function axisOf(
     if (isLast && tail > 0 && index === gaps.length - 1) now = pixels;
     else {
       x.push(left + pixels);
-      const isClipped = pixels >= most - 0.5 && gap * perMs > most;
+      const isClipped = pixels >= gapMax - 0.5 && gap * perMs > gapMax;
       if (pixels >= LONG_WORDS) words.push({ x: left + pixels / 2, ms: gap, isClipped });
     }
   }

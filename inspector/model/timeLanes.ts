@@ -1,5 +1,5 @@
 /**
- * The bars of the time line and their lanes: model, tools, you, and one for each sub-agent, whose own lanes unfold
+ * The bars of the time line and their lanes: model, tools, you, and one lane for each sub-agent, whose own lanes unfold
  * below it. Invariant: every bar has its place, by time, among the entries of the shown log.
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
@@ -9,12 +9,12 @@ import { markOf } from './entryNotes.ts';
 import { type CallFacts, type LogFacts, type RunFacts, turnStart } from './logFacts.ts';
 import { placeOf } from './timeAxis.ts';
 
-/** `mark`: a moment without duration. */
+/** `mark` is a moment without duration. */
 export type BarKind = 'model' | 'tool' | 'person' | 'agent' | 'mark';
 
 export interface Bar {
   readonly kind: BarKind;
-  /** Places of its first and last entry. `to` is undefined while it continues. */
+  /** The places of its first and last entry. `to` is undefined while it continues. */
   readonly from: number;
   readonly to: number | undefined;
   readonly label: string;
@@ -27,9 +27,9 @@ export interface Lane {
   readonly key: string;
   readonly name: string;
   readonly bars: readonly Bar[];
-  /** How many sub-agents are above it. */
+  /** The number of sub-agents above it. */
   readonly depth: number;
-  /** For a sub-agent: its conversation, and whether its lanes are unfolded. Undefined if its log is unknown. */
+  /** For a sub-agent's lane: its conversation, and whether its lanes are unfolded. Undefined if its log is unknown. */
   readonly agent?: { readonly id: string; readonly isOpen: boolean };
 }
 
@@ -46,7 +46,7 @@ export interface LaneOptions {
 }
 
 const ALONE: LaneOptions = { now: 0, logOf: () => undefined, isOpen: () => false };
-/** Sub-agents can be nested without limit. */
+/** Sub-agents can be nested without limit, so the display stops at this depth. */
 const DEPTH_MAX = 5;
 
 export function lanesOf(entries: readonly LogEntry[], facts: LogFacts, options = ALONE): Lane[] {
@@ -219,7 +219,7 @@ function waitsOf(call: CallFacts): Bar[] {
 
 interface PackedLane {
   readonly bars: Bar[];
-  /** The end of the last bar: a bar that begins at or after it overlaps none. */
+  /** The end of the last bar. A bar that begins at or after it does not overlap. */
   end: number;
 }
 

@@ -8,7 +8,7 @@ import { callMs, type Moment } from './stepRows.ts';
 export type MarkName = 'running' | 'waiting' | 'done' | 'failed' | 'cancelled' | 'queued' | 'idle';
 
 export interface TreeRow {
-  /** `run 2`, `round 2`, `call call_1`, `model 2`, `actor x:3`. */
+  /** Examples: `run 2`, `round 2`, `call call_1`, `model 2`, `actor x:3`. */
   readonly key: string;
   readonly depth: number;
   readonly mark: MarkName;
@@ -18,7 +18,7 @@ export interface TreeRow {
   readonly hasChildren: boolean;
   /** Its children are shown. */
   readonly isOpen: boolean;
-  /** It begins after the cursor. */
+  /** The row begins after the cursor. */
   readonly isLater: boolean;
   readonly icon?: 'branch';
   /** The sub-agent's conversation. */
@@ -29,8 +29,10 @@ export const markOfRun = (state: RunState): MarkName => (state === 'completed' ?
 export const markOfCall = (state: CallState): MarkName =>
   state === 'decided' ? 'queued' : state === 'unknown' || state === 'denied' ? 'cancelled' : state;
 
-/** More runs around the cursor are only counted. Runs before it can be loaded in steps. */
-export const RUNS_BEHIND = 40;
+/**
+ * The number of runs around the cursor that get rows. Earlier runs can be loaded in steps; the others are only counted.
+ */
+export const RUNS_BEFORE = 40;
 const RUNS_AHEAD = 20;
 
 type IsOpen = (key: string, byDefault: boolean) => boolean;
@@ -39,11 +41,11 @@ type IsOpen = (key: string, byDefault: boolean) => boolean;
  * Returns the rows of one conversation. `isOpen` returns whether a row is unfolded; `isAsking` means that the model
  * is being called.
  */
-export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean, behind = RUNS_BEHIND): TreeRow[] {
+export function runRows(moment: Moment, isOpen: IsOpen, isAsking: boolean, runsBefore = RUNS_BEFORE): TreeRow[] {
   const { facts, index } = moment;
   const begun = facts.runs.filter(({ from }) => from <= index);
   const current = begun.at(-1);
-  const from = Math.max(0, begun.length - behind);
+  const from = Math.max(0, begun.length - runsBefore);
   const to = Math.min(facts.runs.length, begun.length + RUNS_AHEAD);
   const rows = facts.runs.slice(from, to).flatMap((_, place) => {
     const at = to - 1 - place;

@@ -1,6 +1,6 @@
 /**
- * Charts with their layouts. Invariant: the page contains the layouts of runchart's own charts. ELK lays out others,
- * and other folds, once in a worker. A run never needs one.
+ * Charts with their layouts. Invariant: the page contains the layouts of runchart's own charts. ELK lays out other
+ * charts and other folds, once in a worker. A run never needs a new layout.
  */
 import { signal } from '@preact/signals';
 import ElkApi from 'elkjs/lib/elk-api.js';
@@ -17,10 +17,10 @@ export interface LoadedChart {
   readonly walker: Walker;
 }
 
-/** The key is the name for runchart's own charts, and the key of the wire for others. */
+/** The key is the chart's name for runchart's own charts, and the key of the wire for others. */
 export const charts = signal<ReadonlyMap<string, LoadedChart>>(new Map());
 const layouts = signal<ReadonlyMap<string, ChartLayout>>(new Map());
-/** Open compounds by chart, if a person changed them. */
+/** For each chart, the open compound states, if a person changed them. */
 const opened = signal<ReadonlyMap<string, readonly string[]>>(new Map());
 
 const own = new Map<string, string>();
@@ -30,7 +30,9 @@ for (const { chart, layout } of laidOutCharts()) {
   own.set(JSON.stringify(chart), chart.name);
 }
 
-/** Adds a received chart and returns its key here. A chart equal to one of our own gets that one's key. */
+/**
+ * Adds a received chart and returns its key here. A chart that equals one of runchart's own gets the key of that one.
+ */
 export function learnChart(key: string, chart: Chart): string {
   const same = own.get(JSON.stringify(chart));
   if (same !== undefined) return same;

@@ -1,6 +1,6 @@
 /**
- * The moments whose contexts are compared: entries of a log, or the contexts of an app's actor after each of its
- * moves. Invariant: nothing is requested or folded unless the tab is open.
+ * The moments whose contexts are compared: entries of a log, or the contexts of an app's actor after each of its moves.
+ * Invariant: nothing is requested or folded unless the tab is open.
  */
 import { computed, effect, signal } from '@preact/signals';
 import type { Json } from '../../machines/vocabulary.ts';
@@ -22,9 +22,9 @@ interface Sample extends Moment {
 const ASK_MS = 150;
 const SAMPLES_MAX = 300;
 
-/** The moment that others are compared with: the place of an entry or sample. Undefined means the one before. */
-export const kept = signal<number | undefined>(undefined);
-/** The shown sample. Undefined means the last one. */
+/** The moment that others are compared with: the place of an entry or sample. Undefined selects the moment before. */
+export const comparedMoment = signal<number | undefined>(undefined);
+/** The shown sample. Undefined selects the last one. */
 const shownSample = signal<number | undefined>(undefined);
 const samples = signal<readonly Sample[]>([]);
 
@@ -39,7 +39,7 @@ const moves = computed(() => {
 effect(() => {
   void openId.value;
   void actorId.value;
-  kept.value = undefined;
+  comparedMoment.value = undefined;
   shownSample.value = undefined;
   samples.value = [];
 });
@@ -52,7 +52,7 @@ async function requestSample(actor: string, after: number): Promise<void> {
     const name = after === 0 ? 'its start' : `event ${after}`;
     samples.value = [...samples.peek().slice(1 - SAMPLES_MAX), { name, context, text }];
   } catch {
-    // The next move requests it again.
+    // The next move requests the context again.
   }
 }
 
@@ -77,7 +77,7 @@ export const sampleCount = computed(() => samples.value.length);
 export const compared = computed((): { before: Moment; after: Moment } | undefined => {
   const at = place.value;
   if (!isLooked.value || at < 0) return undefined;
-  const other = kept.value ?? at - 1;
+  const other = comparedMoment.value ?? at - 1;
   const [from, to] = [Math.min(at, other), Math.max(at, other)];
   if (isOfSamples.value) {
     const after = samples.value[to];
@@ -95,6 +95,6 @@ export function showSample(by: 1 | -1): void {
   if (to < 0) return;
   shownSample.value = to >= samples.value.length - 1 ? undefined : to;
 }
-export const keepMoment = (): void => {
-  kept.value = kept.value === undefined ? place.value : undefined;
+export const toggleComparison = (): void => {
+  comparedMoment.value = comparedMoment.value === undefined ? place.value : undefined;
 };

@@ -115,8 +115,8 @@ export async function decide({ key, call, suspension }: Card, answer: Answer): P
   put(key, { state: 'sending' });
   const decision: Decision = { callId: call.callId, suspension: suspension.number, ...answer };
   try {
-    const answered = await ask({ type: 'decide', conversation, decision });
-    const receipt = (answered as { receipt?: string }).receipt ?? 'unknown';
+    const response = await ask({ type: 'decide', conversation, decision });
+    const receipt = (response as { receipt?: string }).receipt ?? 'unknown';
     const words = receipt === 'applied' ? (DONE[answer.action] ?? 'applied') : (RECEIPTS[receipt] ?? receipt);
     put(key, { state: 'said', words });
     if (editing.value === key) editing.value = undefined;
@@ -194,7 +194,7 @@ const ACTS: Readonly<Record<string, 'resume' | 'cancel'>> = {
 export function maySend(type: string, chart: string, actor: string | undefined): boolean {
   if (!mayControl()) return false;
   if (open.value?.of === 'runchart') return chart === 'CONVERSATION' && Object.hasOwn(ACTS, type);
-  // In machines that came as JSON, events that nobody sends have names with a space.
+  // In machines that came as JSON, the names of internal events contain a space.
   return open.value?.takesEvents === true && actor !== undefined && !/^xstate\.|\*| /.test(type);
 }
 

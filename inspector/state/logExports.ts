@@ -1,4 +1,4 @@
-/** Exports: the log up to the cursor as a file, a test of its path, a fork. */
+/** Exports the log up to the cursor as a file, as a test of its path, or as a fork. */
 import { batch } from '@preact/signals';
 import { copy, download } from './logFiles.ts';
 import { announcement, cursor, entries, open, openConversation, put } from './pageState.ts';
@@ -29,10 +29,10 @@ export function forkHere(): void {
   const conversation = open.value;
   if (!conversation || conversation.of === 'xstate') return;
   const name = `${conversation.id.replace(/\.jsonl$/, '')} at ${cursor.value}`;
-  const kept = entries.value.slice(0, cursor.value + 1);
+  const forkedEntries = entries.value.slice(0, cursor.value + 1);
   batch(() => {
     download(logText(cursor.value), `${name}.jsonl`);
-    put({ id: name, source: 'file', of: 'runchart', entries: kept, broken: [], isFork: true });
+    put({ id: name, source: 'file', of: 'runchart', entries: forkedEntries, broken: [], isFork: true });
     openConversation(name);
     announcement.value = `${name}.jsonl saved: the log up to here`;
   });

@@ -1,10 +1,13 @@
-/** Logs from files, which are read here and sent nowhere; and copies and downloads that a person requests. */
+/**
+ * Opens logs from files, and saves copies that a person requests. Invariant: the page reads files itself and sends them
+ * nowhere.
+ */
 import { batch } from '@preact/signals';
 import { count } from '../../src/words/formats.ts';
 import { type ReadLog, readLog } from '../model/readLogText.ts';
 import { announcement, type Conversation, connection, openConversation, openId, put, reading } from './pageState.ts';
 
-/** A longer log starts with this many entries. The rest is read on request. */
+/** A longer log is opened with this many entries. The rest is read on request. */
 const ENTRIES_AT_ONCE = 10_000;
 
 async function whileReading(name: string, read: (progress: (done: number, total: number) => void) => Promise<ReadLog>) {

@@ -18,16 +18,16 @@ export interface Conversation {
   readonly of: 'runchart' | 'xstate';
   readonly entries: readonly LogEntry[];
   readonly broken: readonly BrokenLine[];
-  /** For a file: the lines that are not read yet. */
+  /** For a file: the lines that were not read yet. */
   readonly rest?: { readonly read: number; readonly lines: number; more(): Promise<void> };
   readonly status?: ConversationState;
   readonly parent?: { readonly conversation: string; readonly callId: string };
   readonly inFlight?: Pick<InFlight, 'text' | 'reasoning'>;
-  /** Made here from the beginning of another log. */
+  /** The page made it from the beginning of another log. */
   readonly isFork?: true;
-  /** Its actors accept events from here. */
+  /** The app's actors accept events from the page. */
   readonly takesEvents?: true;
-  /** Observed actors and transitions, live only. */
+  /** Observed actors and transitions; live conversations only. */
   readonly observed?: Observed;
 }
 
@@ -41,9 +41,9 @@ export const conversations = signal<ReadonlyMap<string, Conversation>>(new Map()
 export const openId = signal<string | undefined>(undefined);
 /** Differs for each start of the server, which numbers its records from 0. */
 export const session = signal<string | undefined>(undefined);
-/** Key of the chosen row of the tree; nothing: the last run. */
+/** The key of the selected row of the tree. Undefined selects the last run. */
 export const chosen = signal<string | undefined>(undefined);
-/** Undefined while the page follows. */
+/** Undefined while the page follows the end of the log. */
 const heldCursor = signal<number | undefined>(undefined);
 export const clock = signal(Date.now());
 export const connection = signal<Connection>({ state: 'none' });
@@ -59,7 +59,7 @@ export type NarrowTab = 'chart' | 'steps' | 'events' | 'time';
 export const narrowTab = signal<NarrowTab>('chart');
 export const playing = signal(false);
 export const speed = signal(1);
-/** The view of the canvas when nothing moves: offset, scale, and its own size. */
+/** The offset, scale and size of the canvas, updated when nothing moves. */
 export const chartView = signal({ x: 0, y: 0, k: 1, width: 0, height: 0 });
 export const chosenState = signal<string | undefined>(undefined);
 export const folds = signal<ReadonlyMap<string, boolean>>(new Map());

@@ -1,5 +1,5 @@
 /**
- * A person's settings for this page, kept between visits: theme, panel sizes, single-letter keys. Invariant: stored
+ * A person's settings for this page, stored between visits: theme, panel sizes, single-letter keys. Invariant: stored
  * values are validated, and a browser without storage works too.
  */
 import { signal } from '@preact/signals';
@@ -18,7 +18,7 @@ function store(name: string, value: string): void {
   try {
     localStorage.setItem(`${PREFIX}${name}`, value);
   } catch {
-    // The setting lasts until the page is closed.
+    // Without storage, the setting lasts until the page is closed.
   }
 }
 
@@ -34,8 +34,8 @@ export function switchTheme(): void {
 }
 
 /**
- * Without single-letter keys the page works with buttons, arrows, Home, End, space and Enter: speech input and slips
- * hit letters.
+ * Without single-letter keys the page works with buttons, arrows, Home, End, space and Enter. This prevents accidental
+ * actions by speech input or a slip.
  */
 export const lettersAreOn = signal(readStored('letters') !== 'off');
 export function switchLetters(): void {
@@ -74,7 +74,7 @@ function storedSizes(): Sizes {
 /** Sizes of the panels that were dragged. The others depend on the window's width. */
 export const sizes = signal(storedSizes());
 
-/** `others`: the size of the panels beside it. If `wanted` is undefined, the window's width decides. */
+/** `others` is the size of the panels beside it. If `wanted` is undefined, the window's width decides. */
 export function resize(name: SplitName, wanted: number | undefined, others: number): void {
   const [least, most] = BOUNDS[name];
   const room = name === 'dock' ? innerHeight - REST.height : innerWidth - REST.width;

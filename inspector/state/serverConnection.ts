@@ -50,7 +50,7 @@ const answers = new Map<number, { resolve(value: Json): void; reject(error: Erro
 const charts = new Map<string, Chart>();
 /** Chart names by their keys on the wire. */
 const names = new Map<string, string>();
-/** Conversation by actor. */
+/** The conversation of each actor. */
 const conversationOfActor = new Map<string, string>();
 
 export const dialServer: Dial = (handlers) => {
@@ -70,7 +70,7 @@ export const dialChannel =
     const page = crypto.randomUUID();
     const channel = new BroadcastChannel(`runchart-inspector:${name}`);
     const post = (frame: string): void => channel.postMessage({ page, frame });
-    // An app that is missing or was reloaded is found when it begins.
+    // An app that is missing or was reloaded is found by its greeting.
     const heartbeat = setInterval(() => post(''), 5000);
     const close = (): void => {
       clearInterval(heartbeat);
@@ -192,7 +192,7 @@ function record(message: Recorded, arrivals: Arrivals): void {
       if (of !== 'file')
         return arrivals.change(conversation, { of, ...(parent && { parent }), ...(takesEvents && { takesEvents }) });
       // The positions of these lines in the file are unknown.
-      const broken = unread.map((why) => ({ line: 0, why, text: '', behind: 0 }));
+      const broken = unread.map((why) => ({ line: 0, why, text: '', entriesBefore: 0 }));
       return arrivals.change(conversation, { of: 'runchart', source: 'file', broken });
     }
     case 'entry':

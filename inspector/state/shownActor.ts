@@ -4,7 +4,7 @@
  */
 import { computed } from '@preact/signals';
 import { callAt } from '../model/callStates.ts';
-import { type Standing, standingAt } from '../model/chart/activeStates.ts';
+import { type ActiveStates, activeStatesAt } from '../model/chart/activeStates.ts';
 import { callPath, conversationPath, type Path, roundPath, runPath } from '../model/chart/chartPath.ts';
 import { runStateAt } from '../model/logFacts.ts';
 import type { ActorView } from '../model/observedActors.ts';
@@ -189,11 +189,11 @@ const isInRound = (at: number): boolean => {
 
 export const subject = computed(() => crumbs.value.find(({ key }) => key === selectedKey.value));
 
-export const standingOf = (one: Subject): Standing | undefined => {
+export const activeStatesOf = (one: Subject): ActiveStates | undefined => {
   const walker = walkerOf(one.chart);
-  return walker && standingAt(walker, one.path, cursor.value, now.value);
+  return walker && activeStatesAt(walker, one.path, cursor.value, now.value);
 };
-export const standing = computed(() => subject.value && standingOf(subject.value));
+export const activeStates = computed(() => subject.value && activeStatesOf(subject.value));
 
 const keyOf = (chart: string, id: string | undefined): string =>
   (id !== undefined && walkerOf(chart)?.tree.states.get(id)?.key) || '';

@@ -1,6 +1,6 @@
 /**
- * The current positions of the open log's entries on the time line. Invariant: everything that is drawn there uses
- * them.
+ * The current positions of the open log's entries on the time line. Invariant: everything that is drawn on the time
+ * line uses them.
  */
 import { computed, signal } from '@preact/signals';
 import { type Axis, axisOf, pixelsOf } from '../model/timeAxis.ts';
@@ -13,7 +13,9 @@ export const width = signal(1300);
 
 export const room = computed(() => Math.max(200, width.value - LEFT - 24));
 /** The entries of a file that come after unreadable lines. */
-export const brokenBefore = computed(() => new Set((open.value?.broken ?? []).map(({ behind }) => behind)));
+export const brokenBefore = computed(
+  () => new Set((open.value?.broken ?? []).map(({ entriesBefore }) => entriesBefore)),
+);
 const tail = computed(() => (isMoving.value ? Math.max(0, now.value - (entries.value.at(-1)?.at ?? 0)) : 0));
 export const axis = computed(() => axisOf(entries.value, room.value, cursor.value, tail.value, brokenBefore.value));
 

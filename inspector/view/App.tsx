@@ -66,7 +66,7 @@ function Right({ isWide }: { isWide: boolean }) {
 
 const NARROW: Readonly<Record<NarrowTab, string>> = { chart: 'Chart', steps: 'Steps', events: 'Events', time: 'Time' };
 
-/** One column: waiting cards stay on top, everything else is behind tabs. */
+/** One column: waiting cards stay on top, and tabs show everything else. */
 function Narrow() {
   const { of } = open.value ?? {};
   const names = (Object.keys(NARROW) as NarrowTab[]).filter(

@@ -5,23 +5,23 @@ import type { DrawnArrow, DrawnState } from '../../src/inspect/drawing/chartDraw
 import { HEIGHT, type LabelPlace, placedLabels, pointedLabels } from '../../src/inspect/drawing/labels.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
 import { plural } from '../../src/words/formats.ts';
-import type { Standing } from '../model/chart/activeStates.ts';
+import type { ActiveStates } from '../model/chart/activeStates.ts';
 import {
   type Drawing,
+  type HighlightedLeg,
   headPath,
+  highlightedLeg,
   initialsOf,
-  type LitLeg,
-  litLeg,
   middleOf,
   roundedPath,
   shownFor,
-} from '../model/chart/litPath.ts';
+} from '../model/chart/highlightedPath.ts';
 import type { MarkName } from '../model/treeRows.ts';
 import { MarkAt, type Tone, toneOf } from './stateMarks.tsx';
 
 export interface ChartLook {
   readonly drawing: Drawing;
-  readonly standing: Standing | undefined;
+  readonly activeStates: ActiveStates | undefined;
   /** The state that determines the outcome. */
   readonly outcome: { readonly id: string; readonly mark: MarkName } | undefined;
   /** The mark of the active state, until the actor ends. */
@@ -30,7 +30,7 @@ export interface ChartLook {
   readonly hovered: string | undefined;
   readonly focused: string | undefined;
   readonly selected: string | undefined;
-  /** The last transition stayed in this state, so its border flashes once. */
+  /** The last transition stayed in this state, so the state's border flashes once. */
   readonly stayed: { readonly state: string; readonly at: number } | undefined;
   onHover(id: string | undefined): void;
   onSelect(id: string): void;
@@ -38,11 +38,13 @@ export interface ChartLook {
 }
 
 export function ChartDrawing(look: ChartLook) {
-  const { drawing, standing, outcome } = look;
+  const { drawing, activeStates, outcome } = look;
   const { layout } = drawing;
-  const taken = standing?.taken ?? new Set<string>();
-  const initials = initialsOf(drawing, standing?.entered ?? new Map());
-  const lit = (standing?.lit ?? []).map((leg) => litLeg(drawing, leg)).filter((leg) => leg !== undefined);
+  const taken = activeStates?.taken ?? new Set<string>();
+  const initials = initialsOf(drawing, activeStates?.entered ?? new Map());
+  const highlighted = (activeStates?.lastStep ?? [])
+    .map((leg) => highlightedLeg(drawing, leg))
+    .filter((leg) => leg !== undefined);
   const tone: Tone = outcome ? toneOf[outcome.mark] : toneOf[look.mark] === 'none' ? 'run' : toneOf[look.mark];
   const hovered = look.hovered ?? look.focused;
   const places = placedLabels(layout);
@@ -62,29 +64,29 @@ export function ChartDrawing(look: ChartLook) {
         />
       ))}
       {layout.states
-        .filter(({ leaves, shape }) => leaves && shape !== 'open' && standing)
+        .filter(({ leaves, shape }) => leaves && shape !== 'open' && activeStates)
         .map((state) => (
           <WayOut
             key={state.id}
             state={state}
-            isTaken={lit.some(({ leg, points }) => isFrom(drawing, state, leg.source, points))}
+            isTaken={highlighted.some(({ leg, points }) => isFrom(drawing, state, leg.source, points))}
           />
         ))}
-      <LitPath lit={lit} tone={tone} isOver={outcome !== undefined} />
+      <HighlightedPath lastStep={highlighted} tone={tone} isOver={outcome !== undefined} />
       {layout.states
         .filter(({ shape }) => shape !== 'open')
         .map((state) => (
           <StateBox key={state.id} state={state} look={look} />
         ))}
       {layout.arrows.map((arrow) => {
-        const isShown = (arrow.isChoice && standing && places.has(arrow)) || isShownOnHover(arrow, hovered);
+        const isShown = (arrow.isChoice && activeStates && places.has(arrow)) || isShownOnHover(arrow, hovered);
         const place = isShown ? (places.get(arrow) ?? pointedLabels(layout).get(arrow)) : undefined;
         return (
           place && (
             <ArrowLabel
               key={`${arrow.from} ${arrow.to}`}
               place={place}
-              tone={lit.some((one) => one.arrow === arrow) && !outcome ? tone : undefined}
+              tone={highlighted.some((one) => one.arrow === arrow) && !outcome ? tone : undefined}
             />
           )
         );
@@ -96,12 +98,12 @@ export function ChartDrawing(look: ChartLook) {
 const isShownOnHover = (arrow: DrawnArrow, hovered: string | undefined): boolean =>
   hovered !== undefined && (arrow.from === hovered || arrow.to === hovered);
 
-const isFrom = (drawing: Drawing, state: DrawnState, source: string, points: LitLeg['points']): boolean =>
+const isFrom = (drawing: Drawing, state: DrawnState, source: string, points: HighlightedLeg['points']): boolean =>
   shownFor(drawing, source)?.id === state.id && Math.abs((points[0]?.[0] ?? 0) - (state.x + state.width)) < 1;
 
 function Compound({ state, look }: { state: DrawnState; look: ChartLook }) {
   const isActive = look.active.has(state.id) && !look.outcome;
-  const isEntered = (look.standing?.entered.get(state.id) ?? 0) > 0;
+  const isEntered = (look.activeStates?.entered.get(state.id) ?? 0) > 0;
   const shade = toneOf[look.mark];
   const tone = isActive && shade !== 'none' ? `is-parent tone-${shade}` : isEntered ? 'is-entered' : '';
   const { x, y, width, height } = state;
@@ -148,14 +150,22 @@ function WayOut({ state, isTaken }: { state: DrawnState; isTaken: boolean }) {
   );
 }
 
-function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; isOver: boolean }) {
-  const last = lit.at(-1);
+function HighlightedPath({
+  lastStep: highlighted,
+  tone,
+  isOver,
+}: {
+  lastStep: readonly HighlightedLeg[];
+  tone: Tone;
+  isOver: boolean;
+}) {
+  const last = highlighted.at(-1);
   if (!last) return null;
-  const key = lit.map(({ leg }) => `${leg.key} ${leg.target}`).join();
+  const key = highlighted.map(({ leg }) => `${leg.key} ${leg.target}`).join();
   const [x, y] = middleOf(last.points);
   return (
     <g class={`lit tone-${tone}`} key={key}>
-      {lit.map(({ leg, points }) => (
+      {highlighted.map(({ leg, points }) => (
         <g key={`${leg.key} ${leg.target}`}>
           <path class="shaft" d={roundedPath(points)} pathLength={1} />
           <path class="head" d={headPath(points, 7)} />
@@ -167,7 +177,7 @@ function LitPath({ lit, tone, isOver }: { lit: readonly LitLeg[]; tone: Tone; is
   );
 }
 
-/** `tone`: set for a step that was just taken. */
+/** `tone` is set for a step that was just taken. */
 function ArrowLabel({ place: { x, y, lines }, tone }: { place: LabelPlace; tone: Tone | undefined }) {
   return lines.map((line, index) => (
     <text
@@ -207,7 +217,7 @@ const times = (count: number): string =>
 
 function StateBox({ state, look }: { state: DrawnState; look: ChartLook }) {
   const { x, y, width, height, shape } = state;
-  const count = look.standing?.entered.get(state.id) ?? 0;
+  const count = look.activeStates?.entered.get(state.id) ?? 0;
   const isOutcome = look.outcome?.id === state.id;
   const isActive = look.active.has(state.id) && !look.outcome;
   const mark: MarkName | undefined = isOutcome ? look.outcome?.mark : isActive ? look.mark : undefined;
@@ -269,7 +279,7 @@ function isFar({ drawing, hovered, focused }: ChartLook, id: string): boolean {
   return at !== undefined && at !== id && !drawing.layout.arrows.some(joins);
 }
 
-/** `active`: its active children, one or all regions of a parallel state. */
+/** `active` lists its active children: one, or all regions of a parallel state. */
 function Folded({ state, look, active }: { state: DrawnState; look: ChartLook; active: readonly ChartState[] }) {
   const name = active.length === 1 ? active[0]?.key : undefined;
   const children = look.drawing.tree.states.get(state.id)?.states ?? [];
@@ -278,7 +288,7 @@ function Folded({ state, look, active }: { state: DrawnState; look: ChartLook; a
   return (
     <>
       {shown.map(({ id }, index) => {
-        const isEntered = (look.standing?.entered.get(id) ?? 0) > 0;
+        const isEntered = (look.activeStates?.entered.get(id) ?? 0) > 0;
         const kind = active.some((one) => one.id === id) ? 'pip is-active' : isEntered ? 'pip is-entered' : 'pip';
         return <rect key={id} class={kind} x={x + 10.5 + index * 9.5} y={y + 24.5} width="6" height="6" rx="1.2" />;
       })}

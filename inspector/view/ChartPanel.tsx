@@ -1,4 +1,4 @@
-/** The canvas. It fits, pans and zooms, and never moves by itself. */
+/** The canvas of the chart. It fits, pans and zooms, and never moves by itself. */
 import { computed, signal } from '@preact/signals';
 import { select } from 'd3-selection';
 import { type ZoomBehavior, zoom, zoomIdentity } from 'd3-zoom';
@@ -6,11 +6,11 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ChartLayout } from '../../src/inspect/drawing/chartDrawing.ts';
 import { drawnBox } from '../../src/inspect/drawing/labels.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
-import { type Drawing, drawingOf, shownFor } from '../model/chart/litPath.ts';
+import { type Drawing, drawingOf, shownFor } from '../model/chart/highlightedPath.ts';
 import { covered } from '../state/chartCoverage.ts';
 import { charts, layoutOf, toggleState } from '../state/chartLayouts.ts';
 import { chartView, chosenState, coverage, entries } from '../state/pageState.ts';
-import { activeMark, outcomeOf, standing, subject } from '../state/shownActor.ts';
+import { activeMark, activeStates, outcomeOf, subject } from '../state/shownActor.ts';
 import { ChartDrawing, nodeId } from './ChartDrawing.tsx';
 import { StateCard } from './StateCard.tsx';
 
@@ -20,7 +20,7 @@ const MARGIN = 14;
 
 const hovered = signal<string | undefined>(undefined);
 const focused = signal<string | undefined>(undefined);
-/** Set by `F` and by the button. */
+/** The key `F` and the button change it. */
 export const fitAsked = signal(0);
 export const zoomAsked = signal<{ readonly by: number; readonly n: number }>({ by: 1, n: 0 });
 
@@ -38,16 +38,16 @@ const reached = computed(() => shownOf(focused.value));
 
 /** Returns the state that stays in view if the chart does not fit. */
 function activeBox(made: Drawing) {
-  const leaf = standing.value?.leaf;
+  const leaf = activeStates.value?.leaf;
   return leaf === undefined ? undefined : shownFor(made, leaf);
 }
 
 function fitted(made: Drawing, width: number, height: number) {
   const box = drawnBox(made.layout);
-  const wanted = Math.min((width - 2 * MARGIN) / box.width, (height - 2 * MARGIN) / box.height);
-  const most = entries.value.length === 0 ? Math.min(MOST, wanted * 0.96) : MOST;
-  const scale = Math.max(LEAST, Math.min(most, wanted));
-  const fits = wanted >= LEAST;
+  const fittingScale = Math.min((width - 2 * MARGIN) / box.width, (height - 2 * MARGIN) / box.height);
+  const scaleMax = entries.value.length === 0 ? Math.min(MOST, fittingScale * 0.96) : MOST;
+  const scale = Math.max(LEAST, Math.min(scaleMax, fittingScale));
+  const fits = fittingScale >= LEAST;
   const at = fits ? undefined : activeBox(made);
   const along = (room: number, size: number, middle: number | undefined): number => {
     if (size * scale <= room - 2 * MARGIN || middle === undefined) {
@@ -139,7 +139,7 @@ function onKey(event: KeyboardEvent): void {
 export function ChartPanel() {
   const made = drawing.value;
   const { svg, inner } = useZoom(made?.layout);
-  const at = coverage.value ? covered.value : standing.value;
+  const at = coverage.value ? covered.value : activeStates.value;
   const one = subject.value;
   const outcome = one && !coverage.value ? outcomeOf(one) : undefined;
   const leaves = made && at ? [...at.leaves.keys()] : [];
@@ -170,7 +170,7 @@ export function ChartPanel() {
           {made && (
             <ChartDrawing
               drawing={made}
-              standing={at}
+              activeStates={at}
               outcome={outcome}
               mark={outcome?.mark ?? (one ? activeMark(one) : 'idle')}
               active={active}

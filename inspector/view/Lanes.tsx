@@ -7,8 +7,9 @@ const BAR = 15;
 /** The indent of lanes below a sub-agent. */
 export const INDENT = 8;
 
-/** Shortens a name to its column. */
-const shortName = (name: string, most: number): string => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+/** Shortens a name to the width of its column. */
+const shortName = (name: string, charactersMax: number): string =>
+  name.length > charactersMax ? `${name.slice(0, charactersMax - 1)}…` : name;
 
 export function LaneView({ lane: { name, bars, depth, agent }, y }: { lane: Lane; y: number }) {
   return (
@@ -75,15 +76,18 @@ function BarView({ bar, y }: { bar: Bar; y: number }) {
   );
 }
 
-/** The text after a bar: its label if that is wider, and its note. It is drawn over the head, which it may cross. */
-export function WordsBehind({ lane: { bars }, y }: { lane: Lane; y: number }) {
+/**
+ * The text after a bar: its label if that is wider than the bar, and its note. It may cross the cursor's line, so it is
+ * drawn above it.
+ */
+export function TextAfterBar({ lane: { bars }, y }: { lane: Lane; y: number }) {
   return inView(bars).map((bar) => {
     const { left, right, isLater, label, fits } = placeOf(bar);
     const words = [fits ? '' : label, bar.note ?? ''].filter((part) => part !== '').join(' · ');
     const long = words.length * LETTER;
     const look = isLater ? 'behind is-later' : 'behind';
     if (words === '') return null;
-    // At the edge of the window the text is before its bar.
+    // At the edge of the window the text is drawn before its bar.
     const isBefore = right + 14 + long > width.value;
     if (isBefore ? left - 14 - long < endBefore(bars, bar) : !fits && right + 14 + long > nextOf(bars, bar))
       return null;

@@ -18,7 +18,7 @@ export function usualSize(name: Exclude<SplitName, 'dock'>): number {
 }
 export const sizeOf = (name: Exclude<SplitName, 'dock'>): number => sizes.value[name] ?? usualSize(name);
 
-/** `size`: the current one. `grows`: the direction in which dragging makes the panel larger. */
+/** `size` is the current size. `grows` is the direction in which dragging makes the panel larger. */
 export function Split(props: { name: SplitName; size: number; others: number; grows: 1 | -1; place?: string }) {
   const { name, size, others, grows, place } = props;
   const isFlat = name === 'dock';

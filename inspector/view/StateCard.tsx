@@ -5,7 +5,7 @@ import type { ChartState } from '../../src/inspect/chart.ts';
 import { lineage } from '../../src/inspect/drawing/levels.ts';
 import { duration, telling } from '../../src/words/formats.ts';
 import { argsAt, callAt, roundState } from '../model/callStates.ts';
-import { type Drawing, litLeg, shownFor } from '../model/chart/litPath.ts';
+import { type Drawing, highlightedLeg, shownFor } from '../model/chart/highlightedPath.ts';
 import type { CallFacts } from '../model/logFacts.ts';
 import { callMs } from '../model/stepRows.ts';
 import { type MarkName, markOfCall } from '../model/treeRows.ts';
@@ -24,13 +24,21 @@ import {
   open,
   seqOf,
 } from '../state/pageState.ts';
-import { activeMark, crumbs, outcomeOf, type Subject, standing, standingOf, subject } from '../state/shownActor.ts';
+import {
+  activeMark,
+  activeStates,
+  activeStatesOf,
+  crumbs,
+  outcomeOf,
+  type Subject,
+  subject,
+} from '../state/shownActor.ts';
 import { type Box, type Corner, cornerFor, type Drawn } from './insetCorner.ts';
 import { Mark } from './stateMarks.tsx';
 
 interface Accepted {
   readonly key: string;
-  /** The event's type as it is sent. */
+  /** The event's type, as it is sent. */
   readonly type: string;
   readonly event: string;
   readonly guard: string;
@@ -71,7 +79,7 @@ function shown(): Shown | undefined {
   const tree = one && charts.value.get(one.chart)?.walker.tree;
   if (!one || !tree) return undefined;
   const selected = chosenState.value === undefined ? undefined : tree.states.get(chosenState.value);
-  const leavesOf = (each: Subject): string[] => [...(standingOf(each)?.leaves.keys() ?? [])];
+  const leavesOf = (each: Subject): string[] => [...(activeStatesOf(each)?.leaves.keys() ?? [])];
   const isIn = (id: string): boolean => leavesOf(one).some((leaf) => lineage(tree, leaf).includes(id));
   if (selected) return { one, states: [selected], isActive: isIn(selected.id) };
   const outer = outcomeOf(one) ? crumbs.value[0] : one;
@@ -95,7 +103,7 @@ function acceptedByAll(chart: string, states: readonly ChartState[]): { id: stri
 
 const isRound = (): boolean => {
   const one = subject.value;
-  const leaf = one && standingOf(one)?.leaf;
+  const leaf = one && activeStatesOf(one)?.leaf;
   if (one?.chart === 'TOOL_ROUND' || chosenState.value === 'RUN.active.ToolRound') return true;
   return chosenState.value === undefined && (leaf?.startsWith('RUN.active.ToolRound') ?? false);
 };
@@ -103,9 +111,9 @@ const isRound = (): boolean => {
 /** Returns the screen boxes of everything drawn. The last path and the states at its ends are lit. */
 function drawnOn({ layout, states, ...rest }: Drawing): Drawn[] {
   const { x, y, k } = chartView.value;
-  const at = standing.value;
+  const at = activeStates.value;
   const drawing = { layout, states, ...rest };
-  const legs = (at?.lit ?? []).flatMap((leg) => litLeg(drawing, leg) ?? []);
+  const legs = (at?.lastStep ?? []).flatMap((leg) => highlightedLeg(drawing, leg) ?? []);
   const ends = [...(at?.leaves.keys() ?? []), ...legs.map(({ target }) => target)].flatMap(
     (id) => shownFor(drawing, id)?.id ?? [],
   );
@@ -144,7 +152,7 @@ function useCorner(drawing: Drawing, kind: string) {
     remembered.current.view = view;
     const next = cornerFor({ drawn: drawnOn(drawing), card: size, room: view, ...(isSameView && { now: corner }) });
     if (next.corner !== corner || next.isCovering !== isCovering) place(next);
-  }, [drawing, kind, chartView.value, [...(standing.value?.leaves.keys() ?? [])].join(), isFolded]);
+  }, [drawing, kind, chartView.value, [...(activeStates.value?.leaves.keys() ?? [])].join(), isFolded]);
   return { card, corner, isFolded, fold: () => fold(!isFolded) };
 }
 
@@ -162,7 +170,7 @@ export function StateCard({ drawing }: { drawing: Drawing }) {
   const [state] = states;
   if (!state) return null;
   const isParallel = states.length > 1;
-  const at = standingOf(one);
+  const at = activeStatesOf(one);
   const isOuter = one !== subject.value;
   const path = charts.value.get(one.chart)?.walker.tree.parents.get(state.id);
   const parent = path === undefined ? undefined : charts.value.get(one.chart)?.walker.tree.states.get(path);
@@ -303,7 +311,7 @@ function RoundInset({ card, corner, isFolded, fold }: Placed) {
   const at = cursor.value;
   const settled = calls.filter((call) => call.result && call.result.at <= at).length;
   const round = crumbs.value.find(({ chart }) => chart === 'TOOL_ROUND');
-  const word = round ? (standingOf(round)?.leaf?.split('.').at(-1) ?? '') : '';
+  const word = round ? (activeStatesOf(round)?.leaf?.split('.').at(-1) ?? '') : '';
   const isParallel = calls.filter((call) => callAt(call, at) === 'running').length > 1 || overlaps(calls);
   return (
     <aside ref={card} class="inset round-inset" data-corner={corner} aria-label="Round">

@@ -1,4 +1,4 @@
-/** The player and the time line: ruler, lanes and the head, which is the cursor. */
+/** The player and the time line: ruler, lanes and the line of the cursor. */
 import { computed } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, duration } from '../../src/words/formats.ts';
@@ -32,7 +32,7 @@ import {
 } from '../state/pageState.ts';
 import { sizes } from '../state/preferences.ts';
 import { axis, brokenBefore, LEFT, room, width, xOf } from '../state/timePositions.ts';
-import { INDENT, LaneView, WordsBehind } from './Lanes.tsx';
+import { INDENT, LaneView, TextAfterBar } from './Lanes.tsx';
 import { latestWords } from './panels/Events.tsx';
 import { Icon, Key, MarkAt } from './stateMarks.tsx';
 
@@ -190,7 +190,8 @@ export function TimeLine() {
             <Ruler />
             {!isShort && rows.map((lane, index) => <LaneView key={lane.key} lane={lane} y={RULER + index * LANE} />)}
             <Head height={height - overview} />
-            {!isShort && rows.map((lane, index) => <WordsBehind key={lane.key} lane={lane} y={RULER + index * LANE} />)}
+            {!isShort &&
+              rows.map((lane, index) => <TextAfterBar key={lane.key} lane={lane} y={RULER + index * LANE} />)}
           </g>
         </svg>
       </div>
@@ -220,7 +221,7 @@ function LaneFold({ lane: { name, agent, depth }, top }: { lane: Lane; top: numb
   );
 }
 
-/** The whole log in 10 pixels, with the window that the ruler shows. */
+/** The whole log in 10 pixels, with a frame around the part that the ruler shows. */
 function Overview() {
   const { from, to } = axis.value;
   const scale = room.value / Math.max(1, last.value);
@@ -235,9 +236,9 @@ function Overview() {
 
 /** Returns the middle of the gap before an entry. Next to the first and the last one it is beside the entry. */
 function crossX(index: number): number {
-  const [before, behind] = [xOf(axis.value, index - 1), xOf(axis.value, index)];
-  if (index <= axis.value.from) return behind - 12;
-  return index > axis.value.to ? before + 12 : (before + behind) / 2;
+  const [before, after] = [xOf(axis.value, index - 1), xOf(axis.value, index)];
+  if (index <= axis.value.from) return after - 12;
+  return index > axis.value.to ? before + 12 : (before + after) / 2;
 }
 
 function Ruler() {

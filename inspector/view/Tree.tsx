@@ -1,9 +1,9 @@
-/** Conversations and their actors. */
+/** The tree of conversations and their actors. */
 import { signal, useSignal } from '@preact/signals';
 import type { TargetedKeyboardEvent } from 'preact';
 import { runStateAt } from '../model/logFacts.ts';
 import type { ActorView } from '../model/observedActors.ts';
-import { type MarkName, markOfRun, RUNS_BEHIND, runRows, type TreeRow } from '../model/treeRows.ts';
+import { type MarkName, markOfRun, RUNS_BEFORE, runRows, type TreeRow } from '../model/treeRows.ts';
 import { charts } from '../state/chartLayouts.ts';
 import type { Conversation } from '../state/pageState.ts';
 import {
@@ -23,8 +23,8 @@ import {
 import { isAsking, selectedKey } from '../state/shownActor.ts';
 import { Icon, Key, Mark } from './stateMarks.tsx';
 
-/** How many runs before the cursor have rows. */
-const runsBehind = signal(RUNS_BEHIND);
+/** The number of runs before the cursor that have rows. */
+const runsBefore = signal(RUNS_BEFORE);
 
 const isOpenRow = (key: string, byDefault: boolean): boolean =>
   folds.value.get(`${open.value?.id} ${key}`) ?? byDefault;
@@ -42,7 +42,7 @@ function ownRows(): TreeRow[] {
   const conversation = open.value;
   if (!conversation) return [];
   if (conversation.of === 'xstate') return actorRows([...(conversation.observed?.actors.values() ?? [])]);
-  return runRows(moment.value, isOpenRow, isAsking.value, runsBehind.value);
+  return runRows(moment.value, isOpenRow, isAsking.value, runsBefore.value);
 }
 
 function actorRows(actors: readonly ActorView[]): TreeRow[] {
@@ -108,7 +108,7 @@ function Row({ row }: { row: TreeRow }) {
         if (row.icon === 'branch') {
           const child = row.child === undefined ? undefined : conversationNamed(row.child);
           if (child) openConversation(child.id);
-        } else if (row.key === 'earlier') runsBehind.value += RUNS_BEHIND;
+        } else if (row.key === 'earlier') runsBefore.value += RUNS_BEFORE;
         else chosen.value = row.key;
       }}
       onKeyDown={(event) => onRowKey(event, row.hasChildren ? fold : undefined)}
@@ -122,7 +122,7 @@ function Row({ row }: { row: TreeRow }) {
   );
 }
 
-/** Only for the pointer: the row itself announces whether it is open, and folds by keys. */
+/** Only for the pointer: screen readers and keys use the row itself. */
 function Chevron({ isOpen, isNone, toggle }: { isOpen: boolean; isNone: boolean; toggle(): void }) {
   if (isNone) return <span class="chevron" />;
   return (

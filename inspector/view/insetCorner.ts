@@ -1,6 +1,6 @@
 /**
- * Chooses the corner of the canvas for an inset. Invariant: lit elements stay visible if possible. Among such corners
- * the one that covers least is chosen.
+ * Chooses the corner of the canvas for an inset. Invariant: highlighted elements stay visible if possible. Among such
+ * corners the one that covers least is chosen.
  */
 export interface Box {
   readonly x: number;
@@ -35,11 +35,11 @@ export interface Placing {
   readonly drawn: readonly Drawn[];
   readonly card: { readonly width: number; readonly height: number };
   readonly room: { readonly width: number; readonly height: number };
-  /** The current corner is kept as long as it covers nothing lit. */
+  /** The current corner is kept as long as it covers nothing highlighted. */
   readonly now?: Corner;
 }
 
-/** `isCovering`: every corner would cover something lit. */
+/** `isCovering` is true if every corner would cover something highlighted. */
 export function cornerFor({ drawn, card, room, now }: Placing): { corner: Corner; isCovering: boolean } {
   const costs = CORNERS.map((corner) => {
     const box = boxAt(corner, card, room);

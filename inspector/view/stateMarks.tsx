@@ -1,4 +1,7 @@
-/** Marks show a state, icons a kind. Invariant: every state has its own shape, so it is recognizable without colour. */
+/**
+ * Marks show states, and icons show kinds. Invariant: every state has its own shape, so it is recognizable without
+ * colour.
+ */
 import type { JSX } from 'preact';
 import type { GroupName } from '../../machines/vocabulary.ts';
 import type { MarkName } from '../model/treeRows.ts';

@@ -1,7 +1,7 @@
 /**
- * Records of what the actors of one system do, for runchart's interpreter and for XState. Invariant: the methods run
- * in the middle of a step, so they keep references and copy nothing. An actor is recorded before its events, and a
- * parent before its children, also for a late observer.
+ * Records what the actors of one system do, for runchart's interpreter and for XState. Invariant: the methods run in
+ * the middle of a step, so they keep references and copy nothing. An actor is recorded before its events, and a parent
+ * before its children. This also holds for an observer that starts late.
  */
 import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import type { ChartActor, Observer } from '../runtime/interpreter/chartActor.ts';
@@ -73,7 +73,7 @@ interface End {
 }
 
 /**
- * Returns the error's message, with its code if there is one. Reading an app's output may throw; that must not stop
+ * Returns the error's message, with its code if there is one. Reading an app's output may throw, and that must not stop
  * the app.
  */
 function errorTextOf({ error, output }: End): string | undefined {
@@ -90,7 +90,7 @@ export interface ActorsOptions {
   records: RecordLog;
   charts: ChartCatalog;
   conversation: string;
-  /** Returns ids that are unique within the inspector. */
+  /** Returns an id that is unique within the inspector. */
   nextId(): string;
   redact: Redact;
 }
@@ -98,7 +98,7 @@ export interface ActorsOptions {
 export class Actors {
   readonly #options: ActorsOptions;
   readonly #actors = new Map<object, RecordedActor>();
-  /** Most calls are about the same actor as the call before, so it is cached. */
+  /** Most calls concern the same actor as the call before, so it is cached. */
   #latestRef: object | undefined;
   #latestActor: RecordedActor | undefined;
 
@@ -121,7 +121,7 @@ export class Actors {
     };
     this.#actors.set(actor, recorded);
     if (parent) parent.children += 1;
-    // Made field by field: to spread what may be missing costs more than all the rest.
+    // Fields are set one by one, because spreading optional fields is much slower.
     const fact: MadeFact = { n: 0, at: 0, type: 'actor', actor: recorded.id, conversation, name: about.name };
     if (parent) fact.parent = parent.id;
     if (chart !== undefined) fact.chart = chart;
@@ -192,13 +192,13 @@ export class Actors {
   }
 }
 
-/** Callbacks for a conversation: its chart changed its state, or ended. */
+/** Called when a conversation's chart changes its state, and when it ends. */
 interface ChartCallbacks {
   moved(): void;
   over(): void;
 }
 
-/** Observes charts that run compiled plans. Actors that already run are recorded first, as late ones. */
+/** Observes charts that run compiled plans. Actors that already run are recorded first, marked as late. */
 export function planObserver(actors: Actors, { moved, over }: ChartCallbacks): { observer: Observer; begun(): void } {
   let late = true;
   const observer: Observer = {
@@ -210,7 +210,7 @@ export function planObserver(actors: Actors, { moved, over }: ChartCallbacks): {
     transition: (actor, { type }, transition) => actors.transition(actor, type, transition, actor.value),
     settled(actor, { type }) {
       actors.settled(actor, type, actor.value, actor.status);
-      // The status of a conversation is read from its root chart. The log contains the begin and end of its runs.
+      // The root chart determines the status of a conversation. The log contains the beginning and end of its runs.
       if (!actor.parent) moved();
     },
     stopped(actor) {

@@ -1,6 +1,6 @@
 /**
- * A machine as plain JSON for drawing: its states, and every transition with the name of its guard. Invariant: the
- * machine itself is the source, including its eventless transitions. `apps.ts` reads machines that arrive as JSON.
+ * Converts a machine to plain JSON for drawing: its states, and every transition with the name of its guard. Invariant:
+ * the machine itself is the source, including its eventless transitions. `xstateApps.ts` reads machines that arrive as JSON.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
 
@@ -13,12 +13,12 @@ export interface ChartState {
   readonly id: string;
   readonly key: string;
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history';
-  /** Key of the state that is entered with it. A parallel state enters all of its regions. */
+  /** The key of the child state that is entered with it. A parallel state enters all of its regions. */
   readonly initial?: string;
   /** In the order of the definition. */
   readonly states: readonly ChartState[];
   readonly transitions: readonly ChartTransition[];
-  /** Names of the actors that run while it is active. */
+  /** Names of the actors that run while the state is active. */
   readonly invoked?: readonly string[];
   readonly description?: string;
 }
@@ -26,9 +26,9 @@ export interface ChartState {
 export interface ChartTransition {
   /** The event descriptor; empty for an eventless transition. */
   readonly event: string;
-  /** Its index in the list of that descriptor. */
+  /** Its index in the list of transitions with that descriptor. */
   readonly index: number;
-  /** Ids of states; empty if it stays in its state. */
+  /** The ids of the target states; empty if the transition stays in its state. */
   readonly targets: readonly string[];
   readonly guard?: string;
   readonly reenter?: true;

@@ -6,19 +6,19 @@
 import type { Json } from '../../machines/vocabulary.ts';
 
 export interface ExcerptLimits {
-  /** Characters of one string. */
+  /** The most characters of one string. */
   text: number;
-  /** Items of a list, and fields of an object. */
+  /** The most items of a list, and fields of an object. */
   items: number;
   depth: number;
-  /** Values in total. */
+  /** The most values in total. */
   values: number;
 }
 
 const EVENT: ExcerptLimits = { text: 500, items: 20, depth: 5, values: 80 };
-/** For a whole context that a page requests. */
+/** The limits of a whole context that a page requests. */
 export const CONTEXT: ExcerptLimits = { text: 4000, items: 200, depth: 12, values: 5000 };
-/** For a log entry that is too large for a frame. */
+/** The limits of a log entry that is too large for a frame. */
 export const ENTRY: ExcerptLimits = { text: 8000, items: 500, depth: 20, values: 20_000 };
 
 export const REDACTED = '[redacted]';
@@ -35,7 +35,7 @@ const SETTING =
 const BASIC = /\b(authorization["']?\s*[:=]\s*["']?basic\s+)[\w+/-]{8,}=*/gi;
 const URL_PASSWORD = /\b([a-z][a-z\d+.-]{1,20}:\/\/[^\s/:@?#"'<>]{0,100}:)[^\s/@"'<>]{1,200}(?=@)/gi;
 const PRIVATE_KEY = /(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[\s\S]+?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g;
-/** What a first group matches stays. */
+/** If a pattern has a first group, the text of that group stays visible. */
 const CREDENTIALS = [SECRET_SHAPE, QUOTED_FIELD, SETTING, BASIC, URL_PASSWORD, PRIVATE_KEY];
 /** A cheap test that matches every string which the patterns above could change. */
 const HINT =
@@ -43,19 +43,19 @@ const HINT =
 
 /** Returns the parts of the text to hide, in order. */
 function credentialsIn(text: string): { from: number; to: number }[] {
-  const found = CREDENTIALS.flatMap((pattern) =>
-    [...text.matchAll(pattern)].flatMap(({ index, 0: whole, 1: kept = '' }) => {
+  const credentials = CREDENTIALS.flatMap((pattern) =>
+    [...text.matchAll(pattern)].flatMap(({ index, 0: whole, 1: keptText = '' }) => {
       const isField = pattern === QUOTED_FIELD;
-      const name = isField ? kept.slice(1, kept.lastIndexOf('"', kept.length - 2)) : '';
+      const name = isField ? keptText.slice(1, keptText.lastIndexOf('"', keptText.length - 2)) : '';
       if (isField && !SECRET_KEY.test(name)) return [];
       const end = isField && whole.endsWith('"') ? 1 : 0;
-      return [{ from: index + kept.length, to: index + whole.length - end }];
+      return [{ from: index + keptText.length, to: index + whole.length - end }];
     }),
   );
-  return found.sort((a, b) => a.from - b.from);
+  return credentials.sort((a, b) => a.from - b.from);
 }
 
-/** Returns the text up to `end`. What lies after it only shows where a credential before it ends. */
+/** Returns the text up to `end`, without credentials. The text after `end` only shows where a credential ends. */
 function hiddenUpTo(text: string, end: number): string {
   let shown = '';
   let at = 0;
@@ -174,7 +174,7 @@ const WHOLE: ExcerptLimits = {
   values: Number.POSITIVE_INFINITY,
 };
 
-/** JSON without credentials, for a page. It is copied only if it may contain one. */
+/** Removes credentials from JSON for a page. The value is copied only if it may contain one. */
 export const pageJson = <Value extends object>(value: Value, text: string = JSON.stringify(value)): Value =>
   HINT.test(text) ? (excerpt(value, WHOLE) as Value) : value;
 

@@ -88,7 +88,7 @@ function versionOfPackage(): string {
       const { version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8')) as { version?: unknown };
       if (typeof version === 'string') return version;
     } catch {
-      // The sources and the build have different depths.
+      // The folder has another depth in the build than in the sources, so the next one is tried.
     }
   }
   return '0.0.0';

@@ -31,7 +31,7 @@ interface ObservedConversation {
 /** An XState app, identified by its actor system. */
 interface ObservedApp {
   readonly actors: Actors;
-  tell(event: InspectionEvent): void;
+  record(event: InspectionEvent): void;
 }
 
 interface Follower {
@@ -46,7 +46,10 @@ interface AppActorRef {
 
 const asIs = (value: object): object => value;
 
-/** A conversation that is observed again continues after its last recorded entry. So many are remembered. */
+/**
+ * The number of closed conversations whose positions are remembered. A conversation that is observed again continues
+ * after its last recorded entry.
+ */
 const POSITIONS_MAX = 5000;
 
 export class Observed {
@@ -54,14 +57,14 @@ export class Observed {
   readonly #records: RecordLog;
   readonly #open = new Map<Conversation, ObservedConversation>();
   readonly #apps = new WeakMap<object, ObservedApp>();
-  /** Only for requests of contexts. Weak references allow an ended app to be collected. */
+  /** Used only for requests of contexts. Weak references allow an ended app to be collected. */
   readonly #appActors = new Set<WeakRef<Actors>>();
   /**
-   * For conversations that are no longer observed, the latest last: the seq of the next entry, and the start time of
-   * the log.
+   * For each conversation that is no longer observed: the seq of the next entry, and the start time of the log. The
+   * latest come last.
    */
   readonly #positions = new Map<string, { next: number; began: number | undefined }>();
-  /** A log cannot remove a listener, so each log has one listener here, whose target changes. */
+  /** A log cannot remove a listener. Therefore each log has one listener, whose target changes. */
   readonly #followers = new WeakMap<Conversation, Follower>();
   readonly #listeners = new Set<(conversation: Conversation) => void>();
   #actors = 0;
@@ -89,7 +92,7 @@ export class Observed {
     // A conversation's actors are recorded by its own observer.
     const { system, logic } = actor;
     if (isObject(logic) && isOfConversation(logic)) return;
-    this.#app(system, actor)?.tell(inspected);
+    this.#app(system, actor)?.record(inspected);
   }
 
   /** Observes a conversation until it is closed, or until each returned function was called. */
@@ -196,7 +199,7 @@ export class Observed {
     const [first] = runtime.log.entries;
     const parent = first?.type === 'conversation' ? first.parent : undefined;
     const above = parent && { conversation: parent.conversationId, callId: parent.callId };
-    // This avoids a reference from kept events to the log, and so to the conversation.
+    // Only `redact` is kept: a reference to the log would keep the conversation alive.
     const { redact } = runtime.log;
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation: id, nextId, redact });
@@ -235,11 +238,11 @@ export class Observed {
     const root: unknown = chart.root;
     if (root instanceof ChartActor) {
       const parts: (() => void)[] = [];
-      const over = (): void => {
+      const endObservation = (): void => {
         if (log.hasPendingAppend || root.status !== 'stopped') parts.push(this.#endWithLog(conversation));
         else this.#endOf(conversation);
       };
-      const { observer, begun } = planObserver(actors, { moved, over });
+      const { observer, begun } = planObserver(actors, { moved, over: endObservation });
       parts.push(root.system.observe(observer));
       begun();
       return () => {
@@ -248,18 +251,18 @@ export class Observed {
     }
     const actor = root as AnyActorRef;
     recordRunningActors(actors, actor);
-    const tell = inspectedActors(actors);
+    const record = inspectedActors(actors);
     const system = actor.system as unknown as { inspect(observer: (event: InspectionEvent) => void): unknown };
     const inspecting = system.inspect((event) => {
-      tell(event);
+      record(event);
       if (event.type === '@xstate.snapshot') moved();
     }) as { unsubscribe(): void };
     return () => inspecting.unsubscribe();
   }
 
   /**
-   * Ends the observation with the log, for cases without a stop of the chart: an XState chart, a chart that failed,
-   * or one with pending appends.
+   * Ends the observation with the log, if the chart does not report a stop: an XState chart, a chart that failed, or
+   * one with pending appends.
    */
   #endWithLog(conversation: Conversation): () => void {
     const ending = conversation.log$(Number.POSITIVE_INFINITY).subscribe({ complete: () => this.#endOf(conversation) });
@@ -281,7 +284,7 @@ export class Observed {
     // Another log with the same id is recorded from its beginning.
     let next = position && position.began === began ? Math.min(position.next, log.entries.length) : 0;
     const recordEntry = (entry: LogEntry): void => {
-      // If the observer comes during the notification of an append, it has already recorded this entry.
+      // If the observer starts during the notification of an append, it has already recorded this entry.
       if (entry.seq < next) return;
       next = entry.seq + 1;
       this.#records.entry(id, entry);
@@ -332,13 +335,13 @@ export class Observed {
     let root = actor;
     while (root._parent) root = root._parent;
     const { logic, id } = root as AnyActorRef & { logic?: { id?: unknown } };
-    // Actors of a plan belong to a conversation, which announces itself.
+    // A conversation reports its own actors, so actors of a plan are not recorded as an app's.
     if (system instanceof ActorSystem) return undefined;
     const conversation = this.nextName(typeof logic?.id === 'string' ? logic.id : id);
     const { charts, nextActorId: nextId } = this;
     const actors = new Actors({ records: this.#records, charts, conversation, nextId, redact: asIs });
     this.#records.add({ type: 'conversation', conversation, of: 'xstate', takesEvents: true });
-    const app: ObservedApp = { actors, tell: inspectedActors(actors) };
+    const app: ObservedApp = { actors, record: inspectedActors(actors) };
     this.#apps.set(system, app);
     this.#appActors.add(new WeakRef(actors));
     return app;

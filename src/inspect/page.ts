@@ -15,7 +15,7 @@ import { FRAME_MAX, type FromPage, type Passing, readRequest, WIRE } from './wir
 /** The connection to a page: a WebSocket, or a channel between tabs. */
 export interface Channel {
   send(text: string): void;
-  /** Characters or bytes that are buffered. */
+  /** The number of buffered characters or bytes. */
   readonly waiting: number;
   /** Disconnects at once. */
   drop(): void;
@@ -36,12 +36,15 @@ export interface PageOptions {
 }
 
 const FLUSH_MS = 40;
-/** Ten times a second. */
+/** The interval of live signals: ten times a second. */
 const LIVE_MS = 100;
 /** The limit of the channel's buffer. */
 const WAITING_MAX = 1024 * 1024;
 const FRAME_GOAL = 256 * 1024;
-/** Moves are events, transitions and settled states: many times what a run with many parallel calls makes. */
+/**
+ * Limits of moves: events, transitions and settled states. They are far above what a run with many parallel calls
+ * makes.
+ */
 const MOVES_AT_ONCE = 5000;
 const MOVES_A_SECOND = 2000;
 /** The limit of waiting live signals, in characters. */
@@ -52,7 +55,7 @@ interface WaitingSignal {
   signal: Live;
   /** The joined text, if more signals were added to this one. */
   text: string;
-  /** The number of the next record when the signal came: it is sent before that record. */
+  /** The number of the next record when the signal came. The signal is sent before that record. */
   readonly before: number;
 }
 
@@ -91,10 +94,10 @@ export class PageConnection {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
-  #subscribe({ from: wanted, session: knownSession }: Extract<FromPage, { type: 'subscribe' }>): void {
+  #subscribe({ from: wantedFrom, session: knownSession }: Extract<FromPage, { type: 'subscribe' }>): void {
     const { records, observed, session, version, control } = this.#options;
     const { next } = records;
-    const from = knownSession === session ? Math.min(wanted, next) : 0;
+    const from = knownSession === session ? Math.min(wantedFrom, next) : 0;
     const dropped = next - from - records.countSince(from);
     this.#sendMessage({ type: 'hello', wire: WIRE, version, session, control, from, next, dropped });
     this.#next = from;
@@ -154,7 +157,7 @@ export class PageConnection {
     return false;
   }
 
-  /** `first`: the greeting has already reported what is missing. */
+  /** `first` is true for the flush after the greeting, which has already reported the missing records. */
   #flush(first = false): void {
     if (this.#isClosed || this.#next === undefined || !this.#isReady()) return;
     const { records, now } = this.#options;
@@ -170,7 +173,7 @@ export class PageConnection {
       sentUpTo = record.n + 1;
       if (frame.sent >= WAITING_MAX / 2) break;
     }
-    // One message reports all gaps: if moves are omitted, there is a gap before most entries.
+    // One message reports all gaps, because a gap may come before almost every entry.
     if (missed > 0) frame.add(JSON.stringify({ type: 'dropped', from, count: missed }));
     if (frame.sent < WAITING_MAX / 2 && sentUpTo < records.next) {
       frame.add(JSON.stringify({ type: 'dropped', from: sentUpTo, count: records.next - sentUpTo }));
@@ -190,13 +193,13 @@ export class PageConnection {
 }
 
 /**
- * Limits the moves that a page receives: more than anybody could follow are omitted and reported as dropped. Past
- * records are never omitted.
+ * Limits the moves that a page receives. Moves beyond what a person can follow are omitted and reported as dropped.
+ * Past records are never omitted.
  */
 class Pace {
   readonly #past: number;
   readonly #now: () => number;
-  #left = MOVES_AT_ONCE;
+  #movesLeft = MOVES_AT_ONCE;
   #at: number;
 
   constructor(past: number, now: () => number) {
@@ -207,15 +210,15 @@ class Pace {
 
   allows(n: number): boolean {
     if (n < this.#past) return true;
-    if (this.#left < 1) return false;
-    this.#left -= 1;
+    if (this.#movesLeft < 1) return false;
+    this.#movesLeft -= 1;
     return true;
   }
 
   /** Called before each flush. */
   refill(): void {
     const now = this.#now();
-    this.#left = Math.min(MOVES_AT_ONCE, this.#left + ((now - this.#at) / 1000) * MOVES_A_SECOND);
+    this.#movesLeft = Math.min(MOVES_AT_ONCE, this.#movesLeft + ((now - this.#at) / 1000) * MOVES_A_SECOND);
     this.#at = now;
   }
 }
@@ -285,9 +288,9 @@ class LiveSignals {
     const [first] = this.#waiting;
     if (!first || first.before > n) return NONE;
     const end = this.#waiting.findIndex(({ before }) => before > n);
-    const taken = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
+    const ready = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
     if (this.#waiting.length === 0) this.#size = 0;
-    return taken.map(({ conversation, signal, text }) => {
+    return ready.map(({ conversation, signal, text }) => {
       const shown = text === '' ? signal : { ...(signal as Live & { text: string }), text };
       return { type: 'live', conversation, signal: pageJson(shown) };
     });

@@ -1,6 +1,6 @@
 /**
- * The built files of the inspector's page. Invariant: they are found once, before anything is served. A request only
- * looks up a name: no path of a request reaches the disk.
+ * The built files of the inspector's page. Invariant: all files are found before the server starts. A request only
+ * looks up a name, so no path of a request reaches the disk.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
@@ -49,7 +49,7 @@ export function builtPage(): PageFiles {
       const files = filesIn(fileURLToPath(new URL(place, import.meta.url)));
       if (files.has('/index.html')) return files;
     } catch {
-      // The next folder is tried.
+      // If this folder is missing, the next one is tried.
     }
   }
   return new Map([['/index.html', { mediaType: 'text/html; charset=utf-8', bytes: Buffer.from(MISSING) }]]);

@@ -1,8 +1,8 @@
 /**
- * The records of an inspector, numbered in order and kept within limits, for pages that watch now or connect late.
- * Invariant: keeping one makes no text, no copy and, for frequent kinds, no object; records are made when they are
- * read. Events and transitions are dropped first: the log and the running actors show the state of a run without
- * them.
+ * The numbered records of an inspector, in order and within limits, for pages that watch now or connect late.
+ * Invariant: storing a record creates no text, no copy and, for frequent kinds, no object. Records are built when they
+ * are read. Events and transitions are dropped first, because the log and the running actors show the state of a run
+ * without them.
  */
 import type { Json, LogEntry } from '../../machines/vocabulary.ts';
 import type { Transition } from '../runtime/interpreter/plan.ts';
@@ -17,14 +17,14 @@ import {
 } from './wire.ts';
 
 export interface RecordLimits {
-  /** Events, transitions and settled states. */
+  /** The limit of events, transitions and settled states. */
   moves: number;
   /**
-   * Events of this process that can still be requested as a whole. They keep references to old values of a run, so
-   * they cost the most.
+   * The limit of events of this process that a page can still request as a whole. They keep references to old values of
+   * a run, so they need the most memory.
    */
   events: number;
-  /** All others: charts, conversations, actors, entries. */
+  /** The limit of all others: charts, conversations, actors, entries. */
   rest: number;
 }
 
@@ -49,7 +49,7 @@ const numberIn = (list: readonly Recorded[]) => (index: number) => (list[index] 
 /** Frequent facts have fields for number and time from the start: adding them later costs more. */
 export type NewRecord = RecordedFact & { n?: 0; at?: 0 };
 
-/** What a microstep took: a list, or the transition of a plan, whose list is made when it is read. */
+/** The transitions of a microstep: a list, or the transition of a plan, whose list is built when it is read. */
 export type Taken = readonly TakenTransition[] | Transition | undefined;
 
 type Redact = (event: object) => unknown;
@@ -84,10 +84,10 @@ export class RecordLog {
     return this.#droppedRest + this.#moves.dropped;
   }
 
-  /** The fact becomes the record, so the caller must not use it any more. */
+  /** The fact becomes the record, so the caller must not use it again. */
   add(fact: NewRecord): void {
-    // An actor comes after an event or with its conversation. Reading the clock for each would cost as much as the
-    // record.
+    // An actor comes after an event or with its conversation, so it takes their time. Reading the clock would cost as
+    // much as the record.
     if (fact.type !== 'actor') this.#at = this.#now();
     if (fact.type === 'event') return this.#addMove(EVENT, fact.actor, fact.event, fact.from, undefined);
     if (fact.type === 'settled') return this.#addMove(SETTLED, fact.actor, fact.event, fact.status, fact.value);
@@ -181,7 +181,7 @@ export class RecordLog {
     if (this.#listeners.size > 0) for (const listener of this.#listeners) listener();
   }
 
-  /** Allows some more than the limit, so that dropping is rare. */
+  /** Exceeds the limit by a small amount, so that records are dropped rarely. */
   #addRecord(record: Recorded): void {
     const { rest } = this.#limits;
     this.#rest.push(record);
@@ -195,7 +195,7 @@ export class RecordLog {
 /** The kind of a move: an event, a settled state, or else the number of a microstep. */
 const EVENT = -1;
 const SETTLED = -2;
-/** Fields of a move besides its kind: actor, event, and two that depend on the kind. */
+/** The number of fields of a move besides its kind: actor, event, and two that depend on the kind. */
 const WIDTH = 4;
 
 /** The latest moves as rows of a few fields. The newest replaces the oldest. */
@@ -284,13 +284,13 @@ function listOf(taken: Taken): readonly TakenTransition[] {
   return list;
 }
 
-/** Whole events in each tenth of a second: more than a step with many calls has, and more than anybody could read. */
+/** The most whole events in a tenth of a second. This is more than a step with many calls makes. */
 const EVENTS_AT_ONCE = 100;
 const AT_ONCE_MS = 100;
 
 /**
- * The latest events of this process, as they were sent. Of many at once only the first are kept, because their
- * contents cost the most memory.
+ * The latest events of this process, as they were sent. If many come at once, only the first are kept, because their
+ * contents need the most memory.
  */
 class WholeEvents {
   readonly #limit: number;
@@ -342,7 +342,7 @@ function textOf(shared: StateValue | readonly TakenTransition[]): string {
   return text;
 }
 
-/** The last time as text: records of one step have the same time. */
+/** The last time as text, because records of one step have the same time. */
 const timeText = { at: 0, text: '0' };
 
 function textOfTime(at: number): string {

@@ -8,16 +8,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { AppConnection } from './apps.ts';
 import type { Observed } from './observed.ts';
 import { PageConnection, type PageOptions } from './page.ts';
 import type { PageFiles } from './pageFiles.ts';
 import type { RecordLog } from './recordLog.ts';
 import { FRAME_MAX, REQUEST_MAX } from './wire.ts';
+import { AppConnection } from './xstateApps.ts';
 
 const HOST = '127.0.0.1';
 const TOKEN_MAX = 1024;
-/** Simultaneous connections. */
+/** The most simultaneous connections. */
 const SOCKETS_MAX = 64;
 
 export interface ServerOptions {
@@ -64,7 +64,9 @@ class Guard {
     for (const host of [HOST, 'localhost']) this.#hosts.add(`${host}:${port}`);
   }
 
-  /** Returns undefined if the request is allowed. `apps`: other pages on the loopback are allowed too. */
+  /**
+   * Returns undefined if the request is allowed. With `apps`, other pages on the loopback interface are allowed too.
+   */
   refusal(
     { headers, httpVersion }: IncomingMessage,
     query: string | undefined,
@@ -73,7 +75,7 @@ class Guard {
     // HTTP/0.9 requests have no headers, so no host.
     if (httpVersion === '0.9') return { status: 400, message: 'expected HTTP/1.1' };
     const host = headers.host?.toLowerCase() ?? '';
-    // Otherwise a page whose DNS name points to this address would have our origin.
+    // Otherwise a page whose DNS name points to this address would have this server's origin.
     if (!this.#hosts.has(host)) return { status: 403, message: 'the host is not one of this inspector' };
     const { origin } = headers;
     const isOurs = origin === undefined || origin === `http://${host}` || (apps && LOOPBACK.test(origin));
@@ -180,7 +182,7 @@ const wrongMethod = ({ method }: IncomingMessage): Refusal | undefined =>
 
 const REASONS = { 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden', 404: 'Not Found' } as const;
 
-/** Ends a socket with an answer. The server no longer tracks it, so nothing must wait for the other side. */
+/** Ends a socket with an answer. The HTTP server no longer tracks this socket, so it must be destroyed here. */
 function refuse(socket: Duplex, answer: string): void {
   socket.once('finish', () => socket.destroy());
   socket.end(answer);

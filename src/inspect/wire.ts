@@ -11,13 +11,13 @@ export const WIRE = 1;
 
 /** A transition of a chart. These three fields identify it there, see `chart.ts`. */
 export type TakenTransition = {
-  /** Id of the state that has it. */
+  /** The id of the state that has the transition. */
   source: string;
   /** The event descriptor; empty for an eventless transition. */
   event: string;
-  /** Its index in the list of that descriptor. */
+  /** Its index in the list of transitions with that descriptor. */
   index: number;
-  /** Ids of the target states; empty if it stays. */
+  /** The ids of the target states; empty if the transition stays in its state. */
   targets: readonly string[];
   guard?: string;
 };
@@ -28,11 +28,11 @@ export type ActorStatus = 'active' | 'done' | 'error' | 'stopped';
 /** Records are numbered, and kept within limits for pages that connect late. `at` is in ms since 1970. */
 export type Recorded = { n: number; at: number } & RecordedFact;
 export type RecordedFact =
-  /** Comes before the first actor that runs it. `chart` is its key: machines with the same drawing share one. */
+  /** Comes before the first actor of this chart. `chart` is its key; machines with the same drawing share one. */
   | { type: 'chart'; chart: string; drawn: Chart }
   /**
-   * A conversation of runchart; an app with machines of its own, which has no log and the name of its root as its id;
-   * or a stored log, which has its file name as its id, entries, no actors and no changes.
+   * A conversation of runchart, an XState app, or a stored log. An app has no log, and its id is the name of its root
+   * actor. A stored log has entries but no actors, and its id is its file name.
    */
   | {
       type: 'conversation';
@@ -45,8 +45,8 @@ export type RecordedFact =
       parent?: { conversation: string; callId: string };
     }
   /**
-   * `parent`: another actor. `chart`: absent if the logic is not a machine (a promise, a callback). `name`: its id
-   * within its parent.
+   * `parent` is another actor. `chart` is absent if the logic is not a machine (a promise, a callback). `name` is its
+   * id within its parent.
    */
   | {
       type: 'actor';
@@ -56,15 +56,18 @@ export type RecordedFact =
       name: string;
       chart?: string;
       value?: StateValue;
-      /** It ran before the observer came: its earlier behaviour is unknown. */
+      /** The actor ran before the observer started, so its earlier behaviour is unknown. */
       late?: true;
     }
   /**
-   * `from`: the sending actor, absent for an event from outside. `isPart`: only the type is included; `payload`
+   * `from` is the sending actor, absent for an event from outside. With `isPart`, only the type is included; `payload`
    * requests the rest.
    */
   | { type: 'event'; actor: string; from?: string; event: { type: string; [field: string]: Json }; isPart?: true }
-  /** One microstep. `step` counts those of one event, from 0. An empty `taken` means that the event changed nothing. */
+  /**
+   * One microstep. `step` counts the microsteps of one event from 0. An empty `taken` means that the event changed
+   * nothing.
+   */
   | {
       type: 'transition';
       actor: string;
@@ -74,8 +77,8 @@ export type RecordedFact =
       value: StateValue;
     }
   /**
-   * The actor has settled after an event. Recorded if value or status changed, or after each event for apps that send
-   * no transitions.
+   * The actor has settled after an event. Recorded if its value or status changed, and after each event for apps that
+   * send no transitions.
    */
   | { type: 'settled'; actor: string; event: string; value: StateValue; status: ActorStatus }
   | { type: 'stopped'; actor: string; status: Exclude<ActorStatus, 'active'>; error?: string }
@@ -99,7 +102,10 @@ export type Passing =
       session: string;
       /** Decisions, cancels and messages are allowed. */
       control: boolean;
-      /** The number of the first record that follows, and of the next new one: the records between are the past. */
+      /**
+       * The number of the first record that follows, and the number of the next new one. The records between them are
+       * the past.
+       */
       from: number;
       next: number;
       /** The number of records that are no longer kept. */
@@ -110,7 +116,7 @@ export type Passing =
    * the current text of the reply.
    */
   | { type: 'live'; conversation: string; signal: Live }
-  /** This many records since `from` were dropped before they were sent. The others between were sent. */
+  /** This number of records since `from` was dropped before sending. The others were sent. */
   | { type: 'dropped'; from: number; count: number }
   | { type: 'answer'; ask: number; value: Json }
   | { type: 'refused'; ask: number; code: string; message: string };
@@ -127,8 +133,8 @@ export type FromPage =
   /** Answers the current context of the actor, without secrets and within limits, or null for an actor that is gone. */
   | { type: 'context'; ask: number; actor: string }
   /**
-   * Answers the whole event of the record with this number, without secrets and within limits, or null if it is no
-   * longer kept.
+   * Answers the whole event of the record with this number, without secrets and within limits. Answers null if the
+   * event is no longer kept.
    */
   | { type: 'payload'; ask: number; n: number }
   | ({ ask: number } & Control);
@@ -147,9 +153,9 @@ export type Control =
   /** Without `kind` the conversation's policy decides. */
   | { type: 'send'; conversation: string; content: string; kind?: 'steer' | 'followUp' };
 
-/** Characters of one frame. */
+/** The most characters in one frame. */
 export const FRAME_MAX = 1024 * 1024;
-/** Characters of one frame from a page. */
+/** The most characters in one frame from a page. */
 export const REQUEST_MAX = 64 * 1024;
 
 const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>

@@ -18,7 +18,7 @@ import { candidatesOf, type GlobMatches, globMatches, mayBecomeOption } from './
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;
 
-/** Where the words of a line lead. */
+/** The places where the words of a line lead. */
 export interface Places {
   doubts: string[];
   subjects: ReadonlyMap<string, readonly PathSubject[]>;
@@ -187,7 +187,7 @@ const GIT_SHOWS =
 const GIT_SHOWS_BY = /^(status|commit|stash|reflog)$/;
 const SHOWS = /^(-v+|--verbose|-p|-u|--patch|show)$/;
 
-/** Which files below a directory the command shows, for commands on the read-only list and others. */
+/** Selects the files below a directory that the command shows, for commands on the read-only list and others. */
 function searchOf(words: readonly ShellWord[], reading: Reading | undefined): Reading['descends'] {
   if (reading) return reading.descends;
   const [name, ...args] = words;

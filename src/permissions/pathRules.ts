@@ -33,7 +33,7 @@ export interface PathPattern {
    * directory.
    */
   matches(path: PathSubject, around: Surroundings, strict: boolean): boolean;
-  /** The pattern may match a file that searches by name include: no part of its path has a leading dot. */
+  /** True if no part of the pattern has a leading dot, so that a search without dotfiles may find its files. */
   seesVisible: boolean;
   /** The last part of the pattern, as the rule wrote it. */
   last: string;

@@ -46,7 +46,7 @@ function mayBeSame(rule: string, glob: string): boolean {
   return folded(rule).startsWith(head) && folded(rule).endsWith(tail);
 }
 
-/** Which files below a directory a search covers, and when. */
+/** A search below a directory. */
 interface Search {
   /** Absolute, links resolved. */
   directory: string;

@@ -185,7 +185,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     return { outcome, by, payload: { by, parts, rules: [...saves], ...shown }, grant };
   }
 
-  /** How a permitted command runs; undefined if the directory is too large to find the hidden files. */
+  /** The confinement of a permitted command; undefined if the directory is too large to find the hidden files. */
   async #confinement(
     { args, cwd }: CheckedCall,
     choice: NetworkChoice,

@@ -5,7 +5,7 @@
 import { ConfigurationError } from '../errors.ts';
 import { type PathPattern, pathPattern } from './pathRules.ts';
 
-/** What a rule matches, besides the tool. */
+/** The subject of a rule, besides the tool. */
 export type RuleSubject =
   | { kind: 'tool' }
   | { kind: 'command'; pattern: CommandPattern }

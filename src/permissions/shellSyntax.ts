@@ -32,7 +32,7 @@ export interface ShellLine {
   tested: ShellWord[];
   /** Redirections of whole groups. */
   redirects: ShellRedirect[];
-  /** Why the line may do something else than it appears to do; empty if there is no doubt. */
+  /** The reasons why the line may do something else than it appears to do. */
   doubts: string[];
   /** Some commands of the line may be missing in `commands`. */
   isUnread: boolean;

@@ -203,7 +203,9 @@ class LineJudge {
     return { text: command.source, ...finding, isExact, ...(why !== undefined && { why }) };
   }
 
-  /** Why an allowed command still needs permission; undefined if a rule for exactly this command allows it. */
+  /**
+   * The reason why an allowed command still needs permission; undefined if a rule for exactly this command allows it.
+   */
   #doubtOf(command: SimpleCommand, allow: readonly Rule[], reading: Reading | undefined): string | undefined {
     const words = unwrapped(command.words);
     const hides = [...this.#rules.deny, ...this.#rules.ask].some(({ subject }) => subject.kind === 'path');
@@ -293,7 +295,9 @@ class LineJudge {
     return pathRule(tool, path, this.#around);
   }
 
-  /** Why a reading command may read a file that no rule allows: it is unknown, hidden by a rule, or outside. */
+  /**
+   * The reason why a reading command may read a file that no rule allows: it is unknown, hidden by a rule, or outside.
+   */
   #unreadable(command: SimpleCommand, reading: Reading): string | undefined {
     const { paths, options = [], filesOnly, usesGit } = reading;
     const hidden = this.#hidden(command, reading);

@@ -1,7 +1,7 @@
 /**
  * Finds the sub-agents that exist at a position of a log, for a fork of that log. Rule: the fork contains everything
- * done before the position, so nothing runs twice. If the parent's log does not say how far a sub-agent was, its copy
- * extends to the next position that the log records. A call that waited for a person waits in the copy too.
+ * done before the position, so nothing runs twice. If the parent's log does not record the position of a sub-agent, its
+ * copy extends to the next position that the log records. A call that waited for a person waits in the copy too.
  */
 import { applyEntry, type CallRecord, emptyLogState, type LogEntry, subAgentUsageOf } from '../../machines/internal.ts';
 import { WAITS } from '../runtime/subAgentPort.ts';

@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
-import { startChannelInspector } from '../../src/inspect/channel.ts';
+import { startChannelInspector } from '../../src/inspect/channelInspector.ts';
 import { scripted } from '../support/scriptedReplies.ts';
 import { Subscriptions } from '../support/subscriptions.ts';
 

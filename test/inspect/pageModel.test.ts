@@ -1,11 +1,11 @@
 /** The inspector page's model of a log, without a browser: the states of charts, the lines of a file. */
 import { describe, expect, it } from 'vitest';
-import { standingAt } from '../../inspector/model/chart/activeStates.ts';
+import { activeStatesAt } from '../../inspector/model/chart/activeStates.ts';
 import { runPath } from '../../inspector/model/chart/chartPath.ts';
 import { walker } from '../../inspector/model/chart/inferredPath.ts';
 import { contextsAt, differences } from '../../inspector/model/contextAt.ts';
 import { foldLog } from '../../inspector/model/logFacts.ts';
-import { Arrivals, type Growing, leavesOf } from '../../inspector/model/observedActors.ts';
+import { Arrivals, type GrowingConversation, leavesOf } from '../../inspector/model/observedActors.ts';
 import { readLog } from '../../inspector/model/readLogText.ts';
 import { type CycleRows, cyclesAt, latestShown } from '../../inspector/model/stepRows.ts';
 import { axisOf, pixelsOf, placeOf } from '../../inspector/model/timeAxis.ts';
@@ -91,7 +91,7 @@ describe('the path through RUN that is derived from a log', () => {
       for (const [index, one] of facts.runs.entries()) {
         const path = runPath(run, entries, one);
         const told = [...(visited[index] ?? [])];
-        const { entered } = standingAt(run, path, entries.length, 0);
+        const { entered } = activeStatesAt(run, path, entries.length, 0);
         // Only the innermost states are reported; states passed at once appear as microsteps.
         const leaves = [...entered.keys()].filter((id) => run.tree.states.get(id)?.states.length === 0);
         const first = run.first;
@@ -122,7 +122,7 @@ describe('a log file', () => {
       [4, 1090, 'r'],
     ]);
     expect(log.entries[2]).toMatchObject({ content: [{ type: 'text', text: 'Hi' }] });
-    expect(log.broken.map(({ line, why, behind }) => [line, why, behind])).toEqual([
+    expect(log.broken.map(({ line, why, entriesBefore }) => [line, why, entriesBefore])).toEqual([
       [6, 'it is no JSON', 3],
       [8, 'it is no JSON', 4],
     ]);
@@ -198,14 +198,14 @@ describe('a failed run', () => {
     for (const request of ['One', 'Two']) await clock.until(conversation.send(request).result, 60_000);
     const entries = conversation.log();
     await agent.close();
-    const arrivals = new Arrivals<Growing>(() => ({ entries: [] }));
+    const arrivals = new Arrivals<GrowingConversation>(() => ({ entries: [] }));
     for (const record of records.since(0)) {
       if (record.type === 'entry') arrivals.entry('c', record.entry);
       else if (record.type === 'actor')
         arrivals.fact('c', { ...record, chart: record.name === 'run' ? 'RUN' : '' }, new Map());
       else if (record.type === 'stopped') arrivals.fact('c', record, new Map());
     }
-    const whys = (seen: Growing, index = entries.length - 1) =>
+    const whys = (seen: GrowingConversation, index = entries.length - 1) =>
       cyclesAt({ ...seen, facts: foldLog(entries), index, now: 0 }).map(({ rows }) =>
         rows.flatMap((row) => (row.kind === 'stop' ? [row.why] : [])),
       );

@@ -5,9 +5,9 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type AnyMachineSnapshot, type AnyStateMachine, createActor, createMachine } from 'xstate';
-import { standingAt } from '../../inspector/model/chart/activeStates.ts';
+import { activeStatesAt } from '../../inspector/model/chart/activeStates.ts';
 import { walker } from '../../inspector/model/chart/inferredPath.ts';
-import { Arrivals, type Growing } from '../../inspector/model/observedActors.ts';
+import { Arrivals, type GrowingConversation } from '../../inspector/model/observedActors.ts';
 import type { Chart } from '../../src/inspect/chart.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
@@ -62,7 +62,7 @@ function watched(machine: AnyStateMachine, events: readonly string[], at = Numbe
     values.push(innermost(app.getSnapshot()));
   }
   const charts = new Map<string, Chart>();
-  const arrivals = new Arrivals<Growing>(() => ({ entries: [] }));
+  const arrivals = new Arrivals<GrowingConversation>(() => ({ entries: [] }));
   for (const record of records.since(0)) {
     if (record.type === 'chart') charts.set(record.chart, record.drawn);
     else if (
@@ -76,8 +76,8 @@ function watched(machine: AnyStateMachine, events: readonly string[], at = Numbe
   const [actor] = [...(arrivals.result().get('c')?.observed?.actors.values() ?? [])];
   const chart = charts.get(actor?.chart ?? '');
   if (!actor || !chart) throw new Error('expected an actor with a chart');
-  const standing = standingAt(walker(chart), actor.path, at, time);
-  return { standing, actor, values, chart };
+  const activeStates = activeStatesAt(walker(chart), actor.path, at, time);
+  return { activeStates, actor, values, chart };
 }
 
 /** The value of XState: the active states that contain no other active one. */
@@ -92,8 +92,8 @@ const EVENTS = ['MUTE', 'GROW', 'PAUSE', 'PLAY', 'BOTH', 'OFF', 'ON', 'FRESH', '
 
 describe('an app with parallel regions, nested ones too', () => {
   it('it starts with the first state of every region', () => {
-    const { standing } = watched(player, []);
-    expect([...standing.leaves.keys()].sort()).toEqual([
+    const { activeStates } = watched(player, []);
+    expect([...activeStates.leaves.keys()].sort()).toEqual([
       'player.on.picture.pace.plays',
       'player.on.picture.size.small',
       'player.on.sound.loud',
@@ -103,11 +103,11 @@ describe('an app with parallel regions, nested ones too', () => {
   it('it has the same active states as XState, after every event', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...EVENTS), { maxLength: 12 }), (events) => {
-        const { standing, actor, values } = watched(player, events);
-        expect([...standing.leaves.keys()].sort()).toEqual(values.at(-1));
+        const { activeStates, actor, values } = watched(player, events);
+        expect([...activeStates.leaves.keys()].sort()).toEqual(values.at(-1));
         expect([...actor.leaves].sort()).toEqual(values.at(-1));
         // Every state of XState was entered, and no other except those passed at once.
-        const leaves = new Set([...standing.entered].flatMap(([id]) => (isLeaf(id) ? [id] : [])));
+        const leaves = new Set([...activeStates.entered].flatMap(([id]) => (isLeaf(id) ? [id] : [])));
         expect(leaves).toEqual(new Set([...values.flat(), ...(leaves.has(BRIEF) ? [BRIEF] : [])]));
       }),
       { numRuns: 60 },
@@ -117,7 +117,7 @@ describe('an app with parallel regions, nested ones too', () => {
   const isLeaf = (id: string): boolean => /\.(loud|quiet|small|large|plays|paused|brief|off)$/.test(id);
 
   it('it counts the entries of each region, and those of one event in two of them', () => {
-    const { entered } = watched(player, ['MUTE', 'MUTE', 'BOTH', 'PLAY']).standing;
+    const { entered } = watched(player, ['MUTE', 'MUTE', 'BOTH', 'PLAY']).activeStates;
     expect(Object.fromEntries([...entered].filter(([id]) => isLeaf(id)))).toEqual({
       'player.on.sound.loud': 2,
       'player.on.sound.quiet': 1,
@@ -131,25 +131,25 @@ describe('an app with parallel regions, nested ones too', () => {
   });
 
   it('it returns by its history, which is passed and never active', () => {
-    const { standing } = watched(player, ['MUTE', 'GROW', 'OFF', 'ON']);
-    expect([...standing.leaves.keys()].sort()).toEqual([
+    const { activeStates } = watched(player, ['MUTE', 'GROW', 'OFF', 'ON']);
+    expect([...activeStates.leaves.keys()].sort()).toEqual([
       'player.on.picture.pace.plays',
       'player.on.picture.size.large',
       'player.on.sound.quiet',
     ]);
-    expect(standing.entered.get('player.on.before')).toBe(1);
-    expect(standing.entered.get('player.on.sound.loud')).toBe(1);
+    expect(activeStates.entered.get('player.on.before')).toBe(1);
+    expect(activeStates.entered.get('player.on.sound.loud')).toBe(1);
   });
 
   it('it lights every transition of the last event, also into two regions at once', () => {
-    const lit = (...events: string[]) => watched(player, events).standing.lit.map(({ target }) => target);
+    const lit = (...events: string[]) => watched(player, events).activeStates.lastStep.map(({ target }) => target);
     expect(lit('BOTH')).toEqual(['player.on.picture.size.large', 'player.on.picture.pace.paused']);
     expect(lit('OFF', 'PICK')).toEqual(['player.on.sound.quiet', 'player.on.picture.size.large']);
     expect(lit('BOTH', 'MUTE')).toEqual(['player.on.sound.quiet']);
   });
 
   it("it keeps the time of each region's entry into its state", () => {
-    const { leaves } = watched(player, ['MUTE', 'PAUSE']).standing;
+    const { leaves } = watched(player, ['MUTE', 'PAUSE']).activeStates;
     const [sound, size, pace] = ['sound.quiet', 'picture.size.small', 'picture.pace.paused'].map((id) =>
       leaves.get(`player.on.${id}`),
     );
@@ -178,7 +178,7 @@ describe('an app with parallel regions, nested ones too', () => {
     ready = true;
     app.send({ type: 'READY' });
     const charts = new Map<string, Chart>();
-    const arrivals = new Arrivals<Growing>(() => ({ entries: [] }));
+    const arrivals = new Arrivals<GrowingConversation>(() => ({ entries: [] }));
     for (const record of records.since(0)) {
       if (record.type === 'chart') charts.set(record.chart, record.drawn);
       else if (record.type === 'actor' || record.type === 'transition' || record.type === 'settled')

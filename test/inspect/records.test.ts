@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import {
   Arrivals,
   type Fact,
-  type Growing,
+  type GrowingConversation,
   NOTHING_OBSERVED,
-  Observing,
+  ObservedBatch,
 } from '../../inspector/model/observedActors.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
@@ -109,7 +109,7 @@ describe('records that arrive at a page', () => {
 
   it('all that arrive together are added to a long log by one copy', () => {
     const before = counted(Array.from({ length: 10_000 }, (_, seq) => entryOf(seq)));
-    const arrivals = new Arrivals<Growing>(() => ({ entries: before.list }));
+    const arrivals = new Arrivals<GrowingConversation>(() => ({ entries: before.list }));
     for (let seq = 9000; seq < 11_000; seq++) arrivals.entry('c', entryOf(seq));
     const { entries } = arrivals.result().get('c') ?? { entries: [] };
     expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: 11_000 }, (_, seq) => seq));
@@ -117,13 +117,13 @@ describe('records that arrive at a page', () => {
   });
 
   it('they are added to the path of an actor by one copy, microsteps of one event as one step', () => {
-    const observing = new Observing(NOTHING_OBSERVED);
+    const observing = new ObservedBatch(NOTHING_OBSERVED);
     observing.applyFact({ n: 0, at: 0, type: 'actor', actor: 'a', conversation: 'c', name: 'a' }, new Map(), 0);
     for (let n = 1; n <= 3000; n++) observing.applyFact(move(n, 0), new Map(), n);
     const seen = observing.result();
     const actor = seen.actors.get('a');
     const path = counted(actor?.path ?? []);
-    const next = new Observing({ ...seen, actors: new Map(actor && [['a', { ...actor, path: path.list }]]) });
+    const next = new ObservedBatch({ ...seen, actors: new Map(actor && [['a', { ...actor, path: path.list }]]) });
     for (let n = 0; n < 500; n++) next.applyFact(move(n, n % 2), new Map(), n);
     const made = next.result().actors.get('a')?.path ?? [];
     expect(path.reads()).toBe(3000);
@@ -133,7 +133,10 @@ describe('records that arrive at a page', () => {
   });
 
   it('durable text ends its streamed text, and streamed text is joined', () => {
-    const arrivals = new Arrivals<Growing>(() => ({ entries: [], inFlight: { text: 'so ', reasoning: '' } }));
+    const arrivals = new Arrivals<GrowingConversation>(() => ({
+      entries: [],
+      inFlight: { text: 'so ', reasoning: '' },
+    }));
     arrivals.addStreamed('c', { text: 'far' });
     expect(arrivals.result().get('c')?.inFlight).toEqual({ text: 'so far', reasoning: '' });
     arrivals.entry('c', entryOf(0, 'agent-output'));

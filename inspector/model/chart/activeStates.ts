@@ -1,19 +1,19 @@
 /**
- * What a chart shows at an entry. Invariant: parallel regions have one active state each. A state counts as entered
- * when it becomes active, or when a transition into it is taken again.
+ * Derives what a chart shows at an entry. Invariant: each parallel region has one active state. A state counts as
+ * entered when it becomes active, and when a transition into it is taken again.
  */
 import { innermostActive } from '../../../src/inspect/drawing/levels.ts';
 import type { Move, Path } from './chartPath.ts';
 import type { Leg, Walker } from './inferredPath.ts';
 
 /** The state of a chart at the cursor. */
-export interface Standing {
-  /** Innermost active states, one in each region, with the log time of their entry. */
+export interface ActiveStates {
+  /** The innermost active states, one in each region, with the log time of their entry. */
   readonly leaves: ReadonlyMap<string, number>;
   /** The first of them. */
   readonly leaf: string | undefined;
-  /** Legs of the last step, in order. */
-  readonly lit: readonly Leg[];
+  /** The transitions of the last step, in order. */
+  readonly lastStep: readonly Leg[];
   readonly entered: ReadonlyMap<string, number>;
   readonly taken: ReadonlySet<string>;
   /** Milliseconds in each innermost state so far. */
@@ -21,21 +21,21 @@ export interface Standing {
 }
 
 /** Returns the state of a chart at an entry. After the end of a run the legs since its last active state stay lit. */
-export function standingAt(walker: Walker, path: Path, index: number, now: number): Standing {
+export function activeStatesAt(walker: Walker, path: Path, index: number, now: number): ActiveStates {
   const tally = new Tally(walker);
-  let lit: readonly Leg[] = [];
+  let lastStep: readonly Leg[] = [];
   let before: Move | undefined;
   for (const move of path) {
     if (move.at > index) break;
     if (before) tally.spend(move.time - before.time);
     tally.applyMove(move);
     const isTail = before !== undefined && isOutside(walker, before.leaf, move.leaf);
-    lit = isTail ? [...lit, ...move.legs] : move.legs;
+    lastStep = isTail ? [...lastStep, ...move.legs] : move.legs;
     before = move;
   }
   if (before) tally.spend(now - before.time);
   const { leaves, entered, taken, spent } = tally;
-  return { leaves, leaf: before?.leaf, lit, entered, taken, spent };
+  return { leaves, leaf: before?.leaf, lastStep, entered, taken, spent };
 }
 
 /** Counts the entered states and taken transitions of one actor. */
@@ -65,7 +65,8 @@ class Tally {
       together.push(target.id);
       if (target.type === 'history') this.#count(target.id);
       const isLast = place === legs.length - 1;
-      // A computed leg is a microstep by itself. For observed legs, the last one of a microstep has its leaves.
+      // A computed transition is a microstep of its own. For observed transitions, the last one of a microstep has its
+      // leaves.
       const walked = leg.isPart ? undefined : innermostActive(target).map(({ id }) => id);
       const next = isLast ? leaves : (leg.leaves ?? walked);
       if (!next) continue;
@@ -92,6 +93,9 @@ class Tally {
   }
 }
 
-/** Both states are outside `active`, where a run cannot be cancelled: the end of a run is shown as one path. */
+/**
+ * Returns true if both states are outside `active`, where a run cannot be cancelled. The end of a run is shown as one
+ * path.
+ */
 const isOutside = (walker: Walker, from: string, to: string): boolean =>
   walker.lineage(from).length === 2 && walker.lineage(to).length === 2 && walker.chart.name === 'RUN';

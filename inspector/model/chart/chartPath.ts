@@ -1,21 +1,21 @@
 /**
- * The states of the charts after each entry of a log. Invariant: an entry is written in one state of its chart, so it
- * proves that the state was entered. The path between two such states is computed. Observed transitions replace it
- * (`observedActors.ts`). `activeStates.ts` computes what a chart shows of a path.
+ * Computes the states of the charts after each entry of a log. Invariant: a chart writes an entry in one of its states,
+ * so the entry proves that the state was entered. The path between two such states is computed. Observed transitions
+ * replace it (`observedActors.ts`). `activeStates.ts` derives the display from a path.
  */
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import type { CallFacts, LogFacts, RunFacts } from '../logFacts.ts';
 import type { Leg, Walker } from './inferredPath.ts';
 
-/** One move of an actor: the legs of one step, and the innermost state after it. */
+/** One move of an actor: the transitions of one step, and the innermost state after it. */
 export interface Move {
-  /** Index of the entry after which it was made. */
+  /** The index of the entry after which the move was made. */
   readonly at: number;
   readonly legs: readonly Leg[];
   readonly leaf: string;
   /** The innermost states of parallel regions. Undefined if `leaf` is the only one. */
   readonly leaves?: readonly string[];
-  /** Log time at which the state was entered. */
+  /** The log time at which the state was entered. */
   readonly time: number;
 }
 

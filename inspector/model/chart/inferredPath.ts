@@ -1,7 +1,6 @@
 /**
- * The path through a chart between two states, if a log proves both but not the states between. Invariant: the
- * cheapest path counts. Eventless transitions are cheaper than the ends of effects, which are cheaper than outside
- * events.
+ * Finds the path through a chart between two states, if a log proves both but not the states between. Invariant: the
+ * cheapest path is used. Eventless transitions cost less than the ends of effects, which cost less than outside events.
  */
 import type { Chart, ChartState } from '../../../src/inspect/chart.ts';
 import {
@@ -18,9 +17,9 @@ export interface Leg {
   readonly source: string;
   readonly target: string;
   readonly event: string;
-  /** The innermost states after its microstep, if it was observed: several in parallel regions. */
+  /** The innermost states after its microstep, if it was observed. Parallel regions have one each. */
   readonly leaves?: readonly string[];
-  /** More legs of the same microstep follow. */
+  /** More transitions of the same microstep follow. */
   readonly isPart?: true;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The editor of a call's arguments: one box with the text and its diff. Invariant: the text is a value, and each
- * input makes the next one. The rows are derived from it, so removed lines are between the editable ones.
+ * The editor of a call's arguments: one box with the text and its diff. Invariant: the text is a value, and each input
+ * computes the next value. The rows are derived from it, so removed lines appear between the editable ones.
  */
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Json } from '../../../machines/vocabulary.ts';

@@ -1,4 +1,7 @@
-/** The details of one call: its arguments, who edited them, and its result. The panels show every other value the same way. */
+/**
+ * The details of one call: its arguments, who edited them, and its result. The other panels show values in the same
+ * way.
+ */
 import { useState } from 'preact/hooks';
 import { count } from '../../../src/words/formats.ts';
 import { argsAt, argsStateAt, editedAt } from '../../model/callStates.ts';

@@ -6,12 +6,12 @@ import { count, plural } from '../../../src/words/formats.ts';
 import { type Difference, differences } from '../../model/contextAt.ts';
 import {
   compared,
+  comparedMoment,
   isOfSamples,
-  keepMoment,
-  kept,
   place,
   sampleCount,
   showSample,
+  toggleComparison,
 } from '../../state/comparedContexts.ts';
 import { copy } from '../../state/logFiles.ts';
 import { open } from '../../state/pageState.ts';
@@ -36,8 +36,13 @@ export function Context() {
         <span class="moments">
           <span class="mono">{before.name}</span> → <b class="mono">{after.name}</b>
         </span>
-        <button type="button" class="quiet-button right" aria-pressed={kept.value !== undefined} onClick={keepMoment}>
-          {kept.value === undefined ? 'Compare from here' : 'Compare with the one before'}
+        <button
+          type="button"
+          class="quiet-button right"
+          aria-pressed={comparedMoment.value !== undefined}
+          onClick={toggleComparison}
+        >
+          {comparedMoment.value === undefined ? 'Compare from here' : 'Compare with the one before'}
         </button>
       </header>
       {isOfSamples.value && (

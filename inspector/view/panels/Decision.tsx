@@ -139,7 +139,7 @@ function Actions({ card }: { card: Card }) {
   );
 }
 
-/** The input for a reason of a denial, or for an answer. */
+/** The input for the reason of a denial, or for an answer. */
 function Words({ card, what }: { card: Card; what: 'reason' | 'answer' }) {
   const [text, setText] = useState('');
   const [refused, refuse] = useState('');

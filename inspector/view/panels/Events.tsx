@@ -1,4 +1,7 @@
-/** Every entry as a row. Invariant: only visible rows exist, any number may be open, and later ones are pale. */
+/**
+ * Every entry as a row. Invariant: only visible rows are in the document, any number of them may be open, and entries
+ * after the cursor are pale.
+ */
 import { computed, signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
@@ -41,7 +44,7 @@ type Row =
     }
   | { readonly kind: 'event'; readonly event: AppEvent; readonly since: number; readonly height: number };
 
-/** Keys of the open rows: by conversation, indexes of entries and numbers of app events. */
+/** The keys of the open rows, by conversation and by entry index or number of an app event. */
 const opened = signal<ReadonlySet<string>>(new Set());
 const keyOf = (number: number): string => JSON.stringify([session.value, openId.value, number]);
 const isOpened = (number: number): boolean => opened.value.has(keyOf(number));
@@ -105,7 +108,7 @@ const rows = computed((): { list: Row[]; tops: number[]; total: number; hidden: 
   let run = -1;
   let hidden = 0;
   const brokenUpTo = (index: number): void => {
-    while (broken[0] && broken[0].behind <= index) {
+    while (broken[0] && broken[0].entriesBefore <= index) {
       const one = broken.shift();
       if (one) list.push({ kind: 'broken', line: one.line, why: one.why, text: one.text, height: ROW });
     }

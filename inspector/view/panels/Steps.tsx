@@ -11,10 +11,13 @@ import { groupIcon, Icon, Mark } from '../stateMarks.tsx';
 import { CallDetail } from './CallDetail.tsx';
 import { Decision, Settlement } from './Decision.tsx';
 
-/** For all cycles together, at first and with each `load more`: all of them render again on each change. */
+/**
+ * The limits of all cycles together. Each `load more` adds the same number again, because all rows render on each
+ * change.
+ */
 const CYCLES = 40;
 const ROWS = 240;
-/** For one cycle. */
+/** The limit of one cycle. */
 const ROWS_MAX = 300;
 /** Within this distance in pixels the panel counts as scrolled to the end. */
 const NEAR_END = 24;
@@ -248,7 +251,7 @@ function CallRow({ row }: { row: Extract<StepRow, { kind: 'call' }> }) {
   );
 }
 
-/** Characters of an error's first line. */
+/** The most characters of an error's first line. */
 const FIRST_LINE = 160;
 
 function StopRow({ row }: { row: StepRow | undefined }) {

@@ -1,7 +1,7 @@
 /** A chart's layout: states and arrows with coordinates. Invariant: plain JSON, so it can be stored and sent. */
 import type { Point } from './elkLevel.ts';
 
-/** `open` shows its states, `folded` one square for each; `end` is a ring without a name. */
+/** `open` shows its child states, and `folded` shows one square for each. `end` is a ring without a name. */
 export type StateShape = 'leaf' | 'folded' | 'open' | 'final' | 'end';
 
 export interface DrawnState {
@@ -13,9 +13,9 @@ export interface DrawnState {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-  /** A transition of it, or of a state inside it, leaves its parent. */
+  /** A transition of the state, or of a state inside it, leaves its parent. */
   readonly leaves?: true;
-  /** Its regions are drawn side by side. */
+  /** The regions of the state are drawn side by side. */
   readonly isParallel?: true;
 }
 
@@ -27,7 +27,7 @@ export interface DrawnArrow {
   readonly points: readonly Point[];
   readonly transitions: readonly string[];
   readonly label?: string;
-  /** Its source has other arrows, so its label is always shown. */
+  /** Its source has other arrows too, so its label is always shown. */
   readonly isChoice?: true;
 }
 

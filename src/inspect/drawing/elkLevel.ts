@@ -1,7 +1,7 @@
 /**
- * The request to ELK for one level of a chart, and its answer. Invariant: ELK receives no hierarchy and no back
- * arrows. In a vertical level ports are in the middle of the sides, so the spine is straight. States keep the order
- * of the definition, unless another order has fewer crossings.
+ * The request to ELK for one level of a chart, and its answer. Invariant: ELK receives no hierarchy and no back arrows.
+ * In a vertical level the ports are in the middle of the sides, so the main path is straight. States keep the order of
+ * the definition, unless another order has fewer crossings.
  */
 import type { Arrow, Level } from './levels.ts';
 
@@ -19,7 +19,7 @@ export interface Size {
 
 export interface LevelPlaces {
   readonly states: Map<string, Size & { x: number; y: number }>;
-  /** By `from to`, or `INITIAL` for the initial dot. */
+  /** The points of each arrow, by `from to`, or by `INITIAL` for the initial dot. */
   readonly routes: Map<string, Point[]>;
 }
 
@@ -95,7 +95,7 @@ export async function elkGraph(
     layoutOptions: { 'elk.layered.priority.straightness': `${straight}`, 'elk.layered.priority.direction': '10' },
   });
   const forward = arrows.filter(({ isBack }) => !isBack);
-  // The spine comes first, so that alternatives are placed to its right.
+  // The main path comes first, so that alternatives are placed to its right.
   const ordered = [...forward.filter(({ isSpine }) => isSpine), ...forward.filter(({ isSpine }) => !isSpine)];
   const options = direction === 'RIGHT' ? RIGHT : { ...DOWN, 'elk.layered.spacing.nodeNodeBetweenLayers': `${gap}` };
   const graph = {
@@ -134,7 +134,7 @@ export function crossings(routes: Iterable<readonly Point[]>): number {
   ).length;
 }
 
-/** Mirrors the level if needed: alternatives are drawn to the right of the spine. */
+/** Mirrors the level if needed, so that alternatives are drawn to the right of the main path. */
 function withSpineLeft(places: LevelPlaces, forward: readonly Arrow[]): LevelPlaces {
   const spine = new Set(forward.filter(({ isSpine }) => isSpine).flatMap(({ from, to }) => [from, to]));
   const centre = (id: string): number => {

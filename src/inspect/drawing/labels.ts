@@ -1,6 +1,7 @@
 /**
- * Places the labels of arrows. Invariant: a label covers no state, no arrow and no other label. It has one line, else
- * two, else a place outside the chart. A label without such a place appears when the pointer is on its arrow.
+ * Places the labels of arrows. Invariant: a label covers no state, no arrow and no other label. It has one line if
+ * possible, otherwise two lines, otherwise a place outside the chart. A label without such a place appears when the
+ * pointer is on its arrow.
  */
 
 import type { ChartLayout, DrawnArrow } from './chartDrawing.ts';
@@ -16,7 +17,7 @@ interface Box extends Size {
   readonly y: number;
 }
 
-/** `x`, `y`: the start of the first line, on its baseline. */
+/** `x` and `y` are the start of the first line, on its baseline. */
 export interface LabelPlace {
   readonly x: number;
   readonly y: number;
@@ -28,7 +29,7 @@ const ASCENT = 8;
 /** The height of one line. */
 export const HEIGHT = 10;
 const widthOf = (label: string): number => label.length * LETTER;
-/** Distance from the arrow. */
+/** The distance from the arrow. */
 const BESIDE = 5;
 /** Labels may leave the chart by this much: every drawing has such a margin. */
 const AROUND = 8;
@@ -52,8 +53,8 @@ function labelPlace({ points, isBack }: DrawnArrow): Point {
 
 /**
  * Yields places beside each leg. The last leg comes first, because no arrow of the same source shares it. A label of
- * one line tries the middles and ends first, then every position. Two lines try every position from the begin of the
- * leg, because other arrows join further on.
+ * one line tries the middles and ends first, then every position. Two lines try every position from the beginning of
+ * the leg, because other arrows join later.
  */
 function* placesOf(arrow: DrawnArrow, { width, height }: Size): Generator<Point> {
   if (height === HEIGHT) yield labelPlace(arrow);
@@ -121,7 +122,7 @@ const placed = new WeakMap<ChartLayout, { readonly choices: Places; pointed?: Pl
 
 const statesOf = ({ states }: ChartLayout): Box[] => {
   const open = states.filter(({ shape }) => shape === 'open');
-  // The borders and names of open states.
+  // The boxes of the borders and names of open states.
   const borders = open.flatMap(({ x, y, width, height }): Box[] => [
     { x, y, width, height: 22 },
     { x, y: y + height - 1, width, height: 2 },
@@ -135,13 +136,13 @@ const statesOf = ({ states }: ChartLayout): Box[] => {
 export function placedLabels(layout: ChartLayout): Places {
   const cached = placed.get(layout);
   if (cached) return cached.choices;
-  const taken = [...statesOf(layout), ...layout.arrows.flatMap(legsOf)];
+  const occupied = [...statesOf(layout), ...layout.arrows.flatMap(legsOf)];
   const choices = new Map<DrawnArrow, LabelPlace>();
   for (const arrow of layout.arrows) {
-    const place = arrow.isChoice && freePlace(arrow, layout, taken);
+    const place = arrow.isChoice && freePlace(arrow, layout, occupied);
     if (!place) continue;
     choices.set(arrow, place);
-    taken.push(boxOf(place));
+    occupied.push(boxOf(place));
   }
   placed.set(layout, { choices: choices });
   return choices;
@@ -155,23 +156,23 @@ export function pointedLabels(layout: ChartLayout): Places {
   const choices = placedLabels(layout);
   const cached = placed.get(layout);
   if (cached?.pointed) return cached.pointed;
-  const taken = [...statesOf(layout), ...[...choices.values()].map(boxOf)];
+  const occupied = [...statesOf(layout), ...[...choices.values()].map(boxOf)];
   const lines = layout.arrows.flatMap(legsOf);
   const pointed = new Map<DrawnArrow, LabelPlace>(choices);
   for (const arrow of layout.arrows) {
     if (arrow.label === undefined || choices.has(arrow)) continue;
     const [x, y] = labelPlace(arrow);
-    const place = freePlace(arrow, layout, [...taken, ...lines]) ??
-      freePlace(arrow, layout, taken) ?? { x, y, lines: [arrow.label] };
+    const place = freePlace(arrow, layout, [...occupied, ...lines]) ??
+      freePlace(arrow, layout, occupied) ?? { x, y, lines: [arrow.label] };
     pointed.set(arrow, place);
-    taken.push(boxOf(place));
+    occupied.push(boxOf(place));
   }
   placed.set(layout, { choices: choices, pointed });
   return pointed;
 }
 
 /** Tries one line, then two, then the same outside the chart. */
-function freePlace(arrow: DrawnArrow, { width, height }: Size, taken: readonly Box[]): LabelPlace | undefined {
+function freePlace(arrow: DrawnArrow, { width, height }: Size, occupied: readonly Box[]): LabelPlace | undefined {
   const { label = '' } = arrow;
   if (label === '') return undefined;
   const two = twoLines(label);
@@ -182,7 +183,7 @@ function freePlace(arrow: DrawnArrow, { width, height }: Size, taken: readonly B
         const box = boxOf(place);
         const isOutside =
           box.x < -around || box.x + box.width > width + around || box.y < 0 || box.y + box.height > height + 2;
-        if (!isOutside && !taken.some((one) => meets(one, box))) return place;
+        if (!isOutside && !occupied.some((one) => meets(one, box))) return place;
       }
     }
   }

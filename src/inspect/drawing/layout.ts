@@ -1,7 +1,6 @@
 /**
- * Places the states and arrows of a chart. Invariant: ELK lays out each level on its own, children first. Back arrows
- * get lanes of our own, left of the column. The result is plain JSON, made once for each machine and never changed by
- * a run.
+ * Places the states and arrows of a chart. Invariant: ELK lays out each level separately, children first. Back arrows
+ * get lanes left of the column. The result is plain JSON, made once for each machine and never changed by a run.
  */
 import type { Chart, ChartState } from '../chart.ts';
 import type { ChartLayout, DrawnArrow, DrawnState, StateShape } from './chartDrawing.ts';
@@ -49,10 +48,10 @@ interface Placed {
   arrows: DrawnArrow[];
 }
 
-/** `open`: ids of the states that show their children. The parents of an open state must be open too. */
+/** `open` lists the ids of the states that show their children. The parents of an open state must be open too. */
 export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(chart)): Promise<ChartLayout> {
   const compounds = open.filter((id) => id !== chart.root.id);
-  // The combinations of more than two states are not tried: there are too many.
+  // Combinations of more than two states are not tried, because there are too many.
   const tried = compounds.length <= 2 ? compounds : [];
   const make = async (way: LayoutChoice) => {
     const made = await new Layout(chart, elk, new Set(open), way).layOut(chart.root);
@@ -78,7 +77,7 @@ export async function layoutChart(chart: Chart, elk: Elk, open = initiallyOpen(c
 const hasAllLabels = (layout: ChartLayout): boolean =>
   placedLabels(layout).size === layout.arrows.filter(({ label, isChoice }) => label !== undefined && isChoice).length;
 
-/** Counts the arrows that cross a state which is not one of their ends. */
+/** Counts the arrows that cross a state other than their ends. */
 function countCrossedStates({ states, arrows }: Placed): number {
   const within = (low: number, high: number, a: number, b: number): boolean =>
     Math.max(a, b) > low + 1 && Math.min(a, b) < high - 1;
@@ -245,9 +244,9 @@ function shapeOf(state: ChartState, isOpen: boolean): StateShape {
  */
 function sizesOf({ parent, arrows }: Level, direction: Direction, inner: ReadonlyMap<string, Size>): Map<string, Size> {
   const room = direction === 'DOWN' ? 46 : 36;
-  const wanted = (state: ChartState): number => 6.5 * state.key.length + (opens(state) ? 46 : room);
+  const wantedWidth = (state: ChartState): number => 6.5 * state.key.length + (opens(state) ? 46 : room);
   const plain = parent.states.filter((state) => !inner.has(state.id) && !isEnd(state));
-  const widest = Math.max(0, ...plain.map(wanted));
+  const widest = Math.max(0, ...plain.map(wantedWidth));
   const kin = (state: ChartState): ChartState[] => {
     const sources = arrows.filter(({ to, isBack }) => to === state.id && !isBack).map(({ from }) => from);
     return plain.filter(({ id }) =>
@@ -260,14 +259,14 @@ function sizesOf({ parent, arrows }: Level, direction: Direction, inner: Readonl
       if (content) return [state.id, { width: content.width, height: content.height }];
       if (isEnd(state)) return [state.id, { width: 17, height: 17 }];
       const group = direction === 'DOWN' ? [] : kin(state);
-      // A final state needs room for a mark too.
-      const among = group.length > 1 ? Math.max(...group.map((one) => wanted(one) + 24)) : wanted(state);
+      // A final state also needs room for a mark.
+      const among = group.length > 1 ? Math.max(...group.map((one) => wantedWidth(one) + 24)) : wantedWidth(state);
       return [state.id, { width: direction === 'DOWN' ? widest : among, height: opens(state) ? FOLDED : LEAF }];
     }),
   );
 }
 
-/** `level` is given where labels distinguish the arrows of one source. */
+/** `level` is passed if labels distinguish the arrows of one source. */
 function drawnArrow(arrow: Arrow, points: readonly Point[], level: Level | undefined): DrawnArrow {
   const beside = level?.arrows.filter(({ from }) => from === arrow.from) ?? [];
   const isChoice = beside.length > 1 && arrow.label !== '';
@@ -282,31 +281,35 @@ function drawnArrow(arrow: Arrow, points: readonly Point[], level: Level | undef
 }
 
 /** The position of a state. */
-type Standing = Pick<DrawnState, 'id' | 'x' | 'y' | 'width' | 'height'>;
+type PlacedState = Pick<DrawnState, 'id' | 'x' | 'y' | 'width' | 'height'>;
 
 /** Returns the lane of each back arrow. If separate lanes would cross, arrows to the same state share one. */
-function laneOf(back: readonly Arrow[], states: readonly Standing[], way: Direction): (arrow: Arrow) => string {
+function laneOf(
+  back: readonly Arrow[],
+  states: readonly PlacedState[],
+  direction: Direction,
+): (arrow: Arrow) => string {
   const own = ({ from, to }: Arrow): string => `${from} ${to}`;
   const left = Math.min(...states.map(({ x }) => x));
-  const drawn = backLanes(back, states, way, { left, laneOf: own });
+  const drawn = backLanes(back, states, direction, { left, laneOf: own });
   return crossings(drawn.map(({ points }) => points)) === 0 ? own : ({ to }) => to;
 }
 
-function laneCount(back: readonly Arrow[], { states }: LevelPlaces, way: Direction): number {
-  const standing = [...states].map(([id, place]) => ({ id, ...place }));
-  return new Set(back.map(laneOf(back, standing, way))).size;
+function laneCount(back: readonly Arrow[], { states }: LevelPlaces, direction: Direction): number {
+  const placedStates = [...states].map(([id, place]) => ({ id, ...place }));
+  return new Set(back.map(laneOf(back, placedStates, direction))).size;
 }
 
 interface Lane {
   span: number;
-  readonly arrows: [arrow: Arrow, a: Standing, b: Standing][];
+  readonly arrows: [arrow: Arrow, a: PlacedState, b: PlacedState][];
 }
 
 /** Draws the back arrows left of a column or below a row, the shortest innermost. */
 function backLanes(
   back: readonly Arrow[],
-  states: readonly Standing[],
-  way: Direction,
+  states: readonly PlacedState[],
+  direction: Direction,
   { left, laneOf }: { left: number; laneOf: (arrow: Arrow) => string },
 ): DrawnArrow[] {
   const byId = new Map(states.map((state) => [state.id, state]));
@@ -317,7 +320,7 @@ function backLanes(
     if (!a || !b) continue;
     const lane = lanes.get(laneOf(arrow)) ?? { span: 0, arrows: [] };
     lanes.set(laneOf(arrow), lane);
-    lane.span = Math.max(lane.span, way === 'DOWN' ? Math.abs(a.y - b.y) : Math.abs(a.x - b.x));
+    lane.span = Math.max(lane.span, direction === 'DOWN' ? Math.abs(a.y - b.y) : Math.abs(a.x - b.x));
     lane.arrows.push([arrow, a, b]);
   }
   const bottom = Math.max(...states.map(({ y, height }) => y + height));
@@ -325,20 +328,26 @@ function backLanes(
   return inner.flatMap(({ arrows }, index) =>
     arrows.map(([{ from, to, transitions, label }, a, b]): DrawnArrow => {
       const off = LANE + NEXT_LANE * index;
-      const lane = round(way === 'DOWN' ? left - off : bottom + off);
+      const lane = round(direction === 'DOWN' ? left - off : bottom + off);
       // If another back arrow ends at this state, this one starts above it, because the other lane ends there.
       const beside = back.some((other) => other.to === from) ? -BESIDE : 0;
-      const points = [...wayOff(a, states, way, lane, beside), ...wayOff(b, states, way, lane).reverse()];
+      const points = [...wayOff(a, states, direction, lane, beside), ...wayOff(b, states, direction, lane).reverse()];
       return { from, to, isBack: true, points, transitions, ...(label !== '' && { label }) };
     }),
   );
 }
 
 /** Returns the points from a state to its lane: straight, or around the states between. */
-function wayOff(state: Standing, states: readonly Standing[], way: Direction, lane: number, beside = 0): Point[] {
+function wayOff(
+  state: PlacedState,
+  states: readonly PlacedState[],
+  direction: Direction,
+  lane: number,
+  beside = 0,
+): Point[] {
   const { x, y, width, height } = state;
   const [middleX, middleY] = [round(x + width / 2 + beside), round(y + height / 2 + beside)];
-  if (way === 'DOWN') {
+  if (direction === 'DOWN') {
     const blocks = states.some((one) => one.x < x && one.y < middleY && one.y + one.height > middleY);
     const below = y + height + BESIDE;
     const start: Point[] = blocks

@@ -1,7 +1,7 @@
 /**
- * Splits a chart into levels: the states of one parent, and the transitions between them. Transitions of deeper
- * states are lifted to this level. Invariant: equal lifted transitions become one arrow, and one that stays in its
- * state becomes none. An arrow to a state on the path to its source is a back arrow.
+ * Splits a chart into levels: the states of one parent, and the transitions between them. Transitions of deeper states
+ * are lifted to this level. Invariant: equal lifted transitions become one arrow. A transition that stays in its state
+ * becomes none. An arrow to a state on the path to its source is a back arrow.
  */
 import type { Chart, ChartState, ChartTransition } from '../chart.ts';
 
@@ -13,10 +13,10 @@ export interface Arrow {
   readonly from: string;
   readonly to: string;
   readonly isBack: boolean;
-  /** True on the path of an ordinary run: the last forward arrow of each state, from the initial state on. */
+  /** True on the main path: the last forward arrow of each state, beginning at the initial state. */
   readonly isSpine: boolean;
   readonly transitions: readonly string[];
-  /** The guard, else the event. Empty if the event is only the end of an effect. */
+  /** The guard, or the event if there is no guard. Empty if the event is only the end of an effect. */
   readonly label: string;
 }
 
@@ -129,7 +129,7 @@ function levelOf(parent: ChartState, arrowsOfLevel: readonly Gathered[]): Level 
   const place = (id: string): number => order.get(id) ?? 0;
   const sorted = [...arrowsOfLevel].sort((a, b) => place(a.from) - place(b.from) || place(a.to) - place(b.to));
   const back = backEdges(parent, sorted);
-  // The spine takes the last arrow in the chart's own order, not in the sorted one.
+  // The main path uses the last arrow in the order of the definition, not in the sorted order.
   const spine = spineOf(
     parent,
     arrowsOfLevel.filter((arrow) => !back.has(arrow)),
@@ -151,21 +151,21 @@ const initialOf = (parent: ChartState): string | undefined =>
 /** Searches depth first from the initial state: an arrow to a state on the current path is a back arrow. */
 function backEdges(parent: ChartState, arrows: readonly Gathered[]): ReadonlySet<Gathered> {
   const back = new Set<Gathered>();
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const open = new Set<string>();
   const visit = (id: string): void => {
-    seen.add(id);
+    visited.add(id);
     open.add(id);
     for (const arrow of arrows) {
       if (arrow.from !== id) continue;
       if (open.has(arrow.to)) back.add(arrow);
-      else if (!seen.has(arrow.to)) visit(arrow.to);
+      else if (!visited.has(arrow.to)) visit(arrow.to);
     }
     open.delete(id);
   };
   const first = initialOf(parent);
   for (const id of [first, ...parent.states.map((state) => state.id)]) {
-    if (id !== undefined && !seen.has(id)) visit(id);
+    if (id !== undefined && !visited.has(id)) visit(id);
   }
   return back;
 }

@@ -13,7 +13,7 @@ import { awkFiles, sedFiles } from './readOnlyScripts.ts';
 interface ReadingCommand {
   /** Every option must match. */
   options: RegExp;
-  /** What the words other than options are; paths by default. A glob is checked as a path in any case. */
+  /** The meaning of the words that are no options; paths by default. A glob is checked as a path in any case. */
   words?: 'none' | 'afterPattern' | 'anything' | 'tested';
   wordsMax?: number;
   /** With a matching option, the command reads everything below its directory arguments. */

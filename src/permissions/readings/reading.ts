@@ -6,13 +6,13 @@ export interface Reading {
   paths: readonly ShellWord[];
   /** Short options whose value may be attached and name a file. */
   options?: readonly ShellWord[];
-  /** Which files below its directory arguments the command reads, if any. */
+  /** The files below its directory arguments that the command reads: none, all, or all but hidden ones. */
   descends: false | 'all' | 'visible';
   /** The directories below which it reads. If absent, it may read below any of its words. */
   roots?: readonly ShellWord[];
   namesOnly: boolean;
   filesOnly: boolean;
-  /** What else the command does depends on the repository of the working directory. */
+  /** The repository of the working directory decides what else the command does. */
   usesGit: boolean;
   /**
    * If these words are files, the command reads only them. With `areAll`, every word must be a file; otherwise those

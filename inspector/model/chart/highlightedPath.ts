@@ -1,6 +1,6 @@
 /**
- * The lines of the lit legs in a drawing. Invariant: a drawn arrow is reused. A leg from inside a compound runs to
- * the right, along the gutter, and then along the arrow that leaves the compound.
+ * The lines of the highlighted transitions in a drawing. Invariant: the line of a drawn arrow is reused. A transition
+ * from inside a compound state runs to the right, along the gutter, and then along the arrow that leaves the compound.
  */
 
 import type { ChartLayout, DrawnArrow, DrawnState } from '../../../src/inspect/drawing/chartDrawing.ts';
@@ -8,7 +8,7 @@ import type { Point } from '../../../src/inspect/drawing/elkLevel.ts';
 import { lift, type StateTree } from '../../../src/inspect/drawing/levels.ts';
 import type { Leg } from './inferredPath.ts';
 
-export interface LitLeg {
+export interface HighlightedLeg {
   readonly leg: Leg;
   readonly arrow: DrawnArrow;
   readonly points: readonly Point[];
@@ -43,7 +43,7 @@ export function shownFor({ states, tree }: Drawing, id: string): DrawnState | un
 }
 
 /** Returns undefined for a leg inside one drawn state. */
-export function litLeg(drawing: Drawing, leg: Leg): LitLeg | undefined {
+export function highlightedLeg(drawing: Drawing, leg: Leg): HighlightedLeg | undefined {
   const lifted = lift(drawing.tree, leg.source, leg.target);
   const arrow = lifted && drawing.arrows.get(`${lifted.from} ${lifted.to}`);
   if (!lifted || !arrow) return undefined;
@@ -84,15 +84,15 @@ export function initialsOf({ layout, tree }: Drawing, entered: ReadonlyMap<strin
 
 /** Returns an SVG path with rounded corners. */
 export function roundedPath(points: readonly Point[], radius = 4.5): string {
-  const kept = points.filter(([x, y], index) => {
+  const corners = points.filter(([x, y], index) => {
     const before = points[index - 1];
     return !before || Math.abs(before[0] - x) + Math.abs(before[1] - y) > 0.1;
   });
-  const [first, ...rest] = kept;
+  const [first, ...rest] = corners;
   if (!first) return '';
   let path = `M${first[0]} ${first[1]}`;
   for (const [index, [x, y]] of rest.entries()) {
-    const before = kept[index] ?? first;
+    const before = corners[index] ?? first;
     const after = rest[index + 1];
     if (!after) {
       path += `L${x} ${y}`;

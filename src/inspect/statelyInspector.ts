@@ -1,8 +1,7 @@
 /**
  * Shows conversations in the inspector of `@statelyai/inspect`, or in any observer of XState's inspection. Invariant:
- * contexts and events are passed as excerpts without credentials and secrets. That inspector sends everything on, by
- * default to a page on another host. Names are assigned where the conversation is opened: a root has the
- * conversation's id.
+ * contexts and events are passed as excerpts without credentials and secrets, because that inspector sends everything
+ * on, by default to a page on another host. The root actor of a conversation has the conversation's id as its name.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 import { ConfigurationError } from '../errors.ts';

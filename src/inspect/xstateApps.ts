@@ -170,7 +170,7 @@ export class AppConnection {
     return null;
   }
 
-  /** Marks the conversations of a disconnected app: the state of its actors is now unknown. */
+  /** Marks the conversations of a disconnected app, because the state of its actors is now unknown. */
   close(): void {
     for (const conversation of this.#apps.values()) this.#records.add({ type: 'status', conversation, status: 'gone' });
     this.#actors.clear();
@@ -237,7 +237,10 @@ export class AppConnection {
     this.#records.add({ type: 'stopped', actor: actor.id, status, ...(status === 'error' && error && { error }) });
   }
 
-  /** Returns the actor. It is added first if it was never announced: the app connected late, or dropped the message. */
+  /**
+   * Returns the actor. If the app never announced it, the actor is added first: the app connected late, or dropped the
+   * message.
+   */
   #actorOf(sessionId: string): AppActor | undefined {
     if (!this.#actors.has(sessionId)) this.#actor(sessionId, { name: sessionId });
     return this.#actors.get(sessionId);

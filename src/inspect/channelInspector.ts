@@ -1,7 +1,7 @@
 /**
- * The inspector of an app in a browser: pages of the same origin, in another frame or tab, connect over a
- * BroadcastChannel. Invariant: the browser admits no other origin, so there is no token. A page that is silent for
- * too long is disconnected.
+ * The inspector of an app in a browser. Pages of the same origin, in another frame or tab, connect over a
+ * BroadcastChannel. Invariant: the browser admits no other origin, so there is no token. A page that is silent for too
+ * long is disconnected.
  */
 import type { Conversation } from '../conversation/conversation.ts';
 import { checkOptionsOf, flag, nonEmptyText, object } from '../validation.ts';
@@ -10,7 +10,7 @@ import { PageConnection } from './page.ts';
 import { RecordLog } from './recordLog.ts';
 
 export interface ChannelInspectorOptions {
-  /** Pages name it in their address: `?channel=<name>`. */
+  /** Pages name the channel in their address: `?channel=<name>`. */
   channel?: string;
   /** Allows pages to decide, cancel, resume and send. */
   control?: boolean;
@@ -78,7 +78,7 @@ class Pages {
       if (isPosted(data)) this.#receive(data);
     };
     this.#timer = setInterval(() => this.#disconnectSilentPages(), GONE_MS / 4);
-    // Pages that are already open start again.
+    // Tells open pages that a new session has begun, so that they connect again.
     channel.postMessage({ begun: this.#session });
   }
 
