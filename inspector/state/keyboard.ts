@@ -1,6 +1,6 @@
 /**
- * The keyboard. Invariant: single letters do nothing while a person types, and no key acts during IME composition.
- * Decision keys act only on a card with visible buttons.
+ * The keyboard shortcuts of the page. Invariant: single letters do nothing while a person types, and no key acts during
+ * IME composition. Decision keys act only on a card with visible buttons.
  */
 import { fitAsked, zoomAsked } from '../view/ChartPanel.tsx';
 import { toggleEntry } from '../view/panels/Events.tsx';

@@ -102,7 +102,7 @@ class Pages {
     const { records, observed, control } = this.#options;
     const channel = {
       send: (text: string) => this.#channel.postMessage({ to: name, frame: text }),
-      // A BroadcastChannel does not report its buffer. Pages that are gone are removed by `#forget`.
+      // A BroadcastChannel does not report its buffer. `#disconnectSilentPages` removes pages that are gone.
       waiting: 0,
       drop: () => void this.#pages.delete(name),
     };

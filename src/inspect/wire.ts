@@ -1,7 +1,7 @@
 /**
  * The protocol between the inspector's server and its page: JSON messages, several in a frame. Invariant: records are
- * numbered in order, so a page that connects late or again requests those after its last number. Messages of a page
- * are validated, and all but reads need control.
+ * numbered in order, so a page that reconnects requests the records after its last number. Messages of a page are
+ * validated, and all but reads need control.
  */
 import type { Decision, Json, LogEntry, Settlement } from '../../machines/vocabulary.ts';
 import type { Live } from '../live.ts';

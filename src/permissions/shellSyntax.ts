@@ -240,7 +240,7 @@ class LineReader {
     return whole;
   }
 
-  /** A word that becomes exactly one word. If its braces give several, it counts as computed. */
+  /** Reads a word in a place where bash needs exactly one. If its braces give several, it counts as computed. */
   #word(word: Word): ShellWord {
     const [first, ...more] = this.#expanded(word);
     const whole = { value: word.value, source: word.text, isLiteral: false, isGlob: false, isQuoted: false };

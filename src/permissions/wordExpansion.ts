@@ -1,17 +1,17 @@
 /**
  * Expands a shell word as bash does before it matches file names: brace forms become several words, and `$PWD`, `$HOME`
- * and `$(pwd)` become paths. Rule: only certain values are expanded. Any other expansion leaves the word marked as
- * computed.
+ * and `$(pwd)` become paths. Rule: an expansion is applied only if its value is certain. Any other expansion leaves the
+ * word marked as computed.
  */
 import type { DoubleQuotedChild, Word, WordPart } from 'unbash';
 
 export interface ShellWord {
-  /** Quotes and escapes removed. */
+  /** The word without quotes and escapes. */
   value: string;
   source: string;
   /** The word is exactly `value` when the command runs. */
   isLiteral: boolean;
-  /** The word is not literal, but only because bash matches it against file names. */
+  /** The word is a glob: bash matches it against file names, and all its other parts are literal. */
   isGlob: boolean;
   /** The whole word is quoted, so it stays one word. */
   isQuoted: boolean;

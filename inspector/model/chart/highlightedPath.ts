@@ -66,7 +66,7 @@ function pathOutOf({ states }: Drawing, from: DrawnState, arrow: DrawnArrow): Po
     [gutter, middle],
   ];
   if (isRight) return [...start, [gutter, y], ...rest];
-  // The arrow leaves on another side: the line follows the inner border to its start.
+  // If the arrow leaves on another side, the line follows the inner border to its start.
   const inner = Math.abs(y - (outer.y + outer.height)) < 1 ? y - 7 : y + 7;
   return [...start, [gutter, inner], [x, inner], first, ...rest];
 }

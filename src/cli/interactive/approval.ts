@@ -21,7 +21,7 @@ export interface ApprovalFacts {
 
 const MARK = '┃ ';
 
-/** Reads the facts from a call's payload, whose author may be anybody. */
+/** Reads the facts from a call's payload, which is untrusted. */
 export function approvalFacts(payload: Json | undefined): ApprovalFacts {
   const own = typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? payload : {};
   const texts = (value: Json | undefined): string[] =>
