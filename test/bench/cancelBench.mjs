@@ -123,5 +123,5 @@ for (const [name, speaks] of [
   rows.push(soon(`${name}: idle`, sorted(results, 'idle'), AIM_MS));
   rows.push(soon(`${name}: socket closed`, sorted(results, 'socket'), AIM_MS));
 }
-rows.push(soon('the program: ended behind a signal', sorted(await programs(Math.ceil(TRIALS / 5)), 'idle'), ENDED_MS));
+rows.push(soon('the program: ended after a signal', sorted(await programs(Math.ceil(TRIALS / 5)), 'idle'), ENDED_MS));
 process.exitCode = good && rows.every(Boolean) ? 0 : 1;

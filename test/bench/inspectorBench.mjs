@@ -149,12 +149,12 @@ function compare() {
   const pairs = Array.from({ length: ROUNDS }, () => inProcess('inTurn'));
   const of = (what) => [0, 1].map((at) => sum(pairs.map((pair) => pair[what][at])) / ROUNDS);
   const each = (what) => pairs.map((pair) => share(pair[what])).join(', ');
-  console.log(`A run of ${TURNS} turns that nobody watches, CPU: ${told(...of('cpu'))} (${each('cpu')})`);
+  console.log(`A run of ${TURNS} turns without a page, CPU: ${told(...of('cpu'))} (${each('cpu')})`);
   console.log(`the fastest third: ${told(...of('fast'))} (${each('fast')})`);
   const rounds = Array.from({ length: ROUNDS }, () => [inProcess('off'), inProcess('watched')]);
   // Other processes on the machine only add time.
   const [least, watchedLeast] = [0, 1].map((at) => Math.min(...rounds.map((round) => round[at])));
-  console.log(`with a page that takes everything, CPU: ${told(least, watchedLeast)}`);
+  console.log(`with a page that reads everything, CPU: ${told(least, watchedLeast)}`);
 }
 
 const [mode] = process.argv.slice(2);

@@ -232,7 +232,7 @@ const rows: { readonly [name: string]: Row } = {
       return laidOut(entriesWith(text).flatMap((entry) => renderer.entry(entry)));
     },
   },
-  'what is under way in a conversation': {
+  'the current activity of a conversation': {
     shown: (text) => {
       const renderer = new TranscriptRenderer();
       const entered = calls(text).flatMap((entry) => renderer.entry(entry));
@@ -244,7 +244,7 @@ const rows: { readonly [name: string]: Row } = {
     shown: (text) => laidOut([unknownCommand(text), ...costLines(entriesWith(text))]),
   },
   'errors of a conversation': { shown: (text) => laidOut([ownLine(['red', `error (${text}): ${text}`])]) },
-  'the line that is typed': {
+  'the input line': {
     keepsLines: true,
     shown: (text) => {
       const line = { text, cursor: text.length };
@@ -253,7 +253,7 @@ const rows: { readonly [name: string]: Row } = {
         .join('');
     },
   },
-  'a terminal that cannot be drawn on': {
+  'a terminal without cursor movement': {
     shown: (text) => {
       const output = Object.assign(collecting(), { columns: undefined });
       const source = { settle: () => [], view: () => ({ lines: [], question: ['cyan', '>'], isAwaiting: false }) };
@@ -312,8 +312,8 @@ const writers: { readonly [file: string]: readonly string[] | string } = {
     'a stored log as JSON',
     'a stored log as a test',
   ],
-  'interactive/conversationTerminal.ts': ['a terminal that cannot be drawn on'],
-  'interactive/drawnTerminal.ts': ['the line that is typed', 'entries of a conversation'],
+  'interactive/conversationTerminal.ts': ['a terminal without cursor movement'],
+  'interactive/drawnTerminal.ts': ['the input line', 'entries of a conversation'],
   'interactive/interactiveCommand.ts': 'the id of a session, printable and as one word of a shell: the test below',
   'chartsCommand.ts': 'the charts of this library',
   'inspectCommand.ts': 'an address of this machine, printable',

@@ -237,14 +237,14 @@ describe('damaged logs', () => {
   const events = [U('q'), A('one'), A('two'), S()];
 
   test.for<[string, (lines: string[]) => string | Uint8Array, string[], RegExp]>([
-    ['a torn end', (all) => all.join('\n').slice(0, -5), ['one', 'two'], /the last line is torn/],
+    ['an incomplete end', (all) => all.join('\n').slice(0, -5), ['one', 'two'], /the last line is torn/],
     [
-      'a line that is no JSON',
+      'a line that is not JSON',
       (all) => all.map((line, i) => (i === 3 ? 'no{' : line)).join('\n'),
       ['two'],
       /line 4 .* 3 entries can be read/,
     ],
-    ['bytes that are no UTF-8', (all) => Buffer.from(all.join('\n').replace('one', 'ÿ'), 'latin1'), ['two'], /line 4/],
+    ['bytes that are not UTF-8', (all) => Buffer.from(all.join('\n').replace('one', 'ÿ'), 'latin1'), ['two'], /line 4/],
     ['a lost line', (all) => all.filter((_, i) => i !== 3).join('\n'), ['two'], /holds entry 2, expected entry 1/],
     [
       'a newer version',

@@ -217,7 +217,7 @@ describe('similar names', () => {
     ['a letter too many', 'rennt', ['rent']],
     ['another letter', 'vent', ['rent']],
     ['other cases', 'TRIP-2026', ['trip-2026']],
-    ['a beginning alone', 'ren', ['rent', 'renovation']],
+    ['a prefix alone', 'ren', ['rent', 'renovation']],
     ['a time alone', '20261122', ['20261122-170000-a1b2c3', '20261122-170000-ffffff']],
     ['the nearest of two', '20261122-170000-a1b2c4', ['20261122-170000-a1b2c3', '20261122-170000-ffffff']],
     ['an accent', 'unïcode 🎉', ['ünïcode 🎉']],

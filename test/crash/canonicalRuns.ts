@@ -164,5 +164,5 @@ export async function goOn(conversation: Conversation, run: CanonicalRun): Promi
       await first.result;
     } else return;
   }
-  throw new Error(`${run.name} has not come to its end: ${conversation.status}`);
+  throw new Error(`${run.name} has not ended: ${conversation.status}`);
 }

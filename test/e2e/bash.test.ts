@@ -114,7 +114,7 @@ const host = (directory: string, afterwards: string): string => `
 describe.skipIf(!hasProc)('a program that uses the package', () => {
   const endings = [
     ['calls process.exit', 'process.exit(7)', 7],
-    ['throws where nobody catches', 'throw new Error("unheard")', 1],
+    ['throws an uncaught error', 'throw new Error("unheard")', 1],
     ['closes its agent, and then has nothing to wait for', 'await agent.close()', 0],
     ['cancels, and then has nothing to wait for', 'await conversation.cancel()', 0],
   ] as const;

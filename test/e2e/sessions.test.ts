@@ -165,10 +165,10 @@ describe('usage errors', () => {
     ['an unknown option', ['run', 'hi', '--modle', 'm1'], "unknown option '--modle'", {}],
     ['an unknown command', ['walk'], "unknown command 'walk'", {}],
     ['no model and no command', [], 'OPENAI_MODEL', {}],
-    ['a directory that is none', ['run', 'hi', '-m', 'm1', '--cwd', 'main.go'], 'is not a directory', {}],
-    ['nothing to begin a session with', ['run', '-m', 'm1', '--new', '--session', 's'], 'give a prompt', {}],
-    ['a session id that is no name', ['run', 'hi', '-m', 'm1', '--session', '../x'], 'conversation id', {}],
-    ['a chart that is none', ['charts', 'NOPE'], 'there is no chart "NOPE"', {}],
+    ['an invalid directory', ['run', 'hi', '-m', 'm1', '--cwd', 'main.go'], 'is not a directory', {}],
+    ['no prompt for a new session', ['run', '-m', 'm1', '--new', '--session', 's'], 'give a prompt', {}],
+    ['an invalid session id', ['run', 'hi', '-m', 'm1', '--session', '../x'], 'conversation id', {}],
+    ['an unknown chart', ['charts', 'NOPE'], 'there is no chart "NOPE"', {}],
   ];
   test.for(sampled(misuses, volume.caseOf))(
     '%s is a usage error: exit code 2 and the next step',

@@ -82,27 +82,23 @@ describe('the answer of a function', () => {
 describe('the answer of a command', () => {
   it.each<[string, string, object]>([
     ['an object on its output', `echo ' {"reason":"a"} '`, said({ reason: 'a' })],
-    ['nothing, where it prints something else', 'echo fine', said({})],
-    ['nothing, where it prints nothing', 'true', said({})],
+    ['nothing, if it prints something else', 'echo fine', said({})],
+    ['nothing, if it prints nothing', 'true', said({})],
     [
-      'a block, by exit code 2, for what it prints as an error',
+      'a block, by exit code 2, with its error output',
       'echo " no " >&2; exit 2',
       said({ decision: 'block', reason: 'no' }),
     ],
-    ['a block for no reason', 'exit 2', said({ decision: 'block', reason: 'blocked by a hook' })],
-    ['a failure, by another exit code, with its words', 'echo oh >&2; exit 3', failed('exit code 3: oh')],
+    ['a block without a reason', 'exit 2', said({ decision: 'block', reason: 'blocked by a hook' })],
+    ['a failure, by another exit code, with its error output', 'echo oh >&2; exit 3', failed('exit code 3: oh')],
     ['a failure, by a signal that ended it', 'kill -9 $$', failed('SIGKILL')],
-    ['a failure, where its output is no JSON', `echo '{a}'`, failed('JSON')],
+    ['a failure, if its output is not JSON', `echo '{a}'`, failed('JSON')],
     [
-      'its characters whole, where they come in pieces',
+      'its complete characters, if they arrive in pieces',
       `printf '{"reason":"\\303'; sleep 0.05; printf '\\251"}'`,
       said({ reason: 'é' }),
     ],
-    [
-      'what it finds in the variable of the working directory',
-      `printf '{"reason":"%s"}' "$RUNCHART_CWD"`,
-      said({ reason: cwd }),
-    ],
+    ['its variable of the working directory', `printf '{"reason":"%s"}' "$RUNCHART_CWD"`, said({ reason: cwd })],
     ['although it does not read its input', `exec <&-; echo '{"reason":"a"}'`, said({ reason: 'a' })],
   ])('is %s', async (_, command, expected) => {
     expect(await answerOf({ command })).toEqual(expected);

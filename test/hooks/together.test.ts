@@ -67,16 +67,16 @@ describe('an answer with other arguments', () => {
   );
 
   it.each<[string, HookOutput[], unknown[]]>([
-    ['allows them where it says so itself', [{ updatedInput: { n: 2 }, decision: 'allow' }], [2]],
-    ['is asked about where it says no more', [{ updatedInput: { n: 2 } }], []],
+    ['allows them if it allows the call itself', [{ updatedInput: { n: 2 }, decision: 'allow' }], [2]],
+    ['is asked about if it contains nothing else', [{ updatedInput: { n: 2 } }], []],
     [
-      'is asked about where only a hook before it allowed the call',
+      'is asked about if only an earlier hook allowed the call',
       [{ decision: 'allow' }, { updatedInput: { n: 2 } }],
       [],
     ],
     ['is allowed by a hook after it', [{ updatedInput: { n: 2 } }, { decision: 'allow' }], [2]],
     [
-      'counts as the last of several',
+      'wins as the last of several',
       [
         { updatedInput: { n: 2 }, decision: 'allow' },
         { updatedInput: { n: 3 }, decision: 'allow' },
@@ -91,15 +91,15 @@ describe('an answer with other arguments', () => {
 
 describe('hooks after a call', () => {
   it.each<[string, HookOutput[], string | undefined]>([
-    ['adds what one says', [{ additionalContext: 'a' }], 'a'],
-    ['adds what each says, then what each objects to', [{ decision: 'block', reason: 'no' }], 'no'],
+    ['adds the context of one', [{ additionalContext: 'a' }], 'a'],
+    ['adds each context, then each objection', [{ decision: 'block', reason: 'no' }], 'no'],
     ['adds nothing for an objection without a reason', [{ additionalContext: 'a' }, { decision: 'block' }], 'a'],
     [
-      'adds what both say',
+      'adds those of both',
       [{ additionalContext: 'a' }, { additionalContext: 'b', decision: 'block', reason: 'no' }],
       'a\nb\nno',
     ],
-    ['adds nothing where none says anything', [{}, { reason: 'no' }], undefined],
+    ['adds nothing without an answer', [{}, { reason: 'no' }], undefined],
   ])('%s', async (_, answers, expected) => {
     const { model } = await run({ PostToolUse: answers.map(says) });
     const [before = '', after = ''] = model.calls.map(({ system }) => system);

@@ -44,7 +44,7 @@ describe('H-034 endless empty replies', () => {
     ['no text', () => served([frame(finished('stop')), DONE])],
     ['an empty text', () => served([frame(textDelta(''), finished('stop')), DONE])],
     ['blanks', () => served([frame(textDelta(' \n\t'), finished('stop')), DONE])],
-    ['calls that are none', () => served([frame(finished('tool_calls')), DONE])],
+    ['invalid calls', () => served([frame(finished('tool_calls')), DONE])],
   ];
   test.each(empties)('%s: three in a row end the run', async (_, answer) => {
     const { model, requests } = chat(answer);
@@ -141,10 +141,10 @@ describe('H-042 a provider that requests a long wait', () => {
 });
 
 test.each([
-  ['H-043 a quota that is used up', 429, { message: 'You exceeded your quota', code: 'insufficient_quota' }, 'quota'],
-  ['a key that is refused', 401, { message: 'bad key' }, 'auth'],
+  ['H-043 a spent quota', 429, { message: 'You exceeded your quota', code: 'insufficient_quota' }, 'quota'],
+  ['a refused key', 401, { message: 'bad key' }, 'auth'],
   ['a request the provider cannot take', 400, { message: 'bad' }, 'bad-request'],
-  ['a model that is not there', 404, { message: 'no such model' }, 'not-found'],
+  ['an unknown model', 404, { message: 'no such model' }, 'not-found'],
 ])('%s ends the run after one attempt', async (_, status, error, code) => {
   const { model, requests } = chat(() => failing(status, error));
   const { conversation } = await world(model);

@@ -34,7 +34,7 @@ const nonsense: [string, unknown][] = [
   ['a list', ['block']],
   ['an empty list', []],
   ['a Map', new Map([['block', 'x']])],
-  ['an instance that says nothing', new (class Denial {})()],
+  ['an instance without an answer', new (class Denial {})()],
   ['an unknown word', { deny: 'x' }],
   ['an unknown word beside a block that is undefined', { block: undefined, deny: 'x' }],
   ['an unknown word beside arguments', { args: { path: 'a' }, allow: false }],
@@ -42,8 +42,8 @@ const nonsense: [string, unknown][] = [
   ['a block with an object', { block: {} }],
   ['a suspension without a reason', { suspend: {} }],
   ['a suspension that is null', { suspend: null }],
-  ['a payload that is no JSON', { suspend: { reason: 'r', payload: 1n } }],
-  ['arguments that are no JSON', { args: { f: () => 1 } }],
+  ['a payload that is not JSON', { suspend: { reason: 'r', payload: 1n } }],
+  ['arguments that are not JSON', { args: { f: () => 1 } }],
   ['something unreadable', unreadable],
   [
     'a block that throws when read',
@@ -74,7 +74,7 @@ test.each([
   ['throws', throwing(new Error('x'))],
   ['throws undefined', throwing(undefined)],
   ['rejects', () => Promise.reject(new Error('x'))],
-  ['throws what nobody can read', throwing(unreadable)],
+  ['throws an unreadable value', throwing(unreadable)],
 ])('a check that %s blocks the call', async (_, act) => {
   const seen: unknown[] = [];
   const plugins = [{ name: 'check', beforeToolExecute: act }];
@@ -152,13 +152,13 @@ describe('needsApproval', () => {
   test.each([
     ['throws', throwing(new Error('x'))],
     ['rejects', () => Promise.reject(undefined)],
-    ['answers undefined', () => undefined],
-    ['answers null', () => null],
-    ['answers 0', () => 0],
-    ['answers an empty text', () => ''],
-    ['answers true', () => true],
-    ['answers a promise of nothing', async () => undefined],
-    ['answers an object', () => ({})],
+    ['returns undefined', () => undefined],
+    ['returns null', () => null],
+    ['returns 0', () => 0],
+    ['returns an empty text', () => ''],
+    ['returns true', () => true],
+    ['returns a promise of undefined', async () => undefined],
+    ['returns an object', () => ({})],
   ])('a predicate that %s suspends the call: only false lets the call pass', async (_, needsApproval) => {
     const seen: unknown[] = [];
     const { result, conversation } = await playTool(asking(needsApproval, seen));

@@ -64,17 +64,14 @@ const places: [string, (error: unknown) => Stream][] = [
       },
   ],
   [
-    'in mid-stream',
+    'in the middle of the stream',
     (error) =>
       async function* () {
         yield { type: 'text-delta', text: 'half' };
         throw error;
       },
   ],
-  [
-    'as its iterator is asked',
-    (error) => () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) }),
-  ],
+  ['from its iterator', (error) => () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) })],
 ];
 const thrown: [string, () => unknown, { code: string; message: string; calls: number }][] = [
   [
@@ -93,7 +90,7 @@ const thrown: [string, () => unknown, { code: string; message: string; calls: nu
     { code: 'defect', message: 'SyntaxError: Unexpected token', calls: 1 },
   ],
   [
-    'a TypeError with a cause that is no network code',
+    'a TypeError with a cause without a network code',
     () => new TypeError('fetch failed', { cause: { code: 'ERR_INVALID_URL' } }),
     { code: 'defect', message: 'TypeError: fetch failed (ERR_INVALID_URL)', calls: 1 },
   ],
@@ -111,7 +108,7 @@ const thrown: [string, () => unknown, { code: string; message: string; calls: nu
     'UND_ERR_SOCKET',
     'HPE_INVALID_CHUNK_SIZE',
   ].map((code): [string, () => unknown, { code: string; message: string; calls: number }] => [
-    `what fetch throws for ${code}`,
+    `the error of fetch for ${code}`,
     () => network(code),
     { code: 'network', message: `TypeError: fetch failed (${code})`, calls: 4 },
   ]),

@@ -37,10 +37,10 @@ const oddParts: [string, unknown][] = [
   ['a number', 5],
   ['a text', 'text-delta'],
   ['a list', []],
-  ['an object of no type', {}],
+  ['an object without a type', {}],
   ['an unknown type', { type: 'x' }],
   ['the type __proto__', { type: '__proto__' }],
-  ['a type that is no text', { type: 5 }],
+  ['a type that is not a text', { type: 5 }],
   ['text without text', { type: 'text-delta' }],
   ['a text that is a number', { type: 'text-delta', text: 5 }],
   ['reasoning that is null', { type: 'reasoning-delta', text: null }],
@@ -100,8 +100,8 @@ describe('unusual failures of a model', () => {
     ['throws at once', throwing(new Error('at once'))],
     ['throws undefined at once', throwing(undefined)],
     ['rejects', () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(null) }) })],
-    ['ends before it began', async function* () {}],
-    ['throws a proxy nobody can read', throwing(unreadable)],
+    ['ends before its start', async function* () {}],
+    ['throws an unreadable proxy', throwing(unreadable)],
   ];
   test.each(streams)('a model is retried as after a network error if it %s', async (_, stream) => {
     let count = 0;
@@ -119,7 +119,7 @@ describe('unusual failures of a model', () => {
     ['a number', () => 5, 'stream() of the model odd must return an async iterable of parts, got 5'],
     ['null', () => null, 'stream() of the model odd must return an async iterable of parts, got null'],
     ['an object without an iterator', () => ({ [Symbol.asyncIterator]: () => null }), /^TypeError: /],
-    ['results that are none', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) }), /^TypeError: /],
+    ['invalid results', () => ({ [Symbol.asyncIterator]: () => ({ next: () => 5 }) }), /^TypeError: /],
   ];
   test.each(defective)(
     'a model is called once if stream() returns %s, and the error says so',
@@ -181,7 +181,7 @@ test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])('a requested wa
 });
 
 test.each([
-  ['says nothing more', undefined],
+  ['emits nothing more', undefined],
   ['sends what is no part', null],
   ['sends more text', { type: 'text-delta', text: 'more' }],
   ['reports a diagnostic', { type: 'diagnostic', code: 'late' }],

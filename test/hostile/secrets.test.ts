@@ -64,12 +64,12 @@ const leaks: [string, (secret: string) => AgentOptions & { model: ScriptedModel 
   ],
   ['reasoning', (secret) => replying({ type: 'reasoning-delta', text: secret })],
   ['a diagnostic of the model', (secret) => replying({ type: 'diagnostic', code: 'c', detail: { [secret]: secret } })],
-  ['the name of a tool nobody has', (secret) => replying(call('c1', secret))],
+  ['the name of an unknown tool', (secret) => replying(call('c1', secret))],
   ['the id of a call', (secret) => replying(call(secret, 't'))],
   ['arguments', (secret) => replying(call('c1', 't', JSON.stringify({ a: secret, [secret]: 1 })))],
   ['arguments that do not parse', (secret) => replying(call('c1', 't', `{${secret}`))],
   [
-    'what the provider attached',
+    'data of the provider',
     (secret) => replying({ type: 'tool-call', callId: 'c', name: 't', args: '{}', extra: { secret } }),
   ],
   [
@@ -77,8 +77,8 @@ const leaks: [string, (secret: string) => AgentOptions & { model: ScriptedModel 
     (secret) => plugged({ name: 'p', runStart: () => Promise.reject(new Error(secret)) }),
   ],
   ['a block', (secret) => plugged({ name: 'p', beforeToolExecute: () => ({ block: secret }) })],
-  ['arguments a plugin gave', (secret) => plugged({ name: 'p', beforeToolExecute: () => ({ args: { secret } }) })],
-  ['a result a plugin gave', (secret) => plugged({ name: 'p', afterToolExecute: () => ({ result: secret }) })],
+  ['arguments of a plugin', (secret) => plugged({ name: 'p', beforeToolExecute: () => ({ args: { secret } }) })],
+  ['a result of a plugin', (secret) => plugged({ name: 'p', afterToolExecute: () => ({ result: secret }) })],
 ];
 function tool(execute: () => unknown) {
   return { model: scripted([calls(call('c1', 't'))]), tools: [plainTool('t', execute)] };
@@ -298,12 +298,17 @@ test('a secret that occurs in its encoding does not damage an image', async () =
 
 describe('secrets with common characters', () => {
   const secretTexts: [string, readonly string[], string, string][] = [
-    ['one begins the other', ['sk-abcd', 'sk-abcd-efgh'], 'a sk-abcd-efgh b sk-abcd c', 'a [redacted] b [redacted] c'],
-    ['one ends the other', ['abcd-efgh', 'efgh'], 'a abcd-efgh b efgh c', 'a [redacted] b [redacted] c'],
+    [
+      'one is a prefix of the other',
+      ['sk-abcd', 'sk-abcd-efgh'],
+      'a sk-abcd-efgh b sk-abcd c',
+      'a [redacted] b [redacted] c',
+    ],
+    ['one is a suffix of the other', ['abcd-efgh', 'efgh'], 'a abcd-efgh b efgh c', 'a [redacted] b [redacted] c'],
     ['one is inside the other', ['bcd', 'abcde'], 'x abcde bcd', 'x [redacted] [redacted]'],
-    ['the end of one is the beginning of the other', ['abcdef', 'defghi'], 'x abcdefghi y', 'x [redacted] y'],
+    ['the end of one is the start of the other', ['abcdef', 'defghi'], 'x abcdefghi y', 'x [redacted] y'],
     ['one overlaps itself', ['abab'], 'x ababab y', 'x [redacted] y'],
-    ['they stand side by side', ['abcd', 'efgh'], 'x abcdefgh y', 'x [redacted][redacted] y'],
+    ['they are adjacent', ['abcd', 'efgh'], 'x abcdefgh y', 'x [redacted][redacted] y'],
   ];
   test.each(secretTexts)('no part of either remains if %s', async (_, secrets, given, left) => {
     for (const order of [secrets, [...secrets].reverse()]) {

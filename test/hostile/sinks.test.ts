@@ -83,14 +83,14 @@ const sources: { readonly [name: string]: Source['scene'] | Source } = {
     ),
   'the name of a call as it is streamed': (secret) =>
     replying({ type: 'tool-call-delta', index: 0, name: secret, text: '{}' }, call('c1', secret)),
-  'the name of a tool that nobody has': (secret) => replying(call('c1', secret)),
+  'the name of an unknown tool': (secret) => replying(call('c1', secret)),
   'the id of a call': (secret) => replying(call(secret, 't'), call(secret, 't')),
   'a value of arguments': (secret) => replying(call('c1', 't', JSON.stringify({ a: [secret] }))),
   'a key of arguments': (secret) => replying(call('c1', 't', JSON.stringify({ a: { [secret]: 1 } }))),
   'arguments that do not parse': (secret) => replying(call('c1', 't', `{"${secret}`)),
-  'what a provider attached to a call': (secret) =>
+  'provider data of a call': (secret) =>
     replying({ type: 'tool-call', callId: 'c', name: 't', args: '{}', extra: { [secret]: 1 } }),
-  'what a provider attached to a reply': (secret) => ({
+  'provider data of a reply': (secret) => ({
     model: scripted([
       [
         { type: 'text-delta', text: 'hi' },
@@ -109,7 +109,7 @@ const sources: { readonly [name: string]: Source['scene'] | Source } = {
   'a key of a result': (secret) => tool(() => ({ [secret]: true })),
   'a part of a result': (secret) => tool(() => [{ type: 'text', text: secret }]),
   'an error of a tool': (secret) => tool(() => Promise.reject(new Error(`cannot log in with ${secret}`))),
-  'something else that a tool throws': (secret) => tool(() => Promise.reject({ [secret]: 1, toString: () => secret })),
+  'a thrown value of a tool': (secret) => tool(() => Promise.reject({ [secret]: 1, toString: () => secret })),
   'the code of an error result': (secret) => tool(() => toolResult.error('x', secret)),
   'the reason of a suspension': (secret) => tool(() => toolResult.pending({ reason: secret })),
   'a value of the payload of a suspension': (secret) =>
@@ -133,25 +133,26 @@ const sources: { readonly [name: string]: Source['scene'] | Source } = {
     plugged({ beforeToolExecute: () => ({ suspend: { reason: secret, payload: { [secret]: 1 } } }) }),
   'a result of a plugin': (secret) => plugged({ afterToolExecute: () => ({ result: secret }) }),
   'context of a plugin': (secret) => plugged({ afterToolExecute: () => ({ context: secret }) }),
-  'why a plugin ends a run': (secret) => plugged({ beforeInference: () => ({ terminate: secret }) }),
-  'why a plugin continues a run': (secret) => ({
+  'the reason of a plugin that ends a run': (secret) => plugged({ beforeInference: () => ({ terminate: secret }) }),
+  'the reason of a plugin that continues a run': (secret) => ({
     model: scripted([]),
     plugins: [{ name: 'p', naturalEnd: ({ turn }) => (turn < 2 ? { continue: secret } : undefined) }],
   }),
   'state of a plugin': (secret) => plugged({ runStart: () => ({ state: { [secret]: secret } }) }),
-  'why a hook blocks a call': (secret) =>
+  'the reason of a hook that blocks a call': (secret) =>
     hooked({ PreToolUse: [{ run: () => ({ decision: 'block', reason: secret }) }] }),
-  'why a hook stops a run': (secret) =>
+  'the reason of a hook that stops a run': (secret) =>
     hooked({ PostToolUse: [{ run: () => ({ continue: false, stopReason: secret }) }] }),
   'arguments of a hook': (secret) => hooked({ PreToolUse: [{ run: () => ({ updatedInput: { [secret]: 1 } }) }] }),
   'context of a hook': (secret) => hooked({ SessionStart: [{ run: () => ({ additionalContext: secret }) }] }),
   'context of a hook after a call': (secret) =>
     hooked({ PostToolUse: [{ run: () => ({ additionalContext: secret }) }] }),
-  'why a hook continues a run': (secret) => hooked({ Stop: [{ run: () => ({ continue: true, reason: secret }) }] }),
+  'the reason of a hook that continues a run': (secret) =>
+    hooked({ Stop: [{ run: () => ({ continue: true, reason: secret }) }] }),
   'a hook that throws': (secret) => hooked({ UserPromptSubmit: [{ run: () => Promise.reject(new Error(secret)) }] }),
-  'what a command of a hook prints as an error': (secret) =>
+  'the error output of a hook command': (secret) =>
     hooked({ PreToolUse: [{ command: `printf %s ${quoted(secret)} >&2; exit 2` }] }),
-  'what a command of a hook prints as it fails': (secret) =>
+  'the output of a failing hook command': (secret) =>
     hooked({ PreToolUse: [{ command: `printf %s ${quoted(secret)} >&2; exit 1` }] }),
   'the final text of a sub-agent': (secret) => inSubAgent(say(`it is ${secret}`)),
   'reasoning of a sub-agent': (secret) => inSubAgent([...pieces(secret, 'reasoning-delta'), ...say('done')]),
@@ -255,7 +256,7 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
       'live signals': place(signals, joined(signals)),
       'a reply in flight': place(inFlight),
       'requests to the model': place(scene.model.requests),
-      'what tools are given': place(given),
+      'arguments of tools': place(given),
       'AG-UI': place(framesOf(toAgUi)),
       'UI messages': place(framesOf(toUiMessages)),
       recording: place(recording),

@@ -81,8 +81,8 @@ const converted: [string, () => unknown, string][] = [
     () => Object.assign([], { 1: { type: 'text', text: 'b' } }),
     '[null,{"type":"text","text":"b"}]',
   ],
-  ['a list that looks like content and is none', () => [{ type: 'text' }, 5], '[{"type":"text"},5]'],
-  ['a toJSON that answers something else', () => ({ toJSON: () => ({ b: 2 }) }), '{"b":2}'],
+  ['a list that only looks like content', () => [{ type: 'text' }, 5], '[{"type":"text"},5]'],
+  ['a toJSON that returns something else', () => ({ toJSON: () => ({ b: 2 }) }), '{"b":2}'],
 ];
 test.each(converted)('H-074 %s becomes a text', async (_, give, text) => {
   const { result, log } = await playTool(plainTool('t', give));
@@ -133,7 +133,7 @@ const refused: [string, () => unknown][] = [
   ['a WeakMap', () => new WeakMap()],
   ['lists nested 1,000 deep', () => deep(1_000)],
   ['lists nested 100,000 deep', () => deep(100_000)],
-  ['content with a text that is none', () => [{ type: 'text', text: 5 }]],
+  ['content with an invalid text', () => [{ type: 'text', text: 5 }]],
   ['content with an image without data', () => [{ type: 'image', mediaType: 'image/png' }]],
 ];
 test('the error for a refused class names the class, and the value never becomes {}', async () => {

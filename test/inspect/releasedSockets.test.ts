@@ -19,13 +19,13 @@ async function started(): Promise<InspectorServer> {
 const CLIENTS = {
   'sent nothing': { bytes: () => '' },
   'sent half of its head': { bytes: ({ host }) => `GET / HTTP/1.1\r\nHost: ${host}\r\n` },
-  'sent no HTTP': { bytes: () => 'nonsense\r\n\r\n', says: ' 400 ' },
+  'sent something other than HTTP': { bytes: () => 'nonsense\r\n\r\n', says: ' 400 ' },
   'keeps its connection after the page': {
     bytes: ({ host, token }) => `GET /?token=${token} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
     says: ' 200 ',
   },
   'was refused a stream': { bytes: ({ host }) => upgrade('/ws', host), says: ' 401 ' },
-  'asked for a stream that is not there': {
+  'asked for an unknown stream': {
     bytes: ({ host, token }) => upgrade(`/none?token=${token}`, host),
     says: ' 404 ',
   },

@@ -112,7 +112,7 @@ describe('the answer to a call', () => {
       [text('[a/b at f:a]')],
     ],
     [
-      'the place of bytes of no kind',
+      'the place of bytes without a kind',
       { content: [{ type: 'resource', resource: { uri: 'f:a', blob: 'aGk=' } }] },
       'succeeded',
       [text('[bytes at f:a]')],
@@ -124,19 +124,19 @@ describe('the answer to a call', () => {
       [text('[n at f:a]')],
     ],
     [
-      'the kind of what no model is shown',
+      'the kind of an unsupported part',
       { content: [{ type: 'audio', mimeType: 'audio/wav', data: 'aGk=' }] },
       'succeeded',
       [text('[audio]')],
     ],
     [
-      'its structure where it has no content',
+      'its structure if it has no content',
       { content: [], structuredContent: { a: [1] } },
       'succeeded',
       [text('{"a":[1]}')],
     ],
-    ['its content where it has both', { content: [text('a')], structuredContent: { a: 1 } }, 'succeeded', [text('a')]],
-    ['an error, with its words', { isError: true, content: [text('no')] }, 'failed', [text('no')]],
+    ['its content if it has both', { content: [text('a')], structuredContent: { a: 1 } }, 'succeeded', [text('a')]],
+    ['an error, with its text', { isError: true, content: [text('no')] }, 'failed', [text('no')]],
     [
       'an error, with its structure',
       { isError: true, content: [], structuredContent: { e: 1 } },

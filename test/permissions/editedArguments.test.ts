@@ -73,7 +73,7 @@ describe('edited arguments', () => {
       'denied',
     ],
     [
-      'decide denies them, and the tool alone wants approval',
+      'decide denies them, and the tool alone requires approval',
       { needsApproval: true, rules: { decide: ({ args }) => (isSecond(args) ? 'deny' : 'ask') } },
       'denied',
     ],
@@ -112,7 +112,7 @@ describe('edited arguments', () => {
   const asking: [string, Setup][] = [
     ['a rule asks about them', {}],
     ['a PreToolUse hook asks about them', { rules: {}, hooks: { PreToolUse: [asks] } }],
-    ['the tool wants approval', { rules: false, needsApproval: true }],
+    ['the tool requires approval', { rules: false, needsApproval: true }],
     ['decide asks about them', { rules: { ask: ['write'], decide: () => 'ask' } }],
   ];
   it.each(asking)('they run if %s: the edit answers the question', async (_, setup) => {

@@ -33,7 +33,7 @@ export const scenarioLogs: Readonly<Record<string, readonly unknown[]>> = {
     ...['ls', 'read', 'bash', 'read', 'edit', 'write', 'foo'].map((name, i) => C(`${i}`, name)),
     S(),
   ],
-  'S000-06 results are no steps': [U('q'), A('x'), C('c1'), T('c1'), C('c2'), T('c2'), S()],
+  'S000-06 results are not steps': [U('q'), A('x'), C('c1'), T('c1'), C('c2'), T('c2'), S()],
   'S000-07 a steer inside a cycle': [U('q'), A('x'), C('c1'), T('c1'), U('use B', 'steer'), A('ok'), S()],
   'S000-09 followUps in a row': [U('a'), U('b', 'followUp'), U('c', 'followUp'), A('1'), S(), A('2'), S(), A('3'), S()],
   'S000-10 a steer before a followUp': stamped([
@@ -61,7 +61,7 @@ export const scenarioLogs: Readonly<Record<string, readonly unknown[]>> = {
     A('e'),
     S(),
   ],
-  'a suspension and its resumption': [
+  'a suspension and its resume': [
     ...stamped([U('q'), C('a'), C('b'), suspended('a', 'b')]),
     ...stamped([resumed('r1'), T('a'), T('b', '', 'failed'), A('done'), S()], 'r2', 4),
   ],

@@ -45,17 +45,17 @@ async function started(on: Scene): Promise<void> {
 /** The requests before the cancel. The store works when each starts, and may fail later. */
 const places: { [name: string]: () => Promise<Scene> } = {
   'a new conversation': () => scene('text'),
-  'a request that is over': async () => {
+  'a finished request': async () => {
     const on = await scene('text');
     await started(on);
     return on;
   },
-  'a model that speaks': async () => {
+  'a model that replies': async () => {
     const on = await scene('deaf');
     await started(on);
     return on;
   },
-  'a model that speaks, with messages queued': async () => {
+  'a model that replies, with messages queued': async () => {
     const on = await scene('deaf', { promoteFollowUpOn: ['completed'] });
     await started(on);
     on.runs.push(on.conversation.send('queued', { kind: 'followUp' }));
@@ -72,12 +72,12 @@ const places: { [name: string]: () => Promise<Scene> } = {
     await started(on);
     return on;
   },
-  'a call that waits, where a message takes its place': async () => {
+  'a call that waits, and a message that replaces it': async () => {
     const on = await scene('ask', { whileSuspended: 'denyAndRun' });
     await started(on);
     return on;
   },
-  'a call that a crash cut off': async () => {
+  'a call that a crash interrupted': async () => {
     const before = await scene('gate');
     await started(before);
     const clock = new VirtualClock();
@@ -110,10 +110,10 @@ const acts: { [name: string]: (on: Scene) => void } = {
     for (const action of ['approve', 'deny'] as const) on.asked.push(on.conversation.decide({ callId: 'x1', action }));
   },
   'a settlement': (on) => void on.asked.push(on.conversation.settle('g1', { retry: true })),
-  'a resumption': (on) => void on.runs.push(on.conversation.resume()),
-  'a decision and a resumption': (on) => {
+  'a resume': (on) => void on.runs.push(on.conversation.resume()),
+  'a decision and a resume': (on) => {
     acts['a decision']?.(on);
-    acts['a resumption']?.(on);
+    acts['a resume']?.(on);
   },
   'a decision and a message': (on) => {
     acts['a decision']?.(on);
@@ -192,7 +192,7 @@ describe.each(Object.keys(places))('INV-6: after %s', (place) => {
         await hold(on, fate);
         acts[act]?.(on);
         for (const asked of on.asked) asked.catch(() => undefined);
-        const where = `${act} behind ${place}`;
+        const where = `${act} after ${place}`;
         await on.clock.advance(3);
         const took = await on.clock.until(cancels[which]?.(on) ?? Promise.resolve(), 20_000);
         expect(took, where).toBeLessThanOrEqual(100);

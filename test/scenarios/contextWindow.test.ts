@@ -287,7 +287,7 @@ describe('the policy', () => {
     ['no share', [{ kind: 'warn' }]],
     ['not a number', [{ kind: 'warn', at: Number.NaN }]],
     [
-      'a kind twice',
+      'a repeated kind',
       [
         { kind: 'warn', at: 0.5 },
         { kind: 'warn', at: 0.8 },

@@ -40,8 +40,8 @@ describe('a resume after a reply that is still being stored', () => {
   const policies = { partialReply: 'keep' } as const;
 
   it.each<[string, Fate]>([
-    ['takes its time', { afterMs: 400 }],
-    ['refuses them at first', { afterMs: 400, fails: true }],
+    ['is slow', { afterMs: 400 }],
+    ['rejects it at first', { afterMs: 400, fails: true }],
   ])('the model is asked to continue if the store %s', async (_, fate) => {
     const clock = new VirtualClock();
     const store = troubledStore({ clock });

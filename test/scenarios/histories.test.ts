@@ -46,9 +46,9 @@ async function opened(history: readonly Message[], options: { again?: boolean; r
 
 const UNANSWERED: [string, readonly Message[]][] = [
   ['in an earlier request', [user('a'), calls('', 'c1'), user('b'), calls('done')]],
-  ['that the model spoke behind', [user('a'), calls('', 'c1'), calls('I paid')]],
-  ['that is the last word', [user('a'), calls('', 'c1')]],
-  ['beside one that has its result', [user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok')]],
+  ['that a later reply follows', [user('a'), calls('', 'c1'), calls('I paid')]],
+  ['that ends the history', [user('a'), calls('', 'c1')]],
+  ['beside one with a result', [user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok')]],
   ['whose result precedes it', [user('a'), told('c1'), calls('', 'c1')]],
   ['without a request', [calls('', 'c1')]],
 ];

@@ -77,9 +77,9 @@ describe.each(sampled([0, 25], volume.caseOf))(
   (hookMs) => {
     it.each<[string, Fate]>([
       ['stores it when it is tried again', 'stored'],
-      ['refuses it twice', 'failed'],
+      ['rejects it twice', 'failed'],
       ['stores it late', { afterMs: 300 }],
-      ['refuses it twice and late', { afterMs: 300, fails: true }],
+      ['rejects it twice and late', { afterMs: 300, fails: true }],
     ])('if a store %s, calls have one result and cycles have one stop', async (_, then) => {
       const kinds = new Set<string>();
       let at = 1;

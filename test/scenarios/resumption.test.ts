@@ -163,7 +163,7 @@ describe('resume() with undecided calls only, for each end of the previous run',
   const ways: readonly [string, BenchOptions, string][] = [
     ['a plugin, after a reply', { plugins: [asks().plugin, wordsEnd], replies: [both, 'meanwhile'] }, 'ender'],
     ['a limit, before the next model call', { policies: { limits: { turns: 1 } }, replies: [both] }, 'max_turns'],
-    ['a length, after a reply', { replies: [both, [t('meanwh'), finish('length')]] }, 'max_tokens'],
+    ['the length limit, after a reply', { replies: [both, [t('meanwh'), finish('length')]] }, 'max_tokens'],
     ['a model that failed', { replies: [both, new ModelError({ code: 'auth' })] }, 'model'],
   ];
 

@@ -24,7 +24,7 @@ type Round = Awaited<ReturnType<typeof inRound>>;
 const ways: readonly [string, (round: Round) => Promise<unknown>][] = [
   ['a cancel', ({ conversation }) => conversation.cancel()],
   [
-    'a cancel of what waits',
+    'a cancel of a waiting call',
     async ({ gate, run, conversation }) => {
       for (const callId of ['c1', 'c2']) void gate.begun(callId).then(() => gate.release(callId));
       await run.result;
@@ -96,7 +96,7 @@ describe('B25: repeated opening and closing', () => {
       },
     ],
     [
-      'one that waits, with a decision taken, a message queued, and calls that keep their turn',
+      'one that waits, with a decision, a queued message, and calls that keep their turn',
       async () => {
         const on = await bench({
           replies: [[call('c1', 'ask', args), call('c2', 'ask', args), call('c3', 'echo', args)]],

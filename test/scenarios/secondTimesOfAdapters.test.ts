@@ -125,7 +125,7 @@ const explained = async (plugin: ReturnType<typeof permissions>, cwd: string) =>
 const ofPermissions: readonly Row[] = [
   {
     adapter: 'permissions',
-    act: 'remembers a call once, also where it is told several times at once',
+    act: 'remembers a call once, also if it is reported several times at once',
     same: { outcome: 'allow', matched: 1 },
     begin() {
       const [plugin, cwd] = [permissions(), folder()];
@@ -312,7 +312,7 @@ const ofJournals: readonly Row[] = [
 const ofTransports: readonly Row[] = [
   {
     adapter: 'sessions()',
-    act: 'joins who comes second, and refuses to be given back more than it gave',
+    act: 'shares the conversation with a second caller, and refuses an excess release',
     same: [true, 'done', 'done', 'configuration'],
     begin() {
       const shared = sessions(agentOf([]));
@@ -415,7 +415,7 @@ const ofOthers: readonly Row[] = [
   },
   {
     adapter: 'hooks',
-    act: 'are told of each opening and each close of a conversation once',
+    act: 'receive each opening and each close of a conversation once',
     same: ['SessionStart', 'SessionEnd'],
     begin() {
       let told: string[] = [];

@@ -16,7 +16,7 @@ interface Check {
 
 /** Each check runs at the natural end, and sends a steer. */
 const CHECKS: { [name: string]: (steer: () => void) => Check } = {
-  'a plugin that lets it end': (steer) => ({
+  'a plugin that permits the end': (steer) => ({
     options: { plugins: [endOf(steer, () => undefined)] },
     first: 'run-stop completed end_turn',
   }),
@@ -30,11 +30,11 @@ const CHECKS: { [name: string]: (steer: () => void) => Check } = {
     },
     first: 'run-stop error executor',
   }),
-  'a schema that the answer fits': (steer) => ({
+  'a schema that the answer satisfies': (steer) => ({
     options: { output: schemaOf(steer, true) },
     first: 'run-stop completed end_turn',
   }),
-  'a schema that the answer does not fit, with no repair left': (steer) => ({
+  'a schema that the answer violates, without a remaining repair': (steer) => ({
     options: { output: schemaOf(steer, false), policies: { limits: { outputRepairs: 0 } } },
     first: 'run-stop error executor',
   }),

@@ -88,7 +88,7 @@ describe('a tool that fails in a round', () => {
   });
 
   it.each([
-    ['a code of its own', () => toolResult.error('closed', 'closed_account'), 'closed_account', 'closed'],
+    ['its own code', () => toolResult.error('closed', 'closed_account'), 'closed_account', 'closed'],
     ['no code', () => toolResult.error('closed'), 'error', 'closed'],
     ['a time-out', () => new Promise(() => undefined), 'timeout', /did not finish within 50 ms/],
   ])('a returned error with %s counts', async (_, act, code, message) => {

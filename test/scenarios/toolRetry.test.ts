@@ -172,16 +172,16 @@ describe('failures that are retried', () => {
 
   it.each([
     ['an abort', aborted, {}],
-    ['an abort, whatever the host says', aborted, yes],
+    ['an abort, whatever the host returns', aborted, yes],
     ['a configuration error', configured, {}],
-    ['a configuration error, whatever the host says', configured, yes],
+    ['a configuration error, whatever the host returns', configured, yes],
     ['an error that the tool returned', returned, {}],
     ['a time-out', hung, {}],
     ['a result that is no JSON', () => ({ f: () => 1 }), yes],
-    ['an error that the host does not call retryable', broke, { retryable: () => false }],
-    ['an error the host’s word on which is no boolean', broke, { retryable: (() => 'yes') as never }],
-    ['an error the host throws over', broke, { retryable: broke }],
-    ['an error the host’s word on which never comes', broke, { retryable: (async () => broke()) as never }],
+    ['an error for which the host returns false', broke, { retryable: () => false }],
+    ['an error for which the host returns no boolean', broke, { retryable: (() => 'yes') as never }],
+    ['an error for which the host throws', broke, { retryable: broke }],
+    ['an error for which the host never returns', broke, { retryable: (async () => broke()) as never }],
   ])('S004-08: %s is not retried', async (_, act, retry) => {
     const on = await paying([act], retry);
     expect(on.keys).toHaveLength(1);
@@ -190,12 +190,17 @@ describe('failures that are retried', () => {
 
   const timedOut = 'pay did not finish within 50 ms. It may still have an effect.';
   it.each<[string, { idempotent?: boolean }, Retry | false, number]>([
-    ['of an idempotent tool is', { idempotent: true }, {}, 2],
-    ['of another tool is not', {}, {}, 1],
-    ['of an idempotent tool is not where the host says no', { idempotent: true }, { retryable: () => false }, 1],
-    ['of an idempotent tool is where the host says yes', { idempotent: true }, { retryable: () => true }, 2],
-    ['of another tool is where the host says yes', {}, { retryable: () => true }, 2],
-    ['of an idempotent tool is not without the policy', { idempotent: true }, false, 1],
+    ['of an idempotent tool is retried', { idempotent: true }, {}, 2],
+    ['of another tool is not retried', {}, {}, 1],
+    [
+      'of an idempotent tool is not retried if the host returns false',
+      { idempotent: true },
+      { retryable: () => false },
+      1,
+    ],
+    ['of an idempotent tool is retried if the host returns true', { idempotent: true }, { retryable: () => true }, 2],
+    ['of another tool is retried if the host returns true', {}, { retryable: () => true }, 2],
+    ['of an idempotent tool is not retried without the policy', { idempotent: true }, false, 1],
   ])('a time-out %s', async (_, traits, retry, executions) => {
     const { tool, keys } = flaky([hung, ok], { ...traits, timeoutMs: 50 });
     const replies = [[call('c1', 'pay')], 'done'];
@@ -244,7 +249,7 @@ describe('failures that are retried', () => {
   });
 
   it.each([
-    ['what the tool returned', returned, 'closed_account'],
+    ['the failure that the tool returned', returned, 'closed_account'],
     ['a time-out', hung, 'timeout'],
   ])("%s is retried if the host's function returns true for its code", async (_, act, code) => {
     const seen: unknown[] = [];

@@ -130,12 +130,12 @@ describe('a sub-agent', () => {
   });
 
   it.each<[string, SubAgentRecord | undefined, Error | undefined, 'opened' | 'left' | 'rejects']>([
-    ['is reopened where it has begun and not ended', { upTo: 0 }, undefined, 'opened'],
-    ['is left where it has not begun', undefined, undefined, 'left'],
-    ['is left where it has ended', { upTo: 0, ended: 3 }, undefined, 'left'],
-    ['is left where its log cannot be read', { upTo: 0 }, new RunchartError('corrupt', 'x'), 'left'],
+    ['is reopened if it has started and not ended', { upTo: 0 }, undefined, 'opened'],
+    ['is skipped if it has not started', undefined, undefined, 'left'],
+    ['is skipped if it has ended', { upTo: 0, ended: 3 }, undefined, 'left'],
+    ['is skipped if its log cannot be read', { upTo: 0 }, new RunchartError('corrupt', 'x'), 'left'],
     [
-      'keeps the conversation closed where somebody else holds its log',
+      'keeps the conversation closed if another holder has its log',
       { upTo: 0 },
       new RunchartError('session_busy', 'x'),
       'rejects',
@@ -363,7 +363,7 @@ describe('the profile of sub-agents', () => {
       {},
       /two tools submit_result/,
     ],
-    ['what is no tool', { tools: [named('act')] as never }, {}, /defineTool/],
+    ['an invalid tool', { tools: [named('act')] as never }, {}, /defineTool/],
     ['a limit of costs without prices', {}, { costUsd: 1 }, /has none/],
   ])('is refused with %s', (_, options, limits, why) => {
     expect(() => profileOf(options, limits)).toThrow(why);
@@ -420,13 +420,13 @@ describe('a sub-agent in a fork', () => {
   const decision = (callId: string) => ({ type: 'decision', callId, suspension: 1, decision: { action: 'approve' } });
 
   it.each<[string, LogEntry[], number, LogEntry[], number]>([
-    ['whole at the end of the log', log(), 4, own(9), 9],
-    ['whole where it has ended', log(ended, { type: 'notice' }), 5, own(9), 9],
+    ['completely at the end of the log', log(), 4, own(9), 9],
+    ['completely if it has ended', log(ended, { type: 'notice' }), 5, own(9), 9],
     ['up to where it waits', log(suspended(5), { type: 'notice' }), 5, own(9), 5],
     ['no longer than its log is', log(suspended(50), { type: 'notice' }), 5, own(9), 9],
-    ['whole where the payload says nothing of it', log(suspended(5, 'z'), { type: 'notice' }), 5, own(9), 9],
+    ['completely if the payload does not mention it', log(suspended(5, 'z'), { type: 'notice' }), 5, own(9), 9],
     [
-      'with the decision that its parent knows',
+      "with the decision in its parent's log",
       log(suspended(2), decided('x'), { type: 'notice' }),
       6,
       own(2, [decision('x'), decision('x')]),
@@ -440,16 +440,16 @@ describe('a sub-agent in a fork', () => {
       2,
     ],
     [
-      'without a decision that its parent does not know',
+      "without a decision that its parent's log lacks",
       log(suspended(2), { type: 'notice' }),
       5,
       own(2, [decision('x')]),
       2,
     ],
-    ['up to where its parent says next that it waits', log({ type: 'notice' }, suspended(6)), 4, own(9), 6],
-    ['up to where its parent counted next', log({ type: 'notice' }, counted(3), suspended(6)), 4, own(9), 3],
-    ['whole where its parent says next that it has ended', log({ type: 'notice' }, ended, suspended(6)), 4, own(9), 9],
-    ['whole where its parent says nothing more', log({ type: 'notice' }), 4, own(9), 9],
+    ["up to its next wait in its parent's log", log({ type: 'notice' }, suspended(6)), 4, own(9), 6],
+    ["up to the next count in its parent's log", log({ type: 'notice' }, counted(3), suspended(6)), 4, own(9), 3],
+    ["completely if its end is next in its parent's log", log({ type: 'notice' }, ended, suspended(6)), 4, own(9), 9],
+    ["completely if its parent's log has no later entry", log({ type: 'notice' }), 4, own(9), 9],
   ])('is copied %s', (_, entries, place, childLog, expected) => {
     const { family, placeOf } = forkedSubAgents(entries, place, 'from', 'to');
     const forked = family.get(child);

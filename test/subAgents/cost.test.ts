@@ -28,12 +28,12 @@ describe('a budget that a parent shares with its sub-agents', () => {
   });
 
   it.each([
-    ['is spent where both sums reach it exactly', { costUsd: 5 }, counted, [used(1), used(1)], true],
-    ['is left below that', { costUsd: 5 }, counted, [used(1.75)], false],
-    ['is spent by a price that the log does not know', { costUsd: 5 }, { ...counted, unpriced: 1 }, [], true],
-    ['is spent by a price that nobody knows yet', { costUsd: 5 }, counted, [used(null)], true],
-    ['of tokens asks for no price', { tokens: 20 }, { ...counted, unpriced: 1 }, [used(null, 9)], false],
-    ['of tokens is spent where both sums reach it', { tokens: 20 }, counted, [used(0, 10)], true],
+    ['is spent if both sums reach it exactly', { costUsd: 5 }, counted, [used(1), used(1)], true],
+    ['remains below that', { costUsd: 5 }, counted, [used(1.75)], false],
+    ['is spent by a price that is unknown in the log', { costUsd: 5 }, { ...counted, unpriced: 1 }, [], true],
+    ['is spent by a price that is still unknown', { costUsd: 5 }, counted, [used(null)], true],
+    ['of tokens needs no price', { tokens: 20 }, { ...counted, unpriced: 1 }, [used(null, 9)], false],
+    ['of tokens is spent if both sums reach it', { tokens: 20 }, counted, [used(0, 10)], true],
     ['that was not set is never spent', {}, { ...counted, unpriced: 1 }, [used(null, 1_000)], false],
   ])('%s', (_, limits, sums, since, isSpent) => {
     expect(overBudget({ costUsd: false, tokens: false, ...limits }, sums, () => since)).toBe(isSpent);

@@ -223,9 +223,9 @@ describe('arguments of a spawn call', () => {
       /two tasks have the id "a"/,
     ],
     ['an empty id', [{ id: '', task: 'x' }], /tasks\.0\.id/],
-    ['an id that is no text', [{ id: 7, task: 'x' }], /tasks\.0\.id/],
+    ['an id that is not a text', [{ id: 7, task: 'x' }], /tasks\.0\.id/],
     ['nothing to do', [{ id: 'a', task: '  ' }], /tasks\.0\.task/],
-    ['tasks that are none', [null, 'x', []], /tasks\.2\.task/],
+    ['invalid tasks', [null, 'x', []], /tasks\.2\.task/],
   ])('%s: the call is refused as a whole, with an error that the model can correct', async (_, tasks, words) => {
     expect(await refusedBy(tasks)).toMatch(words);
   });

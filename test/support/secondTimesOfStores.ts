@@ -113,7 +113,7 @@ export const STORE_ACTS: readonly StoreAct[] = [
     },
   },
   {
-    act: 'reads a log whole behind a read that was left',
+    act: 'reads a complete log after an abandoned read',
     same: [3, 3],
     run: async ({ store }, time) => {
       if (time === 0) await opened(store, (handle) => handle.append([0, 1, 2].map(noticeAt), 0));

@@ -105,7 +105,7 @@ class Lives {
     const ran = (this.#ran.get(callId) ?? 0) + 1;
     this.#ran.set(callId, ran);
     if (count('tool-started') === 0) this.#fault(`${callId} began before that was on record`);
-    if (count('tool-result') > retries) this.#fault(`${callId} ran behind its result`);
+    if (count('tool-result') > retries) this.#fault(`${callId} ran after its result`);
     if (ran > 1 + retries && name !== 'same') this.#fault(`${callId} ran ${ran} times`);
     const decided = of.some((entry) => entry.type === 'decision' && entry.decision.action !== 'deny');
     if (name === 'ask' && !decided) this.#fault(`${callId} ran without a decision on record`);

@@ -49,26 +49,26 @@ const answer = (interruptId: string): Record<Name, object> => ({
 
 const REQUESTS: Readonly<Record<string, Record<Name, object>>> = {
   'a message': user('new', 'more'),
-  'the message of before': user('first', 'hi'),
-  'an answer to what waits': answer('1/c1'),
+  'the earlier message': user('first', 'hi'),
+  'an answer to the waiting call': answer('1/c1'),
   'an answer to nothing': answer('1/c9'),
 };
 const MALFORMED: Readonly<Record<string, Record<Name, object>>> = {
   'content of another type': user('new', 5),
   'content without a part': user('new', []),
-  'content without a word': user('new', ''),
+  'content without text': user('new', ''),
   'content of empty texts': user('new', [{ type: 'text', text: '' }]),
-  'a part that is none': user('new', ['x', 5]),
-  'a text that is none': user('new', [{ type: 'text', text: 5 }]),
+  'an invalid part': user('new', ['x', 5]),
+  'an invalid text': user('new', [{ type: 'text', text: 5 }]),
   'a file without its bytes': user('new', [{ type: 'file', mediaType: 'image/png' }]),
   'no content': user('new', undefined),
   'no message': { agUi: { threadId: 'c', messages: [] }, ui: { id: 'c', messages: [] } },
-  'an id that is none': user('a/b', 'more'),
-  'a last message that is none': {
+  'an invalid id': user('a/b', 'more'),
+  'an invalid last message': {
     agUi: { threadId: 'c', messages: [{ id: 'new', role: 'user', content: 'more' }, 5] },
     ui: { id: 'c', messages: [{ id: 'new', role: 'user', parts: [{ type: 'text', text: 'more' }] }, 5] },
   },
-  'answers that are none': {
+  'invalid answers': {
     agUi: { threadId: 'c', messages: [], resume: [5] },
     ui: { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: 5 }] },
   },
@@ -76,7 +76,7 @@ const MALFORMED: Readonly<Record<string, Record<Name, object>>> = {
     agUi: { threadId: 'c', messages: [], resume: [{ status: 'resolved', payload: true }] },
     ui: { id: 'c', messages: [{ id: 'a', role: 'assistant' }] },
   },
-  'answers that are no list': {
+  'answers that are not a list': {
     agUi: { threadId: 'c', messages: [{ id: 'new', role: 'user', content: 'more' }], resume: 5 },
     ui: { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: ['x'] }] },
   },

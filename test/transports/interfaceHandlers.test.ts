@@ -105,7 +105,7 @@ describe('agUiHandler', () => {
 
   it.each([
     ['no answer', { status: 'resolved' }],
-    ['a word that is none', { status: 'resolved', payload: { approved: 'yes' } }],
+    ['an unknown word', { status: 'resolved', payload: { approved: 'yes' } }],
     ['a yes with new arguments', { status: 'resolved', payload: { approved: true, args: { m: 'b' } } }],
     ['a yes with a field of the page', { status: 'resolved', payload: { approved: true, editedArgs: { m: 'b' } } }],
     ['an approval with new arguments', { status: 'resolved', payload: { action: 'approve', args: { m: 'b' } } }],

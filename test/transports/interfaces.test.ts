@@ -52,14 +52,14 @@ const STORIES: readonly (readonly [string, BenchOptions])[] = [
     },
   ],
   [
-    'calls without a word',
+    'calls without text',
     { replies: [[call('c1', 'echo', { m: 'a' }), call('c2', 'boom')], 'Done.'], tools: [echoTool().tool, boom] },
   ],
   [
-    'words behind a call',
+    'text after a call',
     { replies: [[t('One.'), call('c1', 'echo', { m: 'a' }), t('Two.')], 'Done.'], tools: [echoTool().tool] },
   ],
-  ['arguments that are no JSON', { replies: [[call('c1', 'echo', '{bad')], 'Sorry.'], tools: [echoTool().tool] }],
+  ['arguments that are not JSON', { replies: [[call('c1', 'echo', '{bad')], 'Sorry.'], tools: [echoTool().tool] }],
   ['an empty reply', { replies: [[t('')], 'Done.'] }],
   ['a model that fails', { replies: [new ModelError({ code: 'auth', retryable: false })] }],
   [

@@ -39,7 +39,7 @@ class Reader {
     if (!isFields(message)) return void this.faults.push(`message ${index} is no object`);
     const { role } = message;
     if (role !== 'tool') this.settled(index);
-    if (role === 'system') this.#say(index > 0, 'a system message behind others');
+    if (role === 'system') this.#say(index > 0, 'a system message after others');
     else if (role === 'user') this.#user(message);
     else if (role === 'assistant') this.#assistant(message);
     else if (role === 'tool') this.#result(message);
@@ -48,7 +48,7 @@ class Reader {
 
   /** No call may wait at this place. */
   settled(index: number): void {
-    this.#say(this.#due.length > 0, `message ${index} stands where the results of ${this.#due.join()} are due`);
+    this.#say(this.#due.length > 0, `message ${index} is in the place of the results of ${this.#due.join()} are due`);
     this.#due = [];
   }
 

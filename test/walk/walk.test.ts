@@ -38,9 +38,9 @@ it.each([
   ['a message between a call and its result', [user, assistant(call('a')), user, result('a')]],
   ['a repeated id', [user, assistant(call('a')), result('a'), assistant(call('a')), result('a')]],
   ['empty arguments', [user, assistant(call('a', '')), result('a')]],
-  ['arguments that are no object', [user, assistant(call('a', '[1]')), result('a')]],
+  ['arguments that are not an object', [user, assistant(call('a', '[1]')), result('a')]],
   ['an empty assistant message', [user, { role: 'assistant', content: '' }, user]],
-  ['the assistant’s word as the last', [user, { role: 'assistant', content: 'ok' }]],
+  ['an assistant message at the end', [user, { role: 'assistant', content: 'ok' }]],
 ])('the strict server refuses %s', (_, messages) => {
   expect(messageFaults(messages)).not.toEqual([]);
   expect(requestFaults({ model: 'm', stream: true, messages })).not.toEqual([]);

@@ -46,21 +46,21 @@ const acts = (...steps: (PromptEvent | number | undefined)[]): string[] =>
 describe('a line', () => {
   test.for<[string, (PromptEvent | undefined)[], string[]]>([
     ['is sent while nothing runs', [submit(' hi ')], ['send hi']],
-    ['steers while a run goes on', [BEGAN, submit('hi')], ['steer hi']],
+    ['steers during a run', [BEGAN, submit('hi')], ['steer hi']],
     [
-      'with Alt+Enter or /later is queued behind it',
+      'with Alt+Enter or /later is queued after it',
       [BEGAN, submit('a', true), submit('/later b')],
       ['later a', 'later b'],
     ],
     ['of /later is a message while nothing runs, too', [submit('/later b')], ['later b']],
     ['that is empty does nothing', [submit('  '), BEGAN, submit('', true)], []],
     [
-      'of a command is one, whether a run goes on or not',
+      'of a command is one, during a run or not',
       [submit('/cost'), BEGAN, submit('/no such')],
       ['command /cost', 'command /no such'],
     ],
     [
-      'that begins with a path is a message',
+      'that starts with a path is a message',
       [submit('/etc/hosts says?'), submit('// a comment')],
       ['send /etc/hosts says?', 'send // a comment'],
     ],
@@ -75,10 +75,10 @@ describe('Escape and Ctrl-C', () => {
     ['Escape stops a run, and nothing else', [ESCAPE, BEGAN, ESCAPE], ['cancel']],
     ['Ctrl-C clears the line first', [BEGAN, ctrlC('text')], ['clear']],
     ['then stops the run, and a second one leaves', [BEGAN, ctrlC(), ENDED, ctrlC()], ['cancel', 'leave interrupted']],
-    ['once does not leave, and later it is once again', [ctrlC(), LEAVE_MS, ctrlC()], []],
+    ['once does not leave, and a later press counts as the first', [ctrlC(), LEAVE_MS, ctrlC()], []],
     ['twice leaves', [ctrlC(), ctrlC()], ['leave interrupted']],
-    ['a line in between is no second one', [ctrlC(), submit('hi'), ctrlC()], ['send hi']],
-    ['stops what is asked about too', [asked(), QUESTION_MS, ctrlC()], ['fill ', 'cancel']],
+    ['a line in between resets the count', [ctrlC(), submit('hi'), ctrlC()], ['send hi']],
+    ['stops a pending question too', [asked(), QUESTION_MS, ctrlC()], ['fill ', 'cancel']],
     ['Ctrl-D leaves', [BEGAN, END], ['leave done']],
   ])('%s', ([, steps, wanted]) => {
     expect(acts(...steps)).toEqual(wanted);

@@ -50,8 +50,13 @@ const shown = ({ text, cursor }: EditedLine): string => `${text.slice(0, cursor)
 describe('the input line', () => {
   test.for<[string, string, Key[], string]>([
     ['text goes in at the cursor', 'ac', [key('left'), key('b')], 'ab|c'],
-    ['backspace takes one character as it is seen', 'a👩‍🚀', [key('backspace')], 'a|'],
-    ['delete and Ctrl-D take the one behind', 'abc', [key('home'), key('delete'), key('d', { ctrl: true })], '|c'],
+    ['Backspace removes one visible character', 'a👩‍🚀', [key('backspace')], 'a|'],
+    [
+      'Delete and Ctrl-D remove the next character',
+      'abc',
+      [key('home'), key('delete'), key('d', { ctrl: true })],
+      '|c',
+    ],
     ['Ctrl-A, Ctrl-E, Ctrl-B, Ctrl-F move', 'ab', [key('a', { ctrl: true }), key('f', { ctrl: true })], 'a|b'],
     ['words are passed and removed', 'one two  ', [key('w', { ctrl: true }), key('b', { meta: true })], '|one '],
     [
@@ -74,7 +79,7 @@ describe('the input line', () => {
       [key('up'), key('up'), key('up'), key('down'), key('down')],
       'dr|',
     ],
-    ['what is no text changes nothing', 'a', [key('f5', { sequence: '\u001b[15~' }), key('x', { meta: true })], 'a|'],
+    ['other keys change nothing', 'a', [key('f5', { sequence: '\u001b[15~' }), key('x', { meta: true })], 'a|'],
   ])('%s', ([, text, keys, wanted]) => {
     expect(shown(typed(lineWith(text), ...keys))).toBe(wanted);
   });

@@ -26,7 +26,7 @@ export function hostileRepositories({ ws, out, ran }: OraclePlace): HostileRepos
   return [
     { name: 'a file system monitor', change: config('[core]\n\tfsmonitor = ./run') },
     { name: 'an external diff', change: config('[diff]\n\texternal = ./run') },
-    { name: 'a hook when the index is written', change: () => program('.git/hooks/post-index-change') },
+    { name: 'a hook at a write of the index', change: () => program('.git/hooks/post-index-change') },
     {
       name: 'hooks elsewhere',
       change: () => {
@@ -69,7 +69,7 @@ export function hostileRepositories({ ws, out, ran }: OraclePlace): HostileRepos
       },
     },
     {
-      name: 'settings of a working tree that is none',
+      name: 'settings of an invalid working tree',
       change: () => {
         renameSync(join(ws, '.git'), join(ws, 'c'));
         file('.git', 'gitdir: ./c/worktrees/w\n');
@@ -106,7 +106,7 @@ export function hostileRepositories({ ws, out, ran }: OraclePlace): HostileRepos
     { name: 'a working tree elsewhere', change: config(`[core]\n\tworktree = ${out}`) },
     { name: 'a pager', change: config('[core]\n\tpager = ./run\n[pager]\n\tlog = ./run\n\tstatus = true') },
     {
-      name: 'names that stand for other commands',
+      name: 'aliases of other commands',
       change: config('[alias]\n\tstatus = !./run\n\tlog = !./run\n\tst = !./run'),
     },
     {

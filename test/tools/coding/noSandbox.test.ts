@@ -53,9 +53,9 @@ const lacks = (log: readonly LogEntry[]) =>
 
 describe.runIf(process.platform === 'linux').each([
   ['without bubblewrap', without, 'bubblewrap (bwrap) is not installed'],
-  ['where bubblewrap makes no namespaces', failing, `bubblewrap does not work here: ${BROKEN}`],
-  ['where bubblewrap keeps nothing', idle, 'bubblewrap does not keep a command from writing'],
-  ['where bubblewrap says nothing', silent, 'bubblewrap does not work here: it ends with exit code 3'],
+  ['with a bubblewrap that cannot create namespaces', failing, `bubblewrap does not work here: ${BROKEN}`],
+  ['with a bubblewrap that restricts nothing', idle, 'bubblewrap does not keep a command from writing'],
+  ['with a bubblewrap without output', silent, 'bubblewrap does not work here: it ends with exit code 3'],
 ])('a machine %s', (_, path, why) => {
   it('it is reported once in the life of a conversation, over runs and restarts, in one line with the reason', async () => {
     const { createAgent, codingTools, sandboxStatus } = await loaded(path);

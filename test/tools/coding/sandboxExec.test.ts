@@ -250,10 +250,10 @@ describe('the profile of a command that only reads', () => {
 
 describe('the network', () => {
   it.each([
-    ['is not there where nobody allowed it', CHANGING, {}, false],
-    ['is not there for a command that only reads', READING, {}, false],
-    ['is there for a call that was allowed to use it', { ...CHANGING, network: true }, {}, true],
-    ['is there where the host opened it to all', CHANGING, { network: true }, true],
+    ['is unavailable without permission', CHANGING, {}, false],
+    ['is unavailable to a read-only command', READING, {}, false],
+    ['is available to a call with permission', { ...CHANGING, network: true }, {}, true],
+    ['is available if the host permits it to all', CHANGING, { network: true }, true],
   ] as const)('%s', async (_, confinement, options, reaches) => {
     const { allows } = await profileFor(confinement, options);
     expect(['network-outbound', 'network-bind', 'system-socket'].map((operation) => allows(operation))).toEqual(
