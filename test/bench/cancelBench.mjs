@@ -72,7 +72,7 @@ async function trial(command) {
   const idle = performance.now() - since;
   if (conversation.status !== 'idle') throw new Error(conversation.status);
   await wait(GROUP_AFTER_MS - (performance.now() - since));
-  const left = living([group]);
+  const livingAtGroupAim = living([group]);
   let swept = performance.now() - since;
   const ids = away === '' ? [group] : [group, away];
   while (living(ids) > 0 && swept < SWEPT_WITHIN_MS) {
@@ -82,7 +82,7 @@ async function trial(command) {
   const survivors = living(ids);
   await agent.close();
   rmSync(cwd, { recursive: true });
-  return { idle, left, swept, survivors };
+  return { idle, left: livingAtGroupAim, swept, survivors };
 }
 
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)].toFixed(1);
@@ -110,8 +110,8 @@ const sorted = (results, key) => results.map((each) => each[key]).toSorted((a, b
 /** Prints one row and returns whether its aim was reached. */
 function soon(name, times, aim) {
   const kept = Number(at(times, 0.99)) <= aim;
-  const told = `p50 ${at(times, 0.5)}  p99 ${at(times, 0.99)}  max ${at(times, 1)} ms  aim: p99 ${aim} ms: ${kept ? 'kept' : 'MISSED'}`;
-  console.log(`${name.padEnd(48)} ${String(times.length).padStart(4)}  ${told}`);
+  const rowText = `p50 ${at(times, 0.5)}  p99 ${at(times, 0.99)}  max ${at(times, 1)} ms  aim: p99 ${aim} ms: ${kept ? 'kept' : 'MISSED'}`;
+  console.log(`${name.padEnd(48)} ${String(times.length).padStart(4)}  ${rowText}`);
   return kept;
 }
 const rows = [];

@@ -58,10 +58,10 @@ export async function conversations(trials, speaks) {
     const { asked, closed } = server.request();
     const agent = createAgent({ model: openai('m', { baseURL: server.baseURL, apiKey: 'none' }) });
     const conversation = await agent.open('c');
-    const heard = speaks && new Promise((resolve) => conversation.live$.subscribe(resolve));
+    const firstSignal = speaks && new Promise((resolve) => conversation.live$.subscribe(resolve));
     conversation.send('hi');
     await asked.promise;
-    await heard;
+    await firstSignal;
     const since = performance.now();
     await conversation.cancel();
     const idle = performance.now() - since;

@@ -79,9 +79,9 @@ async function watched(inspector) {
     });
     socket.on('close', () => process.exit(0));`;
   const page = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const said = () => new Promise((resolve) => page.stdout.once('data', resolve));
-  await said();
-  return { hasAll: said, stop: () => page.kill() };
+  const nextOutput = () => new Promise((resolve) => page.stdout.once('data', resolve));
+  await nextOutput();
+  return { hasAll: nextOutput, stop: () => page.kill() };
 }
 
 function agentWith(inspector) {
@@ -142,19 +142,19 @@ const self = fileURLToPath(import.meta.url);
 const inProcess = (mode) => JSON.parse(execFileSync(process.execPath, [self, mode], { encoding: 'utf8' }));
 const sum = (values) => values.reduce((all, value) => all + value, 0);
 const share = ([off, on]) => `${((on / off - 1) * 100).toFixed(0)}`;
-const told = (off, on) =>
+const difference = (off, on) =>
   `${off.toFixed(2)} ms without an inspector, ${on.toFixed(2)} ms with it: ${share([off, on])} % more`;
 
 function compare() {
   const pairs = Array.from({ length: ROUNDS }, () => inProcess('inTurn'));
   const of = (what) => [0, 1].map((at) => sum(pairs.map((pair) => pair[what][at])) / ROUNDS);
   const each = (what) => pairs.map((pair) => share(pair[what])).join(', ');
-  console.log(`A run of ${TURNS} turns without a page, CPU: ${told(...of('cpu'))} (${each('cpu')})`);
-  console.log(`the fastest third: ${told(...of('fast'))} (${each('fast')})`);
+  console.log(`A run of ${TURNS} turns without a page, CPU: ${difference(...of('cpu'))} (${each('cpu')})`);
+  console.log(`the fastest third: ${difference(...of('fast'))} (${each('fast')})`);
   const rounds = Array.from({ length: ROUNDS }, () => [inProcess('off'), inProcess('watched')]);
   // Other processes on the machine only add time.
   const [least, watchedLeast] = [0, 1].map((at) => Math.min(...rounds.map((round) => round[at])));
-  console.log(`with a page that reads everything, CPU: ${told(least, watchedLeast)}`);
+  console.log(`with a page that reads everything, CPU: ${difference(least, watchedLeast)}`);
 }
 
 const [mode] = process.argv.slice(2);

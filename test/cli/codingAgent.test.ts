@@ -41,14 +41,19 @@ test('model, key, mode and rules come from the user’s file, and options take p
   expect(made.about).toMatchObject({ model: 'theirs', permissionMode: 'plan' });
   expect(turns).toBe(7);
   expect(await outcome('make x')).toBe('deny');
-  const given = await agentOf({ model: 'mine', permissionMode: 'default', deny: ['bash(make all)'], maxTurns: '3' });
-  expect(given.made.about).toMatchObject({ model: 'mine', permissionMode: 'default' });
-  expect(given.turns).toBe(3);
-  expect([await given.outcome('make x'), await given.outcome('make all'), await given.outcome('other')]).toEqual([
-    'allow',
-    'deny',
-    'ask',
-  ]);
+  const withOptions = await agentOf({
+    model: 'mine',
+    permissionMode: 'default',
+    deny: ['bash(make all)'],
+    maxTurns: '3',
+  });
+  expect(withOptions.made.about).toMatchObject({ model: 'mine', permissionMode: 'default' });
+  expect(withOptions.turns).toBe(3);
+  expect([
+    await withOptions.outcome('make x'),
+    await withOptions.outcome('make all'),
+    await withOptions.outcome('other'),
+  ]).toEqual(['allow', 'deny', 'ask']);
 });
 
 test.each([
@@ -68,13 +73,13 @@ test('H-242 a project’s file can only tighten until it is trusted, and the tru
   await says('work/.runchart/config.json', { permissions: { allow: ['bash(*)'], deny: ['bash(rm *)'] } });
   const before = await agentOf();
   expect([await before.outcome('make'), await before.outcome('rm x')]).toEqual(['ask', 'deny']);
-  let said = '';
+  let output = '';
   await trustCommand(join(root, 'work'), (text) => {
-    said += text;
+    output += text;
   });
-  expect(said).toContain(`trusted as it is now: ${join(root, 'work', '.runchart', 'config.json')}`);
-  expect(said).toContain('counts from now on:');
-  expect(said).toContain('permissions.allow bash(*)');
+  expect(output).toContain(`trusted as it is now: ${join(root, 'work', '.runchart', 'config.json')}`);
+  expect(output).toContain('counts from now on:');
+  expect(output).toContain('permissions.allow bash(*)');
   const after = await agentOf();
   expect([await after.outcome('make'), await after.outcome('rm x')]).toEqual(['allow', 'deny']);
 });

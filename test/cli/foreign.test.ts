@@ -111,8 +111,8 @@ const call: PendingCall = {
 const calls = (text: string): LogEntry[] => {
   const named = { type: 'agent-output', item: { type: 'tool-call', callId: 'c1', name: 'x', args: { command: 'x' } } };
   const odd = { type: 'agent-output', item: { type: 'tool-call', callId: 'c2', name: 'x', args: null, argsText: 'x' } };
-  const said = ['assistant', 'reasoning'].map((type) => ({ type: 'agent-output', item: { type, text: 'x' } }));
-  return [named, odd, ...said].map((body) => filled({ seq: 0, at: 0, runId: 'r', ...body }, text) as LogEntry);
+  const outputEntries = ['assistant', 'reasoning'].map((type) => ({ type: 'agent-output', item: { type, text: 'x' } }));
+  return [named, odd, ...outputEntries].map((body) => filled({ seq: 0, at: 0, runId: 'r', ...body }, text) as LogEntry);
 };
 const entriesWith = (text: string): LogEntry[] => [
   ...calls(text),

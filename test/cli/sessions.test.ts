@@ -34,21 +34,21 @@ async function sessions() {
     await (await agent.open(id)).send('hi').result;
     await agent.close();
   }
-  let told = '';
+  let printed = '';
   const output = {
     write(text: string) {
-      told += text;
+      printed += text;
     },
     styled: false,
   };
   const screen = new Screen({ reply: output, steps: output });
-  const said = async (act: Promise<unknown>) => {
-    told = '';
-    return [await act, told];
+  const outputOf = async (act: Promise<unknown>) => {
+    printed = '';
+    return [await act, printed];
   };
   const list = (options: SessionsOptions = {}) =>
-    said(sessionsCommand({ store, cwd: root, ...options }, screen, 8_000_000_000));
-  const remove = (...ids: string[]) => said(removeCommand(ids, store, screen));
+    outputOf(sessionsCommand({ store, cwd: root, ...options }, screen, 8_000_000_000));
+  const remove = (...ids: string[]) => outputOf(removeCommand(ids, store, screen));
   return { root, store, list, remove };
 }
 
@@ -178,7 +178,7 @@ describe.each([
     .option('--cwd <directory>');
   program.command('serve').option('--port <number>');
   program.command('rm');
-  const said = async (): Promise<string[]> => {
+  const completions = async (): Promise<string[]> => {
     const bin = await mkdtemp(join(tmpdir(), 'runchart-bin-'));
     onTestFinished(() => rm(bin, { recursive: true, force: true }));
     await writeFile(join(bin, 'runchart'), "#!/bin/sh\nprintf 'trip\\nrent\\n'\n", { mode: 0o755 });
@@ -197,7 +197,7 @@ describe.each([
   test.skipIf(spawnSync(shell, ['-c', 'true']).status !== 0)(
     'ids, modes, directories, options and commands are offered',
     async () => {
-      const words = (await said()).map((line) => line.split(' ').sort().join(' '));
+      const words = (await completions()).map((line) => line.split(' ').sort().join(' '));
       expect(words[0]).toBe('rent trip');
       expect(words[1]).toBe('acceptEdits bypass default dontAsk plan');
       if (shell === 'zsh') expect(words[2]).toBe('directories');

@@ -111,12 +111,12 @@ const textOf = ({ content }: Message): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
 export function canonicalModel(run: CanonicalRun): Model {
-  let left = run.failures ?? 0;
+  let remainingFailures = run.failures ?? 0;
   return {
     id: 'canonical',
     async *stream({ messages }): AsyncGenerator<ModelPart> {
-      if (left > 0) {
-        left -= 1;
+      if (remainingFailures > 0) {
+        remainingFailures -= 1;
         throw new ModelError({ code: 'server', status: 503, retryable: true });
       }
       const calls = due(run, messages);
@@ -145,8 +145,8 @@ const MOVES = 20;
 export async function goOn(conversation: Conversation, run: CanonicalRun): Promise<void> {
   for (let move = 0; move < MOVES; move++) {
     const { pending, unsettled, queue, status } = conversation;
-    const said = conversation.log().filter(({ type }) => type === 'user-message').length;
-    const missing = run.says[said + queue.length];
+    const messageCount = conversation.log().filter(({ type }) => type === 'user-message').length;
+    const missing = run.says[messageCount + queue.length];
     const cut = conversation
       .log()
       .filter(({ type }) => type === 'run-stop')
@@ -154,12 +154,12 @@ export async function goOn(conversation: Conversation, run: CanonicalRun): Promi
     for (const { callId } of unsettled) await conversation.settle(callId, { didNotRun: true });
     for (const call of pending) await conversation.decide(decisionOn(call, run.decides));
     // A run whose request was lost with its start has nothing to continue.
-    const left = said > 0 && cut?.type === 'run-stop' && cut.reason !== 'completed';
-    if (status === 'waiting' || status === 'active' || queue.length > 0 || left) {
+    const isInterrupted = messageCount > 0 && cut?.type === 'run-stop' && cut.reason !== 'completed';
+    if (status === 'waiting' || status === 'active' || queue.length > 0 || isInterrupted) {
       await conversation.resume().result;
     } else if (missing !== undefined) {
       const first = conversation.send(missing);
-      const second = said === 0 ? run.says[1] : undefined;
+      const second = messageCount === 0 ? run.says[1] : undefined;
       if (second !== undefined) await conversation.send(second, { kind: 'followUp' }).result;
       await first.result;
     } else return;

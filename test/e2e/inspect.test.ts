@@ -11,8 +11,8 @@ import { place } from './runDirectory.ts';
 
 async function watching(program: Program): Promise<Watcher> {
   await program.says('?token=');
-  const said = stripVTControlCharacters(program.stdout + program.stderr);
-  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/\?token=[\w-]+/.exec(said) ?? [];
+  const output = stripVTControlCharacters(program.stdout + program.stderr);
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/\?token=[\w-]+/.exec(output) ?? [];
   const page = await Watcher.open(url);
   onTestFinished(() => page.close());
   return page;

@@ -106,8 +106,8 @@ describe('the package in an empty project', () => {
         console.log(code, message);
       }
     `;
-    const said = 'configuration coverPaths needs @xstate/graph: npm install --save-dev @xstate/graph\n';
-    expect(await outputOf('paths.mjs', source)).toBe(said);
+    const errorText = 'configuration coverPaths needs @xstate/graph: npm install --save-dev @xstate/graph\n';
+    expect(await outputOf('paths.mjs', source)).toBe(errorText);
   });
 
   /** Generated cases take seconds. */

@@ -60,17 +60,17 @@ describe('runchart -p', () => {
     const { cwd, env, sessions } = await place(server);
     const first = start(['-m', 'm1', '--json', '-p', ...QUESTION.split(' ')], { cwd, env });
     expect(await first.ended).toEqual({ code: 0, signal: null });
-    const told = entriesIn(first.stdout) as Outgoing[];
-    const session = told[0]?.type === 'system-init' ? told[0].conversation : '';
-    expect(told[0]).toMatchObject({ version: 1, cwd, model: 'm1', permissionMode: 'default' });
-    expect(told.flatMap((each) => (each.type === 'entry' ? [each.entry] : []))).toEqual(
+    const outgoing = entriesIn(first.stdout) as Outgoing[];
+    const session = outgoing[0]?.type === 'system-init' ? outgoing[0].conversation : '';
+    expect(outgoing[0]).toMatchObject({ version: 1, cwd, model: 'm1', permissionMode: 'default' });
+    expect(outgoing.flatMap((each) => (each.type === 'entry' ? [each.entry] : []))).toEqual(
       await storedEntries(sessions, session),
     );
-    const text = told.flatMap((each) =>
+    const text = outgoing.flatMap((each) =>
       each.type === 'live' && each.signal.type === 'text-delta' ? [each.signal.text] : [],
     );
     expect(text.join('')).toBe("I'll read the file.It counts words.");
-    expect(told.at(-1)).toEqual({
+    expect(outgoing.at(-1)).toEqual({
       type: 'result',
       conversation: session,
       subtype: 'success',
@@ -137,13 +137,13 @@ if (proves)
   test('sessions, rm and completion are commands', async () => {
     const { cwd, env } = await place(await modelServer(explains));
     expect((await start(['run', 'one', '-m', 'm1', '--new', '--session', 'rent'], { cwd, env }).ended).code).toBe(0);
-    const said = async (...words: string[]) => {
+    const outputOf = async (...words: string[]) => {
       const program = start(words, { cwd, env });
       const { code } = await program.ended;
       return [code, program.stdout, program.stderr];
     };
-    expect(await said('sessions', '--ids')).toEqual([0, 'rent\n', '']);
-    expect((await said('completion', 'zsh'))[1]).toContain('compdef _runchart runchart');
-    expect(await said('rm', 'rent')).toEqual([0, '', 'removed rent\n']);
-    expect(await said('sessions', '--ids')).toEqual([0, '', '']);
+    expect(await outputOf('sessions', '--ids')).toEqual([0, 'rent\n', '']);
+    expect((await outputOf('completion', 'zsh'))[1]).toContain('compdef _runchart runchart');
+    expect(await outputOf('rm', 'rent')).toEqual([0, '', 'removed rent\n']);
+    expect(await outputOf('sessions', '--ids')).toEqual([0, '', '']);
   });

@@ -57,8 +57,10 @@ test('TRC-1 a request over HTTP is run with real tools and a real log, and its e
   program.process.kill('SIGTERM');
   expect(await program.ended).toEqual({ code: 0, signal: null });
   const stored = await storedEntries(sessions, 's');
-  const told = [...text.matchAll(/^event: entry\ndata: (.*)$/gm)].map(([, data = '']) => JSON.parse(data) as unknown);
-  expect(told).toEqual(stored);
+  const streamedEntries = [...text.matchAll(/^event: entry\ndata: (.*)$/gm)].map(
+    ([, data = '']) => JSON.parse(data) as unknown,
+  );
+  expect(streamedEntries).toEqual(stored);
 });
 
 test('H-301 H-302 H-303 H-304: host, origin and token are each required, on every path', async () => {
@@ -115,13 +117,13 @@ test('TRC-1 --stdio: requests and events are JSON lines, and the end of the inpu
   const input = `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`;
   const program = start(['serve', '--stdio', '-m', 'm1'], { cwd, env, input });
   expect(await program.ended).toEqual({ code: 0, signal: null });
-  const told = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
-  const of = (type: string) => told.filter((each) => each.type === type);
+  const outgoing = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
+  const of = (type: string) => outgoing.filter((each) => each.type === type);
   expect(of('system-init')).toMatchObject([{ version: 1, conversation: 's', cwd, model: 'm1' }]);
   expect(of('entry').map(({ entry }) => entry)).toEqual(await storedEntries(sessions, 's'));
   expect(of('error')).toMatchObject([{ requestId: 'r2', code: 'malformed' }]);
   expect(of('answer')).toMatchObject([{ requestId: 'r1', value: { conversation: 's' } }]);
-  expect(told.at(-1)).toMatchObject({ type: 'turn-result', result: { subtype: 'success', turns: 2 } });
+  expect(outgoing.at(-1)).toMatchObject({ type: 'turn-result', result: { subtype: 'success', turns: 2 } });
 });
 
 test('--stdio: rules and limits come from the configuration files, as far as the project is trusted', async () => {
@@ -149,14 +151,16 @@ test('--stdio: rules and limits come from the configuration files, as far as the
   const input = `${JSON.stringify({ type: 'user-message', conversation: 's', content: 'go' })}\n`;
   const program = start(['serve', '--stdio'], { cwd, env: { ...env, XDG_CONFIG_HOME: join(root, 'config') }, input });
   expect(await program.ended).toEqual({ code: 0, signal: null });
-  const told = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
-  expect(told[0]).toMatchObject({ type: 'system-init', model: 'm1', permissionMode: 'acceptEdits' });
+  const outgoing = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
+  expect(outgoing[0]).toMatchObject({ type: 'system-init', model: 'm1', permissionMode: 'acceptEdits' });
   const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
-  expect(told[0]?.tools).toEqual(tools);
-  const log = told.flatMap((each) => (each.type === 'entry' ? [each.entry as { type: string; code?: string }] : []));
+  expect(outgoing[0]?.tools).toEqual(tools);
+  const log = outgoing.flatMap((each) =>
+    each.type === 'entry' ? [each.entry as { type: string; code?: string }] : [],
+  );
   expect(log.filter(({ type }) => type === 'tool-result')).toMatchObject([{ callId: 'c1', code: 'denied' }]);
   expect(log.filter(({ code }) => code === 'configuration_ignored')).toHaveLength(1);
-  expect(told.at(-1)).toMatchObject({
+  expect(outgoing.at(-1)).toMatchObject({
     type: 'turn-result',
     result: { subtype: 'suspended', pending: [{ callId: 'c2' }] },
   });

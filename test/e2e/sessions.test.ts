@@ -48,8 +48,8 @@ describe('a session', () => {
     expect(elsewhere.stderr).toContain(`give --cwd ${cwd}`);
     const there = start(['run', 'two', '-m', 'm1', '--session', 's', '--cwd', cwd], { cwd: root, env });
     expect((await there.ended).code).toBe(0);
-    const said = server.asked[1]?.messages.filter(({ role }) => role !== 'system');
-    expect(said?.map(({ role, content }) => [role, content])).toEqual([
+    const requestMessages = server.asked[1]?.messages.filter(({ role }) => role !== 'system');
+    expect(requestMessages?.map(({ role, content }) => [role, content])).toEqual([
       ['user', 'one'],
       ['assistant', 'It counts words.'],
       ['user', 'two'],

@@ -11,7 +11,7 @@ const answerOf = (hook: Hook, ports: Partial<HookPorts> = {}): Promise<HookAnswe
   const { setTimer } = new VirtualClock();
   return runHook(hook, input, { setTimer, signal: new AbortController().signal, ...ports });
 };
-const said = (output: object) => ({ kind: 'said', output });
+const saidOutput = (output: object) => ({ kind: 'said', output });
 const failed = (...words: string[]) => ({
   kind: 'failed',
   message: expect.stringMatching(new RegExp(words.join('.*'), 's')),
@@ -19,7 +19,7 @@ const failed = (...words: string[]) => ({
 
 describe('the answer of a function', () => {
   it.each([undefined, null, {}])('%j has no effect', async (answer) => {
-    expect(await answerOf({ run: () => answer as never })).toEqual(said({}));
+    expect(await answerOf({ run: () => answer as never })).toEqual(saidOutput({}));
   });
 
   it.each([
@@ -28,7 +28,7 @@ describe('the answer of a function', () => {
     ...[{ reason: '' }, { stopReason: 'a' }, { additionalContext: 'a' }],
     ...[{ updatedInput: null }, { updatedInput: { a: [1] } }],
   ])('%j is used', async (answer) => {
-    expect(await answerOf({ run: () => answer as never })).toEqual(said(answer));
+    expect(await answerOf({ run: () => answer as never })).toEqual(saidOutput(answer));
   });
 
   it.each([
@@ -81,25 +81,25 @@ describe('the answer of a function', () => {
 
 describe('the answer of a command', () => {
   it.each<[string, string, object]>([
-    ['an object on its output', `echo ' {"reason":"a"} '`, said({ reason: 'a' })],
-    ['nothing, if it prints something else', 'echo fine', said({})],
-    ['nothing, if it prints nothing', 'true', said({})],
+    ['an object on its output', `echo ' {"reason":"a"} '`, saidOutput({ reason: 'a' })],
+    ['nothing, if it prints something else', 'echo fine', saidOutput({})],
+    ['nothing, if it prints nothing', 'true', saidOutput({})],
     [
       'a block, by exit code 2, with its error output',
       'echo " no " >&2; exit 2',
-      said({ decision: 'block', reason: 'no' }),
+      saidOutput({ decision: 'block', reason: 'no' }),
     ],
-    ['a block without a reason', 'exit 2', said({ decision: 'block', reason: 'blocked by a hook' })],
+    ['a block without a reason', 'exit 2', saidOutput({ decision: 'block', reason: 'blocked by a hook' })],
     ['a failure, by another exit code, with its error output', 'echo oh >&2; exit 3', failed('exit code 3: oh')],
     ['a failure, by a signal that ended it', 'kill -9 $$', failed('SIGKILL')],
     ['a failure, if its output is not JSON', `echo '{a}'`, failed('JSON')],
     [
       'its complete characters, if they arrive in pieces',
       `printf '{"reason":"\\303'; sleep 0.05; printf '\\251"}'`,
-      said({ reason: 'é' }),
+      saidOutput({ reason: 'é' }),
     ],
-    ['its variable of the working directory', `printf '{"reason":"%s"}' "$RUNCHART_CWD"`, said({ reason: cwd })],
-    ['although it does not read its input', `exec <&-; echo '{"reason":"a"}'`, said({ reason: 'a' })],
+    ['its variable of the working directory', `printf '{"reason":"%s"}' "$RUNCHART_CWD"`, saidOutput({ reason: cwd })],
+    ['although it does not read its input', `exec <&-; echo '{"reason":"a"}'`, saidOutput({ reason: 'a' })],
   ])('is %s', async (_, command, expected) => {
     expect(await answerOf({ command })).toEqual(expected);
   });
@@ -107,7 +107,7 @@ describe('the answer of a command', () => {
   it('a reason has at most 16 KiB, and an output over 1 MiB is not read to its end', async () => {
     const long = 'head -c 20000 /dev/zero | tr "\\0" x >&2';
     expect(await answerOf({ command: `${long}; exit 2` })).toEqual(
-      said({ decision: 'block', reason: 'x'.repeat(16_384) }),
+      saidOutput({ decision: 'block', reason: 'x'.repeat(16_384) }),
     );
     const failure = await answerOf({ command: `${long}; exit 1` });
     expect(failure.kind === 'failed' && failure.message.length).toBeLessThan(16_384 + 100);

@@ -83,8 +83,8 @@ describe('command hooks', () => {
     // The clock of the conversation does not move, so a hook that waits for its time limit never answers.
     const { ran } = await run({ PreToolUse: [{ command }] });
     expect(ran).toEqual(['b']);
-    const left = Number(await readFile(join(cwd, 'left'), 'utf8'));
-    await expect.poll(() => isAlive(left), { timeout: 2_000 }).toBe(false);
+    const remainingPid = Number(await readFile(join(cwd, 'left'), 'utf8'));
+    await expect.poll(() => isAlive(remainingPid), { timeout: 2_000 }).toBe(false);
   });
 
   it.skipIf(!proves)('H-238 if they take too long, they are ended with all their children, and block', async () => {

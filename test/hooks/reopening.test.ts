@@ -32,11 +32,11 @@ function agentWith(replies: Parameters<typeof scripted>[0], more: HookOptions = 
     plugins: [hooks(options)],
     store: memoryStore(),
   });
-  const told = (id = 'c'): string[] =>
+  const eventsOf = (id = 'c'): string[] =>
     inputs.flatMap(({ event, conversationId, source, prompt }) =>
       conversationId === id ? [[event, source ?? prompt].filter(Boolean).join(' ')] : [],
     );
-  return { agent, inputs, ran, told };
+  return { agent, inputs, ran, told: eventsOf };
 }
 
 describe('a conversation that is opened again by the same agent', () => {

@@ -9,9 +9,9 @@ import { byTask, childOf, spawn, submit } from '../support/subAgentBench.ts';
 
 describe('sub-agents', () => {
   it('SubagentStart and SubagentStop fire for each sub-agent in place of SessionStart and SessionEnd, within those of the root', async () => {
-    const told: HookInput[] = [];
+    const inputs: HookInput[] = [];
     const watched: HookEvent[] = ['SessionStart', 'SubagentStart', 'SubagentStop', 'SessionEnd', 'Stop'];
-    const record = { run: (input: HookInput) => void told.push(input) };
+    const record = { run: (input: HookInput) => void inputs.push(input) };
     const plugin = hooks(Object.fromEntries(watched.map((event) => [event, [record]])) as HookOptions);
     const model = byTask({ alpha: [[submit('s', 'A')]], beta: ['B by text alone'] });
     const { conversation, agent } = await bench({
@@ -22,16 +22,16 @@ describe('sub-agents', () => {
     await conversation.send('hi').result;
     await agent.close();
     const of = (id: string): string[] =>
-      told.flatMap(({ event, conversationId, source }) =>
+      inputs.flatMap(({ event, conversationId, source }) =>
         conversationId === id ? [source === undefined ? event : `${event} ${source}`] : [],
       );
     expect(of('c')).toEqual(['SessionStart startup', 'Stop', 'SessionEnd']);
     expect(of(childOf('p', 'a'))).toEqual(['SubagentStart startup', 'SubagentStop']);
     expect(of(childOf('p', 'b'))).toEqual(['SubagentStart startup', 'Stop', 'SubagentStop']);
-    expect(told[0]?.event).toBe('SessionStart');
-    expect(told.at(-1)?.event).toBe('SessionEnd');
-    const ended = told.findIndex(({ event, conversationId }) => event === 'Stop' && conversationId === 'c');
-    expect(told.slice(ended).filter(({ event }) => event === 'SubagentStop')).toEqual([]);
+    expect(inputs[0]?.event).toBe('SessionStart');
+    expect(inputs.at(-1)?.event).toBe('SessionEnd');
+    const ended = inputs.findIndex(({ event, conversationId }) => event === 'Stop' && conversationId === 'c');
+    expect(inputs.slice(ended).filter(({ event }) => event === 'SubagentStop')).toEqual([]);
   });
 
   it('context from SubagentStart is in the first request of that sub-agent only', async () => {
@@ -95,8 +95,10 @@ describe('a run that a hook stops while another call of the round waits', () => 
     await again.conversation.decide({ callId: 'c1', action: 'answer', payload: 1 });
     const resumed = await again.conversation.resume().result;
     expect([resumed.termination, resumed.cause, again.model.calls.length]).toEqual(['Stopped', 'hook', 0]);
-    const told = again.conversation.log().filter((each) => each.type === 'diagnostic' && each.code === 'hook_stopped');
-    expect(told).toHaveLength(1);
+    const diagnostics = again.conversation
+      .log()
+      .filter((each) => each.type === 'diagnostic' && each.code === 'hook_stopped');
+    expect(diagnostics).toHaveLength(1);
   });
 });
 

@@ -60,8 +60,8 @@ describe('an answer with other arguments', () => {
     'returned to %s it is a failure that the log names, since no call is about to run',
     async (event) => {
       const { log, ran } = await run({ [event]: [says({ updatedInput: { n: 2 } })] });
-      const told = log.flatMap((entry) => (entry.type === 'diagnostic' ? [[entry.code, entry.detail]] : []));
-      expect(told).toEqual([['hook_error', { event, message: expect.stringContaining(`not for ${event}`) }]]);
+      const diagnostics = log.flatMap((entry) => (entry.type === 'diagnostic' ? [[entry.code, entry.detail]] : []));
+      expect(diagnostics).toEqual([['hook_error', { event, message: expect.stringContaining(`not for ${event}`) }]]);
       expect(ran).toEqual([1]);
     },
   );

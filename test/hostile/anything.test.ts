@@ -134,9 +134,9 @@ test('any value given as a decision is refused or answered, and a refused one ch
   await fc.assert(
     fc.asyncProperty(decision, async (given) => {
       const before = conversation.log().length;
-      const told = await conversation.decide(given as Decision).catch((error: { code: string }) => error.code);
-      const applied = told === 'applied' || told === 'held';
-      expect(['applied', 'duplicate', 'conflict', 'unknown', 'invalid_decision']).toContain(told);
+      const receipt = await conversation.decide(given as Decision).catch((error: { code: string }) => error.code);
+      const applied = receipt === 'applied' || receipt === 'held';
+      expect(['applied', 'duplicate', 'conflict', 'unknown', 'invalid_decision']).toContain(receipt);
       expect(conversation.log().length).toBe(before + (applied ? 1 : 0));
     }),
     { ...many, numRuns: 5 * volume.anything },
@@ -150,8 +150,8 @@ test('any value given as a settlement is refused', async () => {
   const conversation = await asking();
   await fc.assert(
     fc.asyncProperty(anything, async (given) => {
-      const told = await conversation.settle('a', given as never).catch((error: { code: string }) => error.code);
-      expect(['unknown', 'invalid_decision']).toContain(told);
+      const receipt = await conversation.settle('a', given as never).catch((error: { code: string }) => error.code);
+      expect(['unknown', 'invalid_decision']).toContain(receipt);
     }),
     { ...many, numRuns: 3 * volume.anything },
   );

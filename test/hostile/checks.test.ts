@@ -121,11 +121,14 @@ test.each([{ path: 5 }, {}, 'text', [1], null, 5])('arguments %j from a check ar
 
 test('the next check, the tool and the log receive the arguments from a check', async () => {
   const seen: unknown[] = [];
-  const heard: unknown[] = [];
-  const listening: Plugin = { name: 'next', beforeToolExecute: ({ call: { args } }) => void heard.push(args) };
+  const argumentsOfCheck: unknown[] = [];
+  const listening: Plugin = {
+    name: 'next',
+    beforeToolExecute: ({ call: { args } }) => void argumentsOfCheck.push(args),
+  };
   const plugins = [saying({ args: { path: 'b' } }), listening];
   const { log } = await playTool(pathTool('t', seen), '{"path":"a"}', { plugins });
-  expect([seen, heard, entriesOf(log, 'tool-started')[0]?.args]).toEqual([
+  expect([seen, argumentsOfCheck, entriesOf(log, 'tool-started')[0]?.args]).toEqual([
     [{ path: 'b' }],
     [{ path: 'b' }],
     { path: 'b' },
@@ -133,10 +136,10 @@ test('the next check, the tool and the log receive the arguments from a check', 
 });
 
 test('S001-09 invalid arguments never reach a check', async () => {
-  const heard: unknown[] = [];
-  const plugin: Plugin = { name: 'p', beforeToolExecute: () => void heard.push(1) };
+  const argumentsOfCheck: unknown[] = [];
+  const plugin: Plugin = { name: 'p', beforeToolExecute: () => void argumentsOfCheck.push(1) };
   const { log } = await playTool(pathTool('t'), '{}', { plugins: [plugin] });
-  expect([outcomeOf(log), heard]).toEqual(['failed invalid_arguments', []]);
+  expect([outcomeOf(log), argumentsOfCheck]).toEqual(['failed invalid_arguments', []]);
 });
 
 describe('needsApproval', () => {

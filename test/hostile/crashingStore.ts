@@ -50,9 +50,9 @@ export function disk(): Disk {
 
 /** Dies at its `count`-th append, counted from 1. */
 export function atAppend(count: number): () => boolean {
-  let left = count;
+  let remaining = count;
   return () => {
-    left -= 1;
-    return left <= 0;
+    remaining -= 1;
+    return remaining <= 0;
   };
 }

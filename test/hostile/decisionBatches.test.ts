@@ -44,8 +44,8 @@ test('H-180 of three calls the model receives a placeholder for the suspended on
   const shown = model.requests[1]?.messages ?? [];
   expect(pairedCalls(shown)).toBe(true);
   expect(shown.flatMap((message) => (message.role === 'tool' ? [message.callId] : []))).toEqual(['a', 'b', 'c']);
-  const told = shown.find((message) => message.role === 'tool' && message.callId === 'b');
-  expect(JSON.stringify(told?.content)).toContain('awaits approval');
+  const toolMessage = shown.find((message) => message.role === 'tool' && message.callId === 'b');
+  expect(JSON.stringify(toolMessage?.content)).toContain('awaits approval');
   expect([outcomeOf(conversation.log(), 'a'), outcomeOf(conversation.log(), 'b')]).toEqual(['succeeded', 'none']);
   expect(entriesOf(conversation.log(), 'tool-suspended').map(({ callId }) => callId)).toEqual(['b']);
 });

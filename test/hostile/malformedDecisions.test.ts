@@ -131,8 +131,8 @@ const malformed: [string, () => unknown][] = [
 test.each(malformed)('a decision that is %s is refused before anything changes', async (_, give) => {
   const conversation = await asking();
   const before = conversation.log();
-  const given = give() as Decision;
-  const refused = () => expect(conversation.decide(given)).rejects.toThrow(InvalidDecisionError);
+  const malformed = give() as Decision;
+  const refused = () => expect(conversation.decide(malformed)).rejects.toThrow(InvalidDecisionError);
   // A check of every one of the longest would take many times as long.
   expect(await cpuTime(refused)).toBeLessThan(2_000);
   await settle();
@@ -143,8 +143,8 @@ test.each(malformed)('a decision that is %s is refused before anything changes',
 test('an approval with new arguments runs neither these nor the old ones, and the error names the field', async () => {
   const ran: unknown[] = [];
   const conversation = await asking({ tools: [askedTool('ask', ran)] });
-  const given = { callId: 'a', action: 'approve', args: { path: 'other' } } as Decision;
-  const error = await conversation.decide(given).catch((thrown) => thrown);
+  const decision = { callId: 'a', action: 'approve', args: { path: 'other' } } as Decision;
+  const error = await conversation.decide(decision).catch((thrown) => thrown);
   expect([error.code, error.message]).toEqual(['invalid_decision', expect.stringContaining('got "args"')]);
   await conversation.resume().result;
   expect(ran).toEqual([]);
@@ -152,14 +152,14 @@ test('an approval with new arguments runs neither these nor the old ones, and th
 
 test('a field of another action that is undefined is absent', async () => {
   const conversation = await asking();
-  const given = { callId: 'a', action: 'approve', args: undefined, reason: undefined } as unknown as Decision;
-  expect(await conversation.decide(given)).toBe('applied');
+  const decision = { callId: 'a', action: 'approve', args: undefined, reason: undefined } as unknown as Decision;
+  expect(await conversation.decide(decision)).toBe('applied');
 });
 
 test('the error contains the expected value and the next step', async () => {
   const conversation = await asking();
-  const said = await conversation.decide({ callId: 'a' } as never).catch((error: Error) => error.message);
-  expect(said).toContain('approve, deny, edit, answer');
+  const errorMessage = await conversation.decide({ callId: 'a' } as never).catch((error: Error) => error.message);
+  expect(errorMessage).toContain('approve, deny, edit, answer');
   const error = await conversation.decide({ callId: 'a', action: 'answer', payload: 1 }).catch((thrown) => thrown);
   expect([error.code, error.message]).toEqual(['invalid_decision', expect.stringContaining('approve, deny or edit')]);
 });

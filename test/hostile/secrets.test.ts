@@ -37,7 +37,7 @@ const SECRET = 'sk-live-0123456789abcdef';
 const ODD = 'p"ss\\wörd/&\n!';
 
 /** Everything that a reader of the conversation, or the model, receives. */
-async function told(options: AgentOptions & { model: ScriptedModel }, before?: string): Promise<string> {
+async function visibleText(options: AgentOptions & { model: ScriptedModel }, before?: string): Promise<string> {
   const conversation = await opened(options);
   await conversation.send(before ?? 'go').result;
   const { pending, queue, state } = conversation;
@@ -95,13 +95,13 @@ describe.each([SECRET, ODD])('H-081 the secret %j', (secret) => {
   const twice = JSON.stringify(forms[1]).slice(1, -1);
 
   test.each(leaks)('nobody receives it in %s', async (_, options) => {
-    const all = await told({ ...options(secret), secrets: [secret] });
+    const all = await visibleText({ ...options(secret), secrets: [secret] });
     for (const form of [...forms, twice]) expect(all).not.toContain(form);
     expect(all).toContain('[redacted]');
   });
 
   test('the model does not receive it in a message of the user', async () => {
-    const all = await told(
+    const all = await visibleText(
       { model: scripted([]), secrets: [secret] },
       `use ${secret} and ${encodeURIComponent(secret)}`,
     );

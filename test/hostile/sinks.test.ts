@@ -207,7 +207,7 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
   const recording: unknown[] = [];
   const records = new RecordLog(() => 0);
   const observed = new Observed(records);
-  const given: unknown[] = [];
+  const toolArguments: unknown[] = [];
   const agent = createAgent({
     ...scene,
     secrets: [secret],
@@ -216,7 +216,7 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
     ports: {
       journal: recordingJournal((line) => void recording.push(line), { secrets: [secret] }),
       execute: (definition, args, context) => {
-        given.push(args, context.state);
+        toolArguments.push(args, context.state);
         return definition.execute(args as never, context);
       },
     },
@@ -256,7 +256,7 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
       'live signals': place(signals, joined(signals)),
       'a reply in flight': place(inFlight),
       'requests to the model': place(scene.model.requests),
-      'arguments of tools': place(given),
+      'arguments of tools': place(toolArguments),
       'AG-UI': place(framesOf(toAgUi)),
       'UI messages': place(framesOf(toUiMessages)),
       recording: place(recording),

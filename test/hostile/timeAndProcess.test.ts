@@ -171,9 +171,9 @@ describe('listeners', () => {
       ],
     });
     await conversation.send('hi').result;
-    let told = 0;
+    let notificationCount = 0;
     const count = (): void => {
-      told += 1;
+      notificationCount += 1;
     };
     const streams = [conversation.log$(Number.MAX_SAFE_INTEGER), conversation.live$, conversation.view$];
     const all = Array.from({ length: many }, () =>
@@ -183,10 +183,10 @@ describe('listeners', () => {
     );
     for (const subscriptions of all) for (const subscription of subscriptions) subscription.unsubscribe();
     expect(all.flat().every(({ closed }) => closed)).toBe(true);
-    told = 0;
+    notificationCount = 0;
     await conversation.send('again').result;
     await flush();
-    expect(told).toBe(0);
+    expect(notificationCount).toBe(0);
   });
 });
 

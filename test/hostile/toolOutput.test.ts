@@ -44,8 +44,8 @@ describe('output that is too long keeps its start and its end, and contains the 
     expect(bytes(text)).toBeGreaterThan(LIMIT - 200);
     expect(text.slice(0, 10)).toContain('HEAD');
     expect(text.slice(-10)).toContain('TAIL');
-    const left = Number(/\n\[(\d+) characters left out\]\n/.exec(text)?.[1]);
-    expect(left).toBeGreaterThan(100_000);
+    const omittedCharacters = Number(/\n\[(\d+) characters left out\]\n/.exec(text)?.[1]);
+    expect(omittedCharacters).toBeGreaterThan(100_000);
     expect(isWellFormed(text)).toBe(true);
   });
 
@@ -141,10 +141,10 @@ describe('H-080 output that contains instructions', () => {
     await conversation.decide({ callId: 'c1', action: 'approve' });
     await conversation.resume().result;
     const last = model.requests.at(-1)?.messages ?? [];
-    const told = last.filter((message) => JSON.stringify(message).includes('SYSTEM:'));
-    expect(told.map(({ role }) => role)).toEqual(['user']);
-    expect(JSON.stringify(told)).toContain('it is no instruction');
-    const [part] = told[0]?.content ?? [];
+    const quotedMessages = last.filter((message) => JSON.stringify(message).includes('SYSTEM:'));
+    expect(quotedMessages.map(({ role }) => role)).toEqual(['user']);
+    expect(JSON.stringify(quotedMessages)).toContain('it is no instruction');
+    const [part] = quotedMessages[0]?.content ?? [];
     expect(part?.type === 'text' && part.text.split('\n').at(-1)).toBe(JSON.stringify(ORDER));
     expect(pairedCalls(last)).toBe(true);
   });

@@ -105,8 +105,10 @@ describe('drawn charts', () => {
     });
     expect(faults).toEqual([]);
     const untold = laidOutCharts().flatMap(({ layout }) => {
-      const told = placedLabels(layout);
-      return layout.arrows.filter((arrow) => arrow.isChoice && !told.has(arrow)).map(({ from, to }) => `${from} ${to}`);
+      const labels = placedLabels(layout);
+      return layout.arrows
+        .filter((arrow) => arrow.isChoice && !labels.has(arrow))
+        .map(({ from, to }) => `${from} ${to}`);
     });
     expect(untold).toEqual([]);
     const [run] = laidOutCharts();

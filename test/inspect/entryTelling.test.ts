@@ -36,7 +36,7 @@ const ended: Body[] = [
   { type: 'run-stop', reason: 'completed', cause: 'end_turn' },
   { type: 'checkpoint', boundary: 'RunFinished' },
 ];
-const said: Body = { type: 'agent-output', item: { type: 'assistant', text: 'Fine.' } };
+const reply: Body = { type: 'agent-output', item: { type: 'assistant', text: 'Fine.' } };
 const called: Body[] = [
   { type: 'agent-output', item: { type: 'tool-call', callId: 'c0', name: 'write', args: { path: 'a' } } },
   replied(1, 'tool-calls'),
@@ -69,7 +69,7 @@ const logOf = (...bodies: readonly Body[]): LogEntry[] => {
 };
 
 /** All text that a person reads of a log. */
-function told(...bodies: readonly Body[]) {
+function readableText(...bodies: readonly Body[]) {
   const entries = logOf(...bodies);
   const facts = foldLog(entries);
   const index = entries.length - 1;
@@ -114,13 +114,13 @@ const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = 
     steps: { row: 'steer' },
   },
   'agent-output': [
-    { log: [said, replied()], steps: { row: 'text' }, bar: 'model: turn 1' },
+    { log: [reply, replied()], steps: { row: 'text' }, bar: 'model: turn 1' },
     { log: called, steps: { call: 'queued' }, bar: 'model: turn 1' },
   ],
-  'model-reply': { log: [said, replied()], steps: { row: 'round' }, bar: 'model: turn 1' },
+  'model-reply': { log: [reply, replied()], steps: { row: 'round' }, bar: 'model: turn 1' },
   'model-retry': [
     {
-      log: [retry('large', 1500), said, replied(), ...ended],
+      log: [retry('large', 1500), reply, replied(), ...ended],
       steps: { note: 'The model call failed. Attempt 2 asks large after 1.5 s.' },
       bar: 'model: turn 1 (failed)',
     },
@@ -130,7 +130,7 @@ const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = 
         result('succeeded'),
         { type: 'checkpoint', boundary: 'ToolResultsCommitted' },
         retry('small'),
-        said,
+        reply,
       ],
       steps: { note: 'The model large failed. Attempt 2 falls back to small.' },
     },
@@ -214,7 +214,7 @@ const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = 
     bar: 'k: ',
   },
   checkpoint: { log: [] },
-  'run-stop': { log: [said, replied(), ...ended], steps: { row: 'stop' } },
+  'run-stop': { log: [reply, replied(), ...ended], steps: { row: 'stop' } },
   extension: { log: [{ type: 'extension', name: 'x', value: 1 }] },
 };
 
@@ -225,7 +225,7 @@ describe('every kind of entry', () => {
     [tellings].flat().map((telling) => ({ type, telling })),
   );
   it.each(table)('it is shown in its place: $type, $telling.steps', ({ telling: { log, steps, bar } }) => {
-    const page = told(...began, ...log);
+    const page = readableText(...began, ...log);
     if (!steps) expect(page.notes).toEqual([]);
     else if ('note' in steps) expect(page.notes).toContainEqual(matching(steps.note));
     if (steps && 'call' in steps) expect(page.call).toBe(steps.call);
@@ -234,10 +234,10 @@ describe('every kind of entry', () => {
   });
 
   it('it is in Steps at its time, between the rows before and after it', () => {
-    const { kinds } = told(
+    const { kinds } = readableText(
       ...began,
       retry('large'),
-      said,
+      reply,
       replied(),
       { type: 'compaction', upToSeq: 2, summary: '' },
       ...ended,
@@ -257,7 +257,7 @@ describe('a call whose arguments a person edited', () => {
   ];
 
   it('it shows the executed arguments and the editor, in Steps, on the timeline and in the sequence', () => {
-    const { facts, index, call, bars, sequence } = told(...ran);
+    const { facts, index, call, bars, sequence } = readableText(...ran);
     const one = facts.calls.get('c0');
     expect(one && argsAt(one, index)).toEqual({ path: 'b' });
     expect(one && argsAt(one, began.length)).toEqual({ path: 'a' });
@@ -267,14 +267,14 @@ describe('a call whose arguments a person edited', () => {
   });
 
   it('it shows the arguments that will run before it is resumed', () => {
-    const { facts, index } = told(...edited);
+    const { facts, index } = readableText(...edited);
     const one = facts.calls.get('c0');
     expect(one && [argsAt(one, index), editedAt(one, index)]).toEqual([{ path: 'b' }, 'edited by ada']);
   });
 
   it('it names a plugin if no person changed them, and nobody if they are the same', () => {
     const by = (args: { path: string }) => {
-      const { facts, index } = told(...began, ...called, { ...started, args } as Body);
+      const { facts, index } = readableText(...began, ...called, { ...started, args } as Body);
       const one = facts.calls.get('c0');
       return one && editedAt(one, index);
     };
@@ -283,7 +283,7 @@ describe('a call whose arguments a person edited', () => {
 
   it("it names a plugin too if it changed a person's edit", () => {
     const by = (path: string) => {
-      const { facts, index } = told(...edited, { ...started, args: { path } } as Body);
+      const { facts, index } = readableText(...edited, { ...started, args: { path } } as Body);
       const one = facts.calls.get('c0');
       return one && editedAt(one, index);
     };
@@ -295,7 +295,7 @@ describe('a call whose arguments a person edited', () => {
     ['as it runs', [{ ...started, args: { path: 'b' } } as Body], { ran: 'b' }],
     ['with arguments that its tool refuses', [result('failed', 'invalid_arguments')], { notRun: 'b' }],
   ])('it shows whether it ran with them: %s', (_, more, state) => {
-    const { facts, index } = told(...edited, { type: 'run-resumed', of: 'r' }, ...more);
+    const { facts, index } = readableText(...edited, { type: 'run-resumed', of: 'r' }, ...more);
     const one = facts.calls.get('c0');
     expect(one && { [argsStateAt(one, index)]: Object(argsAt(one, index)).path }).toEqual(state);
   });
@@ -308,7 +308,7 @@ describe('a run that never called a model', () => {
     cause,
   });
   const turns = (...bodies: readonly Body[]): string[] =>
-    told(...began, ...bodies).bars.filter((bar) => bar.startsWith('model: turn'));
+    readableText(...began, ...bodies).bars.filter((bar) => bar.startsWith('model: turn'));
 
   it.each(['budget', 'turns', 'history', 'state', 'store', 'plugin', 'tool', 'context_exhausted'])(
     'it has no turn on the timeline: %s',
@@ -359,7 +359,7 @@ describe('the mark of a round', () => {
 
   it('for a cancelled only call it is cancelled in the tree', () => {
     const stop: Body = { type: 'run-stop', reason: 'interrupted', cause: 'cancelled' };
-    expect(told(...began, ...called, started, result('cancelled'), stop).round).toBe('cancelled');
-    expect(told(...began, ...called, started, stop).round).toBe('cancelled');
+    expect(readableText(...began, ...called, started, result('cancelled'), stop).round).toBe('cancelled');
+    expect(readableText(...began, ...called, started, stop).round).toBe('cancelled');
   });
 });

@@ -79,9 +79,9 @@ describe('a credential', () => {
     expect(withoutCredentials(text)).not.toContain(hidden);
     expect(JSON.stringify(excerpt({ [text]: [text] }))).not.toContain(hidden);
     for (const entry of entryOf(text)) {
-      const told = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry });
-      expect(told, entry.type).not.toContain(hidden);
-      expect(JSON.parse(told), entry.type).toMatchObject({ n: 0, entry: { seq: 0, type: entry.type } });
+      const text = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry });
+      expect(text, entry.type).not.toContain(hidden);
+      expect(JSON.parse(text), entry.type).toMatchObject({ n: 0, entry: { seq: 0, type: entry.type } });
     }
     expect(shownText(text)).not.toContain(hidden);
   });
@@ -89,8 +89,8 @@ describe('a credential', () => {
   it('under a name that indicates it, it is hidden in arguments, in any form', () => {
     const [, called] = entryOf('x');
     const entry = { ...called, item: { type: 'tool-call', callId: 'c', name: 'n', args: { password: 'hunter2' } } };
-    const told = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry: entry as LogEntry });
-    expect(told).toContain('"password":"[redacted]"');
+    const text = recordText({ n: 0, at: 0, type: 'entry', conversation: 'c', entry: entry as LogEntry });
+    expect(text).toContain('"password":"[redacted]"');
   });
 
   it.each(CREDENTIALS)('it is hidden in a cut text, at any place of the cut: %s', (text, hidden) => {
@@ -129,9 +129,9 @@ it('the failure of a store is shown without the secrets of the agent', async () 
   store.trouble(() => 'failed');
   await conversation.send('go').result;
   store.trouble(() => 'stored');
-  const told = [...records.since(0)].map(recordText).join('\n');
-  expect(told).toContain('store: the [redacted]');
-  expect(told).not.toContain('disk is full');
+  const recordTexts = [...records.since(0)].map(recordText).join('\n');
+  expect(recordTexts).toContain('store: the [redacted]');
+  expect(recordTexts).not.toContain('disk is full');
 });
 
 describe('a character that would control the display', () => {

@@ -425,8 +425,8 @@ describe('the inspector of @statelyai/inspect', () => {
     ['its observer', (inspector: { inspect: object }) => inspector.inspect],
     ['the adapter around it', (inspector: object) => statelyInspector(inspector as never)],
   ])('it is accepted as inspect: %s', async (_, given) => {
-    const told: { type: string; sessionId: string; name?: string; snapshot?: { context?: object } }[] = [];
-    const inspector = createInspector({ send: (event) => void told.push(event as never) });
+    const inspectionEvents: { type: string; sessionId: string; name?: string; snapshot?: { context?: object } }[] = [];
+    const inspector = createInspector({ send: (event) => void inspectionEvents.push(event as never) });
     const warned: unknown[] = [];
     const { warn } = console;
     console.warn = (said) => void warned.push(said);
@@ -440,28 +440,28 @@ describe('the inspector of @statelyai/inspect', () => {
       console.warn = warn;
     }
     expect(warned).toEqual([]);
-    const roots = told.filter((each) => each.type === '@xstate.actor' && each.name !== 'run');
+    const roots = inspectionEvents.filter((each) => each.type === '@xstate.actor' && each.name !== 'run');
     expect(roots.map((each) => each.name)).toEqual(['first', 'second']);
     expect(new Set(roots.map(({ sessionId }) => sessionId)).size).toBe(2);
-    expect(told.some(({ type, snapshot }) => type === '@xstate.snapshot' && snapshot?.context)).toBe(true);
+    expect(inspectionEvents.some(({ type, snapshot }) => type === '@xstate.snapshot' && snapshot?.context)).toBe(true);
   });
 
   it('it receives contexts without credentials through the adapter', async () => {
-    const told: object[] = [];
-    const inspector = createInspector({ send: (event) => void told.push(event) });
+    const inspectionEvents: object[] = [];
+    const inspector = createInspector({ send: (event) => void inspectionEvents.push(event) });
     const app = createActor(light, { inspect: statelyInspector(inspector) as never }).start();
     app.send({ type: 'NEXT', password: SECRET } as never);
     await new Promise((resolve) => setTimeout(resolve, 20));
-    const said = JSON.stringify(told.map((each) => ({ ...each, definition: undefined })));
-    expect(said).toContain('[redacted]');
-    expect(said).toContain('"count":1');
-    expect(said).not.toContain(SECRET);
+    const eventText = JSON.stringify(inspectionEvents.map((each) => ({ ...each, definition: undefined })));
+    expect(eventText).toContain('[redacted]');
+    expect(eventText).toContain('"count":1');
+    expect(eventText).not.toContain(SECRET);
   });
 
   it('it receives no secret of the agent through an adapter that knows them, in messages or errors', async () => {
     const secret = 'hush hush';
-    const told: object[] = [];
-    const inspector = createInspector({ send: (event) => void told.push(event) });
+    const inspectionEvents: object[] = [];
+    const inspector = createInspector({ send: (event) => void inspectionEvents.push(event) });
     const inspect = statelyInspector(inspector, { secrets: [secret] });
     const append = (): never => {
       throw new Error(`no disk for ${secret}`);
@@ -471,10 +471,10 @@ describe('the inspector of @statelyai/inspect', () => {
     const { error } = await (await agent.open('c')).send(`${'x'.repeat(497)}${secret}`).result;
     expect(error?.message).toContain('no disk for [redacted]');
     await new Promise((resolve) => setTimeout(resolve, 20));
-    const said = JSON.stringify(told.map((each) => ({ ...each, definition: undefined })));
-    expect(said).toContain('no disk for [redacted]');
-    expect(said).not.toContain(secret);
-    expect(said).not.toContain('xhu');
+    const eventText = JSON.stringify(inspectionEvents.map((each) => ({ ...each, definition: undefined })));
+    expect(eventText).toContain('no disk for [redacted]');
+    expect(eventText).not.toContain(secret);
+    expect(eventText).not.toContain('xhu');
   });
 
   it('a value that cannot observe is refused', () => {

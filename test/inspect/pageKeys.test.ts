@@ -112,7 +112,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     const page = await open(server);
     await drop(page, await madeLog());
     await page.locator('.pill').getByText('completed').waitFor();
-    const told = async (...keys: string[]) => {
+    const announcementAfter = async (...keys: string[]) => {
       for (const key of keys) await page.keyboard.press(key);
       return page.evaluate(() => {
         const id = document.activeElement?.getAttribute('aria-activedescendant') ?? '';
@@ -120,15 +120,15 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
       });
     };
     await page.locator('.canvas').focus();
-    expect(await told('ArrowDown')).toBe('Done, the end, reached');
+    expect(await announcementAfter('ArrowDown')).toBe('Done, the end, reached');
     expect(await page.locator('.end .focus-ring').count()).toBe(1);
-    expect(await told('ArrowUp', 'ArrowUp')).toBe('RunEnd, entered once, 1 way on');
+    expect(await announcementAfter('ArrowUp', 'ArrowUp')).toBe('RunEnd, entered once, 1 way on');
     expect(await page.locator('.state .focus-ring').count()).toBe(1);
     await page.keyboard.press('[');
     await page.locator('[data-state="CONVERSATION.waiting"]').waitFor();
     // A position in one chart does not exist in another.
     expect(await page.locator('.canvas[aria-activedescendant], .state.is-far').count()).toBe(0);
-    expect(await told('ArrowDown')).toMatch(/^ready, .*ways? on$/);
+    expect(await announcementAfter('ArrowDown')).toMatch(/^ready, .*ways? on$/);
     await page.keyboard.press(']');
     await page.locator('[data-state="RUN.RunEnd"]').waitFor();
     await page.keyboard.press('k');
@@ -224,15 +224,15 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
     await press('d');
     await press('1');
     await expect.poll(() => isIn(0)).toBe(true);
-    const left = () => conversation.pending.map(({ callId }) => callId);
-    expect(left()).toEqual(['a', 'b', 'c']);
+    const pendingIds = () => conversation.pending.map(({ callId }) => callId);
+    expect(pendingIds()).toEqual(['a', 'b', 'c']);
     await press('d', 'd');
     await expect.poll(() => cards.count()).toBe(2);
     await press('d');
-    expect(left()).toEqual(['b', 'c']);
+    expect(pendingIds()).toEqual(['b', 'c']);
     await press('2', 'd', 'd');
     await expect.poll(() => cards.count()).toBe(1);
-    expect(left()).toEqual(['b']);
+    expect(pendingIds()).toEqual(['b']);
   });
 
   it('keys have no effect directly after a card has gone, however slowly it was decided', async () => {

@@ -46,10 +46,10 @@ async function observed(
 async function opened(script: Script) {
   const visited: Set<string>[] = [];
   const inspect = (event: unknown): void => {
-    const told = event as Told;
-    if (told.actorRef.logic?.id !== 'RUN') return;
-    if (told.type === '@xstate.actor') visited.push(new Set());
-    const value = told.snapshot?.value;
+    const observedEvent = event as Told;
+    if (observedEvent.actorRef.logic?.id !== 'RUN') return;
+    if (observedEvent.type === '@xstate.actor') visited.push(new Set());
+    const value = observedEvent.snapshot?.value;
     for (const leaf of value === undefined ? [] : leavesOf(run.chart, value)) visited.at(-1)?.add(leaf);
   };
   const agent = createAgent({ model: scriptedModel(script), tools: [approvedTool], inspect });
@@ -90,12 +90,14 @@ describe('the path through RUN that is derived from a log', () => {
       expect(facts.runs.length).toBe(visited.length);
       for (const [index, one] of facts.runs.entries()) {
         const path = runPath(run, entries, one);
-        const told = [...(visited[index] ?? [])];
+        const observedStates = [...(visited[index] ?? [])];
         const { entered } = activeStatesAt(run, path, entries.length, 0);
         // Only the innermost states are reported; states passed at once appear as microsteps.
         const leaves = [...entered.keys()].filter((id) => run.tree.states.get(id)?.states.length === 0);
         const first = run.first;
-        expect(new Set(leaves.filter((id) => id !== first))).toEqual(new Set(told.filter((id) => id !== first)));
+        expect(new Set(leaves.filter((id) => id !== first))).toEqual(
+          new Set(observedStates.filter((id) => id !== first)),
+        );
       }
     },
   );
@@ -330,8 +332,8 @@ describe('lanes of calls that wait together', () => {
     const { entries } = await observed([both], async (c) => void (await c.send('Hi').result));
     const asked = entries.filter(({ type }) => type === 'tool-suspended').map(({ seq }) => seq);
     const lanesAt = (index: number) => {
-      const known = entries.slice(0, index + 1);
-      return lanesOf(known, foldLog(known)).filter(({ bars }) => bars[0]?.kind === 'person').length;
+      const earlierEntries = entries.slice(0, index + 1);
+      return lanesOf(earlierEntries, foldLog(earlierEntries)).filter(({ bars }) => bars[0]?.kind === 'person').length;
     };
     expect(asked.map(lanesAt)).toEqual([1, 2, 3]);
   });

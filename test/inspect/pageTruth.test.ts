@@ -31,10 +31,10 @@ async function picture(page: Page, name: string): Promise<void> {
 /** All visible and audible text of the page. */
 const readOn = (page: Page): Promise<string> =>
   page.evaluate(() => {
-    const heard = [...document.querySelectorAll('*')].flatMap((element) =>
+    const spokenTexts = [...document.querySelectorAll('*')].flatMap((element) =>
       ['title', 'aria-label', 'placeholder', 'aria-valuetext'].map((name) => element.getAttribute(name) ?? ''),
     );
-    return [document.title, document.body.textContent, ...heard].join('\n');
+    return [document.title, document.body.textContent, ...spokenTexts].join('\n');
   });
 
 describe.skipIf(!existsSync(CHROMIUM))('the page shows real events', () => {
@@ -119,22 +119,22 @@ describe.skipIf(!existsSync(CHROMIUM))('the page shows real events', () => {
     const { server } = await inspector();
     const page = await open(server);
     const base = { at: 0, conversationId: 'c', runId: 'r' };
-    const said = `${HOSTILE} ${KEY}`;
-    const content = [{ type: 'text', text: said }];
-    const args = { [said]: said, text: said };
+    const hostileText = `${HOSTILE} ${KEY}`;
+    const content = [{ type: 'text', text: hostileText }];
+    const args = { [hostileText]: hostileText, text: hostileText };
     const call = { type: 'tool-call', callId: 'c0', name: HOSTILE, args };
     const entries = [
       { type: 'conversation', schema: 1, cwd: '/', createdAt: 0, runId: null },
       { type: 'run-started' },
       { type: 'user-message', messageId: 'm', kind: 'direct', content },
       { type: 'checkpoint', boundary: 'UserMessage' },
-      { type: 'model-retry', turn: 1, attempt: 2, waitMs: 0, model: said, reason: said },
-      { type: 'agent-output', item: { type: 'reasoning', text: said } },
+      { type: 'model-retry', turn: 1, attempt: 2, waitMs: 0, model: hostileText, reason: hostileText },
+      { type: 'agent-output', item: { type: 'reasoning', text: hostileText } },
       { type: 'agent-output', item: call },
-      { type: 'tool-started', callId: 'c0', idempotencyKey: said },
+      { type: 'tool-started', callId: 'c0', idempotencyKey: hostileText },
       { type: 'tool-result', callId: 'c0', outcome: 'failed', content, code: HOSTILE },
       { type: 'state-changed', writes: args },
-      { type: 'notice', code: said, text: said },
+      { type: 'notice', code: hostileText, text: hostileText },
       { type: 'run-stop', reason: 'error', cause: HOSTILE },
     ].map((entry, seq) => JSON.stringify({ seq, ...base, ...entry }));
     await drop(page, entries.join('\n'), `${HOSTILE}.jsonl`);

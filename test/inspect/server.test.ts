@@ -27,14 +27,14 @@ const portOf = ({ url }: { url: string }): number => Number(new URL(url).port);
 /** The answer of a server to some bytes, up to its first line. */
 function firstLine(port: number, bytes: string, host = '127.0.0.1'): Promise<string> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let response = '';
     const socket = connect(port, host, () => socket.write(bytes));
     socket.on('data', (chunk) => {
-      said += String(chunk);
-      if (said.includes('\r\n')) socket.destroy();
+      response += String(chunk);
+      if (response.includes('\r\n')) socket.destroy();
     });
     socket.on('error', reject);
-    socket.on('close', () => resolve(said.split('\r\n')[0] ?? ''));
+    socket.on('close', () => resolve(response.split('\r\n')[0] ?? ''));
   });
 }
 
@@ -186,14 +186,14 @@ describe('access to the server', () => {
     await new Promise((resolve) => app.once('open', resolve));
     const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;
     const states = `${'{"initial":"a","states":{"a":'.repeat(5000)}{}${'}}'.repeat(5000)}`;
-    const told = [
+    const reports = [
       `{"type":"@xstate.actor","sessionId":"__proto__","name":${JSON.stringify(EVIL)},"rootId":"constructor","snapshot":{"value":{"__proto__":{"polluted":"yes"}}}}`,
       `{"type":"@xstate.actor","sessionId":"deep","name":"deep","definition":${JSON.stringify(states)}}`,
       `{"type":"@xstate.event","sessionId":"deep","event":{"type":"GO","deep":${deep}}}`,
       `{"type":"@xstate.snapshot","sessionId":"deep","snapshot":{"status":"toString","value":${deep},"context":${deep}}}`,
       `{"type":"@xstate.event","sessionId":"__proto__","sourceId":"constructor","event":{"type":"__proto__","__proto__":{"polluted":"yes"}}}`,
     ];
-    for (const text of told) app.send(text);
+    for (const text of reports) app.send(text);
     const page = kept(await Watcher.open(server.url));
     const event = await page.see('event', ({ event: { type } }) => type === '__proto__');
     expect(JSON.stringify(event).length).toBeLessThan(2000);
@@ -241,9 +241,9 @@ describe('messages to a page', () => {
     expect(suspended.length).toBeGreaterThan(10);
     await page.see('status', ({ status }) => status === 'waiting');
     const [run] = page.all('actor').filter(({ name }) => name === 'run');
-    const said = JSON.stringify(page.messages);
-    expect(said).toContain(JSON.stringify(EVIL).slice(1, -1));
-    expect(said).not.toContain(SECRET);
+    const messageText = JSON.stringify(page.messages);
+    expect(messageText).toContain(JSON.stringify(EVIL).slice(1, -1));
+    expect(messageText).not.toContain(SECRET);
     // A context is sent on request.
     const root = page.all('actor').find(({ parent }) => parent === undefined);
     const context = await page.ask({ type: 'context', actor: root?.actor ?? '' });

@@ -171,12 +171,12 @@ describe('the answer to a call', () => {
 
   it('it reports its progress with the message of the server, and nothing else', async () => {
     const { server, act, begun } = serverByHand();
-    const told: unknown[] = [];
-    const settled = act('a', { progress: (update) => told.push(update) });
+    const progressValues: unknown[] = [];
+    const settled = act('a', { progress: (update) => progressValues.push(update) });
     await begins(begun);
     const updates = [{ progress: 1 }, { progress: 2, total: 0 }, { progress: 3, total: 4, message: '' }];
     for (const update of updates) begun[0]?.tell(update);
-    await expect.poll(() => told, { interval: 1 }).toEqual(updates);
+    await expect.poll(() => progressValues, { interval: 1 }).toEqual(updates);
     begun[0]?.answer('done');
     await settled;
     await server.close();
@@ -278,8 +278,8 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
     const settled = await server.call(callOf('a'));
     await server.close();
     const [part] = settled.kind === 'result' ? (settled.result.content ?? []) : [];
-    const said = JSON.parse(part?.type === 'text' ? part.text : '{}') as object;
-    expect(said).toEqual({ PATH: true, OWN: 'mine', cwd, args: ['one'] });
+    const processSettings = JSON.parse(part?.type === 'text' ? part.text : '{}') as object;
+    expect(processSettings).toEqual({ PATH: true, OWN: 'mine', cwd, args: ['one'] });
   });
 
   it('an address receives the named headers', async () => {

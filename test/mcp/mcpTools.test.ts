@@ -63,11 +63,11 @@ describe('tools of the reference server', () => {
     const slow = call('c1', 'mcp__everything__trigger-long-running-operation', { duration: 30, steps: 150 });
     const agent = createAgent({ model: scripted([[slow]]), tools });
     const conversation = await agent.open('c');
-    const told: Live[] = [];
-    conversation.live$.subscribe((signal) => told.push(signal));
+    const signals: Live[] = [];
+    conversation.live$.subscribe((signal) => signals.push(signal));
     const run = conversation.send('go');
     const progress = () =>
-      told.filter((signal) => signal.type === 'tool-progress' && typeof signal.update === 'object');
+      signals.filter((signal) => signal.type === 'tool-progress' && typeof signal.update === 'object');
     await expect.poll(() => progress().length).toBeGreaterThan(1);
     expect(progress()[0]).toMatchObject({ update: { progress: 1, total: 150 } });
     await run.cancel();

@@ -48,8 +48,8 @@ function silentServer() {
     void server.start();
     return client;
   };
-  const left = () => [open.calls.size, open.questions.size, open.connections];
-  return { transport, left, answers };
+  const openCounts = () => [open.calls.size, open.questions.size, open.connections];
+  return { transport, left: openCounts, answers };
 }
 
 async function asked(tool: 'wait' | 'ask', policies = {}) {

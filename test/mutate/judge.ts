@@ -114,8 +114,8 @@ export function control(known: readonly Known[]): string | undefined {
       const broken = firstBroken(invariants, trace);
       if (broken) return broken;
     }
-    const said = questions.find(({ broken }) => broken);
-    if (said) return said.broken;
+    const brokenQuestion = questions.find(({ broken }) => broken);
+    if (brokenQuestion) return brokenQuestion.broken;
   }
   return undefined;
 }
@@ -127,16 +127,16 @@ const STEPS_MAX = 800;
 function judgeStart(place: Known, verdict: Verdict, machine: AnyStateMachine | undefined, most: number): number {
   const { machine: chart, invariants = [] } = charts[place.chart] ?? {};
   const name = `${chart?.id} ${place.start + 1}`;
-  const left = new Map<string, number>();
-  for (const step of place.steps) left.set(step, (left.get(step) ?? 0) + 1);
+  const remainingCounts = new Map<string, number>();
+  for (const step of place.steps) remainingCounts.set(step, (remainingCounts.get(step) ?? 0) + 1);
   const changed = new Set<Trace>();
   const all: Trace[] = [];
   for (const trace of explored(place, machine)) {
     all.push(trace);
     const step = hashOf([recordOf(trace)]);
-    const times = left.get(step);
+    const times = remainingCounts.get(step);
     if (times === undefined || times === 0) verdict.digest ??= name;
-    else left.set(step, times - 1);
+    else remainingCounts.set(step, times - 1);
     if (times === undefined || (trace.before && changed.has(trace.before))) {
       changed.add(trace);
       verdict.invariant ??= firstBroken(invariants, trace);
@@ -209,17 +209,17 @@ export function judgeFunction(
   const verdict: Verdict = {};
   const changed: [Known, Changes][] = [];
   // Random subjects need no walk, and are always checked.
-  let left = atMost;
+  let remainingSteps = atMost;
   const spend = (isDrawn = false): boolean => {
-    if (!isDrawn) left -= 1;
-    return left >= 0 || isDrawn;
+    if (!isDrawn) remainingSteps -= 1;
+    return remainingSteps >= 0 || isDrawn;
   };
   for (const at of passing) {
     const changes = askAgain(at, place, verdict, spend);
     if (changes.moved.length > 0 || changes.comes) changed.push([at, changes]);
     if (verdict.digest) return verdict;
   }
-  left = atMost;
+  remainingSteps = atMost;
   for (const [{ chart, start, walk }, { moved }] of changed) {
     const told = (now: Trace): void => {
       verdict.digest = `${chart} ${start + 1}`;
@@ -232,7 +232,7 @@ export function judgeFunction(
     }
   }
   const others = changed.flatMap(([at, { comes }]) => (comes ? [at] : []));
-  return judge(others, left, 0);
+  return judge(others, remainingSteps, 0);
 }
 
 /** A mistake in code that runs while the given modules load: everything is checked, the parts `near` it first. */
@@ -260,16 +260,16 @@ function judgeBatch(subjects: Drawn, { start, questions }: Known): Verdict {
 /** Checks one start after the other, until both detectors have found the mistake, or the limit of steps is reached. */
 function judge(known: readonly Known[], atMost: number, forClauses: number, machine?: AnyStateMachine): Verdict {
   const verdict: Verdict = {};
-  let left = forClauses;
+  let remainingChecks = forClauses;
   for (const place of known) {
     try {
-      left -= judgeStart(place, verdict, machine, left);
+      remainingChecks -= judgeStart(place, verdict, machine, remainingChecks);
     } catch (error) {
       verdict.digest ??= `${place.chart} ${place.start}`;
       verdict.invariant ??= brokeWith(error);
     }
-    if (verdict.digest && (verdict.invariant || left <= 0)) return verdict;
-    if (forClauses - left > atMost) return verdict;
+    if (verdict.digest && (verdict.invariant || remainingChecks <= 0)) return verdict;
+    if (forClauses - remainingChecks > atMost) return verdict;
   }
   return verdict;
 }

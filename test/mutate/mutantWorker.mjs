@@ -15,17 +15,17 @@ const { code, count } = workerData;
 const { judge, make, passed } = switched(code, count);
 const atLoad = passed();
 const isAtLoad = (place) => ((atLoad[place >> 3] >> (place & 7)) & 1) === 1;
-const known = judge.knowAll(passed);
+const answers = judge.knowAll(passed);
 
 /** The faults of the unchanged charts. */
 async function wrong() {
   const stale = [];
-  for (const [file, text] of judge.digests(known)) {
+  for (const [file, text] of judge.digests(answers)) {
     const committed = await readFile(new URL(`../paths/digests/${file}.txt`, import.meta.url), 'utf8');
     if (text !== committed) stale.push(file);
   }
   if (stale.length > 0) return `digests that are not those of the charts: ${stale}. See docs/CONTRIBUTING.md`;
-  const broken = judge.control(known);
+  const broken = judge.control(answers);
   return broken && `the charts as they are break: ${broken}`;
 }
 
@@ -41,10 +41,10 @@ function inSource({ id, place, near, atMost }) {
   try {
     if (isAtLoad(place)) {
       const later = near.filter((each) => !isAtLoad(each));
-      return loaded(code, id).judgeLoaded(known, later, atMost);
+      return loaded(code, id).judgeLoaded(answers, later, atMost);
     }
     make(id);
-    return judge.judgeFunction(known, place, atMost, asItWas);
+    return judge.judgeFunction(answers, place, atMost, asItWas);
   } catch (error) {
     if (error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
     return { digest: 'loading', invariant: `B24: the chart broke: ${error.message}` };
@@ -54,7 +54,7 @@ function inSource({ id, place, near, atMost }) {
 }
 
 function inChart({ chart, index, source, atMost }) {
-  const own = known.filter((place) => place.chart === chart);
+  const own = answers.filter((place) => place.chart === chart);
   const passing = own.filter(({ passed }) => passed.includes(source));
   return judge.judgeMutant(chart, index, passing.length > 0 ? passing : own, atMost);
 }

@@ -162,15 +162,15 @@ describe('permissions of an agent', () => {
       [{ ask: rule }, 'ask'],
       [{ allow: rule }, 'allow'],
     ];
-    const said: string[] = [];
+    const deciders: string[] = [];
     for (const [index, [, outcome]] of layers.entries()) {
       const options: PermissionOptions = Object.assign({}, ...layers.slice(index).map(([option]) => option));
       const verdict = await permissions(options).explain('Bash', { command: 'make all' }, ws);
       expect(verdict.outcome).toBe(outcome);
-      said.push(verdict.by);
+      deciders.push(verdict.by);
     }
     const rest = await permissions({}).explain('Bash', { command: 'make all' }, ws);
-    expect([...said, rest.by]).toEqual([
+    expect([...deciders, rest.by]).toEqual([
       'disabled Bash',
       'deny bash(make *)',
       'mode plan',

@@ -178,9 +178,9 @@ describe('hostile commands', () => {
   it.each(['bash(', 'bash()', 'Bash(git *', 'read(***)', 'foo(bar)', 'a b', '', 'read(!x)', 'bash(a\u0000)'])(
     'H-235 the rule %j is refused at the start, and named',
     (rule) => {
-      const given = (): unknown => permissions({ allow: [rule] });
-      expect(given).toThrow(ConfigurationError);
-      expect(given).toThrow(JSON.stringify(rule));
+      const withRule = (): unknown => permissions({ allow: [rule] });
+      expect(withRule).toThrow(ConfigurationError);
+      expect(withRule).toThrow(JSON.stringify(rule));
     },
   );
 
@@ -278,13 +278,13 @@ describe('hostile commands', () => {
 
   it('H-214 a glob that may become an option requires approval, whatever allows the command', async () => {
     const place = await workspace();
-    const said = (command: string) => explain(HOSTILE_RULES, 'Bash', { command }, place);
-    expect((await said('find *')).outcome).toBe('allow');
+    const explainHostile = (command: string) => explain(HOSTILE_RULES, 'Bash', { command }, place);
+    expect((await explainHostile('find *')).outcome).toBe('allow');
     await writeFile(join(place, '-delete'), '');
     for (const command of ['find *', 'find . -d*', 'git log *', 'wc *'])
-      expect((await said(command)).outcome, command).toBe('ask');
+      expect((await explainHostile(command)).outcome, command).toBe('ask');
     for (const command of ['find src/*', 'wc -l src/*.ts'])
-      expect((await said(command)).outcome, command).toBe('allow');
+      expect((await explainHostile(command)).outcome, command).toBe('allow');
   });
 
   it('a line that changes its directory too often requires approval', async () => {

@@ -4,7 +4,7 @@ import { next, type Phase, type Signal, signalOf } from '../../src/projector/pro
 import { readEntry } from '../../src/projector/readEntry.ts';
 import { A, R, S, U } from './events.ts';
 
-const told = (phase: Phase, signal: Signal, whileActive: 'steer' | 'followUp' = 'followUp') => {
+const transition = (phase: Phase, signal: Signal, whileActive: 'steer' | 'followUp' = 'followUp') => {
   const { move, to, odd } = next(phase, signal, whileActive);
   return odd === undefined ? `${move} → ${to}` : `${move} → ${to} (${odd})`;
 };
@@ -21,12 +21,12 @@ describe('the state machine', () => {
     ['suspension', 'refuse → idle (orphan)', 'wait → active', 'wait → active'],
     ['resumption', 'reopen → active', 'reopen → active', 'reopen → active'],
   ])('%s moves as documented, idle, queueing and steering', (given, idle, queueing, steering) => {
-    expect([told('idle', given), told('active', given), told('active', given, 'steer')]).toEqual([
+    expect([transition('idle', given), transition('active', given), transition('active', given, 'steer')]).toEqual([
       idle,
       queueing,
       steering,
     ]);
-    expect(told('idle', given, 'steer')).toBe(idle);
+    expect(transition('idle', given, 'steer')).toBe(idle);
   });
 
   it('CYC-2 the three stop reasons are one signal', () => {

@@ -133,9 +133,9 @@ describe('withLiveText', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }) => {
       const failed = cold('-(qa)-b-#', values, 'lost');
       expectObservable(failed.pipe(withLiveText())).toBe('-(qa)-b-#', expected, 'lost');
-      const left = cold('-q-a-b-x-', values);
-      expectObservable(left.pipe(withLiveText()), '^----!').toBe('-q-a-', expected);
-      expectSubscriptions(left.subscriptions).toBe('^----!');
+      const subscription = cold('-q-a-b-x-', values);
+      expectObservable(subscription.pipe(withLiveText()), '^----!').toBe('-q-a-', expected);
+      expectSubscriptions(subscription.subscriptions).toBe('^----!');
       expectObservable(cold<LogEntry>('|').pipe(withLiveText())).toBe('|');
     });
   });

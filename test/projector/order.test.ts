@@ -132,15 +132,15 @@ describe('other conversations', () => {
   ])(
     "INV-8 an entry of a parent's log about its children belongs to the parent, %s: no gap, no other conversation",
     (_, ids, bare) => {
-      const told = { type: 'sub-agent', callId: 'c1', ...ids, phase: 'started', runId: 'r1' };
+      const childEvent = { type: 'sub-agent', callId: 'c1', ...ids, phase: 'started', runId: 'r1' };
       const view = project(log);
       for (let at = 1; at <= log.length; at++) {
-        const entries = [...log.slice(0, at), told, ...log.slice(at)].map((entry, seq) => ({ ...entry, seq }));
+        const entries = [...log.slice(0, at), childEvent, ...log.slice(at)].map((entry, seq) => ({ ...entry, seq }));
         expect(project(entries)).toEqual(view);
         expect(project(entries.slice(at)).diagnostics.map(({ code }) => code)).not.toContain('gap');
       }
       const unnamed = log.map(({ conversationId: _, ...entry }) => entry);
-      const { conversationId: __, ...unsaid } = told;
+      const { conversationId: __, ...unsaid } = childEvent;
       expect(project([{ ...unsaid, ...bare }, ...unnamed])).toEqual(project(unnamed));
     },
   );

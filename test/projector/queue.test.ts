@@ -20,7 +20,7 @@ describe('the queue', () => {
         let owner = 1;
         let queue = emptyQueue(owner);
         let list: { id: string; promotable: boolean }[] = [];
-        const left = { view: queueView(queue), ids: [] as string[] };
+        const abandoned = { view: queueView(queue), ids: [] as string[] };
         for (const [name, messageId, promotable] of acts) {
           if (name === 'enqueue') {
             const message = { messageId, kind: 'followUp' as const, content: parts('') };
@@ -45,7 +45,7 @@ describe('the queue', () => {
           expect(queue.size).toBe(list.length);
         }
         expect(queueView(queue).map((each) => each.messageId)).toEqual(list.map((each) => each.id));
-        expect(left.view).toEqual(left.ids);
+        expect(abandoned.view).toEqual(abandoned.ids);
       }),
       { numRuns: volume.events },
     );

@@ -113,15 +113,15 @@ describe('settled calls', () => {
   });
 
   it('a result that was input of a round is replaced there too', () => {
-    const told = [U('q'), C('c1'), T('c1', '?', 'unknown'), A('I do not know'), S()];
+    const events = [U('q'), C('c1'), T('c1', '?', 'unknown'), A('I do not know'), S()];
     const projector = createProjector();
-    for (const event of told) projector.push(event);
+    for (const event of events) projector.push(event);
     const before = projector.view();
     expect(before.cycles[0]?.rounds[1]?.input.results[0]?.result?.outcome).toBe('unknown');
     projector.push(settled('c1', { ran: 'yes' }));
     const call = projector.view().cycles[0]?.rounds[1]?.input.results[0];
     expect(call?.result).toEqual({ outcome: 'succeeded', content: parts('yes') });
-    expect(projector.view()).toEqual(project([...told, settled('c1', { ran: 'yes' })]));
+    expect(projector.view()).toEqual(project([...events, settled('c1', { ran: 'yes' })]));
     expect(before.cycles[0]?.rounds[1]?.input.results[0]?.result?.outcome).toBe('unknown');
   });
 

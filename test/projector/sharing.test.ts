@@ -131,8 +131,8 @@ describe('long queues', () => {
     expect(before.queued.map(({ messageId }) => messageId)).toEqual(Array.from({ length: 300 }, (_, i) => `f${i}`));
     for (let i = 0; i < 250; i++) projector.push(S());
     projector.push({ type: 'message-returned', messageId: 'f270', why: 'closed' });
-    const left = projector.view().queued.map(({ messageId }) => messageId);
-    expect(left).toEqual(Array.from({ length: 50 }, (_, i) => `f${250 + i}`).filter((id) => id !== 'f270'));
+    const queuedIds = projector.view().queued.map(({ messageId }) => messageId);
+    expect(queuedIds).toEqual(Array.from({ length: 50 }, (_, i) => `f${250 + i}`).filter((id) => id !== 'f270'));
     expect(stepsOf(projector.view())).toEqual(['non-steer f249']);
     expect(before.queued).toHaveLength(300);
   });

@@ -92,19 +92,19 @@ describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
 
   it('if a followUp is promoted next, the conversation is busy at the preceding stop', async () => {
     const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
-    const said: string[] = [];
+    const answers: string[] = [];
     onEntry(
       on.conversation,
       ({ type }) => type === 'model-reply',
       () => on.conversation.followUp('later'),
     );
     moments[0]?.[1](on.conversation, () => {
-      said.push(on.conversation.status);
+      answers.push(on.conversation.status);
       expect(() => on.conversation.send('now')).toThrow(/busy/);
     });
     await on.conversation.send('hi').result;
     await on.conversation.resume().result;
-    expect(said).toEqual(['active']);
+    expect(answers).toEqual(['active']);
     expect(only(on.conversation.log(), 'user-message')).toEqual([
       'user-message direct hi',
       'user-message followUp later',
@@ -142,8 +142,8 @@ it('the conversation is cancelling until the stop is stored, and send() reports 
   const clock = new VirtualClock();
   const store = troubledStore({ clock });
   const { conversation } = await bench({ clock, store, replies: ['done', 'next'] });
-  const told: string[] = [];
-  conversation.live$.subscribe((signal) => void (signal.type === 'status' && told.push(signal.status)));
+  const statuses: string[] = [];
+  conversation.live$.subscribe((signal) => void (signal.type === 'status' && statuses.push(signal.status)));
   store.trouble((entries) => (entries.some(({ type }) => type === 'model-reply') ? { afterMs: 40 } : 'stored'));
   conversation.send('hi');
   await clock.advance(10);
@@ -152,7 +152,7 @@ it('the conversation is cancelling until the stop is stored, and send() reports 
   expect(conversation.status).toBe('cancelling');
   expect(() => conversation.send('too')).toThrow(/cancellation in progress/);
   await clock.until(cancelled);
-  expect(told).toEqual(['active', 'cancelling', 'idle']);
+  expect(statuses).toEqual(['active', 'cancelling', 'idle']);
   expect(conversation.status).toBe('idle');
 });
 

@@ -201,7 +201,7 @@ describe('a call that never started', () => {
 describe('a decision for a suspended call', () => {
   const codes = (log: readonly LogEntry[]) => log.flatMap((each) => (each.type === 'diagnostic' ? [each.code] : []));
   const approve: Decision = { callId: 'c1', action: 'approve' };
-  const given = () => {
+  const gatedCalls = () => {
     const gate = gateTool();
     const replies = [[call('c1', 'ask', args), call('c2', 'gate')]];
     return { gate, options: { replies, tools: [echoTool('ask').tool, gate.tool], plugins: [asks().plugin] } };
@@ -210,7 +210,7 @@ describe('a decision for a suspended call', () => {
   it.each(['cancel', 'time'])(
     'it is not reported as expired if its run is interrupted before its gate (%s)',
     async (how) => {
-      const { gate, options } = given();
+      const { gate, options } = gatedCalls();
       const policies = { decisionsDuringRound: 'atGate', limits: { runMs: 1000 } } as const;
       const { clock, conversation } = await bench({ ...options, policies });
       conversation.send('hi');
@@ -226,7 +226,7 @@ describe('a decision for a suspended call', () => {
 
   it('it is not reported as expired if its replay is interrupted', async () => {
     const { plugin, begun } = slowListener(1, 1);
-    const { gate, options } = given();
+    const { gate, options } = gatedCalls();
     const { conversation } = await bench({ ...options, plugins: [asks().plugin, plugin] });
     conversation.send('hi');
     await gate.begun('c2');

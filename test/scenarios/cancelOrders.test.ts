@@ -20,12 +20,12 @@ const FAULTS_MOST = 5;
 
 /** The faults of an order of acts, on any store. */
 async function faultsOf(order: Order): Promise<string[]> {
-  const told = (trouble: object, faults: string[]): string[] =>
+  const describeFaults = (trouble: object, faults: string[]): string[] =>
     faults.map((fault) => `${fault}: ${JSON.stringify({ ...order, trouble })}`);
   const { faults, appends } = await livedWith(order, NONE);
-  const found = told(NONE, faults);
+  const found = describeFaults(NONE, faults);
   for (const trouble of troublesOf(order, appends))
-    found.push(...told(trouble, (await livedWith(order, trouble)).faults));
+    found.push(...describeFaults(trouble, (await livedWith(order, trouble)).faults));
   return found;
 }
 

@@ -49,13 +49,13 @@ describe('an agent that is closed', () => {
     const { inner, store, pass } = slowStore();
     const model = scripted(['late']);
     const agent = createAgent({ model, store });
-    const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
+    const rejection = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
     let over = false;
     const closed = agent.close().then(() => (over = true));
     await Promise.resolve();
     expect(over).toBe(false);
     pass();
-    await Promise.all([closed, told]);
+    await Promise.all([closed, rejection]);
     const other = createAgent({ model, store: inner });
     expect((await other.open('y')).status).toBe('idle');
     await other.close();
@@ -63,17 +63,17 @@ describe('an agent that is closed', () => {
 
   it('on a store that opens at once, an opening of the same tick ends with the agent too', async () => {
     const agent = createAgent({ model: scripted(['late']) });
-    const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
+    const rejection = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
     await agent.close();
-    await told;
+    await rejection;
   });
 
   it('it calls no model for a request of the same tick', async () => {
     const model = scripted(['late']);
     const agent = createAgent({ model });
-    const told = expect(agent.run('x')).rejects.toMatchObject({ code: 'closed' });
+    const rejection = expect(agent.run('x')).rejects.toMatchObject({ code: 'closed' });
     await agent.close();
-    await told;
+    await rejection;
     expect(model.calls).toHaveLength(0);
   });
 
@@ -82,18 +82,18 @@ describe('an agent that is closed', () => {
       model: scripted([]),
       store: { ...memoryStore(), open: () => Promise.reject(new Error('no disk')) },
     });
-    const told = expect(agent.open('y')).rejects.toThrow('no disk');
+    const rejection = expect(agent.open('y')).rejects.toThrow('no disk');
     await agent.close();
-    await told;
+    await rejection;
   });
 
   it('a second close resolves after its conversations are closed', async () => {
     const { store, pass } = slowStore();
     const agent = createAgent({ model: scripted([]), store });
-    const told = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
+    const rejection = expect(agent.open('y')).rejects.toMatchObject({ code: 'closed' });
     const closings = [agent.close(), agent.close()];
     pass();
-    await Promise.all([...closings, told]);
+    await Promise.all([...closings, rejection]);
     await expect(agent.open('z')).rejects.toMatchObject({ code: 'closed' });
   });
 });

@@ -92,7 +92,7 @@ describe('costOf', () => {
       { model: 'n', costUsd: 0.25, calls: 1 },
     ]);
     const used = { ...value, models: [{ model: 'm', calls: 3, usage }] };
-    const told: LogEntry = { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value: used };
-    expect(costOf([told]).total).toMatchObject({ calls: 3, costUsd: null, unpriced: 3 });
+    const usageEntry: LogEntry = { ...base, type: 'extension', name: 'runchart.sub-agent-usage', value: used };
+    expect(costOf([usageEntry]).total).toMatchObject({ calls: 3, costUsd: null, unpriced: 3 });
   });
 });

@@ -66,13 +66,13 @@ describe('a waiting call whose suspension plugins still handle', () => {
     await begun;
     return { ...on, run, fail };
   }
-  const told = ['tool-suspended', 'decision-consumed', 'tool-result', 'diagnostic'] as const;
+  const entryTypes = ['tool-suspended', 'decision-consumed', 'tool-result', 'diagnostic'] as const;
 
   it('a call that was suspended again continues to wait if the model ends its run; its first decision is used', async () => {
     const { conversation, run, fail } = await askedAgain();
     fail();
     expect((await run.result).cause).toBe('model');
-    expect(only(conversation.log(), ...told).filter((line) => line.includes('c1'))).toEqual([
+    expect(only(conversation.log(), ...entryTypes).filter((line) => line.includes('c1'))).toEqual([
       'tool-suspended c1 1',
       'tool-suspended c1 2',
       'decision-consumed c1 1',
@@ -84,7 +84,7 @@ describe('a waiting call whose suspension plugins still handle', () => {
   it('a call that was suspended again is cancelled with its run, and its first decision does not expire', async () => {
     const { conversation } = await askedAgain();
     await conversation.cancel();
-    expect(only(conversation.log(), ...told).filter((line) => line.includes('c1'))).toEqual([
+    expect(only(conversation.log(), ...entryTypes).filter((line) => line.includes('c1'))).toEqual([
       'tool-suspended c1 1',
       'tool-suspended c1 2',
       'tool-result c1 cancelled cancelled',

@@ -28,8 +28,8 @@ describe('a close on a store that never answers', () => {
     before.conversation.send('go');
     await before.clock.advance(0);
     const clock = new VirtualClock();
-    const left = await storeWith(before.conversation.log());
-    const after = troubledStore({ clock, inner: left });
+    const durableStore = await storeWith(before.conversation.log());
+    const after = troubledStore({ clock, inner: durableStore });
     const { conversation } = await bench({ clock, store: after, tools, plugins: [asks().plugin], replies: ['next'] });
     expect([conversation.pending.length, conversation.unsettled.length]).toEqual([2, 2]);
     after.trouble(silent);

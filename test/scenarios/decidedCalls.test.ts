@@ -149,7 +149,7 @@ describe('B08: a decision is bound to its call and suspension, and starts no oth
       const clock = new VirtualClock();
       const store = troubledStore({ clock });
       let refusals = 0;
-      const told: Promise<string>[] = [];
+      const receipts: Promise<string>[] = [];
       const edit = (by: string, m: string) => conversation.decide({ callId: 'c1', by, action: 'edit', args: { m } });
       const { conversation } = await bench({
         ...{ clock, store, replies: [[call('c1', 'ask', args)]], tools: [echoTool('ask').tool] },
@@ -158,8 +158,8 @@ describe('B08: a decision is bound to its call and suspension, and starts no oth
           {
             name: 'late',
             runEnd() {
-              told.push(edit('ann', 'b'), edit('ben', later));
-              for (const each of told) each.catch(() => undefined);
+              receipts.push(edit('ann', 'b'), edit('ben', later));
+              for (const each of receipts) each.catch(() => undefined);
             },
           },
         ],
@@ -171,10 +171,10 @@ describe('B08: a decision is bound to its call and suspension, and starts no oth
       });
       conversation.send('hi');
       await expect.poll(() => refusals).toBe(2);
-      await expect(told[0]).rejects.toThrow('full');
+      await expect(receipts[0]).rejects.toThrow('full');
       // The word of the second comes to its call when the cancel stops waiting for the store.
       await clock.until(conversation.cancel());
-      expect(await told[1]).toBe(answer);
+      expect(await receipts[1]).toBe(answer);
     },
   );
 

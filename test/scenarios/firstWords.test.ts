@@ -67,7 +67,7 @@ describe('two decisions on one suspension while a cancel overtakes a slow store'
     await clock.until(Promise.all([first, second, cancelled]), 5_000);
     expect(await first).toBe('applied');
     expect(await second).not.toBe('applied');
-    const said = on.conversation.log().flatMap((each) => (each.type === 'decision' ? [each.decision.by] : []));
-    expect(said).toEqual(['ada']);
+    const deciders = on.conversation.log().flatMap((each) => (each.type === 'decision' ? [each.decision.by] : []));
+    expect(deciders).toEqual(['ada']);
   });
 });

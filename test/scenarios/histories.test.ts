@@ -14,7 +14,7 @@ const calls = (text: string, ...callIds: string[]): Message => ({
   content: text === '' ? [] : [{ type: 'text', text }],
   toolCalls: callIds.map((callId) => ({ callId, name: 'pay', args: { m: callId } })),
 });
-const told = (callId: string): Message => ({
+const resultOf = (callId: string): Message => ({
   role: 'tool',
   callId,
   content: [{ type: 'text', text: `${callId} is paid` }],
@@ -23,12 +23,12 @@ const told = (callId: string): Message => ({
 
 /** The log, with the history expanded to its events. */
 function past(log: readonly LogEntry[]): LogEntry[] {
-  const told: LogEntry[] = [];
+  const expandedEntries: LogEntry[] = [];
   for (const entry of log) {
-    if (entry.type === 'history') eachEarlierEntry(entry, (earlier) => void told.push(earlier));
-    else told.push(entry);
+    if (entry.type === 'history') eachEarlierEntry(entry, (earlier) => void expandedEntries.push(earlier));
+    else expandedEntries.push(entry);
   }
-  return told;
+  return expandedEntries;
 }
 
 /**
@@ -48,8 +48,8 @@ const UNANSWERED: [string, readonly Message[]][] = [
   ['in an earlier request', [user('a'), calls('', 'c1'), user('b'), calls('done')]],
   ['that a later reply follows', [user('a'), calls('', 'c1'), calls('I paid')]],
   ['that ends the history', [user('a'), calls('', 'c1')]],
-  ['beside one with a result', [user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok')]],
-  ['whose result precedes it', [user('a'), told('c1'), calls('', 'c1')]],
+  ['beside one with a result', [user('a'), calls('', 'c1', 'c2'), resultOf('c2'), calls('ok')]],
+  ['whose result precedes it', [user('a'), resultOf('c1'), calls('', 'c1')]],
   ['without a request', [calls('', 'c1')]],
 ];
 
@@ -67,7 +67,7 @@ describe('a call of a history without a result', () => {
   });
 
   it('it has a result in its place that says so, stored with the history and not with a repair', async () => {
-    const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')]);
+    const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), resultOf('c2'), user('b'), calls('ok')]);
     expect(conversation.log().map(({ type }) => type)).toEqual(['conversation', 'history']);
     const log = story(past(conversation.log()));
     expect(lines(conversation.messages())).toEqual([
@@ -79,7 +79,9 @@ describe('a call of a history without a result', () => {
       'assistant ok',
     ]);
     await conversation.close();
-    const again = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), user('b'), calls('ok')], { again: true });
+    const again = await opened([user('a'), calls('', 'c1', 'c2'), resultOf('c2'), user('b'), calls('ok')], {
+      again: true,
+    });
     expect(story(past(again.conversation.log()))).toEqual(log);
   });
 
@@ -92,7 +94,7 @@ describe('a call of a history without a result', () => {
 });
 
 it('a history is one entry, and the log, the messages and the view contain its events', async () => {
-  const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), told('c2'), calls('ok'), user('b')]);
+  const { conversation } = await opened([user('a'), calls('', 'c1', 'c2'), resultOf('c2'), calls('ok'), user('b')]);
   const log = conversation.log();
   const events = past(log).map((entry, seq) => ({ ...entry, seq }));
   expect([log.length, events.length]).toEqual([2, 10]);
@@ -106,8 +108,8 @@ it('a history is one entry, and the log, the messages and the view contain its e
 
 it('a secret in a history is not stored', async () => {
   const on = await bench({ replies: ['done'], secrets: ['hunter2-hunter2'] });
-  const history = [user('it is hunter2-hunter2'), calls('hunter2-hunter2', 'c1'), told('c1')];
-  const secret = { ...told('c2'), content: [{ type: 'text' as const, text: 'hunter2-hunter2' }] };
+  const history = [user('it is hunter2-hunter2'), calls('hunter2-hunter2', 'c1'), resultOf('c1')];
+  const secret = { ...resultOf('c2'), content: [{ type: 'text' as const, text: 'hunter2-hunter2' }] };
   const named = { ...calls('', 'c2'), toolCalls: [{ callId: 'c2', name: 'pay', args: { m: 'hunter2-hunter2' } }] };
   const conversation = await on.agent.open('h', { history: [...history, named as Message, secret] });
   expect(JSON.stringify(conversation.log())).not.toContain('hunter2');
@@ -115,14 +117,14 @@ it('a secret in a history is not stored', async () => {
 });
 
 it('a history whose calls all have results is stored unchanged', async () => {
-  const history = [user('a'), calls('', 'c1'), told('c1'), calls('ok')];
+  const history = [user('a'), calls('', 'c1'), resultOf('c1'), calls('ok')];
   const { conversation } = await opened(history);
   expect(conversation.messages()).toEqual(history);
   expect(only(past(conversation.log()), 'tool-result')).toEqual(['tool-result c1 succeeded']);
 });
 
 it("a history's result that follows a later reply is sent to the model as a later message", async () => {
-  const { conversation } = await opened([user('q'), calls('', 'c1'), calls('in between'), told('c1'), calls('ok')]);
+  const { conversation } = await opened([user('q'), calls('', 'c1'), calls('in between'), resultOf('c1'), calls('ok')]);
   const shown = conversation.messages();
   expect(shown.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user', 'assistant']);
   expect(shown[2]).toMatchObject({ callId: 'c1', isError: true });
@@ -136,7 +138,7 @@ it('consecutive replies in a history stay separate, each with its provider data'
     toolCalls: [],
     extra: { signed: 1 },
   };
-  const history = [user('q'), calls('a'), signed, calls('', 'c1'), told('c1'), calls('c'), calls('d'), user('r')];
+  const history = [user('q'), calls('a'), signed, calls('', 'c1'), resultOf('c1'), calls('c'), calls('d'), user('r')];
   for (const again of [false, true]) {
     const { conversation, model } = await opened(history, { again });
     expect(conversation.messages()).toEqual(history);

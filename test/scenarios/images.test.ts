@@ -24,7 +24,7 @@ interface Sent {
 /** Images of the message `back` places before the last one of a request. */
 const imagesIn = (model: ScriptedModel, request: number, back = 0): StoredPart[] =>
   (model.calls[request]?.messages.at(-1 - back)?.content ?? []).filter((part) => part.type === 'image');
-const said = (model: ScriptedModel, request: number): string =>
+const lastMessageText = (model: ScriptedModel, request: number): string =>
   (model.calls[request]?.messages ?? [])
     .flatMap(({ content }) => content.map((part) => (part.type === 'text' ? part.text : `<${part.mediaType}>`)))
     .join(' | ');
@@ -214,7 +214,7 @@ describe('an image that cannot be sent', () => {
     expect(await later.conversation.send('Still there?').text).toBe('Two.');
     expect(await later.conversation.send('And now?').text).toBe('Three.');
     const gone = '[An image (image/png) belongs here. It is not shown: its bytes are missing.]';
-    expect(said(later.model, 1)).toBe(`${gone} | ${gone} | One. | Still there? | Two. | And now?`);
+    expect(lastMessageText(later.model, 1)).toBe(`${gone} | ${gone} | One. | Still there? | Two. | And now?`);
     expect(diagnostics(later.conversation.log())).toEqual(['diagnostic image_missing', 'diagnostic image_missing']);
   });
 
@@ -226,7 +226,7 @@ describe('an image that cannot be sent', () => {
     const agent = createAgent({ model, ports: { scaleImage } });
     const conversation = await agent.open();
     expect(await conversation.send([image(await plain(2_001, 2)), image(dot)]).text).toBe('Nothing to see.');
-    expect(said(model, 0)).toMatch(/^\[An image .* could not be scaled\.\] \| <image\/png>$/);
+    expect(lastMessageText(model, 0)).toMatch(/^\[An image .* could not be scaled\.\] \| <image\/png>$/);
     const diagnostic = await entry(conversation, 'diagnostic');
     expect(diagnostic).toMatchObject({
       code: 'image_not_shown',
@@ -237,7 +237,7 @@ describe('an image that cannot be sent', () => {
   it('an image is a text too if the model accepts no images', async () => {
     const { model, conversation } = await onDisk(['Blind.'], undefined, { imageLimits: { mediaTypes: [] } });
     await conversation.send([image(dot), image('https://pictures.test/a.png')]).result;
-    expect(said(model, 0).match(/this model takes no images/g)).toHaveLength(2);
+    expect(lastMessageText(model, 0).match(/this model takes no images/g)).toHaveLength(2);
   });
 
   it('an image is a text too if a tool invented its reference', async () => {
@@ -250,7 +250,7 @@ describe('an image that cannot be sent', () => {
         store: (await place()).store,
       });
       expect(await conversation.send('Look.').text).toBe('Hm.');
-      expect(said(model, 1)).toMatch(/its bytes are missing|the tool's result cannot be read/);
+      expect(lastMessageText(model, 1)).toMatch(/its bytes are missing|the tool's result cannot be read/);
     }
   });
 
@@ -262,7 +262,7 @@ describe('an image that cannot be sent', () => {
     const { conversation } = await opened({ model, policies: { modelRetry }, store: (await place()).store });
     const run = conversation.send([image(bytes)]);
     expect(await run.text).toBe('Seen.');
-    expect([said(model, 0), imagesIn(fallback, 0)]).toEqual([
+    expect([lastMessageText(model, 0), imagesIn(fallback, 0)]).toEqual([
       expect.stringContaining('takes no images'),
       [image(base64(bytes))],
     ]);

@@ -45,10 +45,10 @@ class Assembly {
     if (signal.type === 'reasoning-delta') this.shown = { ...this.shown, reasoning: reasoning + signal.text };
     if (signal.type !== 'tool-input-delta') return;
     const { index, name, text: more } = signal;
-    const known = toolInputs.find((each) => each.index === index);
-    const grown = inputOf(index, known?.name ?? name, (known?.text ?? '') + more);
-    const others = toolInputs.map((each) => (each === known ? grown : each));
-    this.shown = { ...this.shown, toolInputs: known ? others : [...toolInputs, grown] };
+    const sameInput = toolInputs.find((each) => each.index === index);
+    const grown = inputOf(index, sameInput?.name ?? name, (sameInput?.text ?? '') + more);
+    const others = toolInputs.map((each) => (each === sameInput ? grown : each));
+    this.shown = { ...this.shown, toolInputs: sameInput ? others : [...toolInputs, grown] };
   }
 }
 const flying = ({ inFlight }: Conversation): Shown => {

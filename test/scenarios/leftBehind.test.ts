@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { ManyRuns } from '../support/manyRuns.ts';
 
 const nothing = { listeners: 0, timers: 0, actors: 0 };
-const left = ({ listeners, timers, actors }: ManyRuns) => ({ listeners, timers, actors });
+const remainingResources = ({ listeners, timers, actors }: ManyRuns) => ({ listeners, timers, actors });
 
 describe('B17: finished runs and closed conversations', () => {
   it('finished runs leave no listener on the caller’s signal, no timer and no actor', async () => {
     const runs = new ManyRuns();
     for (let run = 0; run < 40; run++) await runs.finish();
-    expect(left(runs)).toEqual(nothing);
+    expect(remainingResources(runs)).toEqual(nothing);
   });
 
   it('nor do conversations that were closed while they waited for a person', async () => {
     const runs = new ManyRuns();
     for (let run = 0; run < 40; run++) await runs.suspend();
-    expect(left(runs)).toEqual(nothing);
+    expect(remainingResources(runs)).toEqual(nothing);
   });
 
   it('each active run has one listener on the caller’s signal, however many calls it makes', async () => {
@@ -24,6 +24,6 @@ describe('B17: finished runs and closed conversations', () => {
     await Promise.all(Array.from({ length: 10 }, () => runs.finish(() => most.push(runs.listeners))));
     expect(Math.max(...most)).toBe(10);
     expect(most.length).toBe(10);
-    expect(left(runs)).toEqual(nothing);
+    expect(remainingResources(runs)).toEqual(nothing);
   });
 });

@@ -344,8 +344,8 @@ describe('decisions', () => {
     const store = troubledStore();
     const { conversation } = await waiting(['c1', 'c2', 'c3'], { store });
     const answers = ['c1', 'c2', 'c3'].map((callId) => conversation.decide(approve(callId)));
-    const told = await Promise.allSettled(answers);
-    expect(told.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    const settledAnswers = await Promise.allSettled(answers);
+    expect(settledAnswers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
   });
 });
 

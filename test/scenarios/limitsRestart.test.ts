@@ -17,7 +17,10 @@ const echo = (callId: string, m = 'same', tokens = 0): ModelPart[] => [
   finish('tool-calls', tokens),
 ];
 const ask = (callId: string): ModelPart[] => [call(callId, 'ask', { m: 'same' })];
-const given = (): BenchOptions => ({ tools: [echoTool().tool, echoTool('ask').tool, boom], plugins: [asks().plugin] });
+const benchOptions = (): BenchOptions => ({
+  tools: [echoTool().tool, echoTool('ask').tool, boom],
+  plugins: [asks().plugin],
+});
 
 /** The process dies during the model call after these replies. Another one opens the log, and resumes. */
 async function died(replies: readonly Reply[], rest: readonly Reply[], more: BenchOptions = {}) {
@@ -29,10 +32,15 @@ async function died(replies: readonly Reply[], rest: readonly Reply[], more: Ben
     ask();
     return new Promise(() => undefined);
   }, '');
-  const before = await bench({ ...given(), ...more, replies: [...replies, hangs] });
+  const before = await bench({ ...benchOptions(), ...more, replies: [...replies, hangs] });
   void before.conversation.send('hi');
   await asked;
-  const on = await bench({ ...given(), ...more, replies: rest, store: await storeWith(before.conversation.log()) });
+  const on = await bench({
+    ...benchOptions(),
+    ...more,
+    replies: rest,
+    store: await storeWith(before.conversation.log()),
+  });
   return on.conversation.resume().result;
 }
 
@@ -63,9 +71,9 @@ describe('limits after a crash and a resumption', () => {
   it('the same is true if a message continues the waiting run without resume()', async () => {
     const policies = { limits: { tokens: 100, turns: 3 } };
     const replies = [echo('c1', 'a', 20), [...ask('c2'), finish('tool-calls', 30)]];
-    const before = await bench({ ...given(), replies, policies });
+    const before = await bench({ ...benchOptions(), replies, policies });
     expect((await before.conversation.send('hi').result).termination).toBe('Suspended');
-    const { conversation, model } = await restart(before, { ...given(), replies: ['never'], policies });
+    const { conversation, model } = await restart(before, { ...benchOptions(), replies: ['never'], policies });
     await conversation.decide({ callId: 'c2', action: 'approve' });
     conversation.send('more');
     expect(await conversation.resume().result).toMatchObject({ cause: 'max_total_tokens', turns: 0 });
@@ -93,7 +101,7 @@ describe('the identity of calls', () => {
 
   it('a limit of tokens is reached at exactly its value', async () => {
     const on = await bench({
-      ...given(),
+      ...benchOptions(),
       replies: [echo('c1', 'a', 20), 'never'],
       policies: { limits: { tokens: 40 } },
     });
@@ -102,7 +110,7 @@ describe('the identity of calls', () => {
 
   it('a different round in between resets the count', async () => {
     const replies = [echo('c1'), echo('c2'), echo('c3', 'other'), echo('c4'), echo('c5'), 'done'];
-    const on = await bench({ ...given(), replies, policies });
+    const on = await bench({ ...benchOptions(), replies, policies });
     expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', turns: 6 });
   });
 
@@ -116,7 +124,7 @@ describe('the identity of calls', () => {
       },
     };
     const replies = [echo('c1'), echo('c2'), echo('c3'), echo('c4'), 'done'];
-    const on = await bench({ ...given(), plugins: [plugin], replies, policies });
+    const on = await bench({ ...benchOptions(), plugins: [plugin], replies, policies });
     expect(await on.conversation.send('hi').result).toMatchObject({ termination: 'NaturalEnd', turns: 5 });
   });
 
@@ -125,10 +133,10 @@ describe('the identity of calls', () => {
     async (action) => {
       for (const restarts of [false, true]) {
         const replies = [ask('c1'), ask('c2'), ask('c3'), 'never'];
-        let on: Bench = await bench({ ...given(), replies, policies });
+        let on: Bench = await bench({ ...benchOptions(), replies, policies });
         await on.conversation.send('hi').result;
         for (const [index, callId] of ['c1', 'c2', 'c3'].entries()) {
-          if (restarts) on = await restart(on, { ...given(), replies: replies.slice(index + 1), policies });
+          if (restarts) on = await restart(on, { ...benchOptions(), replies: replies.slice(index + 1), policies });
           expect(await on.conversation.decide({ callId, action })).toBe('applied');
           const result = await on.conversation.resume().result;
           if (callId === 'c3') expect(result).toMatchObject({ termination: 'Stopped', cause: 'no_progress' });
@@ -141,7 +149,7 @@ describe('the identity of calls', () => {
   it('a late result counts in the round of its call', async () => {
     const beside = (callId: string): ModelPart[] => [...ask(`a${callId}`), call(callId, 'echo', { m: callId })];
     const replies = [beside('c1'), beside('c2'), beside('c3'), 'waits', 'never'];
-    const on = await bench({ ...given(), replies, policies });
+    const on = await bench({ ...benchOptions(), replies, policies });
     expect((await on.conversation.send('hi').result).termination).toBe('Suspended');
     for (const callId of ['ac2', 'ac1', 'ac3']) await on.conversation.decide({ callId, action: 'approve' });
     expect(await on.conversation.resume().result).toMatchObject({ termination: 'Stopped', cause: 'no_progress' });
@@ -193,14 +201,14 @@ describe('the counts that limit a run', () => {
   /** Runs the acts. At each model call and after each run, the counts of the chart equal those of the log. */
   async function live(letters: readonly string[], todo: readonly Act[], sequential: boolean) {
     let on: Bench | undefined;
-    let left = letters.slice();
+    let remainingLetters = letters.slice();
     let compared = 0;
     const check = (): void => {
       if (!on || on.contextOf('run') === undefined) return;
       compared += 1;
       expect(inMemory(on)).toEqual(reloaded(on.conversation.log()));
     };
-    const told: Plugin = {
+    const comparingPlugin: Plugin = {
       name: 'told',
       afterToolExecute: ({ call: { callId } }) => (callId === 'e_2' ? { result: 'told' } : undefined),
     };
@@ -210,11 +218,11 @@ describe('the counts that limit a run', () => {
       parameters: z.object({}),
       execute: async () => void (await on?.conversation.cancel()),
     });
-    const tools = [...(given().tools ?? []), cuts];
+    const tools = [...(benchOptions().tools ?? []), cuts];
     const opened = async (store?: Bench['store']): Promise<Bench> => {
-      const replies = left.map((letter) =>
+      const replies = remainingLetters.map((letter) =>
         during(() => {
-          left = left.slice(1);
+          remainingLetters = remainingLetters.slice(1);
           check();
         }, REPLIES[letter] as never),
       );
@@ -222,7 +230,14 @@ describe('the counts that limit a run', () => {
         limits: { identicalCalls: 4, turns: 12 },
         toolExecution: sequential ? 'sequential' : 'parallel',
       } as const;
-      return bench({ ...given(), tools, plugins: [asks().plugin, told], replies, policies, ...(store && { store }) });
+      return bench({
+        ...benchOptions(),
+        tools,
+        plugins: [asks().plugin, comparingPlugin],
+        replies,
+        policies,
+        ...(store && { store }),
+      });
     };
     const ended = async (run: { result: Promise<unknown> }): Promise<void> => {
       await run.result;

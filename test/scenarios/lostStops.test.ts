@@ -85,10 +85,10 @@ describe.each([{ synchronous: true }, { synchronous: false }])('an end that cann
   it('INV-3: the next request in the same process writes the stop, before its own start', async () => {
     const on = await failing();
     expect(await on.conversation.send('again').result).toMatchObject({ termination: 'NaturalEnd', text: 'two' });
-    const told = ['run-stop error store', 'run-stop completed end_turn'];
-    expect(only(on.conversation.log(), 'run-stop')).toEqual(told);
+    const stops = ['run-stop error store', 'run-stop completed end_turn'];
+    expect(only(on.conversation.log(), 'run-stop')).toEqual(stops);
     const { conversation } = await restart(on);
-    expect(only(conversation.log(), 'run-stop')).toEqual(told);
+    expect(only(conversation.log(), 'run-stop')).toEqual(stops);
     expect(conversation.view().cycles.map(({ stop }) => stop?.reason)).toEqual(['error', 'completed']);
   });
 

@@ -69,7 +69,7 @@ function fateOf({ conversation }: Bench): Fate | string {
 }
 
 /** The error code of a refused message; undefined for an accepted one. */
-function given({ conversation }: Bench, kind: Choice['kind']): string | undefined {
+function sendAndCatch({ conversation }: Bench, kind: Choice['kind']): string | undefined {
   try {
     conversation[kind]('X');
     return undefined;
@@ -114,7 +114,7 @@ async function idle(choice: Choice, before: 'idle' | 'error'): Promise<string> {
   const on = await bench({ replies: before === 'idle' ? replies : [dies(), ...replies], policies: policiesOf(choice) });
   if (before === 'error') await on.conversation.send('P').result;
   expect(on.conversation.status).toBe(before);
-  const refusal = given(on, choice.kind);
+  const refusal = sendAndCatch(on, choice.kind);
   await settled(on);
   return refusal ?? fateOf(on);
 }
@@ -125,7 +125,7 @@ async function active(choice: Choice, ending: Ending): Promise<string> {
   const run = on.conversation.send('P');
   await first.begun;
   expect(on.conversation.status).toBe('active');
-  const refusal = given(on, choice.kind);
+  const refusal = sendAndCatch(on, choice.kind);
   if (ending === 'interrupted') await on.clock.until(run.cancel());
   else first.give(ending === 'error' ? dies() : undefined);
   await run.result;
@@ -147,7 +147,7 @@ async function cancelling(choice: Choice): Promise<string> {
   void on.conversation.cancel();
   await on.clock.advance(0);
   expect(on.conversation.status).toBe('cancelling');
-  const refusal = given(on, choice.kind);
+  const refusal = sendAndCatch(on, choice.kind);
   free();
   await on.clock.until(run.result);
   await settled(on);
@@ -164,7 +164,7 @@ async function waiting(choice: Choice, decided: boolean): Promise<string> {
   await on.conversation.send('P').result;
   if (decided) await on.conversation.decide({ callId: 'c1', action: 'approve' });
   expect(on.conversation.status).toBe('waiting');
-  const refusal = given(on, choice.kind);
+  const refusal = sendAndCatch(on, choice.kind);
   await settled(on);
   return refusal ?? fateOf(on);
 }

@@ -81,14 +81,14 @@ describe('observerErrors propagate', () => {
     const on = await bench({ replies: [[call('c1', 'gate')], 'x'], tools: [gate.tool], policies: propagate });
     const run = on.conversation.send('hi');
     await gate.begun('c1');
-    let told = false;
+    let hasThrown = false;
     gate.context('c1').signal.addEventListener('abort', () => {
-      told = true;
+      hasThrown = true;
     });
     expect(() => on.conversation.live$.subscribe(once(({ type }) => type === 'tool-progress'))).not.toThrow();
     gate.context('c1').progress('half');
     expect((await run.result).error?.code).toBe('observer');
-    expect(told).toBe(true);
+    expect(hasThrown).toBe(true);
     whole(on);
     expect(only(on.conversation.log(), 'tool-result')).toEqual(['tool-result c1 cancelled cancelled']);
   });

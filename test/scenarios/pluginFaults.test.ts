@@ -64,9 +64,9 @@ describe('a plugin that is not required', () => {
       policies: { limits: { resultBytes: 1_000 } },
     });
     await conversation.send('hi').result;
-    const told = resultText(conversation.log(), 'c1');
-    expect(told).toContain('The check of faulty failed');
-    expect(Buffer.byteLength(told ?? '')).toBeLessThan(1_200);
+    const blockedText = resultText(conversation.log(), 'c1');
+    expect(blockedText).toContain('The check of faulty failed');
+    expect(Buffer.byteLength(blockedText ?? '')).toBeLessThan(1_200);
   });
 
   it.each(ways)('a plugin that %s in runEnd does not change the end', async (way) => {

@@ -141,11 +141,11 @@ describe('ending a run', () => {
     ['NaturalEnd', 'ok'],
     ['Error', new Error('x')],
   ] as const)('runEnd receives the end of the run: %s', async (termination, reply) => {
-    const heard: string[] = [];
-    const plugin: Plugin = { name: 'listens', runEnd: (c) => void heard.push(c.termination) };
+    const ends: string[] = [];
+    const plugin: Plugin = { name: 'listens', runEnd: (c) => void ends.push(c.termination) };
     const on = await bench({ replies: [reply], plugins: [plugin], policies: { modelRetry: { attempts: 1 } } });
     await on.conversation.send('hi').result;
-    expect(heard).toEqual([termination]);
+    expect(ends).toEqual([termination]);
   });
 });
 

@@ -207,17 +207,19 @@ describe('INV-7: a receipt if the store fails around the end of the run that the
     const { conversation } = await bench({ clock, store, tools: [gate.tool], plugins: [plugin], replies });
     conversation.send('hi');
     await gate.begun('g');
-    let left = times;
-    store.trouble(() => (left-- > 0 ? fate : 'stored'));
+    let remaining = times;
+    store.trouble(() => (remaining-- > 0 ? fate : 'stored'));
     void conversation.cancel();
     const { messageId, delivered } = conversation[kind]('and');
-    let told = 'queued';
+    let receiptState = 'queued';
     delivered.then((word) => {
-      told = word;
+      receiptState = word;
     });
     await clock.advance(10_000);
-    const said = conversation.log().some((entry) => entry.type === 'user-message' && entry.messageId === messageId);
+    const isDelivered = conversation
+      .log()
+      .some((entry) => entry.type === 'user-message' && entry.messageId === messageId);
     const queued = conversation.queue.some((message) => message.messageId === messageId);
-    expect(told).toBe(said ? 'delivered' : queued ? 'queued' : 'returned');
+    expect(receiptState).toBe(isDelivered ? 'delivered' : queued ? 'queued' : 'returned');
   });
 });

@@ -16,7 +16,7 @@ const held = () => {
   return { wait, goOn: () => goOn() };
 };
 /** The parts of a result that the log contains; the words of an error and ended waits are not in it. */
-const said = ({ error: _, pending: _p, ...result }: RunResult) => result;
+const storedPart = ({ error: _, pending: _p, ...result }: RunResult) => result;
 
 describe('a message that is repeated under its id', () => {
   it('while its run continues, in the same tick or later, that run answers it, and nothing is queued', async () => {
@@ -51,12 +51,12 @@ describe('a message that is repeated under its id', () => {
     const first = await on.conversation.send('hi', { messageId: 'm1' }).result;
     const length = on.conversation.log().length;
     const again = on.conversation.send('hi', { messageId: 'm1' });
-    expect(said(await again.result)).toEqual(said(first));
+    expect(storedPart(await again.result)).toEqual(storedPart(first));
     const items: unknown[] = [];
     for await (const item of again) items.push(item);
     expect(items).toEqual(on.conversation.log().filter(({ runId }) => runId === 'run_m1'));
     const later = await restart(on, { ...options, replies: [] });
-    expect(said(await later.conversation.send('hi', { messageId: 'm1' }).result)).toEqual(said(first));
+    expect(storedPart(await later.conversation.send('hi', { messageId: 'm1' }).result)).toEqual(storedPart(first));
     expect(on.conversation.log()).toHaveLength(length);
   });
 

@@ -158,15 +158,15 @@ async function ask(agent: Parameters<typeof route>[0]) {
     },
     close: () => server.close(),
   };
-  const told: Outgoing[] = [];
-  client.messages$.subscribe((message) => told.push(message));
+  const outgoing: Outgoing[] = [];
+  client.messages$.subscribe((message) => outgoing.push(message));
   const routed = route(agent, counting, { multiTurn: false });
   client.send({ type: 'user-message', conversation: 'trace', content: QUESTION } satisfies Incoming);
-  await expect.poll(() => told.at(-1)?.type).toBe('result');
+  await expect.poll(() => outgoing.at(-1)?.type).toBe('result');
   client.close();
   await routed;
   await agent.close();
-  return { told, bridged: () => bridged };
+  return { told: outgoing, bridged: () => bridged };
 }
 
 it(

@@ -170,11 +170,11 @@ describe('resume() with undecided calls only, for each end of the previous run',
   describe.each(['in the same process', 'in the next one'])('%s', (where) => {
     it.each(ways)('%s: it ends Suspended without a model call', async (_, options, cause) => {
       const ask = echoTool('ask');
-      const given = { plugins: [asks().plugin], ...options, tools: [ask.tool, echoTool().tool] };
-      const before = await bench(given);
+      const benchOptions = { plugins: [asks().plugin], ...options, tools: [ask.tool, echoTool().tool] };
+      const before = await bench(benchOptions);
       expect(await before.conversation.send('hi').result).toMatchObject({ cause });
       const isNext = where === 'in the next one';
-      const { conversation, model } = isNext ? await restart(before, { ...given, replies: [] }) : before;
+      const { conversation, model } = isNext ? await restart(before, { ...benchOptions, replies: [] }) : before;
       const [from, called] = [conversation.log().length, model.calls.length];
       expect(await conversation.resume().result).toMatchObject({ termination: 'Suspended', turns: 0 });
       expect(story(conversation.log(from))).toEqual(['run-resumed', 'run-suspended c1', 'checkpoint RunFinished']);

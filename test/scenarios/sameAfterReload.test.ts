@@ -206,12 +206,12 @@ describe('B04: after a cancel, the caller, the view and the model have the same 
     await entry(conversation, 'tool-suspended');
     for (const ended of ['c2', 'c4']) await entry(conversation, 'tool-result', ({ callId }) => callId === ended);
     await conversation.cancel();
-    const told = (await run.result).calls;
+    const resultCalls = (await run.result).calls;
     const block = conversation.view().cycles[0]?.steps.find(({ type }) => type === 'ai-block');
     const shown = block?.type === 'ai-block' ? block.groups.flatMap(({ calls }) => calls) : [];
-    const said = lines(conversation.messages());
+    const messageLines = lines(conversation.messages());
     for (const [callId, [outcome, code]] of Object.entries(KNOWN)) {
-      expect(told.find((each) => each.callId === callId)).toEqual({
+      expect(resultCalls.find((each) => each.callId === callId)).toEqual({
         callId,
         name: expect.any(String),
         outcome,
@@ -220,9 +220,9 @@ describe('B04: after a cancel, the caller, the view and the model have the same 
       const result = shown.find((each) => each.callId === callId)?.result;
       expect(result).toMatchObject({ outcome, ...(code && { code }) });
       const text = result?.content.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? '';
-      expect(said).toContain(`${callId}${outcome === 'succeeded' ? '' : '!'} ${text}`);
+      expect(messageLines).toContain(`${callId}${outcome === 'succeeded' ? '' : '!'} ${text}`);
     }
-    expect(said.find((line) => line.startsWith('c1'))).toMatch(/may have had an effect/);
+    expect(messageLines.find((line) => line.startsWith('c1'))).toMatch(/may have had an effect/);
   });
 
   it('a call that had not started, and one that finished too late', async () => {
@@ -230,14 +230,16 @@ describe('B04: after a cancel, the caller, the view and the model have the same 
     await conversation.cancel();
     gate.release('c1');
     await entry(conversation, 'diagnostic', ({ code }) => code === 'late_result');
-    const told = (await run.result).calls.map(({ callId, outcome, code }) => `${callId} ${outcome} ${code}`);
-    expect(told).toEqual([
+    const callOutcomes = (await run.result).calls.map(({ callId, outcome, code }) => `${callId} ${outcome} ${code}`);
+    expect(callOutcomes).toEqual([
       'c1 cancelled cancelled',
       'c2 cancelled skipped',
       'c3 cancelled skipped',
       'c4 cancelled skipped',
     ]);
-    expect(only(conversation.log(), 'tool-result').map((line) => line.replace('tool-result ', ''))).toEqual(told);
+    expect(only(conversation.log(), 'tool-result').map((line) => line.replace('tool-result ', ''))).toEqual(
+      callOutcomes,
+    );
     expect(lines(conversation.messages()).find((line) => line.startsWith('c2'))).toMatch(
       /^c2! .*skipped: the run ended before it started/,
     );

@@ -190,16 +190,16 @@ const ofTheLoop: readonly Row[] = [
     begin() {
       const replies = [1, 2, 3].flatMap((time) => [[call(`c${time}`, 'echo', { m: 'a' })], [t('done')]]);
       const state = createStateManager({ resolveModel: always(scripted(replies)), tools: [echoTool().tool] });
-      let told: string[] = [];
+      let events: string[] = [];
       const callbacks = {
-        streamingCallback: (delta: string) => void told.push(`delta ${delta}`),
-        toolStartCallback: (label: string) => void told.push(`start ${label}`),
-        toolResultCallback: (name: string, status: string) => void told.push(`${status} ${name}`),
+        streamingCallback: (delta: string) => void events.push(`delta ${delta}`),
+        toolStartCallback: (label: string) => void events.push(`start ${label}`),
+        toolResultCallback: (name: string, status: string) => void events.push(`${status} ${name}`),
       };
       return async () => {
-        told = [];
+        events = [];
         await processRequest('go', 'm', state, callbacks);
-        return told;
+        return events;
       };
     },
   },
@@ -239,13 +239,13 @@ const ofTheLoop: readonly Row[] = [
       state.session.runtime.toolRegistry.register('c1', 'echo', { m: 'a' });
       const part = { partKind: 'tool-return', toolCallId: 'c1', toolName: 'echo', content: 'a' };
       const node = { thought: 'hm', request: { parts: [part] } } as never;
-      let told = 0;
+      let notificationCount = 0;
       const toolResultCallback = (): void => {
-        told += 1;
+        notificationCount += 1;
       };
       return async () => {
         await processNode(node, state, { toolResultCallback });
-        return { told, thoughts: state.session.conversation.thoughts.length };
+        return { told: notificationCount, thoughts: state.session.conversation.thoughts.length };
       };
     },
   },
@@ -348,18 +348,18 @@ const ofTransports: readonly Row[] = [
       onTestFinished(() => shared.close());
       return async (time) => {
         const { server, client } = inProcessTransport();
-        const told: { type: string; entry?: { seq: number } }[] = [];
-        client.messages$.subscribe((message) => told.push(message as never));
+        const outgoing: { type: string; entry?: { seq: number } }[] = [];
+        client.messages$.subscribe((message) => outgoing.push(message as never));
         const ended = route(agent, server, { multiTurn: true, sessions: shared });
         client.send({ type: 'user-message', conversation: 'c', content: `${time}` });
-        const turns = (): number => told.filter(({ type }) => type === 'turn-result').length;
+        const turns = (): number => outgoing.filter(({ type }) => type === 'turn-result').length;
         await expect.poll(turns).toBe(1);
         client.close();
         client.close();
         await server.close();
         await ended;
-        const seqs = told.flatMap(({ entry }) => (entry ? [entry.seq] : []));
-        return { begins: told[0]?.type, gapless: seqs.every((seq, at) => seq === at), turns: turns() };
+        const seqs = outgoing.flatMap(({ entry }) => (entry ? [entry.seq] : []));
+        return { begins: outgoing[0]?.type, gapless: seqs.every((seq, at) => seq === at), turns: turns() };
       };
     },
   },
@@ -418,18 +418,18 @@ const ofOthers: readonly Row[] = [
     act: 'receive each opening and each close of a conversation once',
     same: ['SessionStart', 'SessionEnd'],
     begin() {
-      let told: string[] = [];
-      const record = { run: ({ event }: { event: string }) => void told.push(event) };
+      let events: string[] = [];
+      const record = { run: ({ event }: { event: string }) => void events.push(event) };
       const agent = agentOf(['one', 'two', 'three'], {
         plugins: [hooks({ SessionStart: [record], SessionEnd: [record] })],
       });
       return async () => {
-        told = [];
+        events = [];
         const conversation = await agent.open('c');
         await conversation.send('hi').result;
         await conversation.close();
         await conversation.close();
-        return told;
+        return events;
       };
     },
   },

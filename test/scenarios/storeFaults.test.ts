@@ -258,8 +258,8 @@ it('CKPT-4: a denial that was lost with its commit may be repeated, and the deci
   await conversation.decide({ callId: 'c1', action: 'deny', reason: 'not now' });
   store.trouble((entries) => (commits(entries, 'ToolResultsCommitted') ? 'failed' : 'stored'));
   expect(await conversation.resume().result).toMatchObject({ termination: 'Error', cause: 'store' });
-  const said = only(conversation.log(), 'decision', 'tool-result', 'decision-consumed');
-  expect(said).toEqual(['decision c1 1', 'tool-result c1 failed denied', 'decision-consumed c1 1']);
+  const decisionEntries = only(conversation.log(), 'decision', 'tool-result', 'decision-consumed');
+  expect(decisionEntries).toEqual(['decision c1 1', 'tool-result c1 failed denied', 'decision-consumed c1 1']);
 });
 
 it('the end of a run is reported once it is stored, even if the start of the next run is not', async () => {

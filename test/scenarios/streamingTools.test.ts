@@ -24,13 +24,13 @@ async function at(execute: (context: ToolContext) => unknown) {
     replies,
     policies: { limits: { toolMs: 200, resultBytes: 1_000 } },
   });
-  const told: unknown[] = [];
+  const progressValues: unknown[] = [];
   made.conversation.live$.subscribe((live: Live) => {
-    if (live.type === 'tool-progress') told.push(live.update);
+    if (live.type === 'tool-progress') progressValues.push(live.update);
   });
   const run = made.conversation.send('go');
   await flush();
-  return { ...made, run, told };
+  return { ...made, run, told: progressValues };
 }
 const played = async (execute: (context: ToolContext) => unknown) => {
   const { conversation, run, told } = await at(execute);
@@ -142,16 +142,16 @@ describe('a tool that yields several values', () => {
   });
 
   it('a tool that never awaits and never ends is ended after its time limit, and delays nobody meanwhile', async () => {
-    let given = 0;
+    let yieldCount = 0;
     let closed = false;
     const { clock, conversation, run } = await at(async function* () {
       try {
-        for (;;) yield ++given;
+        for (;;) yield ++yieldCount;
       } finally {
         closed = true;
       }
     });
-    expect(given).toBeGreaterThan(100);
+    expect(yieldCount).toBeGreaterThan(100);
     await clock.advance(200);
     expect((await run.result).termination).toBe('NaturalEnd');
     expect(resultOf(conversation)).toMatchObject({ outcome: 'failed', code: 'timeout' });

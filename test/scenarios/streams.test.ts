@@ -107,9 +107,9 @@ describe('subscribers that throw', () => {
     await clock.advance(10);
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
     expect(seen).toEqual(upTo(conversation.log().length));
-    const told = only(conversation.log(), 'diagnostic');
-    expect(told.length).toBeGreaterThan(0);
-    expect(new Set(told)).toEqual(new Set(['diagnostic observer_error']));
+    const diagnostics = only(conversation.log(), 'diagnostic');
+    expect(diagnostics.length).toBeGreaterThan(0);
+    expect(new Set(diagnostics)).toEqual(new Set(['diagnostic observer_error']));
     await conversation.close();
     await clock.advance(10);
     expect(found).toEqual([]);
@@ -269,10 +269,10 @@ describe('a reader that leaves a run', () => {
     const log = { entries: [], listen: () => undefined };
     const feed = new RunFeed({ log, live, runId: 'r', logState: emptyLogState() } as unknown as Runtime);
     const run = new RunHandle('r', feed, async () => undefined);
-    const left = async () => {
+    const readerThatLeaves = async () => {
       for await (const _ of run) break;
     };
-    const [one, two] = [left(), left()];
+    const [one, two] = [readerThatLeaves(), readerThatLeaves()];
     expect(live.observed).toBe(true);
     live.next({ type: 'text-delta', runId: 'r', text: 'x' });
     await Promise.all([one, two]);

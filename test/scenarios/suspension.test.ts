@@ -277,9 +277,9 @@ describe('a decision while the run is active', () => {
       expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done' });
       expect(ranDuring).toEqual(decisionsDuringRound === 'immediate' ? ['c1'] : []);
       expect(ask.ran).toEqual(['c1']);
-      const told = lines(model.calls[2]?.messages ?? []);
-      if (decisionsDuringRound === 'immediate') expect(told[2]).toBe('c1 {"m":"approved"}');
-      else expect(told.at(-1)).toContain('earlier call "c1"');
+      const messageLines = lines(model.calls[2]?.messages ?? []);
+      if (decisionsDuringRound === 'immediate') expect(messageLines[2]).toBe('c1 {"m":"approved"}');
+      else expect(messageLines.at(-1)).toContain('earlier call "c1"');
     },
   );
 });

@@ -22,7 +22,7 @@ function reader() {
   return { tool, read };
 }
 
-async function told(replies: readonly Reply[], policies: BenchOptions['policies'] = { textToolCalls: all }) {
+async function runReplies(replies: readonly Reply[], policies: BenchOptions['policies'] = { textToolCalls: all }) {
   const { tool, read } = reader();
   const on = await bench({ replies, tools: [tool], policies });
   const result = await on.conversation.send('hi').result;
@@ -38,7 +38,7 @@ describe('calls in text', () => {
     ['json', 'I will {"name": "read_file", "parameters": {"filepath": "a.ts"}} now.'],
     ['json', '{"tool": "read_file", "args": {"filepath": "a.ts"}}'],
   ])('LOOP-7, S004-14: %s in %j is run; the text is unchanged, and the call follows it', async (_, text) => {
-    const { result, read, log, model } = await told([text, 'done']);
+    const { result, read, log, model } = await runReplies([text, 'done']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'done', turns: 2 });
     expect(read).toEqual(['a.ts']);
     expect(only(log, 'agent-output', 'tool-result', 'diagnostic')).toEqual([
@@ -55,14 +55,14 @@ describe('calls in text', () => {
   });
 
   it('LOOP-7, S004-16: if a reply has a structured call, only that one is run', async () => {
-    const { read, log } = await told([[t(TAGGED), call('c1', 'read_file', { filepath: 'b.ts' })], 'done']);
+    const { read, log } = await runReplies([[t(TAGGED), call('c1', 'read_file', { filepath: 'b.ts' })], 'done']);
     expect(read).toEqual(['b.ts']);
     expect(only(log, 'tool-result')).toEqual(['tool-result c1 succeeded']);
   });
 
   it('S004-16: with the policy off, which is the default, none is run', async () => {
     for (const policies of [{}, { textToolCalls: false as const }, { textToolCalls: [] }]) {
-      const { result, read } = await told([TAGGED], policies);
+      const { result, read } = await runReplies([TAGGED], policies);
       expect(result).toMatchObject({ termination: 'NaturalEnd', text: TAGGED, calls: [] });
       expect(read).toEqual([]);
     }
@@ -70,26 +70,26 @@ describe('calls in text', () => {
 
   it('S004-17: of a tag and a fence only the tag is read, and every call has a separate id', async () => {
     const fence = '```json\n{"name": "read_file", "arguments": {"filepath": "fenced"}}\n```';
-    const { read, log } = await told([`${fence} ${TAGGED} ${TAGGED}`, TAGGED, 'done'], presets.requestLoop);
+    const { read, log } = await runReplies([`${fence} ${TAGGED} ${TAGGED}`, TAGGED, 'done'], presets.requestLoop);
     expect(read).toEqual(['a.ts', 'a.ts', 'a.ts']);
     expect(only(log, 'tool-started')).toEqual(['call_1', 'call_2', 'call_3'].map((id) => `tool-started ${id}`));
   });
 
   it('a reply with such a call is not final, whatever its finish reason is', async () => {
-    const { result } = await told([[t(TAGGED), finish('stop')], [t(TAGGED), finish('length')], 'done']);
+    const { result } = await runReplies([[t(TAGGED), finish('stop')], [t(TAGGED), finish('length')], 'done']);
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 3 });
   });
 
   it('calls in reasoning are not run', async () => {
-    const { read } = await told([[{ type: 'reasoning-delta', text: TAGGED }, t('done')]]);
+    const { read } = await runReplies([[{ type: 'reasoning-delta', text: TAGGED }, t('done')]]);
     expect(read).toEqual([]);
   });
 
   it('an unknown tool is reported as usual, and calls beyond the limit are not run', async () => {
-    const unknown = await told(['{"name": "nobody", "arguments": {}}', 'done']);
+    const unknown = await runReplies(['{"name": "nobody", "arguments": {}}', 'done']);
     expect(only(unknown.log, 'tool-result')).toEqual(['tool-result call_1 failed unknown_tool']);
     const limits = { toolCallsPerTurn: 1 };
-    const two = await told([`${TAGGED}${TAGGED}`, 'done'], { textToolCalls: all, limits });
+    const two = await runReplies([`${TAGGED}${TAGGED}`, 'done'], { textToolCalls: all, limits });
     expect(only(two.log, 'tool-result').sort()).toEqual([
       'tool-result call_1 succeeded',
       'tool-result call_2 failed too_many_calls',
@@ -111,7 +111,7 @@ describe('calls in text', () => {
 });
 
 describe('arguments in text', () => {
-  const written = (args: string) => told([`{"name": "read_file", "arguments": ${args}}`, 'done']);
+  const written = (args: string) => runReplies([`{"name": "read_file", "arguments": ${args}}`, 'done']);
 
   it('S004-19: a string of JSON is parsed', async () => {
     expect((await written('"{\\"filepath\\":\\"b\\"}"')).read).toEqual(['b']);

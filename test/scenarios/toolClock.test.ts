@@ -11,12 +11,12 @@ const worker = (work: Work) =>
 
 /** A conversation in whose first round the tool works, and the outcome of the tool's promise. */
 async function at(work: Work) {
-  const said: { value?: unknown; error?: unknown } = {};
+  const settled: { value?: unknown; error?: unknown } = {};
   const tool = worker((context) => {
     const working = Promise.resolve(work(context));
     working.then(
-      (value) => Object.assign(said, { value }),
-      (error) => Object.assign(said, { error }),
+      (value) => Object.assign(settled, { value }),
+      (error) => Object.assign(settled, { error }),
     );
     return working;
   });
@@ -24,7 +24,7 @@ async function at(work: Work) {
   const made = await bench({ tools: [tool], replies, policies: { limits: { toolMs: 1_000 } } });
   const run = made.conversation.send('go');
   await flush();
-  return { ...made, run, said };
+  return { ...made, run, said: settled };
 }
 
 describe('the clock of a tool', () => {

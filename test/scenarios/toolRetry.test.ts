@@ -214,8 +214,8 @@ describe('failures that are retried', () => {
   });
 
   it('a failure that an idempotent tool returns as a time-out is final', async () => {
-    const said = (): unknown => toolResult.error('the server is slow', 'timeout');
-    const { tool, keys } = flaky([said, ok], { idempotent: true });
+    const timeoutError = (): unknown => toolResult.error('the server is slow', 'timeout');
+    const { tool, keys } = flaky([timeoutError, ok], { idempotent: true });
     const on = await bench({ replies: [[call('c1', 'pay')], 'done'], tools: [tool], policies: { toolRetry: {} } });
     await on.conversation.send('hi').result;
     expect(keys).toHaveLength(1);

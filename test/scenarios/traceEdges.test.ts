@@ -54,8 +54,8 @@ describe('the loop continues', () => {
     const result = await conversation.send('go').result;
     expect(result).toMatchObject({ termination: 'NaturalEnd', turns: 2, text: 'It is gone.' });
     expect(only(conversation.log(), 'tool-result')).toEqual(['tool-result c1 failed not_found']);
-    const told = bodies[1]?.messages.find(({ role }) => role === 'tool');
-    expect(told?.content).toMatch(/^\[tool error\]\nthere is no such file/);
+    const toolMessage = bodies[1]?.messages.find(({ role }) => role === 'tool');
+    expect(toolMessage?.content).toMatch(/^\[tool error\]\nthere is no such file/);
   });
 });
 

@@ -45,13 +45,13 @@ function watch(conversation: Conversation, { from, how }: Watcher): LogEntry[] {
 
 /** Returns where it left: at once, from inside its own `next`. */
 function reconnecting(conversation: Conversation, from: number, leaves: number, seen: LogEntry[]): void {
-  let left = leaves;
+  let remaining = leaves;
   let gone = false;
   const subscription = conversation.log$(from).subscribe((entry) => {
     if (gone) return;
     seen.push(entry);
-    left -= 1;
-    if (left > 0) return;
+    remaining -= 1;
+    if (remaining > 0) return;
     gone = true;
     queueMicrotask(() => {
       subscription.unsubscribe();

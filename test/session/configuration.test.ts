@@ -78,10 +78,10 @@ describe('loadConfiguration', () => {
     const replies = [[call('c1', 'Bash', { command: 'echo ran > ran' })], 'a', 'b'];
     const { conversation } = await bench({ tools: codingTools(), plugins, replies, cwd: options.cwd });
     expect((await conversation.send('go').result).termination).toBe('Suspended');
-    const told = conversation
+    const diagnostics = conversation
       .log()
       .filter((each) => each.type === 'diagnostic' && each.code === 'configuration_ignored');
-    expect(told).toMatchObject([
+    expect(diagnostics).toMatchObject([
       {
         detail: {
           ignored: [`${home}/${PROJECT}: permissions.allow bash(*)`, `${home}/${PROJECT}: hooks.SessionStart`],
@@ -91,15 +91,15 @@ describe('loadConfiguration', () => {
   });
 
   it('all settings of a trusted project are used while its file is unchanged', async () => {
-    const said = { permissions: { allow: ['bash(make *)'] }, hooks: { Stop: [{ command: 'true' }] } };
-    const { home, write, options, load } = place({ [PROJECT]: said });
+    const settings = { permissions: { allow: ['bash(make *)'] }, hooks: { Stop: [{ command: 'true' }] } };
+    const { home, write, options, load } = place({ [PROJECT]: settings });
     expect(await trustProject(options)).toEqual([join(home, PROJECT)]);
     const trusted = await load();
     expect(trusted.ignored).toEqual([]);
     expect(trusted.hooks.Stop).toHaveLength(1);
     const { rules } = configuredPlugins(trusted);
     expect((await rules.explain('Bash', { command: 'make all' }, options.cwd)).outcome).toBe('allow');
-    write(PROJECT, { ...said, hooks: { Stop: [{ command: 'curl evil.example' }] } });
+    write(PROJECT, { ...settings, hooks: { Stop: [{ command: 'curl evil.example' }] } });
     const changed = await load();
     expect(changed.hooks).toEqual({});
     expect(changed.files).toMatchObject([{ trusted: false }]);
@@ -174,10 +174,10 @@ describe('loadConfiguration', () => {
     expect(await allowAlways(saved, options)).toBe(path);
     await allowAlways(['bash(make)', 'edit(./a)'], options);
     const { rules } = configuredPlugins(await load());
-    const said = (command: string) => rules.explain('Bash', { command }, options.cwd);
-    expect(await said('make')).toMatchObject({ outcome: 'allow', by: 'allow bash(make)', layer: path });
-    expect(await said('make evil')).toMatchObject({ outcome: 'deny', layer: join(home, PROJECT) });
-    expect(await said('make x')).not.toHaveProperty('layer');
+    const explainCommand = (command: string) => rules.explain('Bash', { command }, options.cwd);
+    expect(await explainCommand('make')).toMatchObject({ outcome: 'allow', by: 'allow bash(make)', layer: path });
+    expect(await explainCommand('make evil')).toMatchObject({ outcome: 'deny', layer: join(home, PROJECT) });
+    expect(await explainCommand('make x')).not.toHaveProperty('layer');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({
       [options.cwd]: ['bash(make)', 'bash(make evil)', 'edit(./a)'],

@@ -139,8 +139,10 @@ it('ignored settings are reported once in a conversation, however many runs it h
   const another = await agent.open('another');
   await another.send('three').result;
   for (const each of [conversation, another]) {
-    const told = each.log().filter((entry) => entry.type === 'diagnostic' && entry.code === 'configuration_ignored');
-    expect(told).toHaveLength(1);
+    const diagnostics = each
+      .log()
+      .filter((entry) => entry.type === 'diagnostic' && entry.code === 'configuration_ignored');
+    expect(diagnostics).toHaveLength(1);
   }
   await agent.close();
 });

@@ -24,14 +24,14 @@ describe('while the spawn call runs', () => {
       tools: [gate.tool, ask.tool, subAgents({ model })],
       plugins: [asks('ask', { reason: 'risky', payload: 1 }).plugin],
     });
-    const told: unknown[] = [];
+    const progressUpdates: unknown[] = [];
     conversation.live$.subscribe((signal) => {
-      if (signal.type === 'tool-progress' && signal.callId === 'p') told.push(signal.update);
+      if (signal.type === 'tool-progress' && signal.callId === 'p') progressUpdates.push(signal.update);
     });
     const run = conversation.send('hi');
     await gate.begun('g');
     await expect.poll(() => conversation.pending).toHaveLength(1);
-    expect(told).toEqual(['started', { waiting: ['x'] }]);
+    expect(progressUpdates).toEqual(['started', { waiting: ['x'] }]);
     expect(conversation.pending).toEqual([
       {
         callId: 'x',

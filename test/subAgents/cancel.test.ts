@@ -172,8 +172,8 @@ describe('a failing store', () => {
       tools: [subAgents({ model })],
     });
     expect((await conversation.send('hi').result).text).toBe('done');
-    const told = new Map(reported(conversation.log(), 'p').map(({ id, outcome }) => [id, outcome]));
-    expect([told.get('a'), told.get('b')]).toEqual(['failed', 'succeeded']);
+    const outcomes = new Map(reported(conversation.log(), 'p').map(({ id, outcome }) => [id, outcome]));
+    expect([outcomes.get('a'), outcomes.get('b')]).toEqual(['failed', 'succeeded']);
   });
 
   it('below the parent it ends the run with the error, and the sub-agents with it', async () => {

@@ -122,8 +122,8 @@ describe('the death of a process at any append', () => {
       expect([frame, phases.length]).toEqual([frame, new Set(phases).size]);
       expect([frame, phases.length]).toEqual([frame, ids.size * 2]);
       expect([frame, twice(log, 'tool-result')]).toEqual([frame, []]);
-      const told = reported(log, 'p').map(({ id, outcome, text }) => `${id} ${outcome} ${text}`);
-      expect([frame, told.sort()]).toEqual([frame, ids.size === 0 ? [] : ['a succeeded A', 'b succeeded B']]);
+      const reports = reported(log, 'p').map(({ id, outcome, text }) => `${id} ${outcome} ${text}`);
+      expect([frame, reports.sort()]).toEqual([frame, ids.size === 0 ? [] : ['a succeeded A', 'b succeeded B']]);
       const sum = [log, ...children].reduce((total, each) => total + spentBy(each), 0);
       expect([frame, costUsd]).toEqual([frame, sum]);
     }

@@ -23,7 +23,7 @@ import { call, finish, type Reply, scripted, t } from '../support/scriptedReplie
 import { byTask, childOf, logOf, reported, spawn, submit } from '../support/subAgentBench.ts';
 
 const paths = ({ pending }: Conversation): string[] => pending.map(({ path }) => path.join('/'));
-const told = (log: readonly LogEntry[]): string[] =>
+const reportLines = (log: readonly LogEntry[]): string[] =>
   log.flatMap((each) => (each.type === 'sub-agent' ? [`${each.phase} ${each.child}`] : []));
 const kinOf = (log: readonly LogEntry[]): string[] => [
   ...new Set(log.flatMap((each) => (each.type === 'sub-agent' ? [each.child] : []))),
@@ -143,7 +143,7 @@ describe('a fork of a conversation whose sub-agents have started', () => {
   it('at no entry does it repeat recorded work of a sub-agent, and it continues to its end', async () => {
     const { store, log } = await waiting({ decided: true });
     const knows = (until: number, task: string, phase: string): boolean =>
-      told(log.slice(0, until)).includes(`${phase} ${childOf('p', task)}`);
+      reportLines(log.slice(0, until)).includes(`${phase} ${childOf('p', task)}`);
     for (let until = 2; until <= log.length; until++) {
       await forkConversation(store, 'c', `fork ${until}`, until);
       const { agent, ask, echo } = await family(store);
@@ -166,7 +166,7 @@ describe('a fork of a conversation whose sub-agents have started', () => {
     const { store, log } = await waiting({ decided: true });
     await forkConversation(store, 'c', 'fork');
     const forked = await logOf(store, 'fork');
-    expect(told(forked)).toHaveLength(told(log).length);
+    expect(reportLines(forked)).toHaveLength(reportLines(log).length);
     expect(kinOf(forked).filter((id) => kinOf(log).includes(id))).toEqual([]);
     for (const [index, id] of kinOf(forked).entries()) {
       const [own, other] = [await logOf(store, id), await logOf(store, kinOf(log)[index] ?? '')];

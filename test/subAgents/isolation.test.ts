@@ -103,8 +103,8 @@ describe('isolation', () => {
 
   it("the agent's plugins apply to it, and submit_result cannot be suspended or blocked by them", async () => {
     const hook = asks('submit_result');
-    const heard: string[] = [];
-    const plugin: Plugin = { name: 'ear', beforeInference: ({ conversationId }) => void heard.push(conversationId) };
+    const events: string[] = [];
+    const plugin: Plugin = { name: 'ear', beforeInference: ({ conversationId }) => void events.push(conversationId) };
     const { conversation } = await bench({
       replies: [[spawn('p', 'alpha')], 'done'],
       tools: [subAgents({ model: byTask({ alpha: [[submit('s', 'A')]] }) })],
@@ -112,7 +112,7 @@ describe('isolation', () => {
     });
     expect((await conversation.send('hi').result).text).toBe('done');
     expect(hook.saw).toEqual(['p']);
-    expect(heard.filter((id) => id === childOf('p', 'a')).length).toBeGreaterThan(0);
+    expect(events.filter((id) => id === childOf('p', 'a')).length).toBeGreaterThan(0);
   });
 
   it('its own instructions and tools replace those of the agent', async () => {
@@ -240,9 +240,11 @@ describe('arguments of a spawn call', () => {
       tools: [subAgents({ model })],
     });
     await conversation.send('hi').result;
-    const told = reported(conversation.log(), 'p');
-    expect(told.map(({ id, outcome }) => `${id} ${outcome}`).sort()).toEqual(ids.map((id) => `${id} succeeded`).sort());
-    expect(told.every(({ task }) => task.length <= 300)).toBe(true);
+    const reports = reported(conversation.log(), 'p');
+    expect(reports.map(({ id, outcome }) => `${id} ${outcome}`).sort()).toEqual(
+      ids.map((id) => `${id} succeeded`).sort(),
+    );
+    expect(reports.every(({ task }) => task.length <= 300)).toBe(true);
     expect(await logOf(store, childOf('p', '__proto__'))).not.toHaveLength(0);
     expect(({} as { task?: unknown }).task).toBeUndefined();
   });

@@ -339,7 +339,7 @@ describe('the records of sub-agents', () => {
 describe('an outcome', () => {
   const handedIn = (...results: unknown[]) =>
     new Map(results.map((result, at) => [`${at}`, { name: 'submit_result', outcome: 'succeeded', args: { result } }]));
-  const said = (...replies: string[][]) =>
+  const logOfReplies = (...replies: string[][]) =>
     replies.flatMap((texts) => [
       ...texts.map((text) => ({ type: 'agent-output', item: { type: 'assistant', text } })),
       { type: 'model-reply' },
@@ -364,36 +364,46 @@ describe('an outcome', () => {
       [],
       succeeded('a'),
     ],
-    ['nothing if a crash interrupted it', stopped('interrupted', 'crash'), said(['a']), undefined],
-    ['nothing while it waits', { cycle: 'suspended' }, said(['a']), undefined],
+    ['nothing if a crash interrupted it', stopped('interrupted', 'crash'), logOfReplies(['a']), undefined],
+    ['nothing while it waits', { cycle: 'suspended' }, logOfReplies(['a']), undefined],
     [
       'a time-out',
       stopped('interrupted', 'timeout'),
       [],
       { outcome: 'timed_out', text: 'It did not end within its time.' },
     ],
-    ['a cancel', stopped('interrupted', 'user'), said(['a']), { outcome: 'cancelled', text: 'It was cancelled.' }],
+    [
+      'a cancel',
+      stopped('interrupted', 'user'),
+      logOfReplies(['a']),
+      { outcome: 'cancelled', text: 'It was cancelled.' },
+    ],
     [
       'a spent budget',
       stopped('completed', 'max_budget'),
-      said(['a']),
+      logOfReplies(['a']),
       { outcome: 'failed', text: 'It ended without a result: the budget is spent (max_budget).' },
     ],
     [
       'the whole last reply',
       stopped('completed', 'end_turn'),
-      said(['a'], ['b', 'c']),
+      logOfReplies(['a'], ['b', 'c']),
       { ...succeeded('bc'), implicit: true },
     ],
-    ['an empty reply', stopped('completed', 'end_turn'), said(['a'], []), { ...succeeded(''), implicit: true }],
+    ['an empty reply', stopped('completed', 'end_turn'), logOfReplies(['a'], []), { ...succeeded(''), implicit: true }],
     [
       'the last reply at a limit',
       stopped('completed', 'max_turns'),
-      said(['a']),
+      logOfReplies(['a']),
       { ...succeeded('a'), implicit: true },
     ],
-    ['a failure at a limit without a reply', stopped('completed', 'max_turns'), said(['a'], []), gone('max_turns')],
-    ['a failure of its run', stopped('error', 'model'), said(['a']), gone('model')],
+    [
+      'a failure at a limit without a reply',
+      stopped('completed', 'max_turns'),
+      logOfReplies(['a'], []),
+      gone('max_turns'),
+    ],
+    ['a failure of its run', stopped('error', 'model'), logOfReplies(['a']), gone('model')],
     ['a failure without a cause', stopped('error'), [], gone('error')],
   ])('is %s', (_, state, log, expected) => {
     expect(outcomeInLog({ ...emptyLogState(), ...state } as LogState, log)).toEqual(expected);

@@ -226,8 +226,8 @@ describe('the death of a process while sub-agents work', () => {
     expect([third.conversation.status, ask.ran]).toEqual(['idle', []]);
     expect((await third.conversation.resume().result).text).toBe('done');
     expect(ask.ran).toEqual(['x']);
-    const told = reported(third.conversation.log(), 'p').map(({ id, text }) => `${id} ${text}`);
-    expect(told.sort()).toEqual(['a A', 'b B']);
+    const reports = reported(third.conversation.log(), 'p').map(({ id, text }) => `${id} ${text}`);
+    expect(reports.sort()).toEqual(['a A', 'b B']);
   });
 
   it("a parent is busy while another holder has its sub-agent's log, and free again later", async () => {

@@ -247,10 +247,10 @@ describe('the result for the parent', () => {
     await conversation.send('hi').result;
     const text = resultText(conversation.log(), 'p');
     expect(new TextEncoder().encode(text).length).toBeLessThanOrEqual(4096);
-    const told = reported(conversation.log(), 'p');
-    expect(told.map(({ id }) => id).sort()).toEqual(['a', 'b', 'g']);
-    expect(told.find(({ id }) => id === 'a')?.text).toBe('short');
-    expect(told.find(({ id }) => id === 'b')?.text).toMatch(/characters left out/);
+    const reports = reported(conversation.log(), 'p');
+    expect(reports.map(({ id }) => id).sort()).toEqual(['a', 'b', 'g']);
+    expect(reports.find(({ id }) => id === 'a')?.text).toBe('short');
+    expect(reports.find(({ id }) => id === 'b')?.text).toMatch(/characters left out/);
     expect(lines(parent.calls[1]?.messages ?? []).at(-1)).toMatch(/^p \[\{"id"/);
   });
 });

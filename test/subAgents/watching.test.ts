@@ -9,7 +9,7 @@ import { echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, deaf, finish, type Reply, t } from '../support/scriptedReplies.ts';
 import { byTask, spawn, submit } from '../support/subAgentBench.ts';
 
-const said = (signal: Live): string => {
+const signalText = (signal: Live): string => {
   const path = signal.path?.join('/') ?? '';
   if ('text' in signal) return `${path} ${signal.type} ${signal.text}`;
   if (signal.type === 'tool-progress') return `${path} ${signal.type} ${signal.callId}`;
@@ -33,8 +33,8 @@ async function family(replies: readonly Reply[] = []) {
 describe('a sub-agent', () => {
   it('its signals reach the root, with their path, and the iteration of the run; its entries do not', async () => {
     const { conversation, gate } = await family();
-    const heard: Live[] = [];
-    conversation.live$.subscribe((signal) => heard.push(signal));
+    const signals: Live[] = [];
+    conversation.live$.subscribe((signal) => signals.push(signal));
     const run = conversation.send('hi');
     const reading = (async () => {
       const items: (LogEntry | Live)[] = [];
@@ -44,8 +44,8 @@ describe('a sub-agent', () => {
     await gate.begun('g');
     gate.release('g');
     expect((await run.result).text).toBe('done');
-    const inside = heard.filter(within);
-    expect(inside.map(said)).toEqual([
+    const inside = signals.filter(within);
+    expect(inside.map(signalText)).toEqual([
       'p active',
       'p text-delta I lo',
       'p text-delta ok',
@@ -82,11 +82,11 @@ describe('a sub-agent', () => {
     await entry(conversation, 'sub-agent');
     await clock.advance(0);
     const late: string[] = [];
-    conversation.live$.subscribe((signal) => late.push(said(signal)));
+    conversation.live$.subscribe((signal) => late.push(signalText(signal)));
     expect(late).toEqual(['p text-delta I look']);
     const [seen] = await Promise.all([
       (async () => {
-        for await (const item of run) if (item.type === 'text-delta') return said(item);
+        for await (const item of run) if (item.type === 'text-delta') return signalText(item);
         return 'nothing';
       })(),
     ]);
@@ -98,13 +98,13 @@ describe('a sub-agent', () => {
 
   it('a retried attempt is a reset with its path', async () => {
     const { conversation, clock } = await family([[t('half'), finish('content-filter')]]);
-    const heard: string[] = [];
-    conversation.live$.subscribe((signal) => within(signal) && heard.push(said(signal)));
+    const signals: string[] = [];
+    conversation.live$.subscribe((signal) => within(signal) && signals.push(signalText(signal)));
     const run = conversation.send('hi');
     await entry(conversation, 'run-stop');
     await clock.advance(0);
     await run.result;
-    expect(heard).toEqual(['p active', 'p text-delta half', 'p reset', 'p error']);
+    expect(signals).toEqual(['p active', 'p text-delta half', 'p reset', 'p error']);
   });
 
   it('its signals continue in the run that resumes it, and end when its call has a result', async () => {
@@ -120,9 +120,9 @@ describe('a sub-agent', () => {
       tools: [ask.tool, subAgents({ model })],
     });
     const texts = async (run: AsyncIterable<LogEntry | Live>): Promise<string[]> => {
-      const heard: string[] = [];
-      for await (const item of run) if (item.type === 'text-delta') heard.push(said(item));
-      return heard;
+      const signals: string[] = [];
+      for await (const item of run) if (item.type === 'text-delta') signals.push(signalText(item));
+      return signals;
     };
     expect(await texts(conversation.send('hi'))).toEqual(['p text-delta may I']);
     expect(conversation.status).toBe('waiting');
@@ -161,13 +161,13 @@ describe('nested feeds', () => {
     root.join(child, 'p');
     child.join(grandchild, 'q');
     expect([grandchild.observed, child.observed]).toEqual([false, false]);
-    const heard: Live[] = [];
-    const listening = root.signals$.subscribe((signal) => heard.push(signal));
+    const signals: Live[] = [];
+    const listening = root.signals$.subscribe((signal) => signals.push(signal));
     expect([grandchild.observed, child.observed]).toEqual([true, true]);
     grandchild.next(text('more'));
     child.next(text('own'));
     const input = { type: 'tool-input-delta', runId: 'r', index: 0, name: 'n', text: '{' } as const;
-    expect(heard).toEqual([
+    expect(signals).toEqual([
       { ...text('begun'), path: ['p', 'q'] },
       { ...input, path: ['p', 'q'] },
       { ...text('more'), path: ['p', 'q'] },
@@ -180,12 +180,12 @@ describe('nested feeds', () => {
   it('an ended one is released: it emits nothing more, and its replay is empty', () => {
     const [root, child] = [new LiveFeed(() => null), streaming('begun')];
     root.join(child, 'p');
-    const heard: Live[] = [];
+    const signals: Live[] = [];
     let over = false;
-    root.signals$.subscribe({ next: (signal) => heard.push(signal), complete: () => (over = true) });
+    root.signals$.subscribe({ next: (signal) => signals.push(signal), complete: () => (over = true) });
     child.complete();
     child.next(text('late'));
-    expect([heard.length, child.observed, over]).toEqual([2, false, false]);
+    expect([signals.length, child.observed, over]).toEqual([2, false, false]);
     const late: Live[] = [];
     root.signals$.subscribe((signal) => late.push(signal));
     expect(late).toEqual([]);

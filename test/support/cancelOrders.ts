@@ -371,12 +371,12 @@ class Life {
       const { messageId } = receipt;
       const isInLog = log.some((entry) => entry.type === 'user-message' && entry.messageId === messageId);
       const found = isInLog ? 'delivered' : queued.has(messageId) ? 'queued' : 'returned';
-      const said = outcome ?? 'queued';
-      if (said === found && !(isClosed && said === 'queued')) continue;
+      const outcomeOrQueued = outcome ?? 'queued';
+      if (outcomeOrQueued === found && !(isClosed && outcomeOrQueued === 'queued')) continue;
       // The message could not be taken off the queue, so it may still be delivered.
-      if (said === 'rejected' && !this.#isSound) continue;
+      if (outcomeOrQueued === 'rejected' && !this.#isSound) continue;
       this.faults.push(
-        `${messageId} is ${found} in the log, its receipt says ${said}${isClosed ? ' after the close' : ''}`,
+        `${messageId} is ${found} in the log, its receipt says ${outcomeOrQueued}${isClosed ? ' after the close' : ''}`,
       );
     }
   }

@@ -198,10 +198,10 @@ export class MessageLife {
         return;
       }
       case 'watch': {
-        let left = act.entries;
+        let remainingEntries = act.entries;
         const subscription = conversation.log$(conversation.log().length).subscribe(() => {
-          left -= 1;
-          if (left > 0) return;
+          remainingEntries -= 1;
+          if (remainingEntries > 0) return;
           subscription.unsubscribe();
           throw new Error('careless');
         });
@@ -255,11 +255,11 @@ export class MessageLife {
   }
 
   #trouble(how: 'failed' | 'slow', appends: number): void {
-    let left = appends;
+    let remainingAppends = appends;
     this.#troubled = true;
     this.#store.trouble(() => {
-      left -= 1;
-      if (left < 0) return 'stored';
+      remainingAppends -= 1;
+      if (remainingAppends < 0) return 'stored';
       return how === 'failed' ? 'failed' : { after: new Promise((resolve) => this.#onRelease(resolve)) };
     });
   }

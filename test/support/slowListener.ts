@@ -8,7 +8,7 @@ type Heard = Parameters<NonNullable<Plugin['afterToolExecute']>>[0];
  * calls.
  */
 export function slowListener(wanted: number, atOnce = 0, heeds: (heard: Heard) => boolean = () => true) {
-  let heard = 0;
+  let callCount = 0;
   let tell = (): void => {};
   const begun = new Promise<void>((resolve) => {
     tell = resolve;
@@ -17,9 +17,9 @@ export function slowListener(wanted: number, atOnce = 0, heeds: (heard: Heard) =
     name: 'slow',
     afterToolExecute(context) {
       if (!heeds(context)) return undefined;
-      heard += 1;
-      if (heard === wanted) tell();
-      return heard > atOnce ? new Promise<never>(() => undefined) : undefined;
+      callCount += 1;
+      if (callCount === wanted) tell();
+      return callCount > atOnce ? new Promise<never>(() => undefined) : undefined;
     },
   };
   return { plugin, begun };

@@ -75,27 +75,30 @@ export async function events(
   lastEventId?: string,
   query = '',
 ): Promise<Told> {
-  const left = new AbortController();
+  const disconnect = new AbortController();
   const headers: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
-  const response = await fetch(`${place.base}/conversations/${id}/events${query}`, { headers, signal: left.signal });
+  const response = await fetch(`${place.base}/conversations/${id}/events${query}`, {
+    headers,
+    signal: disconnect.signal,
+  });
   if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
-  const told: Told = { entries: [], live: [] };
+  const received: Told = { entries: [], live: [] };
   const parser = createParser({
     onEvent({ id: seq = '', event, data }) {
-      if (enough(told)) return;
-      if (event === 'entry') told.entries.push({ id: seq, entry: JSON.parse(data) as LogEntry });
-      else told.live.push(JSON.parse(data) as Live);
+      if (enough(received)) return;
+      if (event === 'entry') received.entries.push({ id: seq, entry: JSON.parse(data) as LogEntry });
+      else received.live.push(JSON.parse(data) as Live);
     },
   });
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
-  while (!enough(told)) {
+  while (!enough(received)) {
     const { done, value } = await reader.read();
     if (done) break;
     parser.feed(decoder.decode(value, { stream: true }));
   }
-  left.abort();
-  return told;
+  disconnect.abort();
+  return received;
 }
 
 export const stops = (n = 1) => {

@@ -149,8 +149,8 @@ describe('a reader of events', () => {
     };
     const { post, text } = await reading([flood], 10_000);
     await post('/conversations/a/messages', { content: 'go' });
-    let told = '';
-    while (!told.includes('"run-stop"')) told += await text();
-    expect(told.match(/x{1000}/g)?.length).toBeGreaterThanOrEqual(50);
+    let received = '';
+    while (!received.includes('"run-stop"')) received += await text();
+    expect(received.match(/x{1000}/g)?.length).toBeGreaterThanOrEqual(50);
   });
 });

@@ -35,8 +35,10 @@ describe('requests', () => {
     const sent = await place.post('/conversations/a/messages', { content: 'hi' });
     expect(sent.status).toBe(202);
     const { messageId } = (await sent.json()) as { messageId: string };
-    const told = await events(place, 'a', stops());
-    expect(told.entries.some(({ entry }) => entry.type === 'user-message' && entry.messageId === messageId)).toBe(true);
+    const received = await events(place, 'a', stops());
+    expect(received.entries.some(({ entry }) => entry.type === 'user-message' && entry.messageId === messageId)).toBe(
+      true,
+    );
     await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'idle', view: { state: 'idle' } });
     const list = (await (await place.get('/conversations')).json()) as { id: string }[];
     expect(list.map(({ id }) => id)).toEqual(['a']);
@@ -55,8 +57,8 @@ describe('requests', () => {
     await events(place, 'a', stops());
     expect(await post()).toEqual(answer);
     await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'idle' });
-    const told = await events(place, 'a', stops());
-    expect(told.entries.filter(({ entry }) => entry.type === 'user-message')).toHaveLength(1);
+    const received = await events(place, 'a', stops());
+    expect(received.entries.filter(({ entry }) => entry.type === 'user-message')).toHaveLength(1);
     expect((await place.post('/conversations/a/messages', { content: 'hi', messageId: 'a/b' })).status).toBe(400);
   });
 
@@ -70,8 +72,8 @@ describe('requests', () => {
     expect(await place.ask('/conversations/a/steer', { content: 'left' })).toHaveProperty('messageId');
     expect(await place.ask('/conversations/a/follow-ups', { content: 'then' })).toHaveProperty('messageId');
     goOn();
-    const told = await events(place, 'a', stops(2));
-    const kinds = told.entries.flatMap(({ entry }) => (entry.type === 'user-message' ? [entry.kind] : []));
+    const received = await events(place, 'a', stops(2));
+    const kinds = received.entries.flatMap(({ entry }) => (entry.type === 'user-message' ? [entry.kind] : []));
     expect(kinds).toEqual(['direct', 'steer', 'followUp']);
   });
 
@@ -139,10 +141,10 @@ describe('events', () => {
       const whole = await events(place, 'a', stops());
       await expect.poll(() => view(place, 'a')).toMatchObject({ status: 'idle' });
       const length = (await view(place, 'a')).entries;
-      const told = await events(place, 'a', ({ entries }) => entries.length === length, `${length - 1 + beyond}`);
-      expect(told.live[0]).toEqual({ type: 'reset', runId: '' });
-      expect(seqs(told)).toEqual(Array.from({ length }, (_, index) => index));
-      expect(told.entries.slice(0, whole.entries.length)).toEqual(whole.entries);
+      const received = await events(place, 'a', ({ entries }) => entries.length === length, `${length - 1 + beyond}`);
+      expect(received.live[0]).toEqual({ type: 'reset', runId: '' });
+      expect(seqs(received)).toEqual(Array.from({ length }, (_, index) => index));
+      expect(received.entries.slice(0, whole.entries.length)).toEqual(whole.entries);
     },
   );
 
@@ -167,8 +169,8 @@ describe('events', () => {
     await place.ask('/conversations', { id: 'a' });
     await place.ask('/conversations/a/messages', { content: 'go' });
     await events(place, 'a', stops());
-    const told = await events(place, 'a', ({ entries }) => entries.length > 0, last, query);
-    expect(told.entries[0]?.entry.seq).toBe(first);
+    const received = await events(place, 'a', ({ entries }) => entries.length > 0, last, query);
+    expect(received.entries[0]?.entry.seq).toBe(first);
   });
 
   it('a client that disconnects and reconnects after each entry of an active run misses and repeats nothing', async () => {
@@ -199,18 +201,18 @@ describe('events', () => {
     const place = await served([reply]);
     await place.ask('/conversations', { id: 'a' });
     await place.ask('/conversations/a/messages', { content: 'go' });
-    const said = (told: Told): string =>
+    const streamedText = (told: Told): string =>
       told.live.reduce((text, signal) => {
         if (signal.type === 'reset') return '';
         return signal.type === 'text-delta' ? text + signal.text : text;
       }, '');
-    const first = await events(place, 'a', (told) => said(told) === 'first ');
+    const first = await events(place, 'a', (told) => streamedText(told) === 'first ');
     setTimeout(goOn, 50);
     const second = await events(place, 'a', stops(), first.entries.at(-1)?.id);
     expect(second.live.filter(({ type }) => type === 'reset' || type === 'text-delta')[0]).toMatchObject({
       type: 'reset',
     });
-    expect(said({ ...second, live: [...first.live, ...second.live] })).toBe('first last');
+    expect(streamedText({ ...second, live: [...first.live, ...second.live] })).toBe('first last');
   });
 
   it('a reader that stops reading is disconnected, and the run continues', async () => {

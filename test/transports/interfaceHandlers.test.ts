@@ -298,8 +298,8 @@ describe.each([
       await conversation.cancel();
       const before = conversation.log().length;
       const ofCall = JSON.parse(JSON.stringify(approval).replaceAll('c1', id));
-      const told = await (await post(handler, ofCall)).text();
-      expect([typesIn(told), told]).toEqual([frames, expect.stringContaining('cancelled')]);
+      const bodyText = await (await post(handler, ofCall)).text();
+      expect([typesIn(bodyText), bodyText]).toEqual([frames, expect.stringContaining('cancelled')]);
       expect([ask.ran, model.calls.length, conversation.log().length]).toEqual([[], 1, before]);
       await agent.close();
     },

@@ -230,7 +230,7 @@ describe('a fold with hand-written input', () => {
     return { seq, at: 0, conversationId: 'c', runId: 'r', ...fields } as LogEntry;
   };
   const began = (): Item => entry({ type: 'run-started' });
-  const said = (text: string): Item => entry({ type: 'agent-output', item: { type: 'assistant', text } });
+  const assistantEntry = (text: string): Item => entry({ type: 'agent-output', item: { type: 'assistant', text } });
   const replied = (): Item => entry({ type: 'model-reply' });
   const stopped = (reason = 'completed'): Item => entry({ type: 'run-stop', reason });
   const delta = (text: string, path?: string[]): Item => ({
@@ -239,27 +239,28 @@ describe('a fold with hand-written input', () => {
     text,
     ...(path && { path }),
   });
-  const told = async (...source: Item[]): Promise<string[]> =>
+  const pageEvents = async (...source: Item[]): Promise<string[]> =>
     (await eventsOf(source)).map(({ type, delta: text, messageId, value }) =>
       [type, text ?? (value ? JSON.stringify(value) : messageId)].filter(Boolean).join(' '),
     );
-  const textsOf = async (...source: Item[]) => (await told(...source)).filter((line) => /CONTENT|CUSTOM/.test(line));
+  const textsOf = async (...source: Item[]) =>
+    (await pageEvents(...source)).filter((line) => /CONTENT|CUSTOM/.test(line));
 
   it('a text that was streamed in pieces and is durable appears once', async () => {
-    expect(await textsOf(began(), delta('Hel'), delta('lo'), said('Hello'), replied(), stopped())).toEqual([
+    expect(await textsOf(began(), delta('Hel'), delta('lo'), assistantEntry('Hello'), replied(), stopped())).toEqual([
       'TEXT_MESSAGE_CONTENT Hel',
       'TEXT_MESSAGE_CONTENT lo',
     ]);
   });
 
   it('a partly streamed text is completed', async () => {
-    expect((await textsOf(began(), delta('Hel'), said('Hello'), replied(), stopped())).at(-1)).toBe(
+    expect((await textsOf(began(), delta('Hel'), assistantEntry('Hello'), replied(), stopped())).at(-1)).toBe(
       'TEXT_MESSAGE_CONTENT lo',
     );
   });
 
   it('a streamed text that is durable in another form is dropped, and sent in the durable form', async () => {
-    expect(await textsOf(began(), delta('key-123'), said('[redacted]'), replied(), stopped())).toEqual([
+    expect(await textsOf(began(), delta('key-123'), assistantEntry('[redacted]'), replied(), stopped())).toEqual([
       'TEXT_MESSAGE_CONTENT key-123',
       'CUSTOM {"messageIds":["r/1"]}',
       'TEXT_MESSAGE_CONTENT [redacted]',
@@ -273,7 +274,7 @@ describe('a fold with hand-written input', () => {
   });
 
   it('streams of a sub-agent, and those outside of a run, are ignored', async () => {
-    expect(await told(delta('early'), began(), delta('within', ['c1']), stopped(), delta('late'))).toEqual([
+    expect(await pageEvents(delta('early'), began(), delta('within', ['c1']), stopped(), delta('late'))).toEqual([
       'RUN_STARTED',
       'RUN_FINISHED',
     ]);

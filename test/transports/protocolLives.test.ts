@@ -78,11 +78,11 @@ function watch(conversation: Conversation): Watched {
     return decide(decision);
   };
   let suspended = '';
-  const known = conversation.log().length;
+  const logLength = conversation.log().length;
   conversation.live$.subscribe((signal) => void watched.items.push(signal));
   conversation.log$().subscribe((entry) => {
     watched.items.push(entry);
-    if (entry.type === 'run-suspended' && entry.seq >= known) suspended = entry.runId ?? '';
+    if (entry.type === 'run-suspended' && entry.seq >= logLength) suspended = entry.runId ?? '';
     if (entry.type !== 'checkpoint' || suspended === '') return;
     watched.pending.set(suspended, conversation.pending.map(named));
     suspended = '';
@@ -125,13 +125,13 @@ function faultsOfInterrupts(events: readonly Event[], { pending, decided }: Watc
   for (const [runId, names] of pending) {
     const end = events.find((event) => event.type === 'RUN_FINISHED' && event.runId === runId);
     const interrupts = end?.outcome?.interrupts ?? [];
-    const told = interrupts.map(
+    const interruptNames = interrupts.map(
       ({ id, toolCallId, metadata }) => `${id} in ${(metadata?.path ?? [toolCallId]).join('/')}`,
     );
     const overtaken = interrupts.filter(({ toolCallId, metadata }) => metadata?.path && decided.has(toolCallId));
-    const isTold = end !== undefined && names.every((name) => told.includes(name));
-    if (!isTold || told.length > names.length + overtaken.length)
-      faults.push(`${runId}: pending ${names}, told ${told}`);
+    const isTold = end !== undefined && names.every((name) => interruptNames.includes(name));
+    if (!isTold || interruptNames.length > names.length + overtaken.length)
+      faults.push(`${runId}: pending ${names}, told ${interruptNames}`);
   }
   return faults;
 }
@@ -149,10 +149,10 @@ async function faultsOfEvents(source: readonly Item[]): Promise<string[]> {
   );
   if (interruptsOf(events).some((interrupts) => interrupts.length === 0)) faults.push('an interrupt without a call');
   const results = source.flatMap((item) => (item.type === 'tool-result' ? [item.callId] : []));
-  const told = events.flatMap(({ type, toolCallId = '' }) => (type === 'TOOL_CALL_RESULT' ? [toolCallId] : []));
+  const resultIds = events.flatMap(({ type, toolCallId = '' }) => (type === 'TOOL_CALL_RESULT' ? [toolCallId] : []));
   const own = new Set(results);
-  if (told.filter((callId) => own.has(callId)).join() !== results.join())
-    faults.push(`results ${results.join()}, told ${told.join()}`);
+  if (resultIds.filter((callId) => own.has(callId)).join() !== results.join())
+    faults.push(`results ${results.join()}, told ${resultIds.join()}`);
   return faults;
 }
 

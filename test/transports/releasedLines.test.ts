@@ -54,23 +54,23 @@ it.each(Object.entries(ENDS))('an input that %s releases its conversation, and t
 
 it('an output that fills up repeatedly has at most one listener of each kind, and none in the end', async () => {
   const { input, output, before, ended } = lines(['one', 'two', 'three', 'four'], { highWaterMark: 1 });
-  const told: Outgoing[] = [];
+  const outgoing: Outgoing[] = [];
   let most = 0;
   let text = '';
   for (const _ of [1, 2, 3, 4]) {
-    const turns = (): number => told.filter(({ type }) => type === 'turn-result').length;
-    const { length } = told.filter(({ type }) => type === 'turn-result');
+    const turns = (): number => outgoing.filter(({ type }) => type === 'turn-result').length;
+    const { length } = outgoing.filter(({ type }) => type === 'turn-result');
     input.write(HI);
     while (turns() === length) {
       most = Math.max(most, output.listenerCount('drain'), output.listenerCount('close'));
       text += String(output.read() ?? '');
       const whole = text.split('\n');
       text = whole.pop() ?? '';
-      told.push(...whole.map((each) => JSON.parse(each) as Outgoing));
+      outgoing.push(...whole.map((each) => JSON.parse(each) as Outgoing));
       await flush(1);
     }
   }
-  expect(told.length).toBeGreaterThan(20);
+  expect(outgoing.length).toBeGreaterThan(20);
   // One listener of the transport beside the stream's own.
   expect(most).toBeLessThanOrEqual(2);
   input.end();

@@ -48,8 +48,8 @@ function place(replies: readonly Reply[]) {
       inner.release(conversation);
     },
   };
-  const left = () => ({ held: count.held, timers: clock.waiting, subscriptions: subscriptions.now });
-  return { agent, clock, shared, setTimer, left };
+  const remaining = () => ({ held: count.held, timers: clock.waiting, subscriptions: subscriptions.now });
+  return { agent, clock, shared, setTimer, left: remaining };
 }
 
 describe.each(NAMES)('a page of %s', (name) => {

@@ -18,12 +18,12 @@ function routed(replies: readonly Reply[], options: RouteOptions = {}, more: Par
   const agent = createAgent({ model: scripted(replies), ...more });
   onTestFinished(() => agent.close());
   const { server, client } = inProcessTransport();
-  const told: Outgoing[] = [];
-  client.messages$.subscribe((message) => told.push(message));
+  const outgoing: Outgoing[] = [];
+  client.messages$.subscribe((message) => outgoing.push(message));
   const ended = route(agent, server, options);
   const of = <T extends Outgoing['type']>(type: T) =>
-    told.filter((each): each is Extract<Outgoing, { type: T }> => each.type === type);
-  return { agent, client, told, ended, of };
+    outgoing.filter((each): each is Extract<Outgoing, { type: T }> => each.type === type);
+  return { agent, client, told: outgoing, ended, of };
 }
 const user = (content: string, more: object = {}): Incoming =>
   ({ type: 'user-message', conversation: 'a', content, ...more }) as Incoming;
@@ -66,8 +66,10 @@ describe('a router', () => {
     client.send(user('again'));
     await expect.poll(() => of('result').length).toBe(2);
     const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
-    const said = { conversation: 'a', cwd: '/tmp', model: 'scripted', tools, permissionMode: 'acceptEdits' };
-    expect(of('system-init')).toEqual([said, said].map((each) => ({ type: 'system-init', version: 1, ...each })));
+    const systemInit = { conversation: 'a', cwd: '/tmp', model: 'scripted', tools, permissionMode: 'acceptEdits' };
+    expect(of('system-init')).toEqual(
+      [systemInit, systemInit].map((each) => ({ type: 'system-init', version: 1, ...each })),
+    );
     expect(told[0]?.type).toBe('system-init');
   });
 
@@ -75,12 +77,12 @@ describe('a router', () => {
     const { agent } = routed(['one']);
     const around = { open: agent.open.bind(agent), list: agent.list.bind(agent) } as unknown as typeof agent;
     const { server, client } = inProcessTransport();
-    const told: Outgoing[] = [];
-    client.messages$.subscribe((message) => told.push(message));
+    const outgoing: Outgoing[] = [];
+    client.messages$.subscribe((message) => outgoing.push(message));
     void route(around, server, { multiTurn: true });
     client.send(user('hi'));
-    await expect.poll(() => told.at(-1)?.type).toBe('turn-result');
-    expect(told[0]).toMatchObject({ type: 'system-init', model: '', tools: [] });
+    await expect.poll(() => outgoing.at(-1)?.type).toBe('turn-result');
+    expect(outgoing[0]).toMatchObject({ type: 'system-init', model: '', tools: [] });
     client.close();
   });
 
@@ -123,9 +125,9 @@ describe('a router', () => {
     const feed = new ClientFeed(conversation, 0, { sizeMax: 100 });
     feed.add({ type: 'turn-result' });
     await conversation.send('go').result;
-    const said: unknown[] = [];
-    for (let item = feed.takeNow(); item; item = feed.takeNow()) if ('message' in item) said.push(item.message);
-    expect(said).toEqual([{ type: 'turn-result' }]);
+    const messages: unknown[] = [];
+    for (let item = feed.takeNow(); item; item = feed.takeNow()) if ('message' in item) messages.push(item.message);
+    expect(messages).toEqual([{ type: 'turn-result' }]);
     feed.close();
   });
 
@@ -254,11 +256,11 @@ describe('JSON lines', () => {
       drain?.();
       await flush();
     }
-    const told = written.map((line) => JSON.parse(line) as Outgoing);
-    const seqs = told.flatMap((each) => (each.type === 'entry' ? [each.entry.seq] : []));
+    const outgoing = written.map((line) => JSON.parse(line) as Outgoing);
+    const seqs = outgoing.flatMap((each) => (each.type === 'entry' ? [each.entry.seq] : []));
     expect(seqs).toEqual(seqs.map((_, index) => index));
-    expect(told.some((each) => each.type === 'entry' && each.entry.type === 'run-stop')).toBe(true);
-    expect(told.at(-1)).toMatchObject({ type: 'turn-result' });
+    expect(outgoing.some((each) => each.type === 'entry' && each.entry.type === 'run-stop')).toBe(true);
+    expect(outgoing.at(-1)).toMatchObject({ type: 'turn-result' });
     expect(written.join('').length).toBeLessThan(2 * 100 * 65_536 + 2_000_000);
     await agent.close();
   });

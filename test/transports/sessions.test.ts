@@ -175,19 +175,19 @@ describe('a run', () => {
 });
 
 describe('slots', () => {
-  const known = proves ? 10_000 : 2_000;
-  it(`${known} conversations are known and at most 200 open at once`, async () => {
+  const sessionCount = proves ? 10_000 : 2_000;
+  it(`${sessionCount} conversations are known and at most 200 open at once`, async () => {
     const { shared, store, agent } = place();
     let next = 0;
     const visitor = async (): Promise<void> => {
-      while (next < known) {
+      while (next < sessionCount) {
         next += 1;
         shared.release(await shared.acquire(`c${next}`));
       }
     };
     await Promise.all(Array.from({ length: 300 }, visitor));
     expect(store.most).toBe(200);
-    expect((await agent.list()).length).toBeGreaterThanOrEqual(known);
+    expect((await agent.list()).length).toBeGreaterThanOrEqual(sessionCount);
     await shared.close();
     expect(store.now).toBe(0);
   });

@@ -70,25 +70,25 @@ export function randomAnswer(chance: Chance, act: () => unknown, calm: boolean):
   if (chance.odds(0.1)) return refused(chance);
   const words = chance.odds(0.6) ? ['some ', 'words'] : [];
   const calls = chance.odds(0.55) ? Array.from({ length: 1 + chance.below(4) }, () => randomCall(chance)) : [];
-  const told: Piece[] = [
+  const pieces: Piece[] = [
     ...(chance.odds(0.2) ? [delta({ reasoning_content: 'hm' })] : []),
     ...words.map((content) => delta({ content })),
     ...calls.flatMap((call, index) => callPieces(call, index, chance)),
   ];
-  if (chance.odds(0.3)) told.splice(chance.below(told.length + 1), 0, act);
+  if (chance.odds(0.3)) pieces.splice(chance.below(pieces.length + 1), 0, act);
   const ends = chance.below(20);
-  if (ends === 0) return { status: 200, headers: stream, pieces: told, end: 'cut' };
-  if (ends === 1) return { status: 200, headers: stream, pieces: told, end: 'whole' };
+  if (ends === 0) return { status: 200, headers: stream, pieces: pieces, end: 'cut' };
+  if (ends === 1) return { status: 200, headers: stream, pieces: pieces, end: 'whole' };
   if (ends === 2)
     return {
       status: 200,
       headers: stream,
-      pieces: [...told, 'data: {"error":{"message":"overloaded"}}\n\n'],
+      pieces: [...pieces, 'data: {"error":{"message":"overloaded"}}\n\n'],
       end: 'whole',
     };
-  if (ends === 3) return whole(told, 'length');
-  if (ends === 4) return whole(told, 'content_filter');
-  return whole(told, calls.length > 0 && !chance.odds(0.1) ? 'tool_calls' : 'stop');
+  if (ends === 3) return whole(pieces, 'length');
+  if (ends === 4) return whole(pieces, 'content_filter');
+  return whole(pieces, calls.length > 0 && !chance.odds(0.1) ? 'tool_calls' : 'stop');
 }
 
 const whole = (told: readonly Piece[], finish: string): Answer => ({

@@ -51,10 +51,10 @@ export async function pageBench() {
   const deciding = await import('../../../inspector/state/decisionCards.ts');
   const live = await import('../../../inspector/state/serverConnection.ts');
   let asked: Asked[] = [];
-  let heard = { open() {}, frame(_: string) {}, closed() {} };
+  let handlers = { open() {}, frame(_: string) {}, closed() {} };
   let dials = 0;
   live.connect((line) => {
-    heard = line;
+    handlers = line;
     dials += 1;
     return { send: (text) => void asked.push(JSON.parse(text) as Asked), close() {} };
   }, 'test');
@@ -69,9 +69,9 @@ export async function pageBench() {
     get dials() {
       return dials;
     },
-    say: (...messages: ToPage[]) => heard.frame(JSON.stringify(messages)),
+    say: (...messages: ToPage[]) => handlers.frame(JSON.stringify(messages)),
     greet(session = 's', from = 0, next = n) {
-      heard.open();
+      handlers.open();
       server.say({ type: 'hello', wire: 1, version: '0', session, control: true, from, next, dropped: 0 });
     },
     /** Another server has its own numbers. */
@@ -87,7 +87,7 @@ export async function pageBench() {
     },
     answer: ({ ask }: Asked, value: { receipt: string } | { runId: string } | { status: string }) =>
       server.say({ type: 'answer', ask, value }),
-    drop: () => heard.closed(),
+    drop: () => handlers.closed(),
   };
   return { ...store, ...deciding, server };
 }

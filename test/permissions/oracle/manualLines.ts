@@ -196,17 +196,17 @@ const DIFF_OPTIONS =
     .trim()
     .split(/\s+/);
 
-const known = new Map<string, readonly string[]>();
+const optionsByProgram = new Map<string, readonly string[]>();
 /** The options in the help of a program, and the ones listed here. */
 function optionsOf(program: string, { env, ws }: Pick<OraclePlace, 'env' | 'ws'>): readonly string[] {
-  const kept = known.get(program);
+  const kept = optionsByProgram.get(program);
   if (kept) return kept;
   const { stdout, stderr } = spawnSync(program, ['--help'], { env: env(), cwd: ws, encoding: 'utf8', timeout: 5_000 });
   const found = [...`${stdout ?? ''}${stderr ?? ''}`.matchAll(/(?<=^\s*|[\s,[|])--?[a-zA-Z0-9][\w-]*/gm)].map(
     ([option]) => option,
   );
   const all = [...new Set([...found, ...(MORE[program] ?? []), ...(program === 'git' ? DIFF_OPTIONS : [])])];
-  known.set(program, all);
+  optionsByProgram.set(program, all);
   return all;
 }
 

@@ -20,38 +20,38 @@ const codeOf = (known: KnownFiles, conversation: string, path: string, hash = 'h
 
 describe('files that were read', () => {
   it('the file whose last reading is oldest is forgotten first', () => {
-    const known = new KnownFiles();
-    for (let at = 0; at < FILES; at++) known.markSeen('c', `/${at}`, 'h');
-    known.markSeen('c', '/0', 'h');
-    known.markSeen('c', '/new', 'h');
-    expect(codeOf(known, 'c', '/1')).toBe('not_read');
-    for (const path of ['/0', '/2', '/new', `/${FILES - 1}`]) expect(codeOf(known, 'c', path)).toBeUndefined();
+    const files = new KnownFiles();
+    for (let at = 0; at < FILES; at++) files.markSeen('c', `/${at}`, 'h');
+    files.markSeen('c', '/0', 'h');
+    files.markSeen('c', '/new', 'h');
+    expect(codeOf(files, 'c', '/1')).toBe('not_read');
+    for (const path of ['/0', '/2', '/new', `/${FILES - 1}`]) expect(codeOf(files, 'c', path)).toBeUndefined();
   });
 
   it('the conversation that was used longest ago is forgotten first, with all its files', () => {
-    const known = new KnownFiles();
-    for (let at = 0; at < CONVERSATIONS; at++) known.markSeen(`c${at}`, '/a', 'h');
-    known.markSeen('c0', '/b', 'h');
-    known.markSeen('new', '/a', 'h');
-    expect(codeOf(known, 'c1', '/a')).toBe('not_read');
-    for (const id of ['c0', 'c2', 'new']) expect(codeOf(known, id, '/a')).toBeUndefined();
-    expect(codeOf(known, 'c0', '/b')).toBeUndefined();
+    const files = new KnownFiles();
+    for (let at = 0; at < CONVERSATIONS; at++) files.markSeen(`c${at}`, '/a', 'h');
+    files.markSeen('c0', '/b', 'h');
+    files.markSeen('new', '/a', 'h');
+    expect(codeOf(files, 'c1', '/a')).toBe('not_read');
+    for (const id of ['c0', 'c2', 'new']) expect(codeOf(files, id, '/a')).toBeUndefined();
+    expect(codeOf(files, 'c0', '/b')).toBeUndefined();
   });
 
   it('a file that is read again is known in its current state only', () => {
-    const known = new KnownFiles();
-    known.markSeen('c', '/a', 'old');
-    known.markSeen('c', '/a', 'new');
-    expect([codeOf(known, 'c', '/a', 'new'), codeOf(known, 'c', '/a', 'old')]).toEqual([undefined, 'stale_read']);
+    const files = new KnownFiles();
+    files.markSeen('c', '/a', 'old');
+    files.markSeen('c', '/a', 'new');
+    expect([codeOf(files, 'c', '/a', 'new'), codeOf(files, 'c', '/a', 'old')]).toEqual([undefined, 'stale_read']);
   });
 });
 
 describe('changes of one file', () => {
   it('they run one after the other, however many wait, and a failed one delays none', async () => {
-    const known = new KnownFiles();
+    const files = new KnownFiles();
     const order: string[] = [];
     const change = (name: string, fails = false) =>
-      known.inTurn('/a', async () => {
+      files.alone('/a', async () => {
         order.push(`${name} begins`);
         await Promise.resolve();
         order.push(`${name} ends`);
@@ -67,10 +67,10 @@ describe('changes of one file', () => {
   });
 
   it('they do not delay changes of another file', async () => {
-    const known = new KnownFiles();
+    const files = new KnownFiles();
     let end = (): void => {};
-    const first = known.inTurn('/a', () => new Promise<void>((resolve) => (end = resolve)));
-    expect(await known.inTurn('/b', async () => 'done')).toBe('done');
+    const first = files.alone('/a', () => new Promise<void>((resolve) => (end = resolve)));
+    expect(await files.alone('/b', async () => 'done')).toBe('done');
     end();
     await first;
   });

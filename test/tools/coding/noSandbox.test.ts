@@ -67,9 +67,9 @@ describe.runIf(process.platform === 'linux').each([
       const conversation = await agent.open('c');
       expect(lacks(conversation.log())).toHaveLength(restart - 1);
       await conversation.send('go').result;
-      const told = lacks(conversation.log());
-      expect(told).toMatchObject([{ detail: { why } }]);
-      expect(told.map((each) => diagnosticText(each, 500))).toEqual([`commands run without a sandbox: ${why}`]);
+      const notices = lacks(conversation.log());
+      expect(notices).toMatchObject([{ detail: { why } }]);
+      expect(notices.map((each) => diagnosticText(each, 500))).toEqual([`commands run without a sandbox: ${why}`]);
       await agent.close();
     }
   });

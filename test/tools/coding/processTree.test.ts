@@ -40,10 +40,10 @@ async function atRest(): Promise<string[]> {
 }
 /** The resources with a higher count than before. */
 function beyond(before: readonly string[], now: readonly string[]): string[] {
-  const known = [...before];
+  const earlier = [...before];
   return now.filter((name) => {
-    const at = known.indexOf(name);
-    if (at >= 0) known.splice(at, 1);
+    const at = earlier.indexOf(name);
+    if (at >= 0) earlier.splice(at, 1);
     return at < 0;
   });
 }

@@ -43,18 +43,18 @@ function holds(filter: Form, path: string | undefined): boolean {
   if (!isList(filter)) throw new Error(`no filter: ${JSON.stringify(filter)}`);
   const [name, ...values] = filter;
   const [value] = values;
-  const given = typeof value === 'object' && !isList(value) ? value.text : undefined;
+  const stringValue = typeof value === 'object' && !isList(value) ? value.text : undefined;
   switch (name) {
     case 'require-all':
       return values.every((each) => holds(each, path));
     case 'require-not':
       return values.length === 1 && !holds(values[0] ?? '', path);
     case 'subpath':
-      return path !== undefined && (given === '/' || path === given || path.startsWith(`${given}/`));
+      return path !== undefined && (stringValue === '/' || path === stringValue || path.startsWith(`${stringValue}/`));
     case 'literal':
-      return path === given;
+      return path === stringValue;
     case 'regex':
-      return path !== undefined && new RegExp(given ?? '(').test(path);
+      return path !== undefined && new RegExp(stringValue ?? '(').test(path);
     case 'target':
     case 'remote':
     case 'local':

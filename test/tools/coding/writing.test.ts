@@ -26,9 +26,17 @@ async function call(name: string, args: object, conversationId = 'c'): Promise<R
   if (checked.issues)
     return { status: 'invalid', code: undefined, text: checked.issues.map((each) => each.message).join() };
   const { signal } = new AbortController();
-  const given = { callId: 'c1', conversationId, runId: 'r', cwd: bench.root, signal, idempotencyKey: 'k', state: {} };
+  const toolContext = {
+    callId: 'c1',
+    conversationId,
+    runId: 'r',
+    cwd: bench.root,
+    signal,
+    idempotencyKey: 'k',
+    state: {},
+  };
   const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
-  const answer = answerOf(await definition.execute(checked.value, { ...given, ...more }));
+  const answer = answerOf(await definition.execute(checked.value, { ...toolContext, ...more }));
   if (!answer || answer.status === 'pending') throw new Error('no result');
   last = answer.content;
   return {
