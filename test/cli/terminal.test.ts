@@ -39,7 +39,7 @@ describe('printable text', () => {
     ['C1', '\u009b31m\u0085', '\\x9b31m\\x85'],
     ['DEL and C0', 'a\u007fb\u0008\u0000', 'a\\x7fb\\x08\\x00'],
     ['direction marks', 'a\u202eb\u2066c\u200fd', 'a\\u202eb\\u2066c\\u200fd'],
-    ['what has no width', '\u200b\ufeff\u00ad\u2060', '\\u200b\\ufeff\\xad\\u2060'],
+    ['zero-width characters', '\u200b\ufeff\u00ad\u2060', '\\u200b\\ufeff\\xad\\u2060'],
     ['separators', '\u2028\u2029', '\\u2028\\u2029'],
     ['a tag character', '\u{e0041}', '\\u{e0041}'],
     ['half a character', '\ud800x', '\\ud800x'],

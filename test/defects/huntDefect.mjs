@@ -1,7 +1,7 @@
 /**
- * Searches for one planted defect by simulated lives. `live.mjs <id> 2000` tries seeds 1 to 2,000 until an invariant
- * breaks, first those of `--seeds 37,4`. It prints its result as JSON, with `--shrink` also the shortest failing tape.
- * With `--tape` it runs that one life. `--bundle` names a module that already has the defect.
+ * Searches for one planted defect by simulated lives. `huntDefect.mjs <id> 2000` tries seeds 1 to 2,000 until an
+ * invariant breaks, first those of `--seeds 37,4`. It prints its result as JSON, with `--shrink` also the shortest
+ * failing tape. With `--tape` it runs that one life. `--bundle` names a module that already has the defect.
  */
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -43,7 +43,7 @@ export async function openLives(longestMs) {
     return made;
   };
   return {
-    /** Loads the files of `changed` under a defect; `live` runs lives of it, as `live.mjs` describes. */
+    /** Loads the files of `changed` under a defect; `live` runs lives of it, as `huntDefect.mjs` describes. */
     async plant(changed, equipped = false) {
       planted = changed;
       const { outfile, bundler } = await contextOf(equipped);

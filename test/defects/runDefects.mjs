@@ -2,10 +2,12 @@
  * `npm run defects` plants each defect of the list alone. Its witness, simulated lives or a test file, must detect it.
  * `--only id,id` selects defects, `--share 1/2` half of the witnesses, and `--every 2` half of the defects; the sources
  * determine which half. `finds.json` contains the test or the seed that detected each, and `--record` updates it.
- * Invariant: a record only determines the first try, so an outdated one costs time. The exit code is 1 in four cases. A
- * defect is not detected (within 2,000 lives, or by any test of the file). It cannot be planted. A recorded tape no
- * longer shows its defect; `live.mjs <id> 2000 --shrink` returns a new one. The test that detected a defect also fails
- * without it.
+ * Invariant: a record only determines the first try, so an outdated one costs time.
+ * The exit code is 1 in these cases:
+ * - A defect is not detected within 2,000 lives, or by any test of the file.
+ * - A defect cannot be planted.
+ * - A recorded tape no longer shows its defect. `huntDefect.mjs <id> 2000 --shrink` returns a new one.
+ * - The test that detected a defect also fails without it.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

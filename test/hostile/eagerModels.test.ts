@@ -114,7 +114,7 @@ const thrown: [string, () => unknown, { code: string; message: string; calls: nu
   ]),
   ...['Failed to fetch', 'Load failed', 'network error', 'NetworkError when attempting to fetch resource.'].map(
     (message): [string, () => unknown, { code: string; message: string; calls: number }] => [
-      `what a browser throws: ${message}`,
+      `the error of a browser: ${message}`,
       () => new TypeError(message),
       { code: 'network', message: `TypeError: ${message}`, calls: 4 },
     ],
@@ -197,7 +197,7 @@ describe('a model that never waits', () => {
 
   test.each([
     ['text', text],
-    ['what is no part', null],
+    ['invalid parts', null],
   ])('the event loop gets a turn after every 256 parts of %s', async (_, part) => {
     const { seen, stream } = endless(() => {}, part);
     const { conversation } = await talking(stream, { modelRetry: { attempts: 1 } });

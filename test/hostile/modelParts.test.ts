@@ -182,7 +182,7 @@ test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null])('a requested wa
 
 test.each([
   ['emits nothing more', undefined],
-  ['sends what is no part', null],
+  ['sends an invalid part', null],
   ['sends more text', { type: 'text-delta', text: 'more' }],
   ['reports a diagnostic', { type: 'diagnostic', code: 'late' }],
 ])('a reply with a finish counts even if the stream then stays open and %s', async (_, part) => {

@@ -1,5 +1,5 @@
 /**
- * The judge and all charts as one text, with every mistake of `sources.mjs` included and none active. Invariant:
+ * The judge and all charts as one text, with every mistake of `sourceMutants.mjs` included and none active. Invariant:
  * functions keep no state between calls, so a mistake can be switched on and off in one run of the text. A mistake in
  * code that runs while modules load has a separate run.
  */

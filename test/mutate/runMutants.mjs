@@ -2,13 +2,19 @@
  * `npm run mutate` makes one mistake at a time, in a chart (guard, arrow, initial state, action) or in a function of
  * `machines/`. It follows the paths from the effects, and checks whether the clauses or the digest in `test/paths`
  * detect it.
- * `--in charts` and `--in functions` try one half. `--every 5` tries one in five (`--from 2`: the second of each five),
- * and `--every 3,40` one in three of the charts and one in forty of the functions. `--only TEXT` tries those whose
- * names contain the text, `--names FILE` those that a file names, one a line. `--steps 5000` checks fewer steps for
- * each: faster, with more survivors. `--least 85` requires this many of 100, whatever survives.
- * The exit code is 1 in three cases. The charts differ from the committed digests. Fewer than 95 of 100 effective
- * mistakes are detected. A survivor is missing from `equivalents.json`, or in a whole run, one that is listed there
- * does not survive. That file lists mistakes without effect and, as `open`, those that no path detects yet.
+ * - `--in charts`, `--in functions`: one half.
+ * - `--every 5`: one in five. `--from 2` takes the second of each five.
+ * - `--every 3,40`: one in three of the charts and one in forty of the functions.
+ * - `--only TEXT`: mistakes whose names contain the text.
+ * - `--names FILE`: mistakes that a file names, one a line.
+ * - `--steps 5000`: fewer steps for each mistake, which is faster and leaves more survivors.
+ * - `--least 85`: requires this many of 100, whatever survives.
+ * The exit code is 1 in these cases:
+ * - The charts differ from the committed digests.
+ * - Fewer than 95 of 100 effective mistakes are detected.
+ * - A survivor is missing from `equivalents.json`.
+ * - In a whole run, a mistake that is listed there does not survive.
+ * `equivalents.json` lists mistakes without effect and, as `open`, those that no path detects yet.
  */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';

@@ -172,7 +172,7 @@ describe('B08: a decision is bound to its call and suspension, and starts no oth
       conversation.send('hi');
       await expect.poll(() => refusals).toBe(2);
       await expect(receipts[0]).rejects.toThrow('full');
-      // The word of the second comes to its call when the cancel stops waiting for the store.
+      // The second decision reaches its call when the cancel stops waiting for the store.
       await clock.until(conversation.cancel());
       expect(await receipts[1]).toBe(answer);
     },

@@ -70,7 +70,7 @@ const ofStores: readonly Row[] = Object.entries(STORES).flatMap(([adapter, make]
 const ofFiles: readonly Row[] = [
   {
     adapter: 'jsonlStore',
-    act: 'opens what a process left when it was killed in the middle of an append',
+    act: 'opens the log of a process that was killed during an append',
     same: { notices: ['torn_tail'], gapless: true, leases: 1 },
     async begin() {
       const directory = folder();
@@ -98,7 +98,7 @@ const ofFiles: readonly Row[] = [
   },
   {
     adapter: 'jsonlStore',
-    act: 'opens no log that must exist and does not, and makes none',
+    act: 'opens no missing log that must exist, and creates none',
     same: ['not_found', []],
     begin() {
       const store = jsonlStore(folder());
@@ -137,7 +137,7 @@ const ofPermissions: readonly Row[] = [
   },
   {
     adapter: 'permissions',
-    act: 'knows nothing of what another session remembers',
+    act: 'does not use the approvals of another session',
     same: { outcome: 'ask', matched: 0 },
     begin() {
       const [first, second, cwd] = [permissions(), permissions(), folder()];
@@ -149,7 +149,7 @@ const ofPermissions: readonly Row[] = [
   },
   {
     adapter: 'permissions',
-    act: 'allows what it remembers in each conversation that is opened again',
+    act: 'allows the approved calls in each conversation that is opened again',
     same: 'NaturalEnd',
     async begin() {
       const [plugin, cwd] = [permissions(), folder()];
@@ -167,7 +167,7 @@ const ofPermissions: readonly Row[] = [
   },
   {
     adapter: 'rules that are always allowed',
-    act: 'are kept once each, also where two are saved at once, and read again by the next session',
+    act: 'are kept once each, even if two are saved at once, and the next session reads them',
     same: ['bash(npm run build)', 'bash(npm test)'],
     begin() {
       const [cwd, userDirectory] = [folder(), folder()];
@@ -185,7 +185,7 @@ const ofPermissions: readonly Row[] = [
 const ofTheLoop: readonly Row[] = [
   {
     adapter: 'the state of the request loop',
-    act: 'tells the callbacks of a request of that request alone, and takes the same ones again',
+    act: 'calls the callbacks of a request for that request alone, and accepts the same ones again',
     same: ['start echo', 'completed echo', 'delta done'],
     begin() {
       const replies = [1, 2, 3].flatMap((time) => [[call(`c${time}`, 'echo', { m: 'a' })], [t('done')]]);
@@ -205,7 +205,7 @@ const ofTheLoop: readonly Row[] = [
   },
   {
     adapter: 'the state of the request loop',
-    act: 'begins nothing with a signal that was aborted, ends a request that is aborted, and serves the next one',
+    act: 'starts nothing with an aborted signal, ends an aborted request, and serves the next one',
     same: ['UserAbortError', 'UserAbortError', 'done'],
     begin() {
       const replies = [1, 2, 3].flatMap(() => [deaf(t('a')), 'done']);
@@ -258,7 +258,7 @@ const always =
 const ofJournals: readonly Row[] = [
   {
     adapter: 'a recording',
-    act: 'gives the recorded log each time that it is replayed, and that of a replay too',
+    act: 'returns the recorded log at each replay, and that of a replay too',
     same: [true, true],
     async begin() {
       const on = await recorded({ model: scripted(['one', 'two']) });
@@ -286,7 +286,7 @@ const ofJournals: readonly Row[] = [
   },
   {
     adapter: 'recordingJournal',
-    act: 'records each opening of a conversation for itself',
+    act: 'records each opening of a conversation separately',
     same: { replays: true, of: ['c'] },
     begin() {
       let lines: object[] = [];
@@ -326,7 +326,7 @@ const ofTransports: readonly Row[] = [
   },
   {
     adapter: 'sessions()',
-    act: 'are closed, refuse who comes then, and take back what was given before',
+    act: 'are closed, refuse later callers, and accept earlier conversations back',
     same: ['done', 'closed', 'done'],
     async begin() {
       const shared = sessions(agentOf([]));
@@ -340,7 +340,7 @@ const ofTransports: readonly Row[] = [
   },
   {
     adapter: 'a router',
-    act: 'tells a client that comes after another one of the whole conversation, and ends each with its transport',
+    act: 'sends the whole conversation to each later client, and ends each with its transport',
     same: { begins: 'system-init', gapless: true, turns: 1 },
     begin() {
       const agent = agentOf(['one', 'two', 'three']);
@@ -399,7 +399,7 @@ const ofOthers: readonly Row[] = [
   },
   {
     adapter: 'a run',
-    act: 'gives its result, its text and its items to each that asks, and is cancelled without effect after its end',
+    act: 'returns its result, its text and its items to each caller, and a cancel after its end has no effect',
     same: ['done', 'one', true, 'done'],
     async begin() {
       const conversation = await agentOf(['one']).open('c');

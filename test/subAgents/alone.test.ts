@@ -422,7 +422,7 @@ describe('a sub-agent in a fork', () => {
   it.each<[string, LogEntry[], number, LogEntry[], number]>([
     ['completely at the end of the log', log(), 4, own(9), 9],
     ['completely if it has ended', log(ended, { type: 'notice' }), 5, own(9), 9],
-    ['up to where it waits', log(suspended(5), { type: 'notice' }), 5, own(9), 5],
+    ['up to its wait', log(suspended(5), { type: 'notice' }), 5, own(9), 5],
     ['no longer than its log is', log(suspended(50), { type: 'notice' }), 5, own(9), 9],
     ['completely if the payload does not mention it', log(suspended(5, 'z'), { type: 'notice' }), 5, own(9), 9],
     [

@@ -52,7 +52,7 @@ async function appendOne(handle: LogHandle): Promise<number> {
 
 export const STORE_ACTS: readonly StoreAct[] = [
   {
-    act: 'opens a log that was closed, with all it holds, by either store object',
+    act: 'opens a closed log with its whole content, by either store object',
     same: [true, true],
     run: async ({ store, another }, time) => {
       const counts = [await opened(store, appendOne), await opened(another(), appendOne)];
@@ -60,7 +60,7 @@ export const STORE_ACTS: readonly StoreAct[] = [
     },
   },
   {
-    act: 'refuses a log that is held, to either store object, and takes nothing from its holder',
+    act: 'refuses an open log to either store object, and does not affect its holder',
     same: ['session_busy', 'session_busy', 'session_busy', 'done'],
     run: ({ store, another }) =>
       opened(store, async (handle) => [
@@ -81,7 +81,7 @@ export const STORE_ACTS: readonly StoreAct[] = [
     },
   },
   {
-    act: 'appends on a handle that it refused an append to',
+    act: 'appends on a handle after a rejected append',
     same: ['store_conflict', 'store_conflict', 'done', 'store_conflict', 'done'],
     run: ({ store }) =>
       opened(store, async (handle) => {
@@ -91,7 +91,7 @@ export const STORE_ACTS: readonly StoreAct[] = [
       }),
   },
   {
-    act: 'closes a handle that is closed, at once or later, and refuses what comes then',
+    act: 'closes a closed handle, at once or later, and refuses later requests',
     same: ['done', 'done', 'done', 'closed', 'closed'],
     run: async ({ store }) => {
       const handle = await store.open(ID);
@@ -134,7 +134,7 @@ export const STORE_ACTS: readonly StoreAct[] = [
       }),
   },
   {
-    act: 'deletes what it deleted, and begins it anew',
+    act: 'deletes a deleted log, and starts a new one',
     same: ['done', 'done', 1],
     run: async ({ store, another }) => [
       await codeOf(() => store.delete(ID)),

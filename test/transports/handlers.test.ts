@@ -162,7 +162,7 @@ describe('events', () => {
     ['the header', '', '2', 3],
     ['the address', '?lastEventId=2', undefined, 3],
     // A browser reconnects with the original address, and its header is newer.
-    ['the header, also where the address names an older one', '?lastEventId=2', '4', 5],
+    ['the header, even if the address names an older one', '?lastEventId=2', '4', 5],
     ['neither', '', undefined, 0],
   ])('the first reported entry is the one after the last that a client names in %s', async (_, query, last, first) => {
     const place = await served(['done']);
