@@ -36,7 +36,7 @@ export const printed = [
   },
   {
     id: 'pieces-apart',
-    about: 'a secret that arrives in pieces is searched in each piece alone',
+    about: 'a secret that arrives in pieces is redacted only inside a single piece',
     witness: 'test/hostile/streamedSecrets.test.ts',
     edits: [['openFrom(this.#held + piece, secrets)', 'openFrom(piece, secrets)']],
   },

@@ -1,7 +1,7 @@
 /**
  * Plants a defect while sources are loaded. Invariant: nothing on disk changes. A defect contains texts and no file
- * names, so a file may move. A text that does not occur exactly once is an error, since the planted defect would be
- * missing or another one.
+ * names, so a file may move. A text must occur exactly once, so that the planted
+ * defect is the described one; otherwise planting throws.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -46,13 +46,16 @@ describe('a command that the rules allow, and the network', () => {
     choices.flatMap((choice) => [true, false].map((asks) => [mode, choice, asks] as const)),
   );
 
-  it.each(cases)('mode %s, network %s, requested: %j', async (mode, choice, asks) => {
-    const args = { command: 'npm ci', ...(asks && { network: true }) };
-    const { outcome, confinement } = await judged(args, { ...options, mode }, choice);
-    const question = { allow: 'allow', ask: mode === 'dontAsk' ? 'deny' : 'ask', deny: 'deny' }[choice];
-    expect(outcome).toBe(asks && mode !== 'bypass' ? question : 'allow');
-    expect(confinement.network).toBe(choice === 'allow' || (choice === 'ask' && asks));
-  });
+  it.each(cases)(
+    'its outcome and its network access follow from mode %s, network %s and the request %j',
+    async (mode, choice, asks) => {
+      const args = { command: 'npm ci', ...(asks && { network: true }) };
+      const { outcome, confinement } = await judged(args, { ...options, mode }, choice);
+      const question = { allow: 'allow', ask: mode === 'dontAsk' ? 'deny' : 'ask', deny: 'deny' }[choice];
+      expect(outcome).toBe(asks && mode !== 'bypass' ? question : 'allow');
+      expect(confinement.network).toBe(choice === 'allow' || (choice === 'ask' && asks));
+    },
+  );
 });
 
 describe('files under a rule that denies, and under one that asks', () => {

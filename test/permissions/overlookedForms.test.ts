@@ -114,7 +114,7 @@ describe('[[ … ]], type and which', () => {
     expect(await outcome(command)).toBe('ask');
   });
   it.each(['[[ -f README.md && ! -d src ]]', '[[ -n $x ]]', 'type ls', 'which node npm', 'command -v make'])(
-    '%s does not',
+    '%s does not test whether a file outside exists',
     async (command) => {
       expect(await outcome(command)).toBe('allow');
     },
@@ -225,7 +225,7 @@ describe('in mode bypass', () => {
     'find . -exec grep x {} +',
     'bash run.sh',
     'bash <<< "make"',
-  ])('%s does not', async (command) => {
+  ])('%s requires no approval', async (command) => {
     expect(await outcome(command, { mode: 'bypass' })).toBe('allow');
   });
 });

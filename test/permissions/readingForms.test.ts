@@ -158,7 +158,7 @@ describe('a runner', () => {
     },
   );
   it.each(['npx tsc@1.0.0', 'npx tsc-evil', 'npx -p evil tsc', 'npx --yes tsc', 'npx tsc "$X"', 'bunx tsc'])(
-    '%s does not',
+    '%s does not run under such a rule',
     async (line) => {
       expect(await outcome(line, { allow })).toBe('ask');
     },
