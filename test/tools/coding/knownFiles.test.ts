@@ -51,7 +51,7 @@ describe('changes of one file', () => {
     const files = new KnownFiles();
     const order: string[] = [];
     const change = (name: string, fails = false) =>
-      files.alone('/a', async () => {
+      files.inTurn('/a', async () => {
         order.push(`${name} begins`);
         await Promise.resolve();
         order.push(`${name} ends`);
@@ -69,8 +69,8 @@ describe('changes of one file', () => {
   it('they do not delay changes of another file', async () => {
     const files = new KnownFiles();
     let end = (): void => {};
-    const first = files.alone('/a', () => new Promise<void>((resolve) => (end = resolve)));
-    expect(await files.alone('/b', async () => 'done')).toBe('done');
+    const first = files.inTurn('/a', () => new Promise<void>((resolve) => (end = resolve)));
+    expect(await files.inTurn('/b', async () => 'done')).toBe('done');
     end();
     await first;
   });
