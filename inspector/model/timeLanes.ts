@@ -126,27 +126,27 @@ function modelBars(run: RunFacts, entries: readonly LogEntry[], isLast: boolean)
   const bars: Bar[] = [];
   const turn = (number: number, from: number, to: number | undefined): void => {
     let begin = from;
-    let due = 0;
+    let retryAt = 0;
     for (let at = from + 1; at < (to ?? run.to + 1); at++) {
       const entry = entries[at];
       if (entry?.type !== 'model-retry' || entry.runId !== run.runId) continue;
       bars.push({ kind: 'model', from: begin, to: at, label: `turn ${number}`, note: 'failed', isDenied: true });
       begin = at;
-      due = entry.at + entry.waitMs;
+      retryAt = entry.at + entry.waitMs;
     }
     const end = entries[to ?? -1];
     // The run ended in the wait before the next attempt.
-    if (end?.type === 'run-stop' && end.at < due) return;
+    if (end?.type === 'run-stop' && end.at < retryAt) return;
     const again = begin === from ? '' : ' again';
     bars.push({ kind: 'model', from: begin, to, label: `turn ${number}${again}` });
   };
   for (const { turn: number, from, reply } of run.turns) turn(number, from, reply);
   const { stop } = run;
-  const asked = stop === undefined ? run.to : lastAsked(entries, run.from, stop.at);
+  const boundary = stop === undefined ? run.to : lastBoundary(entries, run.from, stop.at);
   // If a run failed or was cancelled during a model call, that call ends with the stop.
   const isCut = stop !== undefined && stop.state !== 'waiting';
-  if (isCut && wasAsked(entries, asked, run)) turn(run.turns.length + 1, asked, stop.at);
-  else if (!stop && isLast && openTurn(entries, lastAsked(entries, run.from, run.to + 1)))
+  if (isCut && wasModelCalled(entries, boundary, run)) turn(run.turns.length + 1, boundary, stop.at);
+  else if (!stop && isLast && openTurn(entries, lastBoundary(entries, run.from, run.to + 1)))
     turn(run.turns.length + 1, turnStart(run), undefined);
   for (let at = run.from; at <= run.to; at++) {
     const entry = entries[at];
@@ -163,17 +163,17 @@ const OF_MODEL = new Set(['model', 'timeout', 'max_tokens', 'cancelled', 'interr
  * Returns true if the model was called after a boundary, as far as the log shows: it retried, or its run ended later
  * because of it.
  */
-function wasAsked(entries: readonly LogEntry[], asked: number, { stop, to }: RunFacts): boolean {
-  if (!openTurn(entries, asked) || !stop) return false;
-  const after = entries.slice(asked + 1, stop.at);
+function wasModelCalled(entries: readonly LogEntry[], boundary: number, { stop, to }: RunFacts): boolean {
+  if (!openTurn(entries, boundary) || !stop) return false;
+  const after = entries.slice(boundary + 1, stop.at);
   if (after.some(({ type }) => type === 'model-retry' || type === 'agent-output')) return true;
   const end = entries[Math.min(to, stop.at)];
   const isByModel = stop.cause === 'model' || stop.cause === 'timeout';
-  return OF_MODEL.has(stop.cause) && (isByModel || (end?.at ?? 0) > (entries[asked]?.at ?? 0));
+  return OF_MODEL.has(stop.cause) && (isByModel || (end?.at ?? 0) > (entries[boundary]?.at ?? 0));
 }
 
 /** Returns the last boundary or reply before a stop. */
-function lastAsked(entries: readonly LogEntry[], from: number, stop: number): number {
+function lastBoundary(entries: readonly LogEntry[], from: number, stop: number): number {
   let at = stop - 1;
   while (at > from && entries[at]?.type !== 'checkpoint' && entries[at]?.type !== 'model-reply') at -= 1;
   return at;
@@ -191,10 +191,10 @@ function workOf(call: CallFacts, { runs }: LogFacts): Bar[] {
   return call.starts.map(({ at }, index): Bar => {
     const label = `${call.name} ${telling(argsAt(call, at), 40)}`.trim();
     const note = editedAt(call, at);
-    const asked = call.suspensions.find((suspension) => suspension.at > at);
+    const question = call.suspensions.find((suspension) => suspension.at > at);
     const next = call.starts[index + 1]?.at;
     const stop = runs.find(({ from, to, stop }) => stop && from <= at && at <= to)?.stop?.at;
-    const to = asked?.at ?? next ?? call.result?.at ?? stop;
+    const to = question?.at ?? next ?? call.result?.at ?? stop;
     return { kind: 'tool', from: at, to, label, ...(note && { note }) };
   });
 }

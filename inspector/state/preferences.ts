@@ -74,12 +74,13 @@ function storedSizes(): Sizes {
 /** Sizes of the panels that were dragged. The others depend on the window's width. */
 export const sizes = signal(storedSizes());
 
-/** `others` is the size of the panels beside it. If `wanted` is undefined, the window's width decides. */
-export function resize(name: SplitName, wanted: number | undefined, others: number): void {
+/** `others` is the size of the panels beside it. If `requestedSize` is undefined, the window's width decides. */
+export function resize(name: SplitName, requestedSize: number | undefined, others: number): void {
   const [least, most] = BOUNDS[name];
   const room = name === 'dock' ? innerHeight - REST.height : innerWidth - REST.width;
   const { [name]: _, ...rest } = sizes.value;
-  const size = wanted === undefined ? undefined : Math.round(Math.max(least, Math.min(most, room - others, wanted)));
+  const size =
+    requestedSize === undefined ? undefined : Math.round(Math.max(least, Math.min(most, room - others, requestedSize)));
   sizes.value = size === undefined ? rest : { ...rest, [name]: size };
   store('sizes', JSON.stringify(sizes.value));
 }

@@ -34,13 +34,13 @@ export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>
 export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
   isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
 
-/** The positions of `wanted`, whatever line ends the file has there. With `overlapping`, `aa` occurs twice in `aaa`. */
+/** The positions of `searchedText`, whatever line ends the file has there. With `overlapping`, `aa` occurs twice in `aaa`. */
 export function placesIn(
   { text }: Pick<FileText, 'text'>,
-  wanted: string,
+  searchedText: string,
   { overlapping }: { overlapping: boolean },
 ): { at: number; length: number }[] {
-  const lines = wanted.replace(/\r\n/g, '\n').split('\n');
+  const lines = searchedText.replace(/\r\n/g, '\n').split('\n');
   const source = lines.map((line) => line.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('\\r?\\n');
   const pattern = new RegExp(overlapping ? `(?=(${source}))` : `(${source})`, 'g');
   return [...text.matchAll(pattern)].map(({ 1: match = '', index }) => ({ at: index, length: match.length }));

@@ -35,7 +35,7 @@ interface Excerpt {
   /** The file has lines after the excerpt. */
   more: boolean;
   /** The number of lines that were read. */
-  seen: number;
+  linesRead: number;
 }
 
 export const readTool = (knownFiles: KnownFiles): Tool =>
@@ -104,11 +104,11 @@ type Range = { first: number; count: number };
 
 async function answer(file: FileHandle, place: Place, range: Range, { signal }: ToolContext): Promise<ToolResult> {
   const name = shownName(place.name);
-  const { lines, more, seen } = await excerpt(file, range, signal);
+  const { lines, more, linesRead } = await excerpt(file, range, signal);
   const last = lines.at(-1);
   if (last === undefined) {
-    if (seen === 0) return toolResult.success(`[${name} is empty]`);
-    const message = `offset ${range.first} is behind the end: ${name} has ${seen} lines`;
+    if (linesRead === 0) return toolResult.success(`[${name} is empty]`);
+    const message = `offset ${range.first} is behind the end: ${name} has ${linesRead} lines`;
     return refusal(refused('invalid_arguments', message));
   }
   const text = numbered(lines, last.number);
@@ -120,19 +120,19 @@ async function answer(file: FileHandle, place: Place, range: Range, { signal }: 
 
 async function excerpt(file: FileHandle, { first, count }: Range, signal: AbortSignal): Promise<Excerpt> {
   const lines: Line[] = [];
-  let seen = 0;
+  let linesRead = 0;
   let bytes = 0;
   for await (const batch of linesOf(file, LINE_CHARACTERS_MAX, signal)) {
     for (const line of batch) {
-      seen = line.number;
+      linesRead = line.number;
       if (line.number < first) continue;
       bytes += Buffer.byteLength(line.cut ? line.text + CUT_MARK : line.text) + PREFIX_BYTES;
       // The first line always fits, because its length is bounded.
-      if (lines.length === count || bytes > BYTES_MAX) return { lines, more: true, seen };
+      if (lines.length === count || bytes > BYTES_MAX) return { lines, more: true, linesRead };
       lines.push(line);
     }
   }
-  return { lines, more: false, seen };
+  return { lines, more: false, linesRead };
 }
 
 function numbered(lines: readonly Line[], last: number): string {
