@@ -78,7 +78,7 @@ interface Reading {
   broken: readonly BrokenLine[];
 }
 
-/** `progress` is called after each part. `most` limits entries and broken lines. */
+/** `progress` is called after each part. `entriesMax` limits entries and broken lines. */
 export function readLog(text: string, name: string, progress?: Progress, entriesMax?: number): Promise<ReadLog> {
   const header: Header = { conversationId: name.replace(/\.jsonl?$/, ''), runId: null, at: 0 };
   const lines = text.replace(/^\uFEFF/, '').split('\n');

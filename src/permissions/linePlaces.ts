@@ -1,6 +1,6 @@
 /**
- * Finds where the words of a shell line lead. Rule: all look-ups happen before any verdict, and in every directory in
- * which the line may run. A place that cannot be determined is recorded as a doubt.
+ * Finds where the words of a shell line lead. Rule: all look-ups happen before any verdict, in every directory in which
+ * the line may run. A place that cannot be determined is recorded as a doubt.
  */
 import { stat } from 'node:fs/promises';
 import { baseName, unwrapped, withoutGlobalOptions } from './commandForms.ts';

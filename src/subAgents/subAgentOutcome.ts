@@ -94,7 +94,7 @@ const TASK_SHOWN = 200;
 /** The minimum number of bytes to which a text is cut. */
 const LEAST = 64;
 
-/** All outcomes as JSON, in this order. Long texts are cut to an equal share of `most` bytes. */
+/** All outcomes as JSON, in this order. Long texts are cut to an equal share of `bytesMax`. */
 export function reportOf(ended: readonly { task: Task; ending: Outcome }[], bytesMax: number): string {
   const written = (share: number): string =>
     JSON.stringify(

@@ -65,7 +65,7 @@ interface Waiting {
 }
 
 /**
- * Lists the waiting calls, each with the question to the person. Details are left out if the list exceeds `most` bytes.
+ * Lists the waiting calls, each with the question to the person. Details are left out if the list exceeds `bytesMax`.
  */
 export function waitingPayload(waiting: readonly Waiting[], bytesMax: number): Json {
   const written = (details: (call: PendingCall) => Json[]): Json => ({

@@ -163,7 +163,7 @@ function wasEdited({ decisions }: CallRecord, suspension: number): boolean {
   return [...decisions].some(([number, { action }]) => action === 'edit' && number <= suspension);
 }
 
-/** Returns the value unchanged if nothing was edited. `most` limits the bytes of the arguments in the note. */
+/** Returns the value unchanged if nothing was edited. `bytesMax` limits the arguments in the note. */
 export function withEditNote(
   value: ToolValue,
   { call, record, suspension }: { call: ToolCall; record: CallRecord | undefined; suspension: number },

@@ -50,7 +50,7 @@ const contentOf = (fields: Fields): Content => {
 };
 
 /**
- * Resolves with true when the message is in the log, and with false if the conversation ends or `over` settles first.
+ * Resolves with true when the message is in the log, and with false if the conversation ends or `loss` settles first.
  */
 async function isStored(
   conversation: Conversation,

@@ -24,7 +24,7 @@ export interface FootContent {
   readonly line: { readonly text: string; readonly cursor: number };
 }
 
-/** Returns at most `most` rows: the latest lines in progress, and the typed rows around the cursor. */
+/** Returns at most `rowsMax` rows: the latest lines in progress, and the typed rows around the cursor. */
 export function footOf({ lines, question, line }: FootContent, width: number, rowsMax: number): Foot {
   const typed = typedRows(question, aroundCursor(line, width * rowsMax), width);
   const room = Math.max(1, Math.min(typed.rows.length, rowsMax));
