@@ -7,12 +7,14 @@ export { conversationChart } from './conversation/conversation.machine.ts';
 export {
   type Act,
   acceptMessage,
+  fatesOf,
   judgeAct,
+  judgePending,
+  type PendingAct,
   type Refusal,
   type Standing,
   standingAfter,
   standingOf,
-  startsRun,
 } from './conversation/judgeAct.ts';
 export {
   addUsage,

@@ -87,8 +87,55 @@ export function standingAfter(standing: Standing, outcome: Outcome): Standing {
 }
 
 /** The act starts a run that its caller asked for. */
-export const startsRun = (outcome: Outcome): boolean =>
+const startsRun = (outcome: Outcome): boolean =>
   outcome === 'started' || outcome === 'superseding' || outcome === 'continued';
+
+/** An act that the chart has not taken. */
+export interface PendingAct {
+  readonly act: Act;
+  /** Its images, or those of an act before it, are being stored. Nothing of it can be in the log. */
+  readonly isHeld: boolean;
+  /** Its own images are being stored. */
+  readonly isStoring: boolean;
+}
+
+/** Judges acts in their order, each as if the chart had taken those before it. */
+export function judgePending(standing: Standing, acts: readonly Act[]): { standing: Standing; starts: boolean[] } {
+  const starts: boolean[] = [];
+  for (const act of acts) {
+    const outcome = judgeAct(standing, act);
+    starts.push(startsRun(outcome));
+    standing = standingAfter(standing, outcome);
+  }
+  return { standing, starts };
+}
+
+/**
+ * `returned`: the act is given back, and the log has nothing of it. `cancelled`: the act starts its run, which the log shows as
+ * cancelled.
+ */
+export type Fate = 'kept' | 'returned' | 'cancelled';
+
+/**
+ * What becomes of acts that the chart has not taken when the host cancels, closes, or gives up one of them by its index. A cancel
+ * ends the run that would start first, and no message whose images are being stored joins or follows it unless it is a followUp. A close
+ * leaves no run to start.
+ */
+export function fatesOf(standing: Standing, pending: readonly PendingAct[], by: 'cancel' | 'close' | number): Fate[] {
+  const { starts } = judgePending(
+    standing,
+    pending.map(({ act }) => act),
+  );
+  const first = by === 'cancel' ? starts.indexOf(true) : by;
+  return pending.map(({ act, isHeld, isStoring }, index): Fate => {
+    const isFollowUp = act.type === 'message.sent' && act.kind === 'followUp';
+    if (isStoring && (by === 'close' || (by === 'cancel' && !isFollowUp))) return 'returned';
+    if (by === 'close') return starts[index] ? 'returned' : 'kept';
+    if (index !== first) return 'kept';
+    // A promotion starts nothing here: its message stays in the queue.
+    return starts[index] && !isHeld && act.type !== 'promotion.requested' ? 'cancelled' : 'returned';
+  });
+}
 
 /** Why a message is not accepted. */
 export type Refusal = 'busy' | 'cancelling' | 'suspended' | 'full';

@@ -13,7 +13,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
   const { log, commands } = runtime;
   const timeout = new StoreTimeout(runtime.setTimer, log);
   let silence: unknown;
-  commands.withdrawHeld();
+  runtime.giveUp('close');
   try {
     if (!runtime.isAtRest) await timeout.wait(settled(runtime, runs));
     const told = runtime.closed();
@@ -37,7 +37,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
 
 async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   const { commands } = runtime;
-  const isBusy = (): boolean => runtime.status === 'active' || commands.starting.length > 0;
+  const isBusy = (): boolean => runtime.status === 'active';
   const given = new Set<string>();
   const queued = (): string[] => runtime.queue.map(({ messageId }) => messageId).filter((id) => !given.has(id));
   do {
@@ -45,7 +45,8 @@ async function settled(runtime: Runtime, runs: Runs): Promise<void> {
     const left = queued();
     for (const messageId of left) given.add(messageId);
     const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
-    if (isBusy() || runtime.status === 'cancelling') await runs.cancel(runs.current, true);
+    runtime.giveUp('close');
+    if (isBusy() || runtime.status === 'cancelling') await runs.cancelCurrent();
     await Promise.all(returned);
     // Commands that were sent before may have queued a message only now.
     await commands.allAnswered();

@@ -5,7 +5,7 @@
 import { type RunOutput, runOf } from '../../machines/internal.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
-import { type Answer, NotStored } from '../runtime/commands.ts';
+import { NotStored } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
 
@@ -68,19 +68,6 @@ export class Receipts {
   refuse(messageId: string, why: RunchartError): void {
     this.#open.get(messageId)?.refuse(why);
     this.#open.delete(messageId);
-  }
-
-  /** Of a message for the run under way. */
-  follow(
-    messageId: string,
-    answered: Promise<Answer>,
-    run: Pick<Run, 'result'>,
-    runtime: Pick<Runtime, 'settled' | 'queue' | 'runId'>,
-  ): void {
-    const told = ({ outcome }: Answer): void => {
-      if (outcome === 'returned') this.settle(messageId, 'returned');
-    };
-    answered.then(told, (error: unknown) => this.rejectMessage(messageId, error, run, runtime));
   }
 
   /** What could not be stored was not accepted, unless the run has taken it meanwhile and says it all the same. */

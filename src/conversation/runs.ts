@@ -2,7 +2,14 @@
  * The runs of a conversation as handles, and the receipts of its messages. Rule: a handle and a receipt are settled by
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
-import { GO_ON_STOPPED, isUnfinished, type LogEntry, type RunOutput, runOf } from '../../machines/internal.ts';
+import {
+  GO_ON_STOPPED,
+  isUnfinished,
+  type LogEntry,
+  type QueuedMessage,
+  type RunOutput,
+  runOf,
+} from '../../machines/internal.ts';
 import type { Answer, MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
@@ -24,8 +31,6 @@ export class Runs {
   #joined: WeakMap<RunHandle, RunHandle> | undefined;
   /** Messages under ids of the host's own, until their runs are over; from then on the log has them, or they were not accepted. */
   readonly #named = new Map<string, SentMessage>();
-  /** What was asked for and may still wait for its turn, by the run that it would start. */
-  readonly #asked = new Map<RunHandle, StartingCommand>();
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -47,12 +52,8 @@ export class Runs {
 
   /** The run that goes on, or the one that was asked for and starts next. */
   get current(): RunHandle | undefined {
-    const { runId, commands } = this.#runtime;
-    if (runId !== undefined) return this.open(runId);
-    const { starting } = commands;
-    if (starting.length === 0) return undefined;
-    for (const [handle, command] of this.#asked) if (starting.includes(command)) return handle;
-    return undefined;
+    const { runId = this.#runtime.commands.nextRunId } = this.#runtime;
+    return runId === undefined ? undefined : this.open(runId);
   }
 
   open(runId: string): RunHandle {
@@ -75,14 +76,14 @@ export class Runs {
     const handle = steered ?? this.open(runOf(messageId));
     // The run that a steer is for is not its caller's: only the message is taken back, while it waits.
     handle.bindSignal(signal, () => void (steered ? this.#takeBack(message) : this.cancel(handle)));
-    if (steered) {
-      this.#receipts.follow(messageId, this.#runtime.submit(message), handle, this.#runtime);
-      return handle;
-    }
     const command = signal?.aborted ? { ...message, withdrawn: true } : message;
-    void this.#ask(handle, command, (error) => void this.#returns.rejectMessage(handle, messageId, error)).then(
-      (answer) => {
-        if (answer?.outcome === 'returned') this.#returns.returned(messageId);
+    this.#runtime.submit(command).then(
+      ({ outcome }) => {
+        if (outcome === 'returned') this.#returns.returned(messageId);
+      },
+      (error: unknown) => {
+        if (steered) void this.#receipts.rejectMessage(messageId, error, handle, this.#runtime);
+        else void this.#returns.rejectMessage(handle, messageId, error);
       },
     );
     return handle;
@@ -137,7 +138,7 @@ export class Runs {
     }
     // Where a store has lost a promotion, only the log has the message.
     const next = logState.queue.find(({ kind }) => kind === 'followUp');
-    if (next) return this.#start(runOf(next.messageId), { type: 'promotion.requested' });
+    if (next) return this.#start(runOf(next.messageId), { type: 'promotion.requested', messageId: next.messageId });
     const handle = this.open(runOf(id));
     this.#finish(handle, nothingDone(handle.id));
     return handle;
@@ -150,36 +151,35 @@ export class Runs {
     return handle;
   }
 
-  /**
-   * Ends a run, or without one whatever there is to end; resolves when its stop is durable. `unseen`: what waits for its turn
-   * leaves nothing in the log. `keepsQueue`: a message whose promotion is given up stays in the queue, and its run is to come.
-   */
-  async cancel(wanted: RunHandle | undefined = this.current, unseen = false, keepsQueue = unseen): Promise<void> {
-    const handle = wanted && (this.#joined?.get(wanted) ?? wanted);
-    if (handle?.ended) return;
-    const command = handle && this.#asked.get(handle);
-    if (handle && command && this.#runtime.commands.waits(command)) {
-      this.#runtime.withdraw(command, unseen);
-      if (command.type !== 'promotion.requested') return void (await handle.result);
-      if (keepsQueue) return;
-    }
-    const queued = this.#runtime.queue.find(({ messageId }) => runOf(messageId) === handle?.id);
+  /** Ends a run, also one that has not begun; resolves when its stop is durable. */
+  async cancel(wanted: RunHandle): Promise<void> {
+    const handle = this.#joined?.get(wanted) ?? wanted;
+    if (handle.ended) return;
+    const command = this.#runtime.giveUp({ runId: handle.id });
+    if (command && command.type !== 'promotion.requested') return void (await handle.result);
+    const queued = this.#queuedFor(handle);
     if (queued) await this.#returns.takeBack(queued.messageId, 'cancelled');
-    if (handle && this.#runtime.runId !== handle.id) return;
-    // Where the store fails, the run says so; a cycle that waits goes on waiting.
+    if (this.#runtime.runId === handle.id) await this.cancelCurrent();
+  }
+
+  /** Ends the run under way, or the cycle that waits. Where the store fails, the run says so; a cycle that waits goes on waiting. */
+  async cancelCurrent(): Promise<void> {
+    const { current } = this;
     const cancelled = this.#runtime.cancel().catch(() => undefined);
-    await (handle ? handle.result : cancelled);
+    await (current ? current.result : cancelled);
   }
 
   /** Ends what is under way, or was asked for and starts next, and the cycle that waits; resolves when nothing of it is left. */
   async cancelAll(): Promise<void> {
     const { current } = this;
-    // A steer for the run that is cancelled begins none behind it.
-    this.#runtime.commands.withdrawHeld('followUp');
-    const ended = this.cancel(current, false, true);
-    // Behind a message or resumption that is given up the cycle would go on waiting.
-    if (current && this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
-    await ended;
+    this.#runtime.giveUp('cancel');
+    if (current === undefined || current.id === this.#runtime.runId) await this.cancelCurrent();
+    else {
+      // Behind a message or resumption that is given up the cycle would go on waiting.
+      if (this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
+      // A followUp stays in the queue when its promotion is given up: its run is to come.
+      if (!this.#queuedFor(current)) await current.result;
+    }
     await this.#runtime.uncancelled();
   }
 
@@ -197,34 +197,27 @@ export class Runs {
     return new RunHandle(runId, this.#feed, (handle) => this.cancel(handle));
   }
 
-  /** Puts a command; what cannot be stored ends the run that it starts, and that run tells. */
-  async #ask(
-    handle: RunHandle,
-    command: StartingCommand,
-    lost?: (error: unknown) => void,
-  ): Promise<Answer | undefined | void> {
-    this.#asked.set(handle, command);
-    const answer = await this.#runtime.submit(command).catch((error: unknown) => lost?.(error));
-    this.#asked.delete(handle);
-    return answer;
+  /** The message whose run is to come. */
+  #queuedFor({ id }: RunHandle): QueuedMessage | undefined {
+    return this.#runtime.queue.find(({ messageId }) => runOf(messageId) === id);
   }
 
   #takeBack(message: MessageCommand): Promise<void> {
-    const { commands } = this.#runtime;
-    if (commands.waits(message)) this.#runtime.withdraw(message, false);
+    this.#runtime.giveUp({ runId: runOf(message.messageId) });
     return this.giveBack(message.messageId, 'cancelled');
   }
 
   #start(runId: string, command: StartingCommand): RunHandle {
     const handle = this.open(runId);
-    void this.#ask(handle, command).then((answer) => this.#check(handle, answer));
+    const check = (answer?: Answer): void => this.#check(handle, answer);
+    this.#runtime.submit(command).then(check, () => check());
     return handle;
   }
 
   /** What was asked for may have been overtaken by another command: then there is nothing left to do, or another run does it. */
-  #check(handle: RunHandle, answer: Answer | undefined | void): void {
+  #check(handle: RunHandle, answer: Answer | undefined): void {
     if (handle.ended || handle.since !== undefined) return;
-    if (this.#runtime.queue.some(({ messageId }) => runOf(messageId) === handle.id)) return;
+    if (this.#queuedFor(handle)) return;
     const { current } = this;
     if (answer?.outcome === 'returned') this.#finish(handle, givenBack(handle.id));
     else if (!current) this.#finish(handle, nothingDone(handle.id));
@@ -263,7 +256,6 @@ export class Runs {
     const { logState, log, subAgents } = this.#runtime;
     handle.until = log.entries.length;
     this.#handles.delete(handle.id);
-    this.#asked.delete(handle);
     // The error may be a store's own, which nothing has redacted.
     const { error } = output;
     const end = error ? { ...output, error: { ...error, message: log.redact(error.message) } } : output;

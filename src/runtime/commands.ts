@@ -12,21 +12,21 @@ import {
   type Decision,
   type EffectRequest,
   type Failure,
+  fatesOf,
   goesOn,
   type HostAct,
   type Json,
-  judgeAct,
   judgeDecision,
+  judgePending,
   type LogState,
   type NewEntry,
   openCalls,
   rerunOf,
+  runOf,
   type Settlement,
   type Standing,
   type StoredPart,
   type SubAgentChange,
-  standingAfter,
-  startsRun,
 } from '../../machines/internal.ts';
 import { InvalidDecisionError, RunchartError, thrownText } from '../errors.ts';
 
@@ -43,7 +43,7 @@ type HostCommand =
       kept?: Promise<StoredPart[]>;
     }
   | { type: 'resume.requested'; runId: string; continuation?: string }
-  | { type: 'promotion.requested' }
+  | { type: 'promotion.requested'; messageId: string }
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
   | { type: 'decision.proposed'; decision: Decision }
@@ -55,6 +55,10 @@ type HostCommand =
 export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
 /** Commands that start a run when their turn comes. */
 export type StartingCommand = Extract<Command, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
+
+/** The run that the command starts, if it starts one. */
+const runIdOf = (command: StartingCommand): string =>
+  command.type === 'resume.requested' ? command.runId : runOf(command.messageId);
 
 export interface Admission {
   /** The event for the chart, with the facts of the log. */
@@ -107,6 +111,8 @@ const ACTS: ReadonlySet<string> = new Set<Act['type']>([
   'promotion.requested',
   'cancel.requested',
 ]);
+const isStarting = (command: Command): command is StartingCommand =>
+  command.type !== 'cancel.requested' && ACTS.has(command.type);
 const isAct = (command: Command): command is Extract<Command, Act> => ACTS.has(command.type);
 
 /** What a run follows. `isLogged`: the log has all that the chart has done. `leavesAll`: also calls whose retry lost its end. */
@@ -252,13 +258,22 @@ export class CommandQueue {
     await Promise.allSettled([...this.#pending.values()].map(({ answered }) => answered));
   }
 
-  /** Gives up what a command would start; one that is not put yet, or starts nothing, is answered as returned at once. */
-  withdraw(command: StartingCommand, starts: boolean): void {
-    command.withdrawn = true;
-    const isPut = !this.#queue.delete(command);
-    if (isPut && starts) return;
-    this.answer({ id: command.actId ?? '', outcome: 'returned' });
-    if (!isPut) this.flush();
+  /** Gives up what the chart has not taken: for a cancel, for a close, or the command of one run, which is returned. */
+  giveUp(by: 'cancel' | 'close' | { runId: string }): StartingCommand | undefined {
+    const acts = this.#acts;
+    const index = typeof by === 'string' ? by : acts.findIndex((act) => isStarting(act) && runIdOf(act) === by.runId);
+    const pending = acts.map((act) => ({ act, isHeld: this.#queue.has(act), isStoring: 'kept' in act }));
+    for (const [at, fate] of fatesOf(this.#chart.standing, pending, index).entries()) {
+      const command = acts[at];
+      if (!command || fate === 'kept') continue;
+      command.withdrawn = true;
+      if (fate === 'cancelled') continue;
+      this.#queue.delete(command);
+      this.answer({ id: command.actId ?? '', outcome: 'returned' });
+    }
+    this.flush();
+    const command = typeof index === 'number' ? acts[index] : undefined;
+    return command && isStarting(command) ? command : undefined;
   }
 
   /** A cancel has not been delivered. */
@@ -273,11 +288,6 @@ export class CommandQueue {
     return this.hasCancel;
   }
 
-  /** Gives up every message that waits for its images, but those of a kind. */
-  withdrawHeld(but?: 'followUp'): void {
-    for (const command of this.#queue) if ('kept' in command && command.kind !== but) this.withdraw(command, true);
-  }
-
   /** Whether a command has not been delivered yet. */
   waits({ actId = '' }: HostAct): boolean {
     return this.#pending.get(actId)?.isTaken === false;
@@ -288,26 +298,21 @@ export class CommandQueue {
     return [...this.#pending.values()].flatMap(({ command, isTaken }) => (isTaken ? [] : [command]));
   }
 
+  get #acts(): Extract<Command, Act>[] {
+    return this.#waiting.filter(isAct);
+  }
+
   /** What the next act is judged by: the chart, and after it the acts that the chart has not taken. */
   get standing(): Standing {
-    return this.#judge().standing;
+    return judgePending(this.#chart.standing, this.#acts).standing;
   }
 
-  /** The commands that have not been delivered and that each start a run when they are. */
-  get starting(): readonly Command[] {
-    return this.#judge().starting;
-  }
-
-  #judge(): { standing: Standing; starting: readonly Command[] } {
-    let { standing } = this.#chart;
-    const starting: Command[] = [];
-    for (const command of this.#waiting) {
-      if (!isAct(command)) continue;
-      const outcome = judgeAct(standing, command);
-      if (startsRun(outcome)) starting.push(command);
-      standing = standingAfter(standing, outcome);
-    }
-    return { standing, starting };
+  /** The run that starts next. */
+  get nextRunId(): string | undefined {
+    const acts = this.#acts;
+    const { starts } = judgePending(this.#chart.standing, acts);
+    const next = acts[starts.indexOf(true)];
+    return next && isStarting(next) ? runIdOf(next) : undefined;
   }
 
   /** How many commands of this type have no answer yet. */

@@ -198,14 +198,11 @@ export class Runtime {
     return answered;
   }
 
-  /**
-   * Takes a command back before its delivery. A run that it starts is logged as cancelled, unless it is `unseen`. A promotion
-   * starts nothing: its message stays in the queue.
-   */
-  withdraw(command: StartingCommand, unseen: boolean): void {
-    const begins = !unseen && command.type !== 'promotion.requested' && this.commands.starting.includes(command);
-    this.commands.withdraw(command, begins);
+  /** Gives up what the chart has not taken. Returns the command of a run that is named. */
+  giveUp(by: 'cancel' | 'close' | { runId: string }): StartingCommand | undefined {
+    const command = this.commands.giveUp(by);
     if (this.commands.cancelling) this.#driver?.beginCancel();
+    return command;
   }
 
   /** Resolves when no cancel is under way. */

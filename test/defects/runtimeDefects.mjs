@@ -402,7 +402,7 @@ export const runtime = [
     id: 'cancel-waits-for-a-promotion',
     about: 'a cancel waits for the run of a message whose promotion it gave up',
     witness: 'test/scenarios/queues.test.ts',
-    edits: [["if (command.type !== 'promotion.requested') return void", 'if (command) return void']],
+    edits: [['if (!this.#queuedFor(current)) await current.result;', 'await current.result;']],
   },
   {
     id: 'summary-of-a-summary',
@@ -464,7 +464,7 @@ export const runtime = [
     id: 'steer-behind-its-cancel',
     about: 'a steer whose image is being stored starts a run after the cancel of the run that it should steer',
     witness: 'test/scenarios/imageOrder.test.ts',
-    edits: [["this.#runtime.commands.withdrawHeld('followUp');", '']],
+    edits: [["(by === 'close' || (by === 'cancel' && !isFollowUp))", "by === 'close'"]],
   },
   {
     id: 'suspended-as-active',
@@ -487,7 +487,7 @@ export const runtime = [
     id: 'cancel-resolves-before-its-stop',
     about: 'a cancel of a run that another cancel already ends resolves at once',
     witness: 'test/scenarios/cancelOrders.test.ts',
-    edits: [['await ended;\n    await this.#runtime.uncancelled();', 'await ended;']],
+    edits: [['    }\n    await this.#runtime.uncancelled();', '    }']],
   },
   {
     id: 'report-waits-for-messages',
@@ -569,8 +569,6 @@ export const runtime = [
     id: 'cancel-leaves-the-cycle-waiting',
     about: 'a cancel of a resume that has not started leaves the call waiting',
     witness: 'test/scenarios/cancelOrders.test.ts',
-    edits: [
-      ["if (current && this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);", ''],
-    ],
+    edits: [["if (this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);", '']],
   },
 ];

@@ -7,6 +7,16 @@ import type { ConversationContext, ConversationEvent } from '../../machines/conv
 import * as conversationContext from '../../machines/conversation/context.ts';
 import { conversationChart, conversationMachine } from '../../machines/conversation/conversation.machine.ts';
 import * as entries from '../../machines/conversation/entries.ts';
+import {
+  type Act,
+  acceptMessage,
+  fatesOf,
+  judgeAct,
+  judgePending,
+  type PendingAct,
+  standingOf,
+} from '../../machines/conversation/judgeAct.ts';
+import type { ChartPolicies, ConversationStatus } from '../../machines/index.ts';
 import { type Chance, chance } from '../support/seededChance.ts';
 import { answered, answersOf, type Clause, drawn, type Fold, functionsOf, json, unnamed } from './drawnResults.ts';
 import { hold } from './invariants.ts';
@@ -19,6 +29,7 @@ const { contextOf: _c, runOf: _r, queued: _q, nextFollowUp: _n, ...assigns } = c
 interface Moment {
   context: ConversationContext;
   event: ConversationEvent;
+  place: { status: ConversationStatus } & Pick<ChartPolicies, 'whileActive' | 'whileSuspended'>;
 }
 
 const retriesOf = (draw: Chance, ids: readonly string[]) =>
@@ -117,12 +128,49 @@ function eventOf(draw: Chance): ConversationEvent {
   ])() as ConversationEvent;
 }
 
+const STATUSES = ['idle', 'error', 'active', 'waiting', 'cancelling'] as const;
+const SENT = (['direct', 'steer', 'followUp'] as const).map((kind) => ({ type: 'message.sent' as const, kind }));
+const ACTS: readonly Act[] = [
+  ...SENT,
+  { type: 'message.sent', kind: 'direct', whileSuspended: 'denyAndRun' },
+  { type: 'resume.requested' },
+  { type: 'promotion.requested' },
+  { type: 'cancel.requested' },
+];
+/** The first act is about to be stored, with the next one behind it, or was put. */
+const pendingOf = (acts: readonly Act[]): PendingAct[][] => [
+  acts.map((act) => ({ act, isHeld: false, isStoring: false })),
+  acts.map((act, index) => ({ act, isHeld: true, isStoring: index === 0 })),
+  acts.map((act, index) => ({ act, isHeld: index > 0, isStoring: index === 1 })),
+];
+
+/** What two acts come to, one after the other, and what becomes of each where they are given up. */
+function judgements({ context, place }: Moment): unknown {
+  const { status, ...policies } = place;
+  const settings = { policies: { ...context.settings.policies, ...policies } };
+  const standing = standingOf({ tags: new Set([status]), context: { ...context, settings } });
+  const full = { ...standing, queued: settings.policies.limits.queue };
+  const asked = [{}, { kind: 'steer' as const }, { kind: 'followUp' as const }, { whileSuspended: 'reject' as const }];
+  return [
+    standing,
+    asked.map((message) => [acceptMessage(standing, message), acceptMessage(full, message)]),
+    ACTS.flatMap((first) => ACTS.map((second) => [first, second])).map((pair) => [
+      judgePending(standing, pair).standing.status,
+      pair.map((act) => judgeAct(standing, act)),
+      pendingOf(pair).flatMap((pending) =>
+        (['cancel', 'close', 0, 1, -1] as const).map((by) => fatesOf(standing, pending, by).join()),
+      ),
+    ]),
+  ];
+}
+
 const given = functionsOf(conversationChart);
 const FOLDS: Record<string, Fold<Moment>> = {
   acts: (moment) => given.map((one) => json(answered(one, moment))),
   changes: (moment) => unnamed(answersOf(assigns, moment)),
   entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(conversationMachine.implementations.guards, moment),
+  judged: (moment) => json(judgements(moment)),
 };
 
 const clauses: readonly Clause<Moment>[] = [
@@ -154,7 +202,7 @@ const clauses: readonly Clause<Moment>[] = [
     holds: ({ context, event }) => {
       if (event.type !== 'xstate.done.actor.run') return;
       const callIds = event.output.end.lost?.flatMap((entry) => ('callId' in entry ? [entry.callId] : [])) ?? [];
-      const promotes = conversationMachine.implementations.guards.promotes as (moment: Moment) => boolean;
+      const promotes = conversationMachine.implementations.guards.promotes as (moment: object) => boolean;
       hold(
         callIds.length === 0 || !promotes({ context, event }),
         `${callIds} lost something, and a followUp is promoted`,
@@ -165,6 +213,14 @@ const clauses: readonly Clause<Moment>[] = [
 
 function momentAt(seed: number): Moment {
   const draw = chance(seed * 104_729);
-  return { context: contextOf(draw), event: eventOf(draw) };
+  return {
+    context: contextOf(draw),
+    event: eventOf(draw),
+    place: {
+      status: draw.one(STATUSES),
+      whileActive: draw.one(['reject', 'steer', 'followUp']),
+      whileSuspended: draw.one(['reject', 'followUp', 'denyAndRun']),
+    },
+  };
 }
 export const conversations = drawn('CONVERSATIONS', momentAt, FOLDS, clauses);

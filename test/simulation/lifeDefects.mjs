@@ -509,7 +509,12 @@ export const defects = [
     id: 'lost-steer-not-told',
     about: 'nobody is told of a steer that could not be stored',
     fault: 'store-refused, steer',
-    edits: [['(error: unknown) => this.rejectMessage(messageId, error, run, runtime)', '() => {}']],
+    edits: [
+      [
+        'if (steered) void this.#receipts.rejectMessage(messageId, error, handle, this.#runtime);\n        else void',
+        'if (!steered) void',
+      ],
+    ],
   },
   {
     id: 'applied-before-durable',

@@ -300,7 +300,8 @@ export class Prediction {
     const id = this.#newId();
     if (status === 'waiting' || isUnfinished(this.logState))
       return this.#act({ type: 'resume.requested', runId: runOf(id), continuation: GO_ON });
-    if (this.logState.queue.some(({ kind }) => kind === 'followUp')) this.#act({ type: 'promotion.requested' });
+    const next = this.logState.queue.find(({ kind }) => kind === 'followUp');
+    if (next) this.#act({ type: 'promotion.requested', messageId: next.messageId });
   }
 
   #crash(): void {
