@@ -44,6 +44,7 @@ export {
 } from './log/logState.ts';
 export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
+export { entryOfMessage, outputInLog } from './log/repeatedMessages.ts';
 export {
   type Check,
   chartRows,

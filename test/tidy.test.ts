@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { chartRows } from '../machines/policyRows.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const filesUnder = (folder: string, kind = /\.tsx?$/): string[] =>
@@ -334,6 +335,34 @@ describe('layers', () => {
 });
 
 const limitOf = (file: string): number => (/\.machine\.ts$/.test(file) || file.startsWith('test/') ? 500 : 400);
+
+/** Code without its comments. */
+const code = (file: string): string => read(file).replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, '');
+
+describe('decisions', () => {
+  /** What carries the charts, and what a host holds of a conversation. The interpreter runs any chart. */
+  const around = src.filter((file) => /^src\/(runtime|conversation)\/[^/]+$/.test(file));
+
+  it('what surrounds the charts reads no policy that they decide by', () => {
+    const executed = ['onRestart', 'partialReply', 'toolRetry', 'limits'];
+    // An option of a message has the name of the policy that it replaces.
+    const decided = Object.keys(chartRows).filter((name) => ![...executed, 'whileSuspended'].includes(name));
+    expect(decided.length).toBeGreaterThan(8);
+    const strays = around.flatMap((file) =>
+      [...code(file).matchAll(new RegExp(`\\b(?:${decided.join('|')}|policies\\.whileSuspended)\\b`, 'g'))].map(
+        ([name]) => `${file}: ${name}`,
+      ),
+    );
+    expect(strays).toEqual([]);
+  });
+
+  it('it reads the reason of no stop and the value of no state', () => {
+    const readings =
+      /'(?:interrupted|max_\w+|superseded)'|\bstop\??\.(?:reason|cause)\b|\.matches\(|[sS]napshot\(?\)?\??\.value\b|promoteFollowUp/g;
+    const strays = around.flatMap((file) => [...code(file).matchAll(readings)].map(([text]) => `${file}: ${text}`));
+    expect(strays).toEqual([]);
+  });
+});
 
 describe('budgets', () => {
   it('every file keeps its number of lines', () => {

@@ -3,9 +3,11 @@
  * what the log says and by nothing else, each exactly once; which run is under way is what the chart says.
  */
 import {
+  entryOfMessage,
   GO_ON_STOPPED,
   isUnfinished,
   type LogEntry,
+  outputInLog,
   type QueuedMessage,
   type RunOutput,
   runOf,
@@ -13,7 +15,6 @@ import {
 import type { Answer, MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Receipt, Receipts, Returns } from './receipts.ts';
-import { entryOfMessage, outputInLog } from './repeatedMessages.ts';
 import { givenBack, notBegun, nothingDone, RunFeed, RunHandle, runResult } from './run.ts';
 
 export interface SentMessage {

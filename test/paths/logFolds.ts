@@ -9,6 +9,7 @@ import {
   type Decision,
   defaultPolicies,
   dueReplays,
+  entryOfMessage,
   fingerprintOf,
   goesOn,
   isCutOff,
@@ -20,6 +21,7 @@ import {
   modelMessages,
   type NewEntry,
   openCalls,
+  outputInLog,
   reconcile,
   repairs,
   rerunOf,
@@ -377,6 +379,8 @@ const FOLDS: Record<string, Fold<readonly LogEntry[]>> = {
       return [shown.messages().length, sizeOfTranscript(shown), shown.endsWithAssistant(), prunableOf(shown)];
     });
   },
+  repeated: (log) => log.map((entry) => 'messageId' in entry && entryOfMessage(log, entry.messageId)?.seq),
+  ended: (log) => log.map(({ runId }, index) => outputInLog(`${runId}`, log.slice(index))),
   restart: (log) => {
     const logState = knowledgeOf(log);
     const repaired = repairs(logState, isRead);

@@ -3,11 +3,10 @@
  * whatever the page sends. A disconnected page ends no run. A decision names the suspension that the page showed, and a
  * late answer starts nothing. Every response ends.
  */
-import type { Decision, LogEntry } from '../../../machines/internal.ts';
+import { type Decision, entryOfMessage, type LogEntry } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Policies } from '../../agentPolicies.ts';
 import { type Conversation, loadDecisions } from '../../conversation/conversation.ts';
-import { entryOfMessage } from '../../conversation/repeatedMessages.ts';
 import type { Run } from '../../conversation/run.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { wrongAnswer } from '../../runtime/commands.ts';

@@ -2,7 +2,8 @@
  * A message that arrives again under the id of the host. Invariant: the log alone determines what became of the message and its
  * run, so a repetition after a restart has the same answer. Nothing is sent twice.
  */
-import type { LogEntry, RunOutput, Termination } from '../../machines/internal.ts';
+import type { RunOutput } from '../ports.ts';
+import type { LogEntry, Termination } from '../vocabulary.ts';
 
 type Told = Extract<LogEntry, { type: 'user-message' | 'message-queued' | 'message-returned' }>;
 
