@@ -13,7 +13,7 @@ import {
   roundState,
 } from '../../inspector/model/callStates.ts';
 import { foldLog } from '../../inspector/model/logFacts.ts';
-import { sequenceOf } from '../../inspector/model/sequence.ts';
+import { LIFE_LINES, mermaidOf, type SequenceRow, sequenceOf } from '../../inspector/model/sequence.ts';
 import { cyclesAt } from '../../inspector/model/stepRows.ts';
 import { lanesOf } from '../../inspector/model/timeLanes.ts';
 import { markOfCall, runRows } from '../../inspector/model/treeRows.ts';
@@ -362,4 +362,27 @@ describe('the mark of a round', () => {
     expect(readableText(...began, ...called, started, result('cancelled'), stop).round).toBe('cancelled');
     expect(readableText(...began, ...called, started, stop).round).toBe('cancelled');
   });
+});
+
+it('a sequence as mermaid text has one line for each row, with its ends and look, and no words of a log act in it', () => {
+  const hostile = ['a; b', '#35; C#', 'x\ny', '<br>', '%% a', '\n#;<>\n'];
+  const looks = { plain: '->>', answer: '-->>', failed: '--x', cancelled: '->>' } as const;
+  const rows = hostile.flatMap((words) =>
+    Object.keys(looks).map((look, at): SequenceRow => {
+      const [from, to] = [LIFE_LINES[at % 4] ?? 'you', LIFE_LINES[(at + 1) % 4] ?? 'model'];
+      return { kind: 'message', at, from, to, words, look: look as keyof typeof looks };
+    }),
+  );
+  rows.push({ kind: 'wait', at: 0, words: '2 s' }, { kind: 'round', at: 0, words: 'round 1' });
+  const [title, ...lines] = mermaidOf(rows).trimEnd().split('\n');
+  const heads = ['  actor you', '  participant runtime', '  participant model', '  participant tools'];
+  expect([title, ...lines.splice(0, heads.length)]).toEqual(['sequenceDiagram', ...heads]);
+  expect(lines.splice(-2)).toEqual(['  Note over you: waited 2 s', '  Note over runtime: round 1']);
+  const beginnings = rows.flatMap((row) =>
+    row.kind === 'message' ? `  ${row.from}${looks[row.look]}${row.to}: ` : [],
+  );
+  expect(lines.map((line, at) => line.startsWith(beginnings[at] ?? '?'))).toEqual(beginnings.map(() => true));
+  expect(lines.map((line, at) => line.slice(beginnings[at]?.length)).filter((words) => /[;#<>\n]/.test(words))).toEqual(
+    [],
+  );
 });

@@ -19,6 +19,7 @@ import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { ModelError } from '../../src/models/model.ts';
 import { type Script, scriptedModel } from '../../src/testing/index.ts';
+import { linesFor } from '../stores/storeDirectory.ts';
 import { byTask, logOf, spawn } from '../support/subAgentBench.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 import { approvedTool, SECRET } from './approvalTool.ts';
@@ -114,6 +115,20 @@ describe('a log file', () => {
     '{"seq":4,"at":90,"type":"checkpoint","boundary":"UserMessage"}',
     'rubbish',
   ];
+
+  it.each([
+    ['whole', [1000, 2000, 2001, 3000, 1500, 4000]],
+    ['parts of a millisecond', [1_700_000_000_000.3, 1_700_000_000_000.7, 1_700_000_000_001, 0.1, 5e-9, 2]],
+    ['far apart', [1_700_000_000_000, 1_700_000_000_001, 0.1, 0.3, 1_700_000_000_002, 1e300]],
+  ])('it gives each entry with the run and the time that the store gives it: times that are %s', async (_, times) => {
+    const runs = ['r', 'r', null, null, 'r', 's'];
+    const entries = times.map((at, seq): LogEntry => {
+      const runId = runs[seq] ?? null;
+      return { seq, at, conversationId: 'c', runId, type: 'notice', code: 'case', text: `${seq}` };
+    });
+    const log = await readLog((await linesFor(entries)).join('\n'), 'c.jsonl');
+    expect([log.entries, log.broken]).toEqual([entries, []]);
+  });
 
   it('it gives the readable entries in their long form, and a reason for each other line', async () => {
     const log = await readLog(lines.join('\n'), 'c.jsonl');

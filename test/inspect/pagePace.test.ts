@@ -1,10 +1,12 @@
 /** Service for slow pages: waiting data is limited, and only a page that reads nothing for long is disconnected. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import * as z from 'zod';
+import { createAgent, defineTool } from '../../src/index.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { PageConnection } from '../../src/inspect/page.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { scripted } from '../support/scriptedReplies.ts';
+import { readFrame } from '../../src/inspect/wire.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 
 const STALL_MS = 10_000;
@@ -89,4 +91,40 @@ describe('a page that was too slow for streamed text', () => {
     expect(deltas.map(({ signal }) => signal?.text)).toEqual(['once']);
     connection.close();
   });
+});
+
+describe('progress of several calls that comes at once', () => {
+  it.each([1, 2, 5])(
+    'is shown of each of %i calls, the newest of it, and none replaces that of another',
+    async (count) => {
+      const { clock, channel, observed, connection } = page();
+      const ids = Array.from({ length: count }, (_, at) => `c${at}`);
+      const work = defineTool({
+        name: 'work',
+        description: 'Works',
+        parameters: z.object({}),
+        async execute(_, { progress, sleep }) {
+          for (const part of [1, 2, 3]) progress(part);
+          await sleep(1);
+        },
+      });
+      const agent = createAgent({ model: scripted([ids.map((id) => call(id, 'work')), 'done']), tools: [work] });
+      onTestFinished(() => agent.close());
+      const conversation = await agent.open('a');
+      observed.attach(conversation);
+      await conversation.send('go').result;
+      await clock.advance(1_000);
+      connection.close();
+      const messages = channel.frames.flatMap(readFrame);
+      const updates = ids.map((id) =>
+        messages.flatMap((message) => {
+          const signal = message.type === 'live' ? message.signal : undefined;
+          return signal?.type === 'tool-progress' && signal.callId === id ? [signal.update] : [];
+        }),
+      );
+      expect(updates.map((each) => each.at(-1))).toEqual(ids.map(() => 'ended'));
+      // The news of the last call may have been replaced by its own end.
+      expect(updates.slice(0, -1).map((each) => each.includes(3))).toEqual(ids.slice(1).map(() => true));
+    },
+  );
 });

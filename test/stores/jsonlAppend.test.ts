@@ -141,6 +141,25 @@ describe('the written lines', () => {
     ]).toEqual([1, 1, 1]);
   });
 
+  test.each([
+    ['parts of a millisecond', [1_700_000_000_000.1, 1_700_000_000_000.3, 1_700_000_000_001.7, 1_700_000_000_002]],
+    ['near zero', [0, 0.1, 0.2, 0.3, 0.7, 1e-9]],
+    ['that go backwards', [0.7, 0.1, -0.3, -1_700_000_000_000.2]],
+    ['far apart', [0.1, 1e300, -1e300, Number.MAX_SAFE_INTEGER, Number.MIN_VALUE, 3]],
+    ['whole, then parts', [1_700_000_000_000, 1_700_000_000_123.456, 1_700_000_000_124]],
+    ['whole, then far from it', [1_700_000_000_000, 0.1, 1e-9, 5e-324, -0.7, 1e300, 1_700_000_000_000.5]],
+    ['small, then far from it', [3, 1e300, 0.1, 1_700_000_000_000.1, 0.3]],
+  ])('the times of a run are read back unchanged: %s', async (_, times) => {
+    for (const runId of ['r', null]) {
+      const { store } = await place();
+      const entries = times.map(
+        (at, seq) => ({ ...stamped('c', seq, { type: 'run-started', runId }), at }) as LogEntry,
+      );
+      await write(store, 'c', entries);
+      expect(await stored(store, 'c')).toEqual(entries);
+    }
+  });
+
   test("an entry of another conversation keeps that conversation's id", async () => {
     const { store } = await place();
     await write(store, 'c', [conversation('c'), notice('other', 1)]);

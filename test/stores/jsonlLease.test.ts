@@ -1,6 +1,6 @@
 /** Tests the lease of a log: one living process can write, and the next one as soon as it has ended. */
 import { spawn } from 'node:child_process';
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
@@ -249,6 +249,59 @@ describe('a living process', () => {
       expect(isSameProcess(own, { ...own, pid })).toBe(false);
     } finally {
       shell.kill('SIGKILL');
+    }
+  });
+});
+
+/** The files below a directory that this process has open. */
+async function openFiles(directory: string): Promise<string[]> {
+  const links = (await readdir('/proc/self/fd')).map((name) => readlink(`/proc/self/fd/${name}`).catch(() => ''));
+  return (await Promise.all(links)).filter((path) => path.startsWith(directory));
+}
+
+describe.skipIf(process.platform !== 'linux')('a log that is closed', () => {
+  const cases: [string, (found: Awaited<ReturnType<typeof place>>) => Promise<unknown>][] = [
+    ['its lease was released', async ({ path }) => (await takeLease(path('lock'), 'it')).release()],
+    ['its lease was removed', async ({ path }) => (await takeLease(path('lock'), 'it')).remove()],
+    [
+      'its lease was released twice',
+      async ({ path }) => {
+        const lease = await takeLease(path('lock'), 'it');
+        await Promise.all([lease.release(), lease.release()]);
+      },
+    ],
+    [
+      'another one was refused meanwhile',
+      async ({ path }) => {
+        const lease = await takeLease(path('lock'), 'it');
+        await refused('session_busy', () => takeLease(path('lock'), 'it'));
+        await lease.release();
+      },
+    ],
+    [
+      'several wanted it at once',
+      async ({ path }) => {
+        const all = await Promise.allSettled(Array.from({ length: 8 }, () => takeLease(path('lock'), 'it')));
+        for (const each of all) if (each.status === 'fulfilled') await each.value.release();
+      },
+    ],
+    ['it was written', ({ store }) => write(store, 'c', [conversation('c')])],
+    ['it was read', async ({ store }) => stored(store, 'c')],
+    [
+      'it was deleted',
+      async ({ store }) => {
+        await write(store, 'c', [conversation('c')]);
+        await store.delete('c');
+      },
+    ],
+  ];
+
+  test.each(cases)('has no file open any more: %s', async (_, act) => {
+    const found = await place();
+    for (let times = 1; times <= 3; times++) {
+      await act(found);
+      expect(await openFiles(found.directory)).toEqual([]);
+      await rm(found.path('c.jsonl'), { force: true });
     }
   });
 });

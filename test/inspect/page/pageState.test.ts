@@ -62,6 +62,31 @@ describe('two conversations with equal call ids', () => {
     expect(server.take()).toMatchObject([{ type: 'resume', conversation: 'A' }]);
   });
 
+  it('they have redacted values of their own, in whatever order they are opened, and those that come later are added', async () => {
+    const { server, openConversation, redactions } = await pageBench();
+    server.greet();
+    const text = (words: string) => ({ type: 'agent-output', item: { type: 'assistant', text: words } });
+    const logs = {
+      A: [text('no'), text('[redacted]'), text('a [redacted] and [redacted]')],
+      B: [text('b [redacted]'), text('no'), text('no'), text('no')],
+      C: [text('no')],
+    };
+    for (const [id, bodies] of Object.entries(logs)) {
+      server.conversation(id);
+      server.entries(id, logOf(id, bodies));
+    }
+    const shown = { A: [1, 2], B: [0], C: [] };
+    for (const id of ['A', 'B', 'A', 'C', 'B', 'C', 'A'] as const) {
+      openConversation(id);
+      expect([id, redactions.value.map(({ index }) => index)]).toEqual([id, shown[id]]);
+    }
+    server.entries('A', logOf('A', [...logs.A, text('no'), text('[redacted]')]).slice(3));
+    expect(redactions.value.map(({ index }) => index)).toEqual([1, 2, 4]);
+    openConversation('C');
+    openConversation('A');
+    expect(redactions.value.map(({ index }) => index)).toEqual([1, 2, 4]);
+  });
+
   it('they do not share a first press of X: it cancels the conversation that was open then, or none', async () => {
     const { server, pressCancel, openConversation } = await twoConversations();
     pressCancel(10_000);

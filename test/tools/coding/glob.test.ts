@@ -115,6 +115,15 @@ describe('Glob', () => {
     expect(await found('!{docs,src,p}/**')).toEqual(['a1', 'b2', 'c3', 'main.go', 'x[y]', '{z}']);
   });
 
+  it.each(['?', '*', '[!a]', '[^a]', '[!a-z]', '[^[:alpha:]]', '@([!a])', '{[!a],x}', '+(?)', '\\.'])(
+    '%s in a part of a path stands for no slash',
+    async (wildcard) => {
+      for (const name of ['e.g', 'e/g.h/i', 'e/g/h/i']) await bench.write(name, '');
+      expect(await found(`e${wildcard}g`)).toEqual(['e.g']);
+      expect(await found(`e/g${wildcard}h/i`)).toEqual(['e/g.h/i']);
+    },
+  );
+
   it('the error names the unsupported syntax', async () => {
     for (const pattern of ['!(a)', 'a[b', '@(a', 'a\\', '[z-a]']) {
       expect((await glob(pattern)).code, pattern).toBe('invalid_arguments');
