@@ -29,6 +29,8 @@ export class SituationKeys {
   readonly #isExact: boolean;
   /** What phases answer, limits or plans of summaries differ from turn to turn. */
   readonly #countsTurns: boolean;
+  /** So many rounds with the same calls end a run that they can come. */
+  readonly #countsStreaks: boolean;
   /** Each text that is part of a key, with its number. */
   readonly #numbers = new Map<string, number>();
   /** Contexts are values that situations share. */
@@ -41,8 +43,9 @@ export class SituationKeys {
     const { replies, troubles, decisions, resumes } = bounds;
     const mostTurns = replies + troubles + decisions + resumes + MISSES_MAX;
     const isPlain = [...surroundings.phases.values()].every((value) => value.kind === 'done' && !value.writes);
-    const isLimited = settings.policies.limits.turns <= 2 * mostTurns;
-    this.#countsTurns = isExact || !isPlain || isLimited || surroundings.wanted.size > 0;
+    const { limits } = settings.policies;
+    this.#countsTurns = isExact || !isPlain || limits.turns <= 2 * mostTurns || surroundings.wanted.size > 0;
+    this.#countsStreaks = isExact || limits.identicalCalls <= bounds.rounds;
   }
 
   /** `next`: the moves that may follow. */
@@ -53,13 +56,17 @@ export class SituationKeys {
     const mayCall = spent.rounds < this.#bounds.rounds;
     const stand = this.#standOf(sightOf(prediction.root), prediction.courses, { kinds, mayCall });
     const passages = this.#passagesOf(prediction, next, { kinds, mayCall });
+    const isOver = [stand, ...passages].every(({ calls }) => calls.length === 0);
+    // A call that is alone is decided in more ways.
+    const isAlone = mayCall || isOver || kinds.length < 2;
     const parts = [
       this.#isExact && decisionsIn(word),
+      isAlone,
       stand,
       requests.map(({ kind }) => kind).sort(),
       logState.queue.map(({ kind }) => kind),
       ...[isResumable, unsettled, log.fill, answered],
-      this.#isExact || mayCall ? spent : leftOf(spent, [stand, ...passages]),
+      this.#isExact || mayCall ? spent : leftOf(spent, isOver),
       passages,
       next.map(({ move }) => move),
     ];
@@ -105,13 +112,13 @@ export class SituationKeys {
   #seenOf(chart: string, context: object, isBusy: boolean): unknown {
     const name = CHART_OF[chart];
     const seen: unknown = name ? chartCases[name].projection(context as never) : null;
-    if (name === 'run') return [chart, this.#runOf(seen as SeenOfRun)];
-    if (name !== 'conversation') return [chart, seen];
+    if (name !== 'run' && name !== 'conversation') return [chart, seen];
+    const { turns, emptyReplies, streaks, rounds } = (context as { counters: Counters }).counters;
+    const repeated = this.#countsStreaks && [streaks, rounds];
+    if (name === 'run') return [chart, this.#runOf(seen as SeenOfRun), repeated];
     const { suspended, decisions, reruns, retries, ...rest } = seen as SeenOfConversation;
     // The next run begins with the counters.
-    const { turns, emptyReplies } = (context as { counters: Counters }).counters;
-    const counters = [this.#countsTurns && turns, emptyReplies];
-    return isBusy ? ['busy', rest, counters] : [chart, seen, counters];
+    return [isBusy, isBusy ? rest : seen, this.#countsTurns && turns, emptyReplies, repeated];
   }
 
   /** Decisions are carried out in the order of their calls, whichever came first. */
@@ -159,10 +166,7 @@ interface SeenOfRun {
 }
 
 /** Where no round follows, calls are counted no more, and decisions only as long as a call is open. */
-function leftOf(spent: Spent, stands: readonly Stand[]): Spent {
-  const isOver = stands.every(({ calls }) => calls.length === 0);
-  return { ...spent, calls: 0, ...(isOver && { decisions: 0 }) };
-}
+const leftOf = (spent: Spent, isOver: boolean): Spent => ({ ...spent, calls: 0, ...(isOver && { decisions: 0 }) });
 
 const isInRound = ({ chart, children }: Sight): boolean => chart === 'TOOL_ROUND' || children.some(isInRound);
 
