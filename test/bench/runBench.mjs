@@ -3,12 +3,14 @@
  * with fetch alone. T: all in one process, in alternating slices of about 20 ms, CPU of the main thread if Node reports
  * it (24), otherwise of the process; after a few rounds of warm-up, and once more after V8 has compiled the code
  * (`steady`). H: each in a separate process, alternating, CPU of the process, peak memory and stored bytes. Last the
- * aims, with simulated lives a second of CPU. `BENCH_ROUNDS` sets the number of repetitions; docs/performance.md
- * explains the figures.
+ * aims, with simulated lives a second of CPU. `paths` among the names, or no name: the CPU that the first generation of an agent's
+ * cases takes. `BENCH_ROUNDS` sets the number of repetitions; docs/performance.md explains the figures.
  */
 import { execFileSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { bundled } from '../support/bundled.mjs';
+import { pathAgents } from './pathAgents.mjs';
 import { scenarios } from './scripts.mjs';
 
 const AIM = { A: 0.7, B: 0.9, C: 1.5, D: 0.32, E0: 0.8, E2000: 0.9, F10: 2.2, F1000: 2, G: 0.9, H200: 1.3 };
@@ -18,12 +20,16 @@ const LIVES_AIM = 150;
 const LIVES = 300;
 /** Where the lives of the library's own tests are; they have every check. */
 const SIMULATION = fileURLToPath(new URL('../simulation/', import.meta.url));
+/** CPU seconds of the first generation of one agent's cases. */
+const GENERATION_AIM = 4;
 const CONTENDERS = ['floor', 'runchart', 'bareFetch'];
 /** Rounds of T before it is measured, and before it is measured as steady. */
 const WARM_ROUNDS = 15;
 const STEADY_ROUNDS = 100;
 const wanted = process.argv.slice(2).filter((name) => name in scenarios);
-const names = wanted.length > 0 ? wanted : Object.keys(scenarios);
+const isPartial = process.argv.length > 2;
+const names = isPartial ? wanted : Object.keys(scenarios);
+const measuresPaths = !isPartial || process.argv.includes('paths');
 const rounds = Number(process.env.BENCH_ROUNDS ?? 7);
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -70,6 +76,14 @@ const apart = (contender, name) =>
     execFileSync(process.execPath, [script, contender, name], { env: { ...process.env, NODE_ENV: 'production' } }),
   );
 
+const generation = fileURLToPath(new URL('./measureGeneration.mjs', import.meta.url));
+/** The median over the rounds, each in a process of its own that has no paths of an earlier one. */
+function generated(name) {
+  const once = () => JSON.parse(execFileSync(process.execPath, [generation, name], { cwd: tmpdir() }));
+  const sets = Array.from({ length: rounds }, once);
+  return { ...sets[0], cpuSeconds: median(sets.map(({ cpuSeconds }) => cpuSeconds)) };
+}
+
 /** Simulated lives a second of this process's CPU. */
 async function livesASecond() {
   const { simulate } = await bundled("export { simulate } from './checkedLife.ts';", SIMULATION);
@@ -113,7 +127,16 @@ for (const name of names) {
     `H  ${about}${cell(of(0, 'cpuMs'), 3)}${cell(median(ratios))}${cell(bare, 2, 12)}${cell(AIM[name])}${spread}${memory}${bytes}`,
   );
 }
-if (wanted.length === 0) reached.push(['lives a second', (await livesASecond()).toFixed(0), '', `>= ${LIVES_AIM}`]);
+if (measuresPaths) {
+  console.log('\nagentPaths           CPU s    cases   bounds that were lowered');
+  for (const name of Object.keys(pathAgents)) {
+    const { cpuSeconds, cases, closer } = generated(name);
+    const lowered = Object.entries(closer).map(([bound, value]) => `${bound} ${value}`);
+    console.log(`${name.padEnd(19)}${cell(cpuSeconds, 2, 7)}${String(cases).padStart(9)}   ${lowered.join(', ')}`);
+    reached.push([`paths: ${name}`, cpuSeconds.toFixed(2), '', `<= ${GENERATION_AIM}`]);
+  }
+}
+if (!isPartial) reached.push(['lives a second', (await livesASecond()).toFixed(0), '', `>= ${LIVES_AIM}`]);
 console.log('\nT, T steady, and the aims');
 for (const [what, value, steady, aim] of reached)
-  console.log(`${what.padEnd(16)}${value.padStart(8)}${steady.padStart(8)}   ${aim}`);
+  console.log(`${what.padEnd(27)}${value.padStart(8)}${steady.padStart(8)}   ${aim}`);
