@@ -2,6 +2,7 @@
  * The processes of an agent under test, one after another: their clock, their ids, and the store that outlives them. Rule: a
  * timer of a dead process never rings, and its handles of the store are closed.
  */
+import type { LogEntry } from '../../../machines/internal.ts';
 import type { Ports } from '../../runtime/hostPorts.ts';
 import type { LogHandle, LogStore } from '../../stores/logStore.ts';
 import { memoryStore } from '../../stores/memory.ts';
@@ -12,12 +13,21 @@ const BEGINNING = 1_700_000_000_000;
 /** A store in memory. */
 export class SurvivingStore implements LogStore {
   readonly #inner = memoryStore();
+  readonly #torn = new Map<string, LogEntry[]>();
   #handles: LogHandle[] = [];
 
   async open(id: string): Promise<LogHandle> {
     const handle = await this.#inner.open(id);
+    const torn = this.#torn.get(id) ?? [];
+    this.#torn.delete(id);
+    if (torn[0]) handle.appendNow?.(torn, torn[0].seq);
     this.#handles.push(handle);
     return handle;
+  }
+
+  /** Stores the first entries of an append that the crash interrupts. The next process finds them in the log. */
+  tear(id: string, entries: readonly LogEntry[]): void {
+    this.#torn.set(id, [...(this.#torn.get(id) ?? []), ...entries]);
   }
 
   list() {

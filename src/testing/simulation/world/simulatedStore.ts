@@ -103,7 +103,7 @@ export class SimulatedStore implements LogStore {
         const most = world.tape.next(entries.length + 1);
         if (log.length !== expectedSeq) return;
         const torn = entries.slice(0, most);
-        inner.appendNow?.(torn, expectedSeq);
+        this.#inner.tear(id, torn);
         this.#keep(id, log, torn, true);
       };
       if (outcome === 'slow' || outcome === 'overtaken' || !world.profile.appendsAtOnce) await world.wait('store', cut);
