@@ -1,5 +1,6 @@
 /** Situations that the search for an agent's cases takes for one: whatever follows is the same, as keys of the whole past say. */
 import { expect, it } from 'vitest';
+import type { AgentModel } from '../../src/testing/agentPaths/search/callBehaviour.ts';
 import { Exploration, type PathEdge, type PathGraph } from '../../src/testing/agentPaths/search/exploration.ts';
 import { proves } from '../support/tier.ts';
 import { CAPABILITIES, type Capability, modelOf } from './capabilities.ts';
@@ -14,7 +15,14 @@ const all: readonly (readonly Capability[])[] = [
   ...CAPABILITIES.filter(({ withApproval }) => withApproval).map((each) => [approval, each, oneCall]),
   [tool, approval, { needs: '', bounds: { rounds: 2, calls: 2, troubles: 0 } }],
 ];
+const continuing = CAPABILITIES.filter(({ needs }) => /naturalEnd|goes on/.test(needs)).map((each) => [tool, each]);
 const tried = proves ? all : [[tool, approval, closer]];
+
+/** Final answers are held to a schema. */
+function withOutput(model: AgentModel): AgentModel {
+  const settings = { ...model.settings, phases: { ...model.settings.phases, naturalEnd: true } };
+  return { ...model, settings, surroundings: { ...model.surroundings, answers: new Map([['{"n":1}', { n: 1 }]]) } };
+}
 
 const stepOf = ({ step }: PathEdge): string => JSON.stringify([step.move, step.kinds]);
 
@@ -49,15 +57,27 @@ function differences(exact: PathGraph, merged: PathGraph): string[] {
 const edgesIn = ({ vertices }: PathGraph): number =>
   [...vertices.values()].reduce((sum, { edges }) => sum + edges.length, 0);
 
+/** Where both explorations of an agent differ. */
+function differencesOf(model: AgentModel, capabilities: readonly Capability[]): string[] {
+  const bounds = Object.assign({ steps: 200_000 }, ...capabilities.map((each) => each.bounds));
+  const exact = new Exploration(model, { bounds }, true).graph();
+  const merged = new Exploration(model, { bounds }).graph();
+  expect(exact.closer).toBeUndefined();
+  expect(edgesIn(merged)).toBeLessThan(edgesIn(exact));
+  return differences(exact, merged);
+}
+
 it.each(tried.map((each) => [each.flatMap(({ needs }) => needs || []).join(' and '), each] as const))(
   'equal keys have equal futures with %s',
   (_, capabilities) => {
-    const model = modelOf(capabilities);
-    const bounds = Object.assign({ steps: 200_000 }, ...capabilities.map((each) => each.bounds));
-    const exact = new Exploration(model, { bounds }, true).graph();
-    const merged = new Exploration(model, { bounds }).graph();
-    expect(exact.closer).toBeUndefined();
-    expect(differences(exact, merged)).toEqual([]);
-    expect(edgesIn(merged)).toBeLessThanOrEqual(edgesIn(exact));
+    expect(differencesOf(modelOf(capabilities), capabilities)).toEqual([]);
+  },
+);
+
+const judged = [[tool], [approval, oneCall], ...(proves ? [[tool, approval, closer], ...continuing] : [])];
+it.each(judged.map((each) => [each.flatMap(({ needs }) => needs || []).join(' and '), each] as const))(
+  'equal keys have equal futures with output and %s',
+  (_, capabilities) => {
+    expect(differencesOf(withOutput(modelOf(capabilities)), capabilities)).toEqual([]);
   },
 );
