@@ -58,7 +58,7 @@ export {
   toolRetryRows,
   type ValuesOf,
 } from './policyRows.ts';
-export { isReport } from './ports.ts';
+export { REPORT_KINDS } from './ports.ts';
 export { runChart } from './run/run.machine.ts';
 export { stopReason } from './run/runEntries.ts';
 export { dueReplays } from './tools/openCalls.ts';

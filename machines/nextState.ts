@@ -3,7 +3,7 @@
  * and event give equal answers. Effects are plain records in the order in which the chart names them.
  */
 import { type AnyMachineSnapshot, type AnyStateMachine, getInitialMicrosteps, getMicrosteps } from 'xstate';
-import { type EffectRequest, isReport } from './ports.ts';
+import { type EffectRequest, REPORT_KINDS } from './ports.ts';
 import type { NewEntry } from './vocabulary.ts';
 
 export type ChartEffect =
@@ -67,7 +67,7 @@ export function awaited({ _nodes, context }: AnyMachineSnapshot): string[] {
   return _nodes.flatMap(asksOf).flatMap((ask) => {
     const resolved: unknown = typeof ask === 'function' ? ask({ context, event: { type: '' } }) : ask;
     const request = resolved as EffectRequest | undefined;
-    return request === undefined || request.kind === 'timer' || isReport(request) ? [] : [request.id];
+    return request === undefined || request.kind === 'timer' || REPORT_KINDS.has(request.kind) ? [] : [request.id];
   });
 }
 

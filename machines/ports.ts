@@ -93,8 +93,7 @@ export type EffectRequest =
 
 /** Reports have no answer. */
 export type Report = Extract<EffectRequest, { kind: 'ended' | 'answer' }>;
-export const isReport = (request: EffectRequest): request is Report =>
-  request.kind === 'ended' || request.kind === 'answer';
+export const REPORT_KINDS: ReadonlySet<EffectRequest['kind']> = new Set<Report['kind']>(['ended', 'answer']);
 
 /** What an act of the host came to. Of a decision, its receipt. */
 export type ActOutcome =

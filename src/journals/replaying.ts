@@ -6,9 +6,9 @@ import {
   type Delivery,
   type EffectRequest,
   type Failure,
-  isReport,
   type Journal,
   type NewEntry,
+  REPORT_KINDS,
 } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { RecordedDelivery } from './recorded.ts';
@@ -74,7 +74,7 @@ export class ReplayingJournal implements Journal {
 
   /** A report to the host has no effect outside. */
   start(request: EffectRequest): void {
-    if (isReport(request)) this.#inner.start(request);
+    if (REPORT_KINDS.has(request.kind)) this.#inner.start(request);
     else this.#requestedIds.add(request.id);
   }
 

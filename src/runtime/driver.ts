@@ -7,9 +7,9 @@ import {
   type Completion,
   type Delivery,
   type EffectRequest,
-  isReport,
   type Journal,
   type NewEntry,
+  REPORT_KINDS,
 } from '../../machines/internal.ts';
 import type { Chart } from '../../machines/verbs.ts';
 import { RunchartError } from '../errors.ts';
@@ -202,7 +202,7 @@ export class Driver {
     this.#announce();
     for (const request of asks) {
       if (!this.#requests.isOpen(request)) continue;
-      if (isReport(request)) this.#requests.close(request.id);
+      if (REPORT_KINDS.has(request.kind)) this.#requests.close(request.id);
       this.#journal.start(request);
     }
     this.#options.settled?.();
@@ -230,7 +230,7 @@ export class Driver {
 
   /** Requests of a failed step are not started. A commit that was given up may still be stored. */
   #failure(error: unknown, { asks }: Step, lost: readonly NewEntry[]): Completion {
-    const answers = asks.filter((request) => isReport(request) && this.#requests.isOpen(request));
+    const answers = asks.filter((request) => REPORT_KINDS.has(request.kind) && this.#requests.isOpen(request));
     for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#requests.close(request.id);
     const failure: Completion = { type: 'append.failed', error: failureOf(error), lost };
     this.#refusals ??= new WeakMap();
@@ -242,7 +242,7 @@ export class Driver {
 
   #makeQueue(): AppendQueue {
     const isWanted = ({ asks }: Step): boolean =>
-      asks.some((request) => !isReport(request) && this.#requests.isOpen(request));
+      asks.some((request) => !REPORT_KINDS.has(request.kind) && this.#requests.isOpen(request));
     return new AppendQueue({
       append: (entries, at, carried) => this.#journal.append(entries, at, carried),
       proceed: () => this.#goOn(),

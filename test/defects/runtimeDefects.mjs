@@ -208,7 +208,7 @@ export const runtime = [
     witness: 'test/journals/replay.test.ts',
     edits: [
       [
-        'if (isReport(request)) this.#inner.start(request);\n    else this.#requestedIds.add(request.id);',
+        'if (REPORT_KINDS.has(request.kind)) this.#inner.start(request);\n    else this.#requestedIds.add(request.id);',
         'this.#inner.start(request);\n    this.#requestedIds.add(request.id);',
       ],
     ],

@@ -3,7 +3,7 @@
 import type { Continued, ConversationContext } from '../../machines/conversation/context.ts';
 import { judgeAct, standingOf } from '../../machines/conversation/judgeAct.ts';
 import type { HeldDecision, NewEntry } from '../../machines/index.ts';
-import { isReport } from '../../machines/ports.ts';
+import { REPORT_KINDS } from '../../machines/ports.ts';
 import { commitsOf } from './anyChart.invariants.ts';
 import {
   type Came,
@@ -191,7 +191,11 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       hold(cancels.length === (isCancelled ? 1 : 0), `${cancels.length} are told`);
       if (isCancelled) same('where it is', trace.state.value, { busy: 'cancelling' });
       if (type !== 'cancel.requested' || ['waiting', 'superseding'].includes(wasIn(trace))) return;
-      same('written and asked', [trace.log, trace.asked.filter((request) => !isReport(request))], [[], []]);
+      same(
+        'written and asked',
+        [trace.log, trace.asked.filter((request) => !REPORT_KINDS.has(request.kind))],
+        [[], []],
+      );
     },
   },
   {

@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
-import { isReport, type Report } from '../../machines/ports.ts';
+import type { Report } from '../../machines/ports.ts';
 import { DrivenChart, type DrivenChartOptions } from '../../src/testing/chartPaths/drivenChart.ts';
 
 /** An answer by kind, and by call where there are several; or an event. */
@@ -93,7 +93,7 @@ export class Play {
   finish(): void {
     for (let step = 0; step < STEPS_MAX; step++) {
       const request = [...this.ride.journal.open.values()].find(({ kind }) => kind !== 'timer');
-      if (!request || request.kind === 'timer' || isReport(request)) return;
+      if (!request || request.kind === 'timer' || request.kind === 'ended' || request.kind === 'answer') return;
       this.#answer(request, PLAIN[request.kind]);
     }
     throw new Error(`not at rest after ${STEPS_MAX} more answers; open are: ${this.open.join(', ')}`);

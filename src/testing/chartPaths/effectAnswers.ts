@@ -7,8 +7,8 @@ import {
   type Completion,
   type EffectRequest,
   type EffectValue,
-  isReport,
   type NewEntry,
+  REPORT_KINDS,
 } from '../../../machines/internal.ts';
 
 const KINDS: Record<EffectValue['kind'], readonly EffectRequest['kind'][]> = {
@@ -67,7 +67,7 @@ export function stillOpen(requests: readonly EffectRequest[], event: { type: str
 export function openAfter(requests: readonly EffectRequest[], effects: readonly ChartEffect[]): EffectRequest[] {
   let open = [...requests];
   for (const effect of effects) {
-    if (effect.type === 'ask' && !isReport(effect.request)) {
+    if (effect.type === 'ask' && !REPORT_KINDS.has(effect.request.kind)) {
       open = [...open.filter(({ id }) => id !== effect.request.id), effect.request];
     }
     if (effect.type === 'drop') open = open.filter(({ id }) => !id.startsWith(effect.prefix));

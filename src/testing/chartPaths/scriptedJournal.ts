@@ -6,10 +6,10 @@ import {
   type Completion,
   type Delivery,
   type EffectRequest,
-  isReport,
   type Journal,
   type LogEntry,
   type NewEntry,
+  REPORT_KINDS,
 } from '../../../machines/internal.ts';
 
 export class ScriptedJournal implements Journal {
@@ -42,7 +42,7 @@ export class ScriptedJournal implements Journal {
 
   start(request: EffectRequest): void {
     this.started.push(request);
-    if (!isReport(request)) this.open.set(request.id, request);
+    if (!REPORT_KINDS.has(request.kind)) this.open.set(request.id, request);
   }
 
   drop(prefix: string): void {

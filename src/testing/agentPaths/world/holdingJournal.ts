@@ -7,9 +7,9 @@ import {
   type Completion,
   type Delivery,
   type EffectRequest,
-  isReport,
   type Journal,
   type NewEntry,
+  REPORT_KINDS,
 } from '../../../../machines/internal.ts';
 
 /** What the agent under test does by itself between two moves. */
@@ -65,7 +65,7 @@ export class HoldingJournal implements Journal {
   start(request: EffectRequest): void {
     if (!this.#options.lives()) return;
     this.#options.stirred();
-    const isWatched = !isReport(request) && request.kind !== 'commit';
+    const isWatched = !REPORT_KINDS.has(request.kind) && request.kind !== 'commit';
     if (isWatched || this.#options.holds(request)) this.open.set(request.id, request);
     this.#options.starting(request, () => this.#embedded.start(request));
   }
