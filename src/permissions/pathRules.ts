@@ -63,7 +63,8 @@ type Base = 'root' | 'home' | 'cwd';
  * wrong with an invalid pattern.
  */
 export function pathPattern(spec: string): PathPattern | string {
-  const pattern = spec.trim();
+  // An escaped blank at the end is part of the name.
+  const pattern = spec.trimStart().replace(/(?<!\\)\s+$/, '');
   if (pattern.startsWith('!')) return 'begins with !: give it to the other list instead';
   if (/\*{3,}/.test(pattern)) return 'holds more than two * in a row';
   if (pattern.split('/').includes('..')) return 'holds a .. part';

@@ -251,6 +251,7 @@ it.each([
   ['!a.ts', 'a.ts', 'b.ts'],
   ['#a.ts', 'a.ts'],
   ['a b', 'a', 'ab'],
+  ['a  ', 'a', 'a '],
   ['/elsewhere/a?.ts', '/elsewhere/ab.ts', 'elsewhere/a?.ts'],
 ])(
   'what "always allow" saves of the file %j is that file, though its name looks like a pattern',

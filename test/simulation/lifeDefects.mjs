@@ -520,7 +520,9 @@ export const defects = [
     id: 'applied-before-durable',
     about: 'a decision is told as applied before it is durable',
     fault: 'store-slow, decide',
-    edits: [["if (request.kind === 'ended') {\n      this.#ends", 'if (REPORT_KINDS.has(request.kind)) {\n      this.#ends']],
+    edits: [
+      ["if (request.kind === 'ended') {\n      this.#ends", 'if (REPORT_KINDS.has(request.kind)) {\n      this.#ends'],
+    ],
   },
   {
     id: 'entries-shown-too-early',
