@@ -13,6 +13,7 @@ import {
 } from '../../src/index.ts';
 import { hooks, permissions } from '../../src/node.ts';
 import { type AgentWorld, neverReached, simulate } from '../../src/testing/index.ts';
+import { volume } from '../support/tier.ts';
 
 const agentWith =
   (execute: (context: ToolContext) => unknown, declared: { idempotent?: true } = {}) =>
@@ -160,7 +161,7 @@ describe('a check of the caller', () => {
     ['a hook that waits', agentOf([hooks({ PreToolUse: [{ run: slow }], PostToolUse: [{ run: slow }] })])],
   ])('that is %s may take a moment of real time, the same with each seed', async (_, agent) => {
     let results = 0;
-    for (const seed of [1, 2, 3, 4, 5, 6]) {
+    for (let seed = 1; seed <= volume.slowLives; seed++) {
       const [first, second] = [await simulate({ seed, agent, args }), await simulate({ seed, agent, args })];
       expect(first.violations).toEqual([]);
       expect(second.log).toEqual(first.log);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SimulationReport } from '../../src/testing/index.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
-import { volume } from '../support/tier.ts';
+import { sampled, volume } from '../support/tier.ts';
 import { simulate } from './checkedLife.ts';
 import { rightAgents } from './rightAgents.ts';
 
@@ -10,7 +10,7 @@ import { rightAgents } from './rightAgents.ts';
 const KNOWN = [95, 157, 1038, 1722];
 
 describe('a right agent of somebody else', () => {
-  it.each(Object.keys(rightAgents))('with %s breaks nothing', async (name) => {
+  it.each(sampled(Object.keys(rightAgents), volume.rightAgentOf))('with %s breaks nothing', async (name) => {
     const agent = rightAgents[name] ?? expect.unreachable();
     const seeds = Array.from({ length: volume.rightLives }, (_, index) => sourceSeed() + index);
     const lives: SimulationReport[] = [];

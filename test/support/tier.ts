@@ -111,6 +111,11 @@ const VOLUME = {
   retold: [16, 100, 500],
   /** Real process trees that are cancelled. */
   trees: [6, 20, 60],
+  /** Of pairs of an agent with a late mistake and the same agent without it, and of agents without a mistake, one in so many. */
+  subtleOf: [4, 1],
+  rightAgentOf: [3, 1],
+  /** Lives, each lived twice, of an agent whose own code waits in real time. */
+  slowLives: [2, 6],
   /** Entries of the log in the inspector's page. */
   pageEntries: [10_000, 20_000, 40_000],
 } as const satisfies Record<string, readonly [test: number, prove: number, exhaust?: number]>;

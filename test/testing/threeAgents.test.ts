@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { type Agent, createAgent, defineTool, type Plugin, subAgents, toolResult } from '../../src/index.ts';
 import { hooks, permissions } from '../../src/node.ts';
 import { type AgentPathsOptions, type AgentWorld, agentPaths } from '../../src/testing/index.ts';
-import { proves } from '../support/tier.ts';
+import { proves, sampled, volume } from '../support/tier.ts';
 
 interface Sample {
   name: string;
@@ -198,7 +198,8 @@ function supportAgent(): Sample {
 const bounds: AgentPathsOptions['bounds'] = proves ? {} : { calls: 1, decisions: 1, resumes: 1 };
 
 describe('an agent with most of what there is, and no mistake', () => {
-  it.each([travelAgent(), codingAgent(), supportAgent()].map((sample) => [sample.name, sample] as const))(
+  const agents = sampled([travelAgent(), codingAgent(), supportAgent()], volume.rightAgentOf);
+  it.each(agents.map((sample) => [sample.name, sample] as const))(
     '%s has no failing case',
     async (name, { agent, options }) => {
       const begun = process.cpuUsage();
