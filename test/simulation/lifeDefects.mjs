@@ -22,8 +22,8 @@ export const defects = [
     fault: 'cancel, cancel',
     edits: [
       [
-        "tags: 'cancelling', on: {",
-        "tags: 'cancelling', on: { 'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },",
+        "'cancel.requested': { actions: answer('joined') },\n            'xstate.done.actor.run'",
+        "'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },\n            'xstate.done.actor.run'",
       ],
     ],
   },
