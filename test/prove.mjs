@@ -63,6 +63,8 @@ const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '2',
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
+  tests('at length 1', '--shard=1/2', ...atLength),
+  tests('at length 2', '--shard=2/2', ...atLength),
   script('defects 1', [...defects, '1/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
@@ -70,7 +72,6 @@ const JOBS = [
     ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '4'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
-  tests('at length', ...atLength),
   tests('shadow', 'test/interpreter'),
   tests('e2e', 'test/e2e'),
   tests('crash', 'test/crash'),
