@@ -102,7 +102,7 @@ const VOLUME = {
    */
   cancelOrderOf: [293, 37, 1],
   /** Of the stores with one fault, and of the cases of a store that waits for the disk, one in so many. */
-  storeFaultOf: [6, 2, 1],
+  storeFaultOf: [6, 1],
   storeCaseOf: [4, 1],
   /**
    * Of the agents with a seeded mistake, one in so many; and random conversations that are written again as scripts.
