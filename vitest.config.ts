@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { proves } from './test/support/tier.ts';
+import { HANG_MS, proves } from './test/support/tier.ts';
 
 /** What replaces modules or system calls, or counts what its process holds: each file has a process of its own. */
 const APART = [
@@ -42,8 +42,8 @@ class LongFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     // Guards against hanging alone: a slow machine that is shared may need ten times what a test takes.
-    testTimeout: proves ? 600_000 : 60_000,
-    hookTimeout: proves ? 600_000 : 60_000,
+    testTimeout: proves ? HANG_MS : 60_000,
+    hookTimeout: proves ? HANG_MS : 60_000,
     expect: { poll: { timeout: 20_000 } },
     setupFiles: ['test/support/seedFastCheck.ts'],
     // What was transformed is kept in node_modules: the next project, run or planted defect takes it from there.
