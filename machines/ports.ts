@@ -112,7 +112,7 @@ export type ActOutcome =
   | 'joined'
   | 'cancelled'
   | 'nothing'
-  /** The message was taken off the queue, or was given up before it was on it. */
+  /** The message was removed from the queue, or withdrawn before it was queued. */
   | 'returned'
   | DecisionReceipt;
 

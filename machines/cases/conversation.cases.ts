@@ -123,7 +123,7 @@ export const conversationCases = {
       ...acts.flatMap((id) => [sent(id, 'direct'), sent(id, 'steer'), sent(id, 'followUp')]),
       { ...sent('n2', 'direct'), of: logged },
       { ...sent('n2', 'direct'), whileSuspended: 'denyAndRun' },
-      // Its caller gave it up before the chart took it.
+      // Its caller withdrew it before the chart took it.
       { ...sent('n2', 'direct'), withdrawn: true },
     ],
     'resume.requested': [

@@ -48,7 +48,7 @@ export interface Continued {
 /** An act of the host. The chart answers it under this id; an act without one needs no answer. */
 export interface HostAct {
   actId?: string;
-  /** Its caller gave it up before the chart took it. */
+  /** Its caller withdrew it before the chart took it. */
   withdrawn?: boolean;
 }
 

@@ -70,12 +70,12 @@ const tellRun = (args: ConversationArgs): Message<'run', RunEvent> | undefined =
 };
 
 const forward = tell(tellRun);
-/** The run may have begun in the same step. */
+/** Cancels the run, which may have begun in the same step. */
 function cancelRun({ event }: ConversationArgs): Message<'run', RunEvent> {
   const partial = event.type === 'cancel.requested' ? event.partial : undefined;
   return { to: 'run', event: { type: 'run.cancelled', ...(partial !== undefined && { partial }) } };
 }
-/** What an act of the host came to. Each handler of an act says it, so that every act is answered. */
+/** Answers an act of the host. Every handler of an act has one, so that every act is answered. */
 const answer = (outcome: ActOutcome) => ask(entries.askAnswer(outcome));
 const answerReceipt = ask(entries.askReceipt);
 const takeRun = [ask(entries.askEnded), update(assigns.takeRun)] as const;
@@ -86,7 +86,7 @@ const hold = {
   actions: [update(assigns.holdDecision), log(entries.decisionEntries), answerReceipt],
 } as const;
 const takeBack = [log(entries.returnedEntries), update(assigns.withdrawMessage), answer('returned')] as const;
-/** A message that nobody wants any more is not queued. */
+/** A withdrawn message is not queued. */
 const giveBack = { guard: 'isWithdrawn', actions: answer('returned') } as const;
 const leaveBehind = [log(entries.leftBehindEntries), update(assigns.leaveReruns)] as const;
 const close = [log(entries.closingEntries), ask(entries.askStop('closing'))] as const;
@@ -197,7 +197,7 @@ const config = {
             'promotion.requested': { actions: answer('joined') },
           },
         },
-        // A run that was suspended before it received the cancel leaves calls that nobody waits for.
+        // A run that was suspended before it received the cancel leaves open calls.
         cancelling: {
           tags: 'cancelling',
           entry: tell(cancelRun),
@@ -270,7 +270,7 @@ const config = {
       initial: 'storing',
       states: {
         storing: { tags: 'cancelling', on: { 'cancel.requested': { actions: answer('joined') } } },
-        // The stop was given up and may be stored or refused. Later entries share its fate.
+        // The cancel no longer waits for the stop, which may still be stored or refused. Later entries share its fate.
         late: {
           tags: 'error',
           on: {

@@ -11,7 +11,7 @@ import type { ConversationStatus, DecisionReceipt } from '../vocabulary.ts';
 /** What acts are judged by. */
 export interface Standing {
   readonly status: ConversationStatus;
-  /** A call waits for a decision that nobody has made. */
+  /** A call waits for a decision. */
   readonly undecided: boolean;
   /** A message on its way resumes the waiting cycle. Later messages are queued after it. */
   readonly resuming?: boolean;
@@ -111,15 +111,15 @@ export function judgePending(standing: Standing, acts: readonly Act[]): { standi
 }
 
 /**
- * `returned`: the act is given back, and the log has nothing of it. `cancelled`: the act starts its run, which the log shows as
- * cancelled.
+ * `returned`: the caller receives the act back, and the log does not contain it. `cancelled`: the act starts its run, which the
+ * log records as cancelled.
  */
 export type Fate = 'kept' | 'returned' | 'cancelled';
 
 /**
- * What becomes of acts that the chart has not taken when the host cancels, closes, or gives up one of them by its index. A cancel
- * ends the run that would start first, and no message whose images are being stored joins or follows it unless it is a followUp. A close
- * leaves no run to start.
+ * Decides the fate of each act that the chart has not taken, when the host cancels, closes, or withdraws one act by its index.
+ * A cancel ends the run that would start first, and returns messages whose images are being stored, except followUps. After a
+ * close no run starts.
  */
 export function fatesOf(standing: Standing, pending: readonly PendingAct[], by: 'cancel' | 'close' | number): Fate[] {
   const { starts } = judgePending(

@@ -79,9 +79,9 @@ export class Receipts {
   ): Promise<void> {
     if (!(error instanceof NotStored)) {
       await run.result;
-      // A steer that came too late for it has begun a run of its own, and that one may say it with its end.
+      // A steer that arrived after the end of its run has started another run, whose end may settle the receipt.
       if (runtime.runId === runOf(messageId)) await this.#runs.open(runtime.runId).result;
-      // Behind everything that is on its way into the log.
+      // This follows every pending append.
       await runtime.settled();
       if (runtime.queue.some((message) => message.messageId === messageId)) return;
     }
@@ -89,7 +89,7 @@ export class Receipts {
   }
 }
 
-/** Ends the run of a message, where somebody holds it. */
+/** Ends the run of a message, if a caller has its handle. */
 type Finish = (output: RunOutput) => void;
 
 export class Returns {
@@ -113,11 +113,11 @@ export class Returns {
     this.#finish(output);
   }
 
-  /** The run of a message is over without having begun: the message is not delivered, unless it waits in the queue again. */
+  /** Settles the receipt of a message whose run ended before it began. The message is returned, unless the queue contains it again. */
   async returnUnbegun({ runId, durable }: RunOutput): Promise<void> {
     const messageId = this.#receipts.messageIds.find((id) => runOf(id) === runId);
     if (messageId === undefined) return;
-    // What was given up may still land.
+    // An abandoned append may still be stored.
     if (!durable) await this.#runtime.settled();
     const { queue } = this.#runtime.logState;
     if (!queue.some((queued) => queued.messageId === messageId)) this.#receipts.settle(messageId, 'returned');
@@ -144,7 +144,7 @@ export class Returns {
     stop?.();
   }
 
-  /** A message that could not be stored was not accepted; one that was given up may still land. */
+  /** Rejects a message that could not be stored. An abandoned append may still be stored later. */
   async rejectMessage(handle: RunHandle, messageId: string, error: unknown): Promise<void> {
     void this.#receipts.rejectMessage(messageId, error, handle, this.#runtime);
     if (this.#holds(messageId)) await this.#runtime.settled();
@@ -156,7 +156,7 @@ export class Returns {
     return this.#runtime.queue.some((message) => message.messageId === messageId);
   }
 
-  /** Nothing is told any more. `silence`: the store did not say what became of what it was given. */
+  /** Settles every open receipt. `silence`: the error of a store that did not answer. */
   close(handles: Iterable<RunHandle>, silence?: unknown): void {
     const { queue } = this.#runtime.logState;
     const kept = new Set(queue.map(({ messageId }) => messageId));

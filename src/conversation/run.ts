@@ -1,7 +1,7 @@
 /**
  * One run: a handle that can be iterated, awaited and cancelled, and its result, read from its entries. Invariant: `result`
- * always resolves and agrees with the log. Iteration starts at the run's first entry. Live signals are collected only while
- * somebody iterates.
+ * always resolves and agrees with the log. Iteration starts at the run's first entry. Live signals are collected only during
+ * an iteration.
  */
 import {
   addUsage,

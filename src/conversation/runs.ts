@@ -51,7 +51,7 @@ export class Runs {
     });
   }
 
-  /** The run that goes on, or the one that was asked for and starts next. */
+  /** The active run, or else the requested run that starts next. */
   get current(): RunHandle | undefined {
     const { runId = this.#runtime.commands.nextRunId } = this.#runtime;
     return runId === undefined ? undefined : this.open(runId);
@@ -69,13 +69,13 @@ export class Runs {
     return this.#receipts.open(messageId);
   }
 
-  /** The run that the message belongs to: a steer's is the one under way, another one's is its own. */
+  /** Returns the run of the message. A steer belongs to the active run; any other message starts its own run. */
   send(message: MessageCommand, signal?: AbortSignal): RunHandle {
     const { messageId, kind } = message;
-    // What nobody wants any more is no part of another run.
+    // A message whose signal is already aborted joins no other run.
     const steered = kind === 'steer' && !signal?.aborted ? this.current : undefined;
     const handle = steered ?? this.open(runOf(messageId));
-    // The run that a steer is for is not its caller's: only the message is taken back, while it waits.
+    // The caller of a steer does not own the run. Its signal only withdraws the message, while the message waits.
     handle.bindSignal(signal, () => void (steered ? this.#takeBack(message) : this.cancel(handle)));
     const command = signal?.aborted ? { ...message, withdrawn: true } : message;
     this.#runtime.submit(command).then(
@@ -134,7 +134,7 @@ export class Runs {
     const { logState, status } = this.#runtime;
     if (status === 'waiting' || isUnfinished(logState)) {
       const runId = runOf(id);
-      // Whether the model is to be told so is known when it gets its turn in the log.
+      // The log decides at the delivery whether the model receives this text.
       return this.#start(runId, { type: 'resume.requested', runId, continuation: GO_ON_STOPPED });
     }
     // Where a store has lost a promotion, only the log has the message.
@@ -163,22 +163,22 @@ export class Runs {
     if (this.#runtime.runId === handle.id) await this.cancelCurrent();
   }
 
-  /** Ends the run under way, or the cycle that waits. Where the store fails, the run says so; a cycle that waits goes on waiting. */
+  /** Ends the active run or the waiting cycle. If the store fails, the run's result reports it, and a waiting cycle continues to wait. */
   async cancelCurrent(): Promise<void> {
     const { current } = this;
     const cancelled = this.#runtime.cancel().catch(() => undefined);
     await (current ? current.result : cancelled);
   }
 
-  /** Ends what is under way, or was asked for and starts next, and the cycle that waits; resolves when nothing of it is left. */
+  /** Ends the active run, the run that starts next, and the waiting cycle. Resolves when all of them have ended. */
   async cancelAll(): Promise<void> {
     const { current } = this;
     this.#runtime.giveUp('cancel');
     if (current === undefined || current.id === this.#runtime.runId) await this.cancelCurrent();
     else {
-      // Behind a message or resumption that is given up the cycle would go on waiting.
+      // A withdrawn message or resumption leaves its cycle waiting, so the cycle is cancelled too.
       if (this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
-      // A followUp stays in the queue when its promotion is given up: its run is to come.
+      // A followUp stays in the queue if its promotion is withdrawn. Its run starts later.
       if (!this.#queuedFor(current)) await current.result;
     }
     await this.#runtime.uncancelled();
@@ -189,7 +189,7 @@ export class Runs {
     return this.#returns.withdraw(messageId, why);
   }
 
-  /** `silence`: the store did not say what became of what it was given. */
+  /** `silence`: the error of a store that did not answer. */
   close(silence?: unknown): void {
     this.#returns.close([...this.#handles.values()], silence);
   }
@@ -236,7 +236,7 @@ export class Runs {
     if (entry.type === 'message-returned') this.#returns.returned(entry.messageId);
     else if (entry.type === 'run-started' || entry.type === 'run-resumed' || entry.type === 'tool-started') {
       const run = this.#living(entry.runId);
-      // What only retries calls has no beginning of its own in the log.
+      // The log contains no start of a run that only retries calls.
       if (run) run.since ??= entry.seq;
     } else if (entry.type === 'user-message') {
       this.#receipts.settle(entry.messageId, 'delivered');
@@ -248,7 +248,7 @@ export class Runs {
     }
   }
 
-  /** A run that was given up may be over when its entries land. */
+  /** An abandoned run may have ended before its entries are stored. */
   #living(runId: string | null): RunHandle | undefined {
     return runId !== null && runId === this.#runtime.runId ? this.open(runId) : this.#handles.get(runId ?? '');
   }

@@ -133,7 +133,7 @@ async function commandAnswer(command: string, input: HookInput, ended: AbortSign
   return text.startsWith('{') ? JSON.parse(text) : undefined;
 }
 
-/** Resolves when the command ends. Processes that it leaves behind are ended, and so is a command after an abort. */
+/** Resolves when the command ends. Also ends the command's remaining processes, and the command itself after an abort. */
 async function printed(command: string, input: HookInput, ended: AbortSignal): Promise<Printed> {
   const mark = randomBytes(12).toString('hex');
   const env = { ...process.env, RUNCHART_CALL: mark, RUNCHART_CWD: input.cwd };

@@ -1,5 +1,5 @@
 /**
- * The ordered log of a conversation. It alone stamps seq, time and conversation id. Invariant: nobody sees an entry before it
+ * The ordered log of a conversation. It alone stamps seq, time and conversation id. Invariant: no reader receives an entry before it
  * is durable. Its caller appends one after the other, and a failed append leaves no trace. An append passes three steps: it is durable,
  * every fold has taken it, and subscribers have received it. Entries of charts are fitted to the log when their turn has come,
  * because an earlier append may have failed.

@@ -1,6 +1,6 @@
 /**
- * What a conversation has cost, as a fold of its log: by call of a model, by run, by model, in all. Rule: a price that is not known is
- * never counted as 0; a sum with one in it is null, and what is known of it stands beside it.
+ * The cost of a conversation, as a fold of its log: by model call, by run, by model, and in total. Invariant: an unknown price
+ * never counts as 0. A sum that contains one is null, and the sum of the known prices is given separately.
  */
 import {
   addUsage,
@@ -49,9 +49,9 @@ export interface ConversationCost {
   calls: readonly CallCost[];
 }
 
-/** What stands for the models of sub-agents in a log that does not say how much each used by which model. */
+/** Names the models of sub-agents in a log without their usage per model. */
 const SUB_AGENTS = 'sub-agents';
-/** Of a summary that does not say which model wrote it. */
+/** Names the model of a summary that records none. */
 const SUMMARIES = 'summaries';
 
 const nothing: Cost = { calls: 0, usage: zeroUsage.usage, costUsd: 0, knownUsd: 0, unpriced: 0 };

@@ -1,8 +1,7 @@
 /**
- * Whether a log that comes from a store can be read: its entries count on from 0, and each has the fields its type is
- * read by; how an entry is written today; and what brings the log of a dead process to rest. Rule: only what reading a
- * log depends on is demanded, so fields nobody knows and types of a later version pass; what is refused is named by its
- * seq.
+ * Checks that a log from a store can be read: seqs count up from 0, and each entry has the fields that readers of its type
+ * need. Also closes the log of a process that died. Invariant: unknown fields and types of later versions are accepted. An
+ * error names the seq of the refused entry.
  */
 import {
   entryKinds,
@@ -106,7 +105,7 @@ export function readable(entry: LogEntry): LogEntry {
   throw new CorruptLogError('corrupt', `${where} cannot be used: its ${odd} is ${got}; the log was left as it is`);
 }
 
-/** The entry that a log goes on with. Throws CorruptLogError: `gap` where one is missing, `fork` where one comes again, `corrupt`. */
+/** Returns the next entry of a log. Throws CorruptLogError: `gap` if an entry is missing, `fork` if a seq repeats, `corrupt` if it is unreadable. */
 export function nextEntry(entry: LogEntry, id: string, expected: number): LogEntry {
   const { seq } = readable(entry);
   if (seq === expected) return current(entry, id);
@@ -114,7 +113,7 @@ export function nextEntry(entry: LogEntry, id: string, expected: number): LogEnt
   throw new CorruptLogError(seq < expected ? 'fork' : 'gap', `${what}; it was left as it is`);
 }
 
-/** What brings a log that was read to rest where its process died, behind what its store tolerated in it. */
+/** Returns the entries that close a log whose process died, after notices about damage that its store tolerated. */
 export const mended = (
   { notices = [] }: LogHandle,
   entries: readonly LogEntry[],

@@ -1,7 +1,7 @@
 /**
- * Streams of the library never let one subscriber harm another, the run or the process. Rule: a `next` that throws, or rejects
- * later, is reported, the others still get the value; three of that and the subscriber is detached. It holds behind operators too,
- * since every observable lifted from a guarded one is guarded.
+ * Observables that protect subscribers, the run and the process from one another. Invariant: an error of a subscriber's `next`,
+ * thrown or rejected, is reported, and the other subscribers still receive the value. After three errors the subscriber is
+ * detached. Operators keep this protection, because an observable lifted from a guarded one is guarded too.
  */
 import { Observable, type Observer, type Operator, Subscriber, type Subscription, type TeardownLogic } from 'rxjs';
 

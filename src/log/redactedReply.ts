@@ -13,9 +13,9 @@ export interface RedactedReplyOptions {
   /** Every form of each secret. */
   secrets(): readonly string[];
   redact(text: string): string;
-  /** The name of a tool is the host's word, and stays. */
+  /** Names of tools come from the host and are never redacted. */
   isTool(name: string): boolean;
-  /** Undefined while nobody listens. */
+  /** Undefined without listeners. */
   live(): Send | undefined;
 }
 
@@ -24,7 +24,7 @@ const keyOf = (signal: Delta): string =>
 
 export class RedactedReply {
   readonly #options: RedactedReplyOptions;
-  /** What of each text was shown, and what waits. */
+  /** For each text: the emitted part, and the part that still waits. */
   readonly #texts = new Map<string, { waiting: SecretFreeText; shown: string; last: Delta }>();
   #inFlight: InFlight | null = null;
 
@@ -32,7 +32,7 @@ export class RedactedReply {
     this.#options = options;
   }
 
-  /** In the place of a listener: it takes each signal of an attempt, and is there although nobody listens. */
+  /** Receives each signal of an attempt, also without listeners. */
   readonly take: Send = (signal) => {
     if ('text' in signal) return this.#delta(signal);
     if (signal.type === 'reset') {

@@ -32,13 +32,13 @@ export function formsOf(secret: string): string[] {
 
 interface Cleaned {
   text: string;
-  /** Up to here the text is told, or stands under a mark. */
+  /** Everything before this index was emitted or replaced by a mark. */
   kept: number;
 }
 
 /**
- * A text, up to `until`, without each place where a secret begins before that; where two overlap, or one holds the other, the whole is
- * one mark. `covered`: so many units at its beginning stand under a mark already.
+ * Replaces each secret that begins before `until` by a mark. Secrets that overlap share one mark. `covered`: the number of
+ * code units at the start of the text that an earlier mark replaced.
  */
 function cleanedText(text: string, secrets: Secrets, until: number, covered: number): Cleaned {
   const places: { from: number; to: number }[] = [];
@@ -56,7 +56,7 @@ function cleanedText(text: string, secrets: Secrets, until: number, covered: num
   return { text: result + text.slice(kept, Math.max(kept, until)), kept: Math.max(kept, until) };
 }
 
-/** A text without each place where a secret stands. */
+/** Replaces every secret in the text by a mark. */
 export const withoutSecrets = (text: string, secrets: Secrets): string =>
   cleanedText(text, secrets, text.length, 0).text;
 

@@ -136,7 +136,7 @@ async function namesLike(part: string, directory: string): Promise<string[]> {
   return names.filter((name) => globLike(part).test(name) && (part.startsWith('.') || !name.startsWith('.')));
 }
 
-/** Matches at least what bash matches: a bracket stands for any text that follows. */
+/** Matches every name that bash would match, and possibly more: after a bracket, any text matches. */
 const globLike = (part: string): RegExp =>
   new RegExp(
     `^${part

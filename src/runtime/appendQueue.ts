@@ -27,7 +27,7 @@ export type AppendEvent =
   | { type: 'refused' }
   /** A cancel waits no longer for earlier appends. */
   | { type: 'overtaken' }
-  /** A cancel gives up what is not stored yet. */
+  /** A cancel abandons the appends that are not stored yet. */
   | { type: 'givenUp' };
 
 /** What the driver does, in order. */
@@ -115,7 +115,7 @@ interface AppendOutcome {
   landed(step: Step): void;
   /** `isNext`: the failure is the next step. Returns whether steps after it continue. */
   lost(step: Step, error: unknown, isNext: boolean): boolean;
-  /** A cancel gives up an append that may still be stored. */
+  /** A cancel abandons an append that may still be stored. */
   givenUp(step: Step): void;
 }
 
@@ -292,7 +292,7 @@ class AppendDeadline {
 
 type AwaitedAppends = Pick<AppendQueue, 'overtake' | 'giveUp'>;
 
-/** For a cancel: it overtakes slow appends, then gives up those that are not stored. */
+/** For a cancel: it overtakes slow appends, then abandons those that are not stored. */
 export const cancelDeadline = (setTimer: SetTimer, appends: AwaitedAppends): AppendDeadline =>
   new AppendDeadline(setTimer, [
     [OVERTAKE_MS, () => appends.overtake()],

@@ -161,7 +161,7 @@ export function diagnostic(runId: string, code: string, detail?: Json): NewEntry
   return detail === undefined ? entry : { ...entry, detail };
 }
 
-/** A tool that was left behind said something after all: that is on record, and nothing else. */
+/** An abandoned tool returned a result after all. A diagnostic records this; nothing else changes. */
 export function lateResult(request: EffectRequest, completion: Completion): NewEntry[] {
   const value = completion.type === 'effect.done' ? completion.value : undefined;
   if (request.kind !== 'tool' || value?.kind !== 'succeeded') return [];

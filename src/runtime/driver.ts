@@ -138,7 +138,7 @@ export class Driver {
   /** False where the step waits for its append; the loop continues after it. */
   #step({ at, completion }: Delivery): boolean {
     this.#deliver(completion);
-    // This precedes the append of what follows: nobody waits for that, and the next run has no time limit from the cancel.
+    // This precedes the append of the next run. The cancel does not wait for that append, and sets it no time limit.
     this.#pace();
     return this.#finish(at);
   }
@@ -228,7 +228,7 @@ export class Driver {
     this.#reportDeadline.end();
   }
 
-  /** Requests of a failed step are not started. A commit that was given up may still be stored. */
+  /** Requests of a failed step are not started. An abandoned commit may still be stored. */
   #failure(error: unknown, { asks }: Step, lost: readonly NewEntry[]): Completion {
     const answers = asks.filter((request) => REPORT_KINDS.has(request.kind) && this.#requests.isOpen(request));
     for (const request of asks) if (request.kind !== 'commit' || lost.length > 0) this.#requests.close(request.id);

@@ -40,7 +40,7 @@ export interface EffectsOptions extends OwnProfile {
   summaries?: Summaries;
   /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
-  /** Undefined while nobody subscribes. */
+  /** Undefined without subscribers. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
   subAgents(): SubAgents | undefined;

@@ -1,5 +1,5 @@
 /**
- * Final answers with a schema: which schema a run has, what the model is told about it, and how a reply is checked.
+ * Final answers with a schema: which schema a run has, which instructions the model receives, and how a reply is checked.
  * Invariant: the newest message of the request with a schema counts, else the agent's own. A valid answer is logged as JSON.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';

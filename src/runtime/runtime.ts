@@ -66,7 +66,7 @@ export class Runtime {
   readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
-  /** Why the chart answers nothing any more, which is a defect. */
+  /** The defect that stopped the chart. A stopped chart answers no act. */
   #broken: { error: unknown } | undefined;
   /** Set during the opening, where the conversation can have sub-agents. */
   subAgents: SubAgents | undefined;
@@ -198,7 +198,7 @@ export class Runtime {
     return answered;
   }
 
-  /** Gives up what the chart has not taken. Returns the command of a run that is named. */
+  /** Withdraws acts that the chart has not taken. Returns the command of the named run. */
   giveUp(by: 'cancel' | 'close' | { runId: string }): StartingCommand | undefined {
     const command = this.commands.giveUp(by);
     if (this.commands.cancelling) this.#driver?.beginCancel();
@@ -288,7 +288,7 @@ export class Runtime {
   }
 
   #admit(command: Command): { type: string } | undefined {
-    // The command was answered as given up already.
+    // A withdrawn command has its answer already.
     if (command.withdrawn && !this.commands.waits(command)) return undefined;
     const { event, refused, note } = admitCommand(command, this.logState, this.chart, this.#driver?.isLogged === true);
     this.commands.take(command);
@@ -305,7 +305,7 @@ export class Runtime {
     this.#over({ runId: this.logState.runId, termination: 'Error', cause: 'internal', error: failure, durable: false });
   }
 
-  /** Undefined where nobody needs the end. */
+  /** Resolves when the plugins are closed. Undefined without plugins. */
   closed(): Promise<void> | undefined {
     return this.#effects.closed();
   }
@@ -333,7 +333,7 @@ export interface OnDemand {
   contextUse?: ContextUse;
   /** Present where it is not the compiled one. */
   interpreter?: Interpreter | undefined;
-  /** Where somebody inspects. */
+  /** Undefined without an inspector. */
   observer?: Pick<ConversationObserver, 'charts'> | undefined;
 }
 

@@ -103,7 +103,7 @@ export class LiveFeed {
 
   /** What is streamed now, then every signal: no gap, no repeat. */
   readonly signals$ = new Observable<Live>((subscriber) => {
-    // Who is shown the beginning may act at once; what comes of that is shown behind it.
+    // A subscriber may act during the replay. The signals of that act are buffered until the replay ends.
     let held: Live[] | undefined = this.#begun();
     const following = this.#signals.subscribe({
       next: (signal) => (held ? void held.push(signal) : subscriber.next(signal)),

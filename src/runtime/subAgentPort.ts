@@ -63,7 +63,7 @@ export interface SubAgents {
   readonly unsettled: readonly PendingCall[];
   /** Sub-agents with open conversations; observers are notified of each that is opened. */
   observeOpened(opened: (child: OpenedChild) => void): { readonly now: readonly OpenedChild[]; stop(): void };
-  /** The call waits only for calls of its sub-agents: nobody decides about the call itself. */
+  /** The call waits only for calls of its sub-agents: the call itself needs no decision. */
   waitsWithin(record: CallRecord): boolean;
   /** A call of a sub-agent, and the ids that lead to it. */
   find(callId: string): { record: CallRecord; path: string[] } | undefined;

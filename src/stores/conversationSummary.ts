@@ -6,7 +6,7 @@ import { usageOf } from '../../machines/internal.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { ConversationInfo } from './logStore.ts';
 
-/** The owner of the lease: nobody, this process, or another one. */
+/** The owner of the lease: none, this process, or another one. */
 export type Holder = 'nobody' | 'self' | 'other';
 
 interface ConversationSummary {

@@ -1,8 +1,7 @@
 /**
  * The core in a browser. Invariant: bundled from the sources as an app does it, with nothing external. The bundler's
- * own report lists the included files. The size is that of the app's first file. Modules behind an `import()` are
- * separate files, which conversations load when they need them; they are not counted. Code that they share with the
- * first file is counted there.
+ * own report lists the included files. The measured size is that of the app's first file. A module that code loads with
+ * `import()` becomes a separate file, which is not counted. Code that it shares with the first file is counted there.
  */
 import { isBuiltin } from 'node:module';
 import { relative, resolve } from 'node:path';

@@ -19,7 +19,7 @@ export const inputOf = ({ input }: Trace): ConversationInput => input as Convers
 export const json = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 export const same = (what: string, is: unknown, due: unknown): void =>
   hold(json(is) === json(due), `${what}: ${json(is)}, and ${json(due)} is due`);
-/** `late`: the stop of a cycle that was cancelled was given up, and may land or fail. */
+/** `late`: the cancel no longer waits for the stop, which may still be stored or refused. */
 type Place = 'opening' | 'idle' | 'busy' | 'waiting' | 'closing' | 'late' | 'superseding';
 export const placeOf = ({ state }: Trace): Place =>
   state.matches({ closing: 'late' } as never)
@@ -37,7 +37,7 @@ type Sent = {
 };
 export type Came = { type: string } & Record<string, unknown>;
 export const cameOf = ({ event }: Trace): Came => (event ?? { type: 'start' }) as Came;
-/** The act was given up before it came. Only where it begins a run is anything left of it. */
+/** The act was withdrawn before its delivery. It leaves a trace only if it starts a run. */
 export function isGivenBack(trace: Trace): boolean {
   const { type, withdrawn } = cameOf(trace);
   const at = wasIn(trace);

@@ -137,14 +137,14 @@ const ACTS: readonly Act[] = [
   { type: 'promotion.requested' },
   { type: 'cancel.requested' },
 ];
-/** The first act is about to be stored, with the next one behind it, or was put. */
+/** The acts pending in three ways: no image is being stored, the first act's image is, and the second act's is. */
 const pendingOf = (acts: readonly Act[]): PendingAct[][] => [
   acts.map((act) => ({ act, isHeld: false, isStoring: false })),
   acts.map((act, index) => ({ act, isHeld: true, isStoring: index === 0 })),
   acts.map((act, index) => ({ act, isHeld: index > 0, isStoring: index === 1 })),
 ];
 
-/** What two acts come to, one after the other, and what becomes of each where they are given up. */
+/** The outcomes of two successive acts, and the fate of each if it is withdrawn. */
 function judgements({ context, place }: Moment): unknown {
   const { status, ...policies } = place;
   const settings = { policies: { ...context.settings.policies, ...policies } };

@@ -1,4 +1,4 @@
-/** Permissions in an agent: the record of each call in the log, and the person who is asked. */
+/** Permissions in an agent: the log records each decision, and a person answers questions. */
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin, toolResult } from '../../src/index.ts';

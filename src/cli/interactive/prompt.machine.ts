@@ -46,7 +46,7 @@ export type PromptAct =
   | { type: 'hint'; text: string }
   | { type: 'leave'; code: 'done' | 'interrupted' };
 
-/** The decision that a line stands for. `reason` uses the whole line as the reason of a denial. */
+/** Reads the decision from an input line. With `reason`, the whole line is the reason of a denial. */
 type Deciding = 'approve' | 'always' | 'keep' | 'deny' | 'reason' | 'edit';
 
 interface PromptContext {

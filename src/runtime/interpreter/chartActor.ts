@@ -335,7 +335,7 @@ export class ChartActor {
     this.#now(() => this.#deferred.push(() => receiver.send(event, this)));
   }
 
-  /** The state is reached: carries out waiting acts, then notifies observers and whoever waits for the end. */
+  /** The state is reached: carries out waiting acts, then notifies observers and callers that wait for the end. */
   #settled(event: ChartEvent): void {
     for (let run = this.#deferred.shift(); run; run = this.#deferred.shift()) {
       try {

@@ -64,7 +64,7 @@ export interface AgentPathsOptions {
     /** How many moves are explored before the bounds of calls, decisions and troubles are lowered; 15,000 where it is not given. */
     steps?: number;
   };
-  /** How long a tool may go on after it was cancelled, in real milliseconds; 250 where it is not given. */
+  /** The time that a tool may run after its cancel, in real milliseconds. Default: 250. */
   abortMs?: number;
   /** Receives the outcome of each case. The case fails with what it throws. */
   check?(outcome: PathOutcome): void | Promise<void>;
@@ -81,7 +81,7 @@ export interface AgentPath {
   readonly name: string;
   readonly script: readonly Move[];
   readonly ends: Termination | 'crashed';
-  /** Rejects with the move and what stood there instead. */
+  /** Rejects with the failed move and the actual state. */
   run(): Promise<PathOutcome>;
 }
 

@@ -17,7 +17,7 @@ const AFTER_STORE: ReadonlySet<string> = new Set([
   'CONVERSATION.closing decision.arrived 0',
   'CONVERSATION.superseding decision.arrived 0',
 ]);
-/** Stores that fail and executors that break are nobody's agent; the library's own tests make them. */
+/** Failing stores and executors are no part of an agent; the library's own tests cover them. */
 const isOfStore = (key: string, { event, source }: ChartTransition): boolean =>
   event === 'append.failed' || event === 'effect.failed' || source.endsWith('.late') || AFTER_STORE.has(key);
 

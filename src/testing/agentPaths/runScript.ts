@@ -31,7 +31,7 @@ export interface Played {
 }
 
 export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs' | 'abortMs' | 'examples' | 'expect'> {
-  /** Looks at the run behind its beginning (0) and behind each move; what it throws is the script's failure. */
+  /** Checks the run after its start (0) and after each move. What it throws fails the script. */
   behind?(run: ScriptRun, moves: number): void;
   taken?: TestWorldOptions['taken'];
   answered?: TestWorldOptions['answered'];
@@ -69,7 +69,7 @@ export async function play(make: MakeAgent, script: readonly Move[], options: Pl
   return { run, result, pending, log };
 }
 
-/** What was cancelled has to settle; what a dead process left behind is given the time to. */
+/** Waits until aborted tools settle; after a crash, until the dead process's tools sleep. Waits for `abortMs` at most. */
 async function heeded({ world }: ScriptRun, move: Move | undefined, abortMs: number): Promise<void> {
   const { tools } = world;
   if (move?.do === 'crash') {
@@ -143,8 +143,8 @@ export function endInWords(ends: Termination | 'crashed', cause?: string): strin
 }
 
 /**
- * Runs a story told in moves on the agent that the factory makes: `createAgent({ tools, …, ...world })`. Rejects with the
- * move that nothing could bring, and where the conversation stood instead.
+ * Runs a list of moves on the agent that the factory makes: `createAgent({ tools, …, ...world })`. Rejects with the move
+ * that was impossible, and the state of the conversation at that move.
  */
 export async function runScript(
   agent: MakeAgent,

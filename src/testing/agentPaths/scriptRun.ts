@@ -15,7 +15,7 @@ import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 
 export type MakeAgent = (world: AgentWorld) => Agent;
 
-/** Where a conversation stands between two moves. Calls are counted from 1. */
+/** The state of a conversation between two moves. Calls are counted from 1. */
 export interface Standing {
   readonly status: Conversation['status'];
   /** The model is asked. */
@@ -113,7 +113,7 @@ export class ScriptRun {
       const during = duringOf(move);
       if (during !== undefined && !this.world.journal?.isHolding)
         throw this.#impossible(`nothing is under way in ${during}`);
-      // What the agent was in the middle of is over behind the move, and not before.
+      // An interrupted activity ends after the move, not before it.
       if (during === undefined) this.world.stopIn(duringOf(this.#script[this.#at]));
       await limited(this.#do(move), 'the move');
       await this.world.settled();

@@ -248,7 +248,7 @@ export class Prober {
     for (const message of declarationFaults(run.world.tools, this.#clean)) fault('does what it declares', message);
   }
 
-  /** How the call behaves behind each decision, too. */
+  /** Also how the call behaves after each decision. */
   async #behaviourOf(
     { tool, args, verdict }: VerdictRow,
     edits: readonly VerdictRow[],

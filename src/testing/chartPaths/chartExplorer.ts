@@ -99,7 +99,7 @@ export class Explorer {
     };
   }
 
-  /** Returns the possible events: the cases of the state's descriptors, if somebody could send them now. */
+  /** Returns the possible events: the cases of the state's descriptors that a host could send now. */
   events(situation: Situation): Event[] {
     const { state, requests, world } = situation;
     if (state.status !== 'active') return [];

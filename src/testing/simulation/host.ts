@@ -109,7 +109,7 @@ export class Host {
     if (this.conversation) this.#actions.decide(this.conversation);
   }
 
-  /** What the agent has of its own does something. */
+  /** A part of the agent, such as its plugins, acts. */
   actOnOwn(): void {
     if (this.conversation) this.#world.checks.act?.(this.conversation);
   }
@@ -131,7 +131,7 @@ export class Host {
     this.#began(conversation.resume());
   }
 
-  /** The conversation is closed, and a fork of it goes on. */
+  /** Closes the conversation and continues with a fork of it. */
   async fork(settle: () => Promise<void>): Promise<void> {
     this.close();
     await settle();

@@ -66,7 +66,7 @@ export interface LifeChecks {
   cancelling?(conversation: Conversation): Afterwards;
   withdrawing?(run: Run): Afterwards | undefined;
   aborting?(caller: CallerSignal): (() => void) | undefined;
-  /** What the agent has of its own does something. May draw from the tape. */
+  /** A part of the agent, such as its plugins, acts. May draw from the tape. */
   act?(conversation: Conversation): void;
 
   // The loop.

@@ -76,7 +76,7 @@ export class OtherConversations {
     return !this.#isOpening && status !== 'active' && status !== 'cancelling';
   }
 
-  /** Copies the log up to some entry, and goes on from there with the same agent. */
+  /** Copies the log up to an entry, and continues from there with the same agent. */
   async fork(agent: Agent): Promise<void> {
     const world = this.#world;
     const log = this.#store.logOf(CONVERSATION);

@@ -20,7 +20,7 @@ export interface Profile {
   appendsAtOnce: boolean;
   /** The model has prices. */
   priced: boolean;
-  /** Share of the steps in which somebody decides a call that waits. */
+  /** Share of the steps that decide a waiting call. */
   decides: number;
   /** Share of the replies that repeat the one before. */
   repeats: number;

@@ -59,7 +59,7 @@ export interface SimulationOptions {
   invariants?: readonly ((log: readonly LogEntry[]) => string | undefined)[];
   /** Choices to make instead of the seed's. */
   tape?: readonly number[];
-  /** Choices to make before the seed's: the way to a place from which the seed goes on. */
+  /** Choices to make before the seed's. They lead to a state from which the seed continues. */
   prefix?: readonly number[];
   /** Steps before faults are switched off; drawn from the tape if it is absent. */
   maxSteps?: number;
@@ -91,7 +91,7 @@ const examples: Validator = {
   expected: 'lists of arguments by the names of tools',
   test: (value) => isObject(value) && Object.values(value).every(isList),
 };
-/** With options that pass, a simulation comes to its end. */
+/** With valid options, a simulation always ends. */
 const optionsValidator = object({
   seed,
   agent: callback,

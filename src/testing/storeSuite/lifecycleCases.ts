@@ -83,7 +83,7 @@ export const leaseCases: readonly StoreCase[] = [
   ],
 ];
 
-/** Opens, appends one entry behind what is there, closes; again and again, and waits where it is busy. */
+/** Repeatedly opens the log, appends one entry and closes it. Waits while the log is busy. */
 async function takeTurns(store: LogStore, turns: number): Promise<void> {
   for (let taken = 0; taken < turns; ) {
     try {

@@ -21,7 +21,7 @@ function fallbackOf(model: SimulatedModel): Model {
   return { id: 'simulated-fallback', secrets, stream, ...(prices && { prices }) };
 }
 
-/** Returns what makes the agent of a process; `isInspected`: its inspector is told. */
+/** Returns the factory of each process's agent. `isInspected`: the agent reports to an inspector. */
 export function fullAgent({ world, model }: Life<CheckedWorld>, isInspected: boolean): (around: AgentWorld) => Agent {
   const { profile, tape, facts } = world;
   const own = simulatedTools(world, new ToolExecutions(world));

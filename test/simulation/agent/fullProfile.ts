@@ -84,7 +84,7 @@ export function drawFullProfile(tape: Tape): FullProfile {
     secondConversation: tape.next(6) === 5,
     fork: tape.next(4) === 3,
   };
-  // One number for three: a tape that was recorded before there were the others goes on as it was.
+  // One draw decides three options, so tapes from before these options keep their meaning.
   const last = tape.next(8);
   const overtaken = last === 3 || last === 5 || last === 7;
   const context = profile.window === UNSUMMED ? { context: UNCOMPACTED } : {};

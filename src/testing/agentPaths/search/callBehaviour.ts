@@ -24,7 +24,7 @@ export interface Behaviour {
   readonly idempotent: boolean;
   /** By request: kind, suspension, decision. */
   readonly answers: ReadonlyMap<string, EffectValue>;
-  /** Other arguments that a person may put in place of its own. */
+  /** Arguments that a person may put in place of the call's own. */
   readonly edits: readonly Json[];
 }
 

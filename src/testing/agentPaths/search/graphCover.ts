@@ -12,7 +12,7 @@ export type Cover = 'transitions' | 'pairs';
 /** A walk this long ends, so that a failure stays readable. */
 const STEPS_MAX = 24;
 
-/** What taking an edge behind a move of this sort covers. */
+/** The items that an edge covers after a move of this sort. */
 function itemsOf(edge: PathEdge, before: string, cover: Cover): string[] {
   const items = [...edge.taken, `move ${edge.sort}`];
   return cover === 'pairs' ? [...items, `pair ${before} > ${edge.sort}`] : items;
@@ -107,7 +107,7 @@ function wayTo(last: Place): PathEdge[] {
   return way;
 }
 
-/** A walk ends at its last new item, or goes on to an end of the graph. */
+/** A walk ends at its last new item, or continues to an end of the graph. */
 export const walksOver = (graph: PathGraph, cover: Cover): (readonly Step[])[] => new Walker(graph, cover).walks();
 
 /** Every transition that the graph can take. */

@@ -85,7 +85,7 @@ export class NextMoves {
     const isHeard = last === 'followUp' || (last === 'steer' && !isOver);
     if (standing.queued > 0 && isHeard) steps.push(plain({ do: 'takeBack' }));
     if (left('troubles') && !isOver) steps.push(...this.#trouble(prediction));
-    // A message that follows a waiting call is promoted when the call is given up.
+    // A message that follows a waiting call is promoted when the call is cancelled.
     const follows = standing.queued > 0 && standing.status === 'waiting' && last === 'followUp';
     if (follows && spent.troubles <= bounds.troubles && this.#troubles.has('cancel'))
       steps.push(plain({ do: 'cancel' }));
@@ -137,7 +137,7 @@ export class NextMoves {
 
   #decisions(prediction: Prediction, call: number): Step[] {
     const record = prediction.logState.calls.get(`call${call}`);
-    // One call alone is decided in every way; beside another it goes on or does not.
+    // A single call is decided in every way, and calls beside others in fewer ways.
     const alone = prediction.calls.length < 2;
     const permission = alone ? (['approve', 'deny', 'edit'] as const) : (['approve', 'deny'] as const);
     const form = alone ? (['approve', 'deny', 'answer'] as const) : (['deny', 'answer'] as const);

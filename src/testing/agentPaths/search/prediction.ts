@@ -47,7 +47,7 @@ const numberOf = (callId: string): number => Number(callId.slice('call'.length))
 export class Prediction {
   /** Transitions that the last move took. */
   taken = new Set<string>();
-  /** What the agent did by itself behind the last move. */
+  /** What the agent did by itself after the last move. */
   readonly passed = new Map<During, Passage>();
   readonly log: PredictedLog;
   readonly calls: Behaviour[] = [];
@@ -157,7 +157,7 @@ export class Prediction {
     if (this.#broken !== undefined) throw this.#broken;
   }
 
-  /** Each move in turn; `behind` looks at what has come of it. */
+  /** Plays each move in turn. `behind` checks its result. */
   tell(script: readonly Move[], made: readonly Behaviour[], behind?: () => void): this {
     let count = 0;
     for (const [index, move] of script.entries()) {

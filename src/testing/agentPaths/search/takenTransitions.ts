@@ -33,7 +33,7 @@ export const coveredBy =
   (options) =>
     compiled(options, observerOf(take));
 
-/** A copy of charts at rest in a world of its own, which tells of each transition that it takes. */
+/** A separate copy of charts at rest, which reports each transition that it takes. */
 export function forkedBy(take: (key: string) => void, root: ChartActor, world: World): ChartActor {
   const system = new ActorSystem(world, (error) => {
     throw error;

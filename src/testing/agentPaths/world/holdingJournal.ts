@@ -20,7 +20,7 @@ export interface HoldingOptions {
   lives(): boolean;
   /** The ends of tools wait to be let go. */
   holdsTools: boolean;
-  /** The answer is kept back until somebody has come meanwhile. */
+  /** Holds the answer until an act has arrived. */
   holds(request: EffectRequest): boolean;
   /** Something happened. */
   stirred(): void;
@@ -98,12 +98,12 @@ export class HoldingJournal implements Journal {
     this.#ring();
   }
 
-  /** Looks again whether what was held may go on. */
+  /** Releases held requests that may continue now. */
   letGo(): void {
     this.#ring();
   }
 
-  /** Something is held until the next move has come. */
+  /** A request is held until the next move. */
   get isHolding(): boolean {
     return [...this.open.values()].some((request) => this.#options.holds(request));
   }

@@ -30,9 +30,9 @@ export interface TestWorldOptions {
 
 /** Id of the conversation under test. */
 export const TESTED = 'tested';
-/** How long a gate, a phase or a tool that was let go may take in real time. */
+/** The longest real time that a released gate, phase or tool may take. */
 const PATIENCE_MS = 10_000;
-/** How long it may go on doing something by itself. */
+/** The longest real time that the agent may act without a move. */
 const RESTLESS_MS = 30_000;
 /** After so many turns of the event loop without news, the test waits in real time. */
 const TURNS = 20;
@@ -88,7 +88,7 @@ export class TestWorld extends AgentProcesses {
     return this.#journals.get(TESTED);
   }
 
-  /** The process dies: nothing of it goes on but the tools that it left behind. */
+  /** Ends the process. Only its running tools continue. */
   override crash(): void {
     super.crash();
     this.tools.cutOff();
@@ -98,13 +98,13 @@ export class TestWorld extends AgentProcesses {
     this.#store.crashed();
   }
 
-  /** The agent stops in the middle of this until something else is said; where it has stopped, it goes on. */
+  /** From now on, pauses the agent in this kind of activity. Resumes it where it was paused before. */
   stopIn(during: During | undefined): void {
     this.#during = during;
     this.journal?.letGo();
   }
 
-  /** Until the agent does nothing by itself any more. Rejects where that takes too long. */
+  /** Resolves when the agent acts no more without a move. Rejects if that takes too long. */
   async settled(): Promise<void> {
     const until = Date.now() + PATIENCE_MS;
     const end = Date.now() + RESTLESS_MS;
@@ -119,13 +119,13 @@ export class TestWorld extends AgentProcesses {
     }
   }
 
-  /** Until these executions have settled, or so much real time has passed. */
+  /** Resolves when `isOver` returns true, or after `ms` of real time. */
   async until(isOver: () => boolean, ms: number): Promise<void> {
     const end = Date.now() + ms;
     for (let turns = 0; !isOver() && Date.now() < end; turns++) await (turns < TURNS ? turn() : realTime(1));
   }
 
-  /** Until no tool is at work any more, though nothing is told of their ends. Rejects where that takes too long. */
+  /** Resolves when no tool runs any more. Rejects if that takes too long. */
   async toolsEnd(): Promise<void> {
     const { tools } = this;
     const until = Date.now() + PATIENCE_MS;

@@ -97,22 +97,22 @@ export class ToolWatch {
     );
   };
 
-  /** Of this call, the newest first. */
+  /** The executions of this call, newest first. */
   of(callId: string): Execution[] {
     return this.executions.filter((execution) => execution.callId === callId).reverse();
   }
 
-  /** Executions that were aborted and go on. */
+  /** Executions that continue after their abort. */
   get deaf(): readonly Execution[] {
     return this.executions.filter(({ aborted, settled, isMadeUp }) => aborted && !settled && !isMadeUp);
   }
 
-  /** Executions that go on; a dead process's may do so for a while. */
+  /** Running executions. Those of a dead process may continue for a while. */
   get underWay(): readonly Execution[] {
     return this.executions.filter(({ settled, isMadeUp }) => !settled && !isMadeUp);
   }
 
-  /** Executions of which timers run still; those of a dead process died with it. */
+  /** Executions with running timers. Those of a dead process do not count. */
   get leaving(): readonly Execution[] {
     return this.executions.filter(({ timers, cutOff }) => !cutOff && runningIn(timers).length > 0);
   }

@@ -97,7 +97,7 @@ export class SimulatedModel implements Model {
       case 'malformed':
         return void (yield { type: 'nonsense', text: 7 } as unknown as ModelPart);
       case 'talks-on':
-        // A reader that goes on after the finish would take this for text.
+        // A reader that continues after the finish would append this text.
         if (said.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words after the end' };
         return;
       case 'hang':

@@ -29,7 +29,7 @@ const CUT_OFTEN = { ...REPLIES, length: 3 } as const;
 const ANSWERING = { ...REPLIES, text: 12 } as const;
 /** Replies to a request for a summary. */
 const SUMMARIES = { summary: 8, long: 1, empty: 1, length: 1, call: 0.5, filtered: 0.3 } as const;
-/** How each summary begins; behind it stands its number. */
+/** Each summary is this text, followed by its number. */
 export const SUMMARY = 'Summary of the conversation so far:';
 
 type Finish = Extract<ModelPart, { type: 'finish' }>['reason'];

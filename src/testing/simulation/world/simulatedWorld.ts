@@ -16,7 +16,7 @@ import { drawArguments } from './drawArguments.ts';
 export interface Pending {
   port: 'model' | 'tool' | 'store' | 'plugin';
   settle(): void;
-  /** What its process leaves behind when it dies in the middle. */
+  /** What remains if the process dies during the wait. */
   crash?(): void;
 }
 /** One call of a model, in the process with this number. */
@@ -29,7 +29,7 @@ export interface Stream {
 }
 /** Final answers under schemas that the simulated agent brings itself. */
 export interface FinalAnswers {
-  /** A message that asks for an answer of its own, or nothing. */
+  /** A message with a schema for its own answer, or undefined. */
   ask(text: string): { readonly text: string; readonly output: NonNullable<SendOptions['output']> } | undefined;
   /** Some schema is named in the system text. */
   isAsked(system: string): boolean;
@@ -171,7 +171,7 @@ export class SimulatedWorld extends AgentProcesses {
     return this.clock.elapsedMs;
   }
 
-  /** The process dies: nothing of it goes on. */
+  /** Ends the process and everything that it was doing. */
   override crash(): void {
     const { pending } = this;
     this.pending = [];
