@@ -90,6 +90,31 @@ describe.each(both)('a subscriber at the end of a run (%o)', (how) => {
     }
   });
 
+  it.each(moments)(
+    'a steer sent at %s calls no model if a cancel follows in the same tick: its run is cancelled',
+    async (_, at) => {
+      const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
+      let delivered: Promise<string> | undefined;
+      let cancelled: Promise<unknown> | undefined;
+      at(on.conversation, () => {
+        ({ delivered } = on.conversation.steer('go left'));
+        cancelled = on.conversation.cancel();
+      });
+      await on.conversation.send('hi').result;
+      await cancelled;
+      const outcome = await delivered;
+      expect(on.model.calls).toHaveLength(1);
+      expect([on.conversation.status, on.conversation.queue]).toEqual(['idle', []]);
+      expect(outcome).toBe('delivered');
+      expect(only(on.conversation.log(), 'user-message', 'run-stop')).toEqual([
+        'user-message direct hi',
+        'run-stop completed end_turn',
+        'user-message direct go left',
+        'run-stop interrupted cancelled',
+      ]);
+    },
+  );
+
   it('if a followUp is promoted next, the conversation is busy at the preceding stop', async () => {
     const on = await bench({ replies: ['one', 'two'], store: troubledStore(how) });
     const answers: string[] = [];
