@@ -54,6 +54,14 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a 
   it('it shows its steps and its chart, continues after a reload, and reports to a second tab that it is busy', async () => {
     const context = await browser.newContext({ viewport: { width: 1700, height: 900 } });
     context.setDefaultTimeout(15_000);
+    // The conversation opens after the page has loaded, and its button waits for it.
+    await context.addInitScript(() => {
+      const request = navigator.locks.request.bind(navigator.locks) as (...given: unknown[]) => Promise<unknown>;
+      navigator.locks.request = (async (...given: unknown[]) => {
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return request(...given);
+      }) as LockManager['request'];
+    });
     const page = await context.newPage();
     const faults: string[] = [];
     page.on('pageerror', (error) => faults.push(error.message));

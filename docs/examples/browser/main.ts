@@ -1,11 +1,11 @@
-/** An agent embedded in a page: its steps as they come, its chart beside it, its log in IndexedDB. */
+/** An agent embedded in a page: the page shows its steps and its chart live, and IndexedDB stores its log. */
 import { type ConversationView, createAgent, defineTool, type Model, RunchartError } from 'runchart';
 import { indexedDbStore, startChannelInspector } from 'runchart/browser';
 import * as z from 'zod';
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Looks, then tells: a script in place of a model behind a server of yours. */
+/** A scripted model: it calls the tool, then reports the result. In your app, the model is on your server. */
 const model: Model = {
   id: 'scripted',
   async *stream({ messages }) {
@@ -26,7 +26,7 @@ const look = defineTool({
   description: 'What is in a place.',
   parameters: z.object({ place: z.string() }),
   readOnly: true,
-  // After a reload it is looked once more.
+  // After a reload in the middle of a call, the tool runs again.
   idempotent: true,
   async execute({ place }) {
     await pause(800);
@@ -71,7 +71,7 @@ const agent = createAgent({
 
 try {
   const conversation = await agent.open('page');
-  // Behind the opening: a tab that is told session_busy shows what the other one does.
+  // This follows the opening: a second tab gets session_busy, and its chart shows the run of the first tab.
   startChannelInspector({ channel: 'example', control: true }).attach(conversation);
   conversation.view$.subscribe(show);
   conversation.live$.subscribe((signal) => {
@@ -82,6 +82,8 @@ try {
     event.preventDefault();
     if (conversation.status !== 'active') conversation.send(element<HTMLInputElement>('input').value);
   });
+  // Before this, the browser itself would submit the form and load the page again.
+  element<HTMLButtonElement>('button').disabled = false;
 } catch (error) {
   if (!RunchartError.isRunchartError(error)) throw error;
   status.textContent = error.code;

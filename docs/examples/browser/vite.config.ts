@@ -1,4 +1,4 @@
-/** `npx vite docs/examples/browser`, behind `npm run build`. The inspector's page stands beside the app, so it is of its origin. */
+/** `npm run build`, then `npx vite docs/examples/browser`. The inspector's page is served beside the app, from the same origin. */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
