@@ -8,7 +8,7 @@ const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
   'test/scenarios/garbage.test.ts',
-  'test/stores/jsonl{FullDisk,Links,Races,Refusals,Size}.test.ts',
+  'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
   'test/tools/coding/{bashOutput,grep,processTree}.test.ts',
 ];
 /** Processes of the built package. */

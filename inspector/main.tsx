@@ -22,7 +22,7 @@ import {
   windowSize,
 } from './state/pageState.ts';
 import { theme } from './state/preferences.ts';
-import { connect, dialChannel, dialServer } from './state/serverConnection.ts';
+import { connect, dialChannel, dialEvents, dialServer } from './state/serverConnection.ts';
 import './style.css';
 import { App } from './view/App.tsx';
 import { drawTextsSafely, shownText } from './view/foreignText.ts';
@@ -91,7 +91,10 @@ if (place) render(<App />, place);
 const query = new URLSearchParams(location.search);
 const file = query.get('log');
 const channel = query.get('channel');
-if (query.has('token')) connect(dialServer, location.host);
+// `inspectorHandler` adds it to the page.
+const hasEvents = document.querySelector('meta[name="runchart-connection"][content="events"]') !== null;
+if (hasEvents) connect(dialEvents, location.host);
+else if (query.has('token')) connect(dialServer, location.host);
 else if (channel) connect(dialChannel(channel), 'this browser');
 if (file !== null && /^[\w-][\w.-]*\.jsonl$/.test(file)) {
   const began = performance.now();

@@ -1,6 +1,6 @@
 /**
- * Counts of a cycle that limits are compared with, and usage and cost of entries, including sub-agents. Invariant: an
- * unknown price stays unknown. Only stored entries count. A living run has the counts that its log gives.
+ * The counts of a cycle for its limits, and the usage and cost of entries, including sub-agents. Invariant: an unknown
+ * price stays unknown. Only stored entries count. An active run has the same counts as its log.
  */
 import type { ToolCallOutput } from './calls.ts';
 import type { Limits } from './policies.ts';

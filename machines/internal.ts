@@ -2,15 +2,28 @@
 
 export { noOpenCalls } from './calls.ts';
 export { compactionChart } from './compaction/compaction.machine.ts';
+export {
+  ACT_LIFE,
+  type ActEvent,
+  type ActTask,
+  fatesOf,
+  type GivenUpBy,
+  hasCancel,
+  isCancelling,
+  nextActs,
+  nextRunOf,
+  overtakes,
+  type PendingAct,
+  placeOfRun,
+  type RunPlace,
+  standingAfterActs,
+} from './conversation/actLife.ts';
 export { type Continued, type HostAct, runOf } from './conversation/context.ts';
 export { conversationChart } from './conversation/conversation.machine.ts';
 export {
   type Act,
   acceptMessage,
-  fatesOf,
   judgeAct,
-  judgePending,
-  type PendingAct,
   type Refusal,
   type Standing,
   standingAfter,
@@ -30,8 +43,16 @@ export {
 } from './counters.ts';
 export { canonical, fingerprintOf, hash } from './fingerprint.ts';
 export * from './index.ts';
-export type { CallRecord } from './log/callRecord.ts';
-export { judgeDecision, rerunOf } from './log/callRecord.ts';
+export {
+  type CallRecord,
+  type CycleRequest,
+  choicesOf,
+  judgeDecision,
+  originOf,
+  rerunOf,
+  withOrigin,
+} from './log/callRecord.ts';
+export { eachEarlierEntry } from './log/earlierMessages.ts';
 export { entryKinds, type Fields, type Shape, sampleEntries } from './log/entryKinds.ts';
 export {
   applyEntry,
@@ -45,6 +66,7 @@ export {
 export { reconcile } from './log/reconcile.ts';
 export { isCutOff, repairs, restored } from './log/recovery.ts';
 export { entryOfMessage, outputInLog } from './log/repeatedMessages.ts';
+export { placeBefore, standingEntries } from './log/rewinding.ts';
 export {
   type Check,
   chartRows,
@@ -63,13 +85,13 @@ export { runChart } from './run/run.machine.ts';
 export { stopReason } from './run/runEntries.ts';
 export { dueReplays } from './tools/openCalls.ts';
 export { groupNames } from './tools/toolGroups.ts';
+export { shareOf } from './transcript/contextEntries.ts';
 export { GO_ON_STOPPED, PRUNED_RESULT } from './transcript/texts.ts';
 export {
   CHARACTERS_A_TOKEN,
   isVisible,
   prunableIn,
   prunableOf,
-  shareOf,
   sizeOf,
   sizeOfContent,
   sizeOfTranscript,

@@ -6,7 +6,7 @@
 import { setup } from 'xstate';
 import { backoffMs, type ChartPolicies } from './policies.ts';
 import type { EffectDone, EffectRequest, ModelValue, TimerElapsed } from './ports.ts';
-import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, update } from './verbs.ts';
+import { ask, type Chart, type ConfigOf, type FinalEvent, type Guards, log, update } from './verbs.ts';
 import type { Failure, NewEntry } from './vocabulary.ts';
 import { verbs } from './xstateVerbs.ts';
 
@@ -58,11 +58,15 @@ export function retries({ context, event }: Args): boolean {
   return context.attempts.ofModel < context.retry.attempts;
 }
 
+/** The index of a later model. Models that do not accept the request are left out, and no model is tried again. */
+const nextIndex = (attempts: Attempts, failed: Failed | undefined): number =>
+  Math.max(attempts.model + 1, failed?.nextModel ?? 0);
+
 /** All attempts of this model failed, and another model remains. */
 export function fallsBack({ context, event }: Args): boolean {
   const failed = failedOf(event);
   if (!failed?.retryable || tooLong(failed, context.retry)) return false;
-  return context.attempts.model + 1 < context.models.length;
+  return nextIndex(context.attempts, failed) < context.models.length;
 }
 
 /** The timer belongs to the wait of the current attempt, not of an older one. */
@@ -72,8 +76,8 @@ export const waitIsOver = ({ context, event }: Args): boolean =>
 export const nextAttempt = ({ context: { attempts } }: WithContext) => ({
   attempts: { attempt: attempts.attempt + 1, model: attempts.model, ofModel: attempts.ofModel + 1 },
 });
-export const nextModel = ({ context: { attempts } }: WithContext) => ({
-  attempts: { attempt: attempts.attempt + 1, model: attempts.model + 1, ofModel: 1 },
+export const nextModel = ({ context: { attempts }, event }: Args) => ({
+  attempts: { attempt: attempts.attempt + 1, model: nextIndex(attempts, failedOf(event)), ofModel: 1 },
 });
 
 /** Milliseconds before the next attempt: exponential with jitter, or what the provider asked for. */
@@ -82,10 +86,9 @@ function waitMs({ retry, attempts }: ModelCallContext, failed: Failed): number {
   return backoffMs(retry, attempts.ofModel - 1, failed.random);
 }
 
-/** `attempts` already includes the next attempt. */
-function retryEntry(context: ModelCallContext, failed: Failed, wait: number): NewEntry[] {
-  const { runId, turn, attempts, models } = context;
-  const model = models[attempts.model] ?? failed.model;
+/** `attempts` already includes the next attempt. `model`: the model of the next attempt. */
+function retryEntry(context: ModelCallContext, failed: Failed, wait: number, model: string): NewEntry[] {
+  const { runId, turn, attempts } = context;
   const reason = `${failed.code}: ${failed.message}`;
   return [{ runId, type: 'model-retry', turn, attempt: attempts.attempt, waitMs: wait, model, reason }];
 }
@@ -103,7 +106,7 @@ function askModel({ context }: WithContext): EffectRequest {
 
 function retryEntries({ context, event }: Args): NewEntry[] {
   const failed = failedOf(event);
-  return failed ? retryEntry(context, failed, waitMs(context, failed)) : [];
+  return failed ? retryEntry(context, failed, waitMs(context, failed), failed.model) : [];
 }
 function askRetryWait({ context, event }: Args): EffectRequest | undefined {
   const failed = failedOf(event);
@@ -111,7 +114,7 @@ function askRetryWait({ context, event }: Args): EffectRequest | undefined {
 }
 function fallbackEntries({ context, event }: Args): NewEntry[] {
   const failed = failedOf(event);
-  return failed ? retryEntry(context, failed, 0) : [];
+  return failed ? retryEntry(context, failed, 0, context.models[context.attempts.model] ?? failed.model) : [];
 }
 
 /**
@@ -166,7 +169,7 @@ const modelCallSetup = () =>
 const config = {
   id: 'LLM_CALL',
   context: ({ input }) => ({ ...input, attempts: firstAttempt }),
-  output: ({ event }) => ({ kind: finalOutput<ModelCallOutput['kind']>(event) }),
+  output: ({ event }) => ({ kind: (event as FinalEvent<ModelCallOutput['kind']>).output }),
   initial: 'attempting',
   on: { 'effect.done': [{ guard: 'replies', target: '.Replied' }, { target: '.Failed' }] },
   states: {

@@ -55,7 +55,7 @@ interface Asking {
   type: string;
   params?: unknown;
 }
-/** What a state asks for on entry. Where a transition into it asks, `meta.awaits` says what. */
+/** The requests of a state on entry. `meta.awaits` contains the requests that transitions into it make. */
 function asksOf({ entry, meta }: { entry: unknown; meta?: { awaits?: readonly unknown[] } }): unknown[] {
   const asks = (entry as readonly Asking[]).filter(({ type }) => type === 'ask');
   return [...asks.map(({ params }) => params), ...(meta?.awaits ?? [])];

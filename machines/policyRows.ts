@@ -205,6 +205,8 @@ export const limitRows = {
   toolMs: number(120_000, { unit: 'ms' }),
   /** Bytes of the text of one result. A longer text is cut in the middle, with a note. */
   resultBytes: whole(262_144, { unit: 'bytes' }),
+  /** Bytes of one [file](images.md) of a message. A message with a larger one is refused with a `ConfigurationError`. */
+  fileBytes: whole(33_554_432, { unit: 'bytes' }),
   /** How often a run asks again for a [final answer](#final-answers) that does not fit its schema. */
   outputRepairs: whole(2, { unit: 'times' }),
 };

@@ -114,6 +114,8 @@ export type ActOutcome =
   | 'nothing'
   /** The message was removed from the queue, or withdrawn before it was queued. */
   | 'returned'
+  /** Later entries continue from an earlier place of the log. */
+  | 'rewound'
   | DecisionReceipt;
 
 export interface RunOutput {
@@ -160,6 +162,8 @@ export type ModelValue =
       /** 0 to 1, chosen by the host. */
       random: number;
       model: string;
+      /** The index of the next model that accepts the request, if the one after this does not. */
+      nextModel?: number;
       /** The model answered, and its answer cannot be used. */
       spent?: { usage: Usage; costUsd: number | null };
       /** Of a summary: the text that stays word for word. */
@@ -220,7 +224,7 @@ export type Completion =
   | TimerElapsed
   | EffectFailed
   | AppendFailed
-  | { type: 'note'; entries: readonly NewEntry[] }
+  | { type: 'note'; entries: readonly NewEntry[] /** Answered when they are durable. */; actId?: string }
   | { type: 'act'; event: { type: string }; priority?: 'cancel' };
 
 /** A completion with the time of its entries. The order of deliveries determines the run. */

@@ -25,8 +25,8 @@ export interface Message<To extends string = string, Sent extends EventObject = 
 export const VERBS = ['ask', 'drop', 'log', 'update', 'spawn', 'stop', 'tell'] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** The output of the final state: XState passes it to `output` of the chart in the last event, without a type. */
-export const finalOutput = <T>(event: EventObject): T => (event as EventObject & { output: T }).output;
+/** The last event of a chart. It has the output of the final state, which XState passes on without a type. */
+export type FinalEvent<Output> = EventObject & { output: Output };
 
 /** How a chart writes a verb: `log(openingEntries)` is `{ type: 'log', params: openingEntries }`. */
 const act =

@@ -5,8 +5,14 @@
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** A piece of content as it is stored and shown: image `data` is base64, a URL, or a blob reference. */
-export type StoredPart = { type: 'text'; text: string } | { type: 'image'; mediaType: string; data: string };
+/** A piece of content as it is stored and shown. `data` is base64, a URL, or a blob reference. */
+export type StoredPart =
+  | { type: 'text'; text: string }
+  | { type: 'image'; mediaType: string; data: string }
+  /** A PDF, a text, a sound and the like. `name` is what its sender calls it. */
+  | { type: 'file'; mediaType: string; name?: string; data: string };
+/** A part whose data are bytes. */
+export type Attachment = Exclude<StoredPart, { type: 'text' }>;
 
 export type GroupName = 'read-group' | 'write-group' | 'bash-group' | 'other-group';
 
@@ -59,7 +65,37 @@ export interface Usage {
   reasoningTokens: number;
 }
 
-export interface QueuedMessage {
+/** Settings of a model for one request, in place of the model's own. */
+export interface ModelSettings {
+  temperature?: number;
+  topP?: number;
+  /** Tokens. */
+  maxOutputTokens?: number;
+  /** Passed on as it is, for example `low` or `high`. */
+  reasoningEffort?: string;
+  /** `required`, and a tool's name, hold until the request has its first call. */
+  toolChoice?: 'auto' | 'none' | 'required' | { tool: string };
+}
+
+/** What a message says about its request. It holds for the cycle that the message begins, and for all of the cycle's runs. */
+export interface RequestChoices {
+  /** Who asks. Models do not receive it. */
+  by?: string;
+  /** What tools and plugins may know of the request. Models do not receive it. */
+  context?: Json;
+  /** The name of one of the agent's `models`. */
+  model?: string;
+  settings?: ModelSettings;
+  /** The names of the tools that the request may use. */
+  tools?: string[];
+  /** The name of one of the agent's `outputs`. */
+  output?: string;
+}
+
+/** The message that a cycle began with, as tools, plugins and approvals receive it. */
+export type RequestInfo = { readonly messageId: string; readonly by?: string; readonly context?: Json };
+
+export interface QueuedMessage extends RequestChoices {
   messageId: string;
   kind: 'steer' | 'followUp';
   content: StoredPart[];
@@ -82,7 +118,7 @@ export type AgentItem =
 /** The four wire events (docs/internals/model.md, Input Model). The comment of each kind is its row in docs/VOCABULARY.md. */
 export type WireEvent =
   /** A message that counts from here. */
-  | { type: 'user-message'; messageId: string; kind: MessageKind; content: StoredPart[] }
+  | ({ type: 'user-message'; messageId: string; kind: MessageKind; content: StoredPart[] } & RequestChoices)
   /** One item of a reply: text, reasoning or a call. `extra`, with the last item: what the provider wants back with the reply. */
   | { type: 'agent-output'; item: AgentItem; extra?: Json }
   /** The result of a call. Each call has one. */
@@ -92,12 +128,13 @@ export type WireEvent =
 
 /** Every other kind, described in the same way. */
 export type RuntimeEntry =
-  /** Entry 0 of every log. `parent`: the call that started this conversation as a sub-agent. */
+  /** Entry 0 of every log. `owner`: the only owner who may open it. `parent`: the call that started this conversation as a sub-agent. */
   | {
       type: 'conversation';
       schema: number;
       cwd: string;
       createdAt: number;
+      owner?: string;
       parent?: { conversationId: string; callId: string };
     }
   /** The messages that the conversation was opened with. The entry represents the events that they consist of. */
@@ -106,10 +143,10 @@ export type RuntimeEntry =
   | { type: 'run-started' }
   /** The start of a run that continues the cycle of the run `of`. */
   | { type: 'run-resumed'; of: string }
-  /** The end of a run that only suspended calls are left of. `waiting`: their ids. */
+  /** The end of a run whose remaining calls are all suspended. `waiting`: the ids of these calls. */
   | { type: 'run-suspended'; waiting: string[] }
   /** A message that was accepted and waits for its delivery. */
-  | { type: 'message-queued'; messageId: string; kind: 'steer' | 'followUp'; content: StoredPart[] }
+  | ({ type: 'message-queued' } & QueuedMessage)
   /** A queued message that was returned without a delivery. */
   | { type: 'message-returned'; messageId: string; why: string }
   /** Permission for a call that a rule, a plugin or a person judged. `by`: which of them allowed it. */
@@ -147,6 +184,10 @@ export type RuntimeEntry =
   | { type: 'sub-agent'; callId: string; child: string; phase: 'started' | 'ended' }
   /** The last entry of an append that completes a step. */
   | { type: 'checkpoint'; boundary: Boundary }
+  /** A new title of the conversation. */
+  | { type: 'renamed'; title: string }
+  /** The conversation continues after the entry `toSeq`. The entries between that entry and this one are superseded. */
+  | { type: 'rewound'; toSeq: number }
   /** Something that people should read. It does not change the run. */
   | { type: 'notice'; code: string; text: string }
   /** Something that developers should read. It does not change the run. */
@@ -178,6 +219,8 @@ export type Message =
   | { role: 'tool'; callId: string; content: StoredPart[]; isError: boolean };
 
 export interface PendingCall {
+  /** The request that the call belongs to. */
+  origin?: RequestInfo;
   callId: string;
   name: string;
   args: Json;

@@ -1,6 +1,6 @@
 /**
- * An agent: a model, tools, plugins and policies, and the conversations held with them. Rule: everything is checked
- * here, at start; what differs between conversations is given when they are opened.
+ * An agent: a model, tools, plugins and policies, and the conversations held with them. Invariant: all options are
+ * checked here, at the start. Options that differ between conversations are passed to `open()`.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { mergedPolicies, modelsOf } from './agentPolicies.ts';
@@ -8,58 +8,101 @@ import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
 import { type AgentEnvironment, openConversation } from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
+import type { SendOptions } from './conversation/sendOptions.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
 import { withoutRedaction } from './log/conversationLog.ts';
 import type { Redact } from './log/redact.ts';
-import type { Model } from './models/model.ts';
+import { checkModel, type Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
-import { type AgentOptions, checkOpening, checkOptions, type OpenOptions } from './options.ts';
+import { type AgentOptions, checkListing, checkOpening, checkOptions, type OpenOptions } from './options.ts';
 import { portsOf } from './runtime/hostPorts.ts';
 import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
-import type { ConversationInfo, LogStore } from './stores/logStore.ts';
+import {
+  type ConversationInfo,
+  type ListOptions,
+  type LogStore,
+  mayExist,
+  noConversation,
+  withLookup,
+} from './stores/logStore.ts';
 import { Toolbox } from './tools/toolbox.ts';
 
 const loadRedact = onDemand(() => import('./log/redact.ts'));
 const loadMemory = onDemand(() => import('./stores/memory.ts'));
+const loadRows = onDemand(() => import('./stores/rowTable.ts'));
 
 /** `Output`: the type of final answers, where the agent has a schema for them. */
 export interface Agent<Output = unknown> {
-  /** What it was made of, for whoever shows it. */
-  readonly profile: Pick<AgentProfile, 'models' | 'toolbox' | 'plugins'>;
-  /** Creates or restores; starts no work by itself, unless the policy `onRestart` says so. Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
+  /** The parts of the agent, for programs that display it. */
+  readonly profile: Pick<AgentProfile, 'models' | 'toolbox' | 'plugins'> & { readonly store: LogStore };
+  /**
+   * Creates or restores a conversation. It starts no work, unless the policy `onRestart` requires that. Rejects with
+   * SessionBusyError, CorruptLogError, ConfigurationError, and `not_found` for another owner's conversation.
+   */
   open(id?: string, options?: OpenOptions): Promise<Conversation<Output>>;
-  list(): Promise<ConversationInfo[]>;
+  /** Conversations, the last used first, without sub-agents. Rejects with ConfigurationError. */
+  list(options?: ListOptions): Promise<ConversationInfo[]>;
   /** One request in a fresh conversation; nobody can be asked for approval. */
-  run(content: Content, options?: { signal?: AbortSignal }): Promise<RunResult<Output>>;
+  run(content: Content, options?: SendOptions): Promise<RunResult<Output>>;
   /** Ends runs as interrupted and lets go of every conversation. */
   close(): Promise<void>;
 }
 
-/** Where tools start: the process's directory where there is a process. */
+/** Follows the conversations of an agent, whoever opens them. Sub-agents are not among them. */
+export interface AgentWatcher {
+  opened(conversation: Conversation): void;
+  /** The agent has closed every conversation. */
+  closed(): void;
+}
+
+const watchers = new WeakMap<Agent, Set<AgentWatcher>>();
+
+/** The watchers of an agent, to which others may be added. */
+export function watchersOf(agent: Agent): Set<AgentWatcher> {
+  const known = watchers.get(agent) ?? new Set();
+  watchers.set(agent, known);
+  return known;
+}
+
+const openings = new WeakMap<Agent, ReadonlyMap<string, Promise<Conversation>>>();
+
+/** The conversations of an agent that are open or about to be. */
+export const openingsOf = (agent: Agent): Iterable<Promise<Conversation>> => openings.get(agent)?.values() ?? [];
+
+/** Returns the directory in which tools start: the process's directory, if there is a process. */
 const hereDirectory = (): string => {
   const { process } = globalThis as { process?: { cwd?(): string } };
   return process?.cwd?.() ?? '/';
 };
 
-/** An opening that fails holds nothing; whoever asked for it is told why. */
+/** A failed opening holds no resources, and its caller receives the error. */
 const closeOpened = (opening: Promise<Conversation>): Promise<void> =>
   opening.then(
     (conversation) => conversation.close(),
     () => undefined,
   );
 
+/** The owner of a conversation that is open or about to be. */
+const ownerIn = (opening: Promise<Conversation>): Promise<string | null> =>
+  opening.then(
+    ({ owner }) => owner,
+    () => null,
+  );
+
 /** A store in memory for an agent that was given none. */
-function ownStore(): AgentEnvironment['store'] {
+function ownStore(): LogStore {
   let store: LogStore | undefined;
   const made = async (): Promise<LogStore> => {
     const { memoryStore } = await loadMemory();
     store ??= memoryStore();
     return store;
   };
-  return {
+  const own: LogStore = {
     open: async (id, options) => (await made()).open(id, options),
-    list: async () => (await made()).list(),
+    list: async (options) => (await made()).list(options),
+    delete: async (id) => (await made()).delete(id),
   };
+  return withLookup(own, async (id, owner) => mayExist(await made(), id, owner));
 }
 
 /** A model that has none today may have some tomorrow, if it has a list of them. */
@@ -77,7 +120,7 @@ function redactionOf(given: readonly string[] = [], models: readonly Model[]): A
 class OpenAgent implements Agent {
   readonly #options: AgentOptions;
   readonly #environment: AgentEnvironment;
-  readonly profile: AgentProfile;
+  readonly profile: AgentProfile & { readonly store: LogStore };
   /** From the moment an opening begins until the conversation is closed. */
   readonly #open = new Map<string, Promise<Conversation>>();
   #closed = false;
@@ -87,19 +130,24 @@ class OpenAgent implements Agent {
     const { tools = [], plugins = [], instructions = '', inspect } = options;
     const policies = mergedPolicies(options.policies);
     const models = modelsOf(options.model, policies) as [Model, ...Model[]];
-    const unpriced = models.find(({ prices }) => !prices);
+    const named = { models: { ...options.models }, outputs: { ...options.outputs } };
+    for (const model of Object.values(named.models)) checkModel(model);
+    const unpriced = [...models, ...Object.values(named.models)].find(({ prices }) => !prices);
     if (policies.limits.costUsd !== false && unpriced) {
       throw new ConfigurationError(`limits.costUsd needs prices, and the model ${unpriced.id} has none`);
     }
-    const profile = { models, toolbox: new Toolbox(tools), plugins, policies, instructions };
+    const profile = { models, toolbox: new Toolbox(tools), plugins, policies, instructions, named };
     const spawns = spawnPlanOf(tools, profile);
-    const allModels = new Set([...models, ...(spawns?.models ?? [])]);
+    const allModels = new Set([...models, ...Object.values(named.models), ...(spawns?.models ?? [])]);
     this.#options = options;
-    this.profile = { ...profile, makeSubAgents: spawns?.makeSubAgents };
+    openings.set(this, this.#open);
+    const store = options.store ?? options.ports?.store ?? ownStore();
+    this.profile = { ...profile, store, makeSubAgents: spawns?.makeSubAgents };
     this.#environment = {
-      store: options.store ?? options.ports?.store ?? ownStore(),
+      store,
       ports: portsOf(options.ports),
       interpreter: options.interpreter,
+      logger: options.logger,
       redact: redactionOf(options.secrets, [...allModels]),
       inspect,
     };
@@ -110,11 +158,14 @@ class OpenAgent implements Agent {
     return this.#openAs(id, options, true);
   }
 
-  list(): Promise<ConversationInfo[]> {
-    return this.#environment.store.list();
+  async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
+    checkListing(options);
+    // A store that does not know the options gives all rows.
+    const [rows, { pageOf }] = await Promise.all([this.#environment.store.list(options), loadRows()]);
+    return pageOf(rows, options);
   }
 
-  async run(content: Content, options: { signal?: AbortSignal } = {}): Promise<RunResult> {
+  async run(content: Content, options: SendOptions = {}): Promise<RunResult> {
     const conversation = await this.#openAs(this.#environment.ports.newId(), {}, false);
     try {
       const run = conversation.send(content, options);
@@ -128,12 +179,20 @@ class OpenAgent implements Agent {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#open.values()].map(closeOpened));
+    try {
+      await Promise.all([...this.#open.values()].map(closeOpened));
+    } finally {
+      for (const watcher of watchers.get(this) ?? []) watcher.closed();
+    }
   }
 
   async #openAs(id: string, options: OpenOptions, attended: boolean) {
     this.#mustBeOpen();
-    if (this.#open.has(id)) throw new SessionBusyError(`the conversation ${id} is open already; close() it first`);
+    const open = this.#open.get(id);
+    if (open) {
+      if (options.owner !== undefined && (await ownerIn(open)) !== options.owner) throw noConversation();
+      throw new SessionBusyError(`the conversation ${id} is open already; close() it first`);
+    }
     const opening = this.#begin(id, options, attended);
     this.#open.set(id, opening);
     try {
@@ -151,6 +210,7 @@ class OpenAgent implements Agent {
     const { conversation } = await openConversation(this.#environment, this.profile, opening);
     if (this.#closed) await conversation.close();
     this.#mustBeOpen();
+    for (const watcher of watchers.get(this) ?? []) watcher.opened(conversation);
     return conversation;
   }
 

@@ -60,7 +60,7 @@ export const contextValidator: Validator = {
     new Set((value as ContextPolicy).map(({ kind }) => kind)).size === value.length,
 };
 
-/** What the chart is to look at; nothing where no window is known or nothing is to happen. */
+/** Returns the thresholds for the chart, or undefined without a known window or an action. */
 export function thresholdsOf(policy: ContextPolicy, window: number | undefined): Settings['context'] {
   if (typeof window !== 'number' || Number.isNaN(window)) return undefined;
   return policy.length > 0 ? Object.fromEntries(policy.map(({ kind, at }) => [kind, at])) : undefined;
@@ -73,7 +73,7 @@ const someOf = (...choices: readonly string[]): Validator => ({
     isList(value) && new Set(value).size === value.length && value.every((each) => choices.includes(each as string)),
 });
 
-/** A policy that only the host reads: what is no JSON, or no chart decides by. */
+/** A policy that only the host reads, because it is not JSON or no chart uses it. */
 interface HostRow<T> {
   readonly default: T;
   readonly check: Validator;
@@ -222,14 +222,15 @@ function chartPoliciesOf(policies: Policies): Settings['policies'] {
   return made;
 }
 
-/** What charts read of it all. */
+/** Returns the settings that charts read. */
 export function settingsOf(
   conversationId: string,
   policies: Policies,
   plugins: readonly Plugin[],
   models: readonly Model[],
+  window: number | undefined,
 ): Settings {
-  const context = thresholdsOf(policies.context, models[0]?.contextWindow);
+  const context = thresholdsOf(policies.context, window);
   return {
     conversationId,
     policies: chartPoliciesOf(policies),
@@ -244,11 +245,11 @@ export const presets: {
   coding: DeepPartial<Policies>;
   requestLoop: DeepPartial<Policies>;
 } = {
-  /** One thing at a time: busy means busy, tools in order, nothing half-said is kept. */
+  /** One act at a time: a busy conversation refuses messages, tools run in order, and partial replies are dropped. */
   conversation: { whileActive: 'reject', toolExecution: 'sequential', partialReply: 'discard' },
   /** A coding agent: messages queue up, reading runs in parallel, writing does not. */
   coding: { whileActive: 'followUp', toolExecution: 'parallelIfReadOnly', promoteFollowUpOn: ['completed'] },
-  /** A request loop with callbacks: failing tools are tried again, calls may stand in the text. */
+  /** A request loop with callbacks: failed tools are retried, and the text may contain calls. */
   requestLoop: {
     toolExecution: 'parallel',
     toolRetry: { attempts: 3, baseMs: 500, factor: 2, capMs: 5000, jitter: 0.1 },

@@ -1,4 +1,4 @@
-/** `runchart/browser`: what needs a browser. Rule: nothing of the core imports this file. */
+/** `runchart/browser`: the modules that need a browser. Invariant: the core never imports this file. */
 export {
   type ChannelInspector,
   type ChannelInspectorOptions,

@@ -1,6 +1,6 @@
 /**
- * Every error that leaves the library. Rule: one base class, a stable `code`, and a message that says what was
- * expected, what came and what to do. `isRunchartError` works across duplicate installs.
+ * Every error that leaves the library. Invariant: there is one base class with a stable `code`. A message contains the
+ * expectation, the received value and the remedy. `isRunchartError` works across duplicate installs.
  */
 
 /**
@@ -18,6 +18,11 @@ interface ThrownErrors {
   /** An option, policy, tool, content part or id cannot work. @remedy The message names it and says what it takes. */
   configuration: 'ConfigurationError';
   /**
+   * A message has an image or a file of a media type that the model of its request does not accept. Nothing was logged.
+   * @remedy Leave it out, send its text, or choose a model that accepts it; see [images and files](images.md).
+   */
+  media_type: 'MediaTypeError';
+  /**
    * A decision or settlement is malformed, is not JSON, exceeds 1 MiB, answers a call that waits for approval, or has a
    * field of another action. @remedy Send one of the forms in [approvals](approvals.md).
    */
@@ -25,8 +30,8 @@ interface ThrownErrors {
   /** `authorize` did not return true, or threw. @remedy Let an authorized person decide. */
   decision_refused: 'DecisionRefusedError';
   /**
-   * `limits.queue` or `limits.decisions` is reached, or every place of `sessions` is in use. @remedy Wait, or raise the
-   * limit.
+   * `limits.queue` or `limits.decisions` is reached, every place of `sessions` is in use, or a handler has reached one of
+   * its `limits`. @remedy Wait, or raise the limit.
    */
   limit: 'LimitError';
   /** `await run.text` of a run that did not complete. @remedy Look at `error.result`. */
@@ -49,6 +54,11 @@ interface ThrownErrors {
    */
   store: 'RunchartError';
   /**
+   * Another process holds the conversation, and has not answered in time. @remedy Try again: after its lease, another process
+   * takes the conversation over.
+   */
+  unavailable: 'RunchartError';
+  /**
    * In place of the log is a link that leaves the store, something that is not a regular file, or a file with hard links.
    * @remedy Move it away; keep one name of a file with hard links, or replace it by a copy.
    */
@@ -57,7 +67,7 @@ interface ThrownErrors {
   encoding: 'CorruptLogError';
   /** A line is longer than any that the library writes. @remedy Move the file away. */
   line_too_long: 'CorruptLogError';
-  /** The first line is not a runchart header. @remedy Open a file that has one. */
+  /** The first line is not a runchart header, or the database is not one of runchart. @remedy Open a file that is one. */
   no_header: 'CorruptLogError';
   /** The log has a newer version, or one that never existed. @remedy Use a newer runchart, or restore the file. */
   version: 'CorruptLogError';
@@ -89,6 +99,8 @@ interface ThrownErrors {
   malformed: 'RunchartError';
   /** `authorize` of a transport did not return true. @remedy Send the token. */
   unauthorized: 'RunchartError';
+  /** A message over HTTP chooses what the server does not allow. @remedy Leave it out, or allow it with `allow` of the handler. */
+  not_allowed: 'RunchartError';
   /** No conversation or path has that name. @remedy `GET /conversations` lists the conversations. */
   not_found: 'RunchartError';
   /** The path takes another HTTP method. @remedy See [transports](transports.md). */
@@ -97,6 +109,16 @@ interface ThrownErrors {
   content_type: 'RunchartError';
   /** A request is larger than `bodyBytesMax`. @remedy Send less, or raise it. */
   too_large: 'RunchartError';
+  /**
+   * In `runchart/client`: the server cannot be reached, also after repetitions. @remedy Send it again under the same
+   * `messageId`; nothing runs twice.
+   */
+  network: 'RunchartError';
+  /**
+   * In `runchart/client`: the server's answer does not follow the protocol. @remedy Check `baseURL` and any proxy, and
+   * that server and client have the same version.
+   */
+  bad_answer: 'RunchartError';
   /**
    * In `runchart/request-loop`: `signal` was aborted, or a tool or a callback threw it. @remedy The next request works as
    * usual.
@@ -154,6 +176,11 @@ export class ConfigurationError extends RunchartError {
   }
 }
 
+/** The model of a request does not accept the media type of an image or a file. Nothing was logged. */
+export class MediaTypeError extends ConfigurationError {
+  override readonly code = 'media_type';
+}
+
 /** A decision that is malformed, or an action the call does not take. Nothing was changed. */
 export class InvalidDecisionError extends RunchartError {
   constructor(message: string) {
@@ -203,7 +230,7 @@ const LONGEST = 8_192;
 
 const bounded = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-/** The message of an error; of an object its own message or its JSON, of anything else its text. */
+/** Returns the message of an error, the own message or the JSON of an object, or the text of any other value. */
 export function thrownMessage(error: unknown): string {
   try {
     if (typeof error !== 'object' || error === null) return bounded(String(error));
@@ -214,7 +241,7 @@ export function thrownMessage(error: unknown): string {
   }
 }
 
-/** The same behind the error's name. */
+/** Returns the same after the error's name. */
 export function thrownText(error: unknown): string {
   const message = thrownMessage(error);
   try {

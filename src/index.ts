@@ -1,4 +1,7 @@
-/** The public names of runchart. Browser-safe: behind this door stand neither a vendor's client nor Node's modules. */
+/**
+ * The public names of runchart. This entry point is browser-safe: it imports neither a vendor's client nor Node's
+ * modules.
+ */
 export type {
   AgentItem,
   Boundary,
@@ -12,9 +15,11 @@ export type {
   LogEntry,
   Message,
   MessageKind,
+  ModelSettings,
   NewEntry,
   PendingCall,
   QueuedMessage,
+  RequestInfo,
   RuntimeEntry,
   Settlement,
   StopReason,
@@ -32,13 +37,16 @@ export type { Content, ContentPart, EarlierMessage } from './content/content.ts'
 export type { ImageLimits } from './content/imageFormat.ts';
 export type { ScaleImage } from './content/scaleImage.ts';
 export type { Conversation } from './conversation/conversation.ts';
-export { forkConversation } from './conversation/fork.ts';
+export { type CopyOptions, type CopyResult, copyConversations } from './conversation/copies/copyConversations.ts';
+export { forkConversation } from './conversation/copies/fork.ts';
 export type { Receipt } from './conversation/receipts.ts';
 export { type Run, RunError, type RunResult } from './conversation/run.ts';
+export type { SendOptions } from './conversation/sendOptions.ts';
 export { type Past, pastOf } from './conversation/timeTravel.ts';
 export * from './errors.ts';
 export type { ConversationStatus, InFlight, Live } from './live.ts';
 export { type CallCost, type ConversationCost, type Cost, costOf } from './log/cost.ts';
+export type { Logger } from './log/factLog.ts';
 export {
   type Model,
   ModelError,
@@ -58,8 +66,9 @@ export type {
   ToolCallView,
 } from './projector/view.ts';
 export type { Ports } from './runtime/hostPorts.ts';
-export type { ConversationInfo, LogHandle, LogStore } from './stores/logStore.ts';
+export type { ConversationInfo, ListOptions, LogHandle, LogStore } from './stores/logStore.ts';
 export { memoryStore } from './stores/memory.ts';
+export { deleteBefore } from './stores/rowTable.ts';
 export type { SubAgentOptions } from './subAgents/spawnProfile.ts';
 export { subAgents } from './subAgents/spawnTool.ts';
 export { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from './tools/tool.ts';

@@ -1,6 +1,6 @@
 /**
- * JSON from outside. Rule: parsed once, bounded in depth, own properties only (`__proto__` is dropped), frozen; a value
- * to be stored is made JSON or refused, never half of it; decisions and settlements are JSON already, or refused.
+ * JSON from outside. Invariant: JSON is parsed once, limited in depth, and frozen, with own properties only
+ * (`__proto__` is dropped). A value to store becomes JSON completely or is refused.
  */
 import type { Json } from '../machines/internal.ts';
 import { thrownMessage } from './errors.ts';
@@ -11,7 +11,9 @@ export const DEPTH_MAX = 64;
 const encoder = new TextEncoder();
 export const bytesOf = (text: string): number => encoder.encode(text).length;
 
-/** How deep brackets nest in a JSON text, strings left out; and whether one, or a string, is open at its end. */
+/**
+ * Returns how deep brackets nest in a JSON text, without strings, and whether a bracket or string is open at its end.
+ */
 function nesting(text: string): { deepest: number; open: boolean } {
   let depth = 0;
   let deepest = 0;
@@ -37,7 +39,9 @@ export function jsonNumber(value: number): number {
 
 type Dropped = (key: string) => boolean;
 const isPrototype: Dropped = (key) => key === '__proto__';
-/** What arguments never hold: code that walks into objects by their names would come to what all objects share. */
+/**
+ * Arguments never contain these keys, because code that follows names through objects would reach shared prototypes.
+ */
 export const isShared: Dropped = (key) => isPrototype(key) || key === 'constructor' || key === 'prototype';
 
 /** A frozen copy with own properties only. */
@@ -71,7 +75,7 @@ export function parseJson(text: string, dropped: Dropped = isPrototype): Parsed 
   }
 }
 
-/** Whose JSON text would be `{}`, whatever is inside. */
+/** Classes whose JSON text is always `{}`. */
 const OPAQUE = [ArrayBuffer, DataView, Promise, WeakMap, WeakSet, WeakRef] as const;
 const BOXES = [String, Number, Boolean] as const;
 const isBinaryList = (value: object): value is Uint8Array => ArrayBuffer.isView(value) && !(value instanceof DataView);
@@ -86,7 +90,7 @@ function plain(_key: string, value: unknown): unknown {
   return value;
 }
 
-/** What an object of a class holds is its own affair, unless it has a `toJSON`: of most of them JSON makes `{}`. */
+/** An instance without `toJSON` is refused, because JSON makes `{}` of most of them. */
 function literal(key: string, given: unknown): unknown {
   const value = plain(key, given);
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -94,7 +98,7 @@ function literal(key: string, given: unknown): unknown {
   throw new TypeError(`an object of the class ${value.constructor?.name} is not JSON`);
 }
 
-/** A JSON copy of any value; refuses cycles, BigInt, functions and what throws while it is read. */
+/** Returns a JSON copy of any value. Refuses cycles, BigInt, functions and values whose getters throw. */
 export function toJson(value: unknown, instances: 'taken' | 'refused' = 'taken'): Parsed {
   try {
     const text = JSON.stringify(value, instances === 'taken' ? plain : literal);
@@ -136,8 +140,8 @@ function exactValue(value: unknown, depth: number, spend: Spend): Json {
 }
 
 /**
- * A frozen copy of a value that is JSON already, of at most `bytesMax`; refuses everything that JSON would change or
- * leave out, but for fields that are undefined.
+ * Returns a frozen copy of a JSON value of at most `bytesMax`. Refuses everything that JSON would change or drop,
+ * except undefined fields.
  */
 export function exactJson(value: unknown, bytesMax: number): Parsed {
   const tooLong = `longer than ${bytesMax} bytes`;

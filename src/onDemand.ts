@@ -1,6 +1,6 @@
 /**
- * Parts of the library that few conversations use, for a bundler to put into files of their own. Rule: a part is loaded
- * once a process, while a conversation opens that names it; no run in its middle waits for one but to show an image.
+ * Parts of the library that few conversations use, for a bundler to put into files of their own. Invariant: a part is
+ * loaded once per process, when a conversation that uses it opens. An active run waits for one only to show an image.
  */
 const parts: (() => Promise<unknown>)[] = [];
 
@@ -9,7 +9,7 @@ export function onDemand<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined;
   const part = (): Promise<T> => {
     loading ??= load().catch((error) => {
-      // What could not be loaded may be there the next time.
+      // A later attempt may succeed.
       loading = undefined;
       throw error;
     });

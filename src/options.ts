@@ -1,15 +1,14 @@
-/**
- * What an agent is made of. Rule: an unknown or impossible option is refused at start, with a message that names it.
- */
+/** The options of an agent. Rule: an unknown or impossible option is refused at start, with a message that names it. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Decision, PendingCall } from '../machines/internal.ts';
 import type { DeepPartial, Policies } from './agentPolicies.ts';
 import type { EarlierMessage } from './content/content.ts';
 import { ConfigurationError } from './errors.ts';
+import type { Logger } from './log/factLog.ts';
 import type { Model } from './models/model.ts';
 import { checkPlugin, type Plugin } from './plugins/plugin.ts';
 import { type Ports, storeValidator } from './runtime/hostPorts.ts';
-import type { LogStore } from './stores/logStore.ts';
+import type { ListOptions, LogStore } from './stores/logStore.ts';
 import { definitionOf, type Tool } from './tools/tool.ts';
 import {
   anything,
@@ -20,12 +19,15 @@ import {
   flag,
   hasMethods,
   invalidOption,
+  isObject,
   list,
   nonEmptyText,
   object,
   standardSchema,
   strings,
   text,
+  type Validator,
+  whole,
 } from './validation.ts';
 
 /**
@@ -39,6 +41,8 @@ export type InspectObserver =
 
 export interface AgentOptions<S extends StandardSchemaV1 = StandardSchemaV1> {
   model: Model;
+  /** Models that `send({ model })` may choose by name. The name is logged. */
+  models?: { readonly [name: string]: Model };
   instructions?: string;
   tools?: readonly Tool[];
   plugins?: readonly Plugin[];
@@ -47,21 +51,34 @@ export interface AgentOptions<S extends StandardSchemaV1 = StandardSchemaV1> {
   store?: LogStore;
   cwd?: string;
   inspect?: InspectObserver;
-  /** What runs the charts: plans compiled from them (default), or XState itself. Both behave alike. */
+  /** The interpreter of the charts: compiled plans (default), or XState itself. Both behave alike. */
   interpreter?: 'compiled' | 'xstate';
+  /** Receives one fact for each entry of each conversation, redacted and without contents. */
+  logger?: Logger;
   /** Values that must never be logged; a model's own are added. */
   secrets?: readonly string[];
-  /** What the final answer of each request must fit; `send` may name another one. */
+  /** The schema for the final answer of each request. `send` may pass another one. */
   output?: S;
+  /** Schemas that `send({ output })` may choose by name. The name is logged, so it holds after a restart too. */
+  outputs?: { readonly [name: string]: StandardSchemaV1 };
   authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
   ports?: Partial<Ports>;
 }
 
 const MODEL = "a model, for example openai('gpt-5.2')";
 
-/** What each option takes; policies and ports are checked by their own validators. */
+/** An object whose values are of one kind. */
+const byName = (of: string, test: (each: unknown) => boolean): Validator => ({
+  expected: `an object of ${of} by name`,
+  test: (value) => isObject(value) && Object.entries(value).every(([name, each]) => name !== '' && test(each)),
+  secret: true,
+});
+
+/** The validators of all options. Policies and ports have their own validators. */
 export const agentValidator = object({
   model: { expected: MODEL, test: (value) => hasMethods(value, 'stream'), secret: true },
+  models: byName('models', (each) => hasMethods(each, 'stream')),
+  outputs: byName('Standard Schemas', (each) => standardSchema.test(each)),
   instructions: text,
   tools: list('tools'),
   plugins: list('plugins'),
@@ -75,6 +92,7 @@ export const agentValidator = object({
     },
   },
   interpreter: choice('compiled', 'xstate'),
+  logger: object({ debug: callback, info: callback, warn: callback, error: callback }, { refuses: () => false }),
   output: standardSchema,
   secrets: strings,
   authorize: callback,
@@ -99,18 +117,29 @@ export function checkOptions(options: AgentOptions): void {
   for (const plugin of options.plugins ?? []) checkPlugin(plugin);
 }
 
-/** What a conversation may be opened with. */
+/** The options for opening a conversation. */
 export interface OpenOptions {
   /** Earlier messages of a new conversation. */
   history?: readonly EarlierMessage[];
-  /** Of a new conversation; an existing one keeps its own. */
+  /** The directory of a new conversation. An existing one keeps its own. */
   cwd?: string;
-  /** One that is there already, or RunchartError `not_found`; none is made. */
+  /** Requires an existing conversation, or throws RunchartError `not_found`. No conversation is created. */
   existing?: boolean;
+  /** Of a new conversation. One of another owner, or of none, is RunchartError `not_found`. */
+  owner?: string;
 }
-const openValidator = object({ history: list('messages'), cwd: nonEmptyText, existing: flag });
+const openValidator = object({ history: list('messages'), cwd: nonEmptyText, existing: flag, owner: nonEmptyText });
 
-/** Throws ConfigurationError for what no conversation is opened by. */
+const listValidator = object({
+  owner: nonEmptyText,
+  status: choice('idle', 'waiting', 'active'),
+  limit: whole(1),
+  cursor: nonEmptyText,
+});
+/** Throws ConfigurationError for an option that is unknown or cannot work. */
+export const checkListing = (options: ListOptions): unknown => checkOptionsOf('list', options, listValidator);
+
+/** Throws ConfigurationError for an invalid conversation id. */
 export function checkId(id: unknown): void {
   if (!nonEmptyText.test(id)) throw invalidOption('the id of a conversation', nonEmptyText, id);
 }

@@ -5,7 +5,7 @@
 
 /** Controls, line and paragraph separators, lone surrogates, direction marks, interlinear annotations. */
 const DRIVING = '[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Bidi_Control}\\ufff9-\\ufffb]';
-/** What leaves no mark: zero-width spaces, fillers, tags. */
+/** Characters without a visible mark: zero-width spaces, fillers, tags. */
 const UNSEEN = '\\p{Default_Ignorable_Code_Point}';
 /** Joiners and variation selectors, without which emoji and some scripts fall apart in running text. */
 const JOINING = '[\\u200c\\u200d\\u034f\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f]';
@@ -33,7 +33,7 @@ export function printableLine(text: string): string {
   return text.replace(IN_LINE, escapeOf);
 }
 
-/** Running text that comes in pieces, cut anywhere: what is printed is what the whole would be. */
+/** A text in pieces of any size. The printed result is the same as for the complete text. */
 export class PrintableStream {
   /** Half of a character or of a line break. */
   #held = '';
@@ -45,7 +45,7 @@ export class PrintableStream {
     return printable(text.slice(0, whole));
   }
 
-  /** What was held back. */
+  /** Returns the text that was held back. */
   end(): string {
     const rest = printable(this.#held);
     this.#held = '';
@@ -66,7 +66,7 @@ export const jsonLine = (value: unknown): string => JSON.stringify(value).replac
 /** Source text, or JSON on several lines, whose strings mean the same, for a person. */
 export const sourceText = (source: string): string => source.replace(IN_TEXT, unitEscapes);
 
-/** At most `most` UTF-16 units, never half of a character; what was cut shows as an ellipsis. */
+/** Returns at most `most` UTF-16 units and never half a character. An ellipsis marks the cut. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;

@@ -1,7 +1,7 @@
 /**
- * `runchart/schema`: the wire events and the log entries as zod schemas, for edges that want to refuse. Rule: a wire
- * event is taken as any backend may send it (a message without kind, several items in one event), a log entry only as
- * the runtime writes it. The projector is tolerant and does not use them.
+ * `runchart/schema`: the wire events and the log entries as zod schemas, for edges that want to refuse. Invariant: a
+ * wire event is accepted in any backend's form, such as a message without kind. A log entry is accepted only in the
+ * runtime's form. The projector is tolerant and does not use them.
  */
 import { z } from 'zod';
 import { type EntryKind, entryKinds, type Fields, type Shape } from '../machines/log/entryKinds.ts';

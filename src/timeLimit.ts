@@ -1,9 +1,9 @@
 /**
- * How waits and effects end: time limits, and an abort. Rule: a limit that is over leaves no timer and no listener behind;
- * what the library itself waits for hears of an abort before anybody else.
+ * Time limits and aborts for waits and effects. Invariant: a limit that has ended leaves no timer and no listener. The
+ * library's own waits receive an abort before all others.
  */
 
-/** Waits no longer than `ms`, and not beyond the abort; what the work answers later counts for nothing. */
+/** Waits at most `ms`, and only until the abort. A later result is ignored. */
 export async function within<T>(
   ms: number,
   { setTimer, signal }: { setTimer(ms: number, fire: () => void): () => void; signal: AbortSignal },
@@ -45,7 +45,10 @@ export class EffectAbort {
   #controller: AbortController | undefined;
   #aborted = false;
   #reason: unknown;
-  /** Aborted in an earlier turn of the event loop: what comes now was not on its way. Known for streams only. */
+  /**
+   * The signal was aborted in an earlier turn of the event loop, so a new result was not on its way. Known for streams
+   * only.
+   */
   isLongOver = false;
   readonly #heard: (() => void)[] = [];
 
@@ -65,7 +68,7 @@ export class EffectAbort {
     return this.#controller.signal;
   }
 
-  /** Called once, at the end; not where it is over already. */
+  /** Called once, at the end. Not called if it has already ended. */
   onAbort(heard: () => void): void {
     this.#heard.push(heard);
   }
@@ -80,7 +83,10 @@ export class EffectAbort {
   }
 }
 
-/** The same stream, whose iterator is closed at the abort: nobody waits for its next value, and it may ignore the signal. */
+/**
+ * Returns the same stream, whose iterator is closed at the abort. Nobody waits for its next value, and it may ignore
+ * the signal.
+ */
 export function closedAtAbort<T>(
   stream: AsyncIterable<T> | Iterable<T>,
   abort: EffectAbort,

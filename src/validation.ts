@@ -1,20 +1,20 @@
 /**
- * Checks what is given from outside by declarations: what an option must be, in words and as a test. Rule: options come
- * in languages without types too, so each is looked at before it is used; an unknown key is refused by its name, and no
+ * Validates external values by declarations. A declaration contains the expectation in words and as a test. Invariant:
+ * options may come from untyped code, so each is checked before its use. An unknown key is refused by name, and no
  * refusal quotes a credential.
  */
 import { ConfigurationError } from './errors.ts';
 
 export interface Validator {
-  /** Behind "must be". */
+  /** The words after "must be". */
   expected: string;
   test(value: unknown): boolean;
-  /** What came may be a credential, or hold one: it is not quoted. */
+  /** The value may be or contain a credential, so it is not quoted. */
   secret?: true;
   /** Of an object. */
   fields?: Fields;
   defaults?: object;
-  /** Whether a field that is not declared, with this value, is refused; each is where it is not given. */
+  /** Returns true to refuse an undeclared field with this value. Without it every undeclared field is refused. */
   refuses?(value: unknown, owner: object): boolean;
 }
 export type Fields = { readonly [name: string]: Validator };
@@ -26,7 +26,10 @@ export const isObject = (value: unknown): value is Given =>
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
-/** Not an instance of a class, which may hold whatever it needs; objects of another realm are none either, their prototype is a root. */
+/**
+ * Returns true unless the object is an instance of a class. Objects of another realm count too, because their prototype
+ * is a root.
+ */
 export function isLiteral(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -83,7 +86,7 @@ export const object = (fields: Fields, more: Pick<Validator, 'defaults' | 'refus
 });
 
 const SHOWN_MAX = 200;
-/** What came, in a line: JSON where it is more than a number. */
+/** Returns the received value on one line, as JSON if it is not a number. */
 export function display(value: unknown, secret = false): string {
   const isPlainSight = !secret || typeof value === 'number' || typeof value === 'boolean' || value === null;
   if (!isPlainSight) return isList(value) ? 'a list' : `a value of type ${typeof value}`;
@@ -101,8 +104,8 @@ export const invalidOption = (
 ): ConfigurationError => new ConfigurationError(`${name} must be ${expected}, got ${display(value, secret)}`);
 
 /**
- * What was given, an object over the defaults of its validator; what is undefined in it was not given. `prefix` stands before
- * the name of a field, `unknown` before one that nobody knows. Throws ConfigurationError.
+ * Returns the given object over the defaults of its validator. Undefined fields count as absent. `prefix` precedes the
+ * name of a field, and `unknown` precedes an unknown one. Throws ConfigurationError.
  */
 export function check(
   name: string,
@@ -113,7 +116,7 @@ export function check(
 ): unknown {
   const { fields, defaults, refuses = () => true } = validator;
   if (!validator.test(given)) throw invalidOption(name, validator, given);
-  // A copy: what was checked stays as it is.
+  // A copy, so that the checked value cannot change.
   if (isList(given)) return [...given];
   if (!fields || !isObject(given)) return given;
   const known = Object.keys(fields);

@@ -1,8 +1,8 @@
-/** Entries that are JSON and yet no entries, and logs that lack one: whoever reads a log says which one it is. */
+/** Tests JSON values that are not entries, and logs with a gap. Every reader of a log reports the position. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { sampleEntries } from '../machines/log/entryKinds.ts';
-import { forkConversation } from '../src/conversation/fork.ts';
+import { forkConversation } from '../src/conversation/copies/fork.ts';
 import { createAgent, type Json, type LogEntry, type LogStore, memoryStore, pastOf } from '../src/index.ts';
 import { readable } from '../src/log/entryShape.ts';
 import { scriptedModel } from '../src/testing/index.ts';

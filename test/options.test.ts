@@ -1,4 +1,6 @@
-/** Every option of an agent, its parts and its verbs: what it takes, and that everything else is refused by name. */
+/**
+ * Tests every option of an agent, its parts and its methods: accepted values, and the refusal of all others by name.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import {
@@ -20,7 +22,7 @@ import { scripted } from './support/scriptedReplies.ts';
 const model = scripted([]);
 const tool = { name: 'a', description: '', parameters: z.object({}), execute: () => '' };
 
-/** What the refusal says; undefined where it is taken. */
+/** Returns the text of the refusal. Undefined if the value is accepted. */
 function refusal(act: () => unknown): string | undefined {
   try {
     act();
@@ -76,7 +78,7 @@ const ports = ['now', 'newId', 'random', 'setTimer', 'scaleImage', 'journal', 'i
 const rows = (keys: readonly string[], wrong: string[]) => Object.fromEntries(keys.map((key) => [key, wrong]));
 const numbers = ['zero', 'half'];
 
-/** Of each table: how a value is given, and the values that are refused. */
+/** For each table: the way to pass a value, and the refused values. */
 const tables: [string, Validator, (key: string, value: unknown) => () => unknown, Record<string, string[]>][] = [
   [
     'createAgent',
@@ -91,7 +93,10 @@ const tables: [string, Validator, (key: string, value: unknown) => () => unknown
       cwd: except('text'),
       inspect: except('function'),
       interpreter: all,
+      logger: except('object'),
       secrets: except('none'),
+      models: except('object'),
+      outputs: except('object'),
       output: all,
       authorize: except('function'),
     },
@@ -117,6 +122,8 @@ const tables: [string, Validator, (key: string, value: unknown) => () => unknown
       contextWindow: except('infinite', ...numbers),
       maxOutputTokens: except('infinite', ...numbers),
       secrets: except('none'),
+      nativeOutput: except('true', 'false'),
+      accepts: except('none'),
     },
   ],
   [

@@ -1,4 +1,4 @@
-/** Every policy: what it takes, and that everything else is refused at start with words that help. */
+/** Tests every policy: its accepted values, and the refusal of all others at the start with a helpful message. */
 import { describe, expect, it } from 'vitest';
 import { defaults, mergedPolicies, policiesValidator, policyRows } from '../src/agentPolicies.ts';
 import { ConfigurationError, createAgent, type DeepPartial, type Policies, presets } from '../src/index.ts';
@@ -8,7 +8,7 @@ import { scripted } from './support/scriptedReplies.ts';
 const model = scripted([]);
 const start = (policies: unknown) => createAgent({ model, policies: policies as DeepPartial<Policies> });
 
-/** What the refusal of these policies says; undefined where they are taken. */
+/** Returns the text of the refusal. Undefined if the policies are accepted. */
 function refusal(policies: unknown): string | undefined {
   try {
     start(policies);

@@ -1,12 +1,12 @@
 /**
- * `npm run prove`: the volume behind `npm test`, three jobs side by side; with `EXHAUSTIVE=1` all of it. Prints what
- * begins and what has ended, then a table of what each job counted; `--only walk,crash` runs these. Rule: a job that ends
- * badly, or whose figures cannot be read, has failed, and what it printed is shown.
+ * `npm run prove` runs more than `npm test`, with three jobs in parallel. With `EXHAUSTIVE=1` it runs everything. It
+ * prints each start and end, then a table with the counts of each job. `--only walk,crash` selects jobs. Invariant: a
+ * job fails if its exit code is not 0 or its figures cannot be read. Its output is then shown.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 const AT_ONCE = 3;
 const STILL_MS = 60_000;
 const LINES_SHOWN = 120;
+const SLOWEST_SHOWN = 6;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const reports = mkdtempSync(join(tmpdir(), 'runchart-prove-'));
 
@@ -39,10 +40,20 @@ function tests(name, ...files) {
       ({ status, assertionResults }) => status !== 'passed' && assertionResults.length === 0,
     );
     const failed = numFailedTests + broken.length;
-    return { passed, failed, figures: `${passed + failed} tests in ${numTotalTestSuites} groups` };
+    const seconds = ({ startTime, endTime }) => Math.round((endTime - startTime) / 1000);
+    const slowest = testResults
+      .toSorted((one, other) => seconds(other) - seconds(one))
+      .slice(0, SLOWEST_SHOWN)
+      .map((file) => `${seconds(file)} s ${relative(root, file.name)}`);
+    return {
+      slowest,
+      passed,
+      failed,
+      figures: `${passed + failed} tests in ${numTotalTestSuites} groups`,
+    };
   });
 }
-/** A script whose last lines say what it counted. */
+/** A script that prints its counts in the last lines. */
 const counts = (pattern, figures) => (output) => {
   const found = pattern.exec(output);
   if (!found) throw new Error(`expected a line like ${pattern}`);
@@ -59,7 +70,7 @@ const atLength = readdirSync(join(root, 'test'), { recursive: true })
   .filter((file) => readFileSync(join(root, file), 'utf8').includes('support/tier.ts'));
 
 const exhausts = process.env.EXHAUSTIVE === '1';
-const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '2', '--share'];
+const defects = ['test/defects/runDefects.mjs', '--every', exhausts ? '1' : '4', '--share'];
 
 /** The longest first, so that nothing is left alone at the end. */
 const JOBS = [
@@ -69,7 +80,7 @@ const JOBS = [
   script('defects 2', [...defects, '2/2'], counts(/^(\d+) of (\d+) found.*$/m, ofAll)),
   script(
     'mutants',
-    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '4'],
+    ['test/mutate/runMutants.mjs', '--threads', '1', '--in', 'charts', '--every', exhausts ? '1' : '8'],
     counts(/^(\d+) of (\d+) mistakes noticed.*$/m, ofAll),
   ),
   tests('shadow', 'test/interpreter'),
@@ -105,7 +116,7 @@ function ended(args, told) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, args, {
       cwd: root,
-      // Vitest's option for workers holds for each of its projects; this one holds for all of them.
+      // Vitest's option for workers applies to each of its projects, and this one applies to all together.
       env: { ...process.env, PROVE: '1', VITEST_MAX_WORKERS: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -133,6 +144,7 @@ async function run({ name, args, read }) {
   const failed = Math.max(row.failed, wrong === undefined ? 0 : 1);
   const seconds = secondsSince(since);
   say(`${name}: ${failed === 0 ? 'passed' : 'FAILED'} after ${seconds} s, ${row.figures || wrong}`);
+  if (row.slowest) say(`${name}: slowest ${row.slowest.join(', ')}`);
   if (failed > 0) {
     console.log(output.split('\n').slice(-LINES_SHOWN).join('\n'));
   }

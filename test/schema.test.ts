@@ -1,4 +1,4 @@
-/** The schemas refuse what the tolerant reader refuses, and take what the runtime writes. */
+/** Tests that the schemas refuse the same values as the tolerant reader, and accept the runtime's entries. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleEntries } from '../machines/log/entryKinds.ts';
@@ -12,7 +12,7 @@ const WIRE = new Set(['user-message', 'agent-output', 'tool-result', 'run-stop']
 const readerTakes = (value: unknown): boolean => WIRE.has(readEntry(value).reading.type);
 const schemaTakes = (value: unknown): boolean => wireEventSchema.safeParse(value).success;
 
-/** Wire events with one field of one level exchanged, which is where a reader and a schema could differ. */
+/** Wire events with one field of one level exchanged, because a reader and a schema could differ there. */
 const mutated = fc
   .tuple(
     wireEvent,

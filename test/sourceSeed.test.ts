@@ -1,4 +1,4 @@
-/** What tests draw at random follows the sources, and nothing else: a page that changes turns no run red. */
+/** Tests that random test data depends on the sources alone. A change of a page cannot make a run fail. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * Counts the files of the library that one message enters: one `send()` with one tool call, up to its result, and one
- * `view()` (`npm run trip`). Rule: what runs is measured by V8's precise coverage, begun behind `open()`; what a module does
- * when it is loaded is not counted. Fails where more than `MOST` files are entered.
+ * `view()` (`npm run trip`). Invariant: V8's precise coverage measures the executed code, starting after `open()`. The
+ * load-time code of modules is not counted. Fails where more than `MOST` files are entered.
  */
 import { Session } from 'node:inspector/promises';
 import { relative } from 'node:path';

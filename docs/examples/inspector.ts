@@ -1,6 +1,8 @@
 /** A run that is watched: the page has an address of its own, and a conversation can be shown at any time. */
+import { createServer } from 'node:http';
 import { createAgent, type Model } from 'runchart';
-import { startInspector } from 'runchart/inspect';
+import { inspectorHandler, startInspector } from 'runchart/inspect';
+import { nodeHandler } from 'runchart/transports';
 
 const model: Model = {
   id: 'scripted',
@@ -29,3 +31,24 @@ await other.close();
 
 console.log((await fetch(inspector.url)).status, (await fetch(new URL('/', inspector.url))).status);
 await inspector.close();
+
+const nameOf = (cookie: string | null): string | undefined => /^session=(\w+)$/.exec(cookie ?? '')?.[1];
+
+// #region handler
+const served = createAgent({ model });
+const inspect = inspectorHandler(served, {
+  basePath: '/inspector',
+  // Your own check of a session: it answers the name of the caller, or false.
+  authorize: (request) => nameOf(request.headers.get('cookie')) ?? false,
+});
+const server = createServer(nodeHandler(inspect)); // open /inspector/ in a browser
+// #endregion
+const listening = new Promise((resolve) => server.once('listening', resolve));
+server.listen(0, '127.0.0.1');
+await listening;
+const address = server.address() as { port: number };
+const ask = (headers: Record<string, string>) => fetch(`http://127.0.0.1:${address.port}/inspector/`, { headers });
+console.log((await ask({})).status, (await ask({ cookie: 'session=ada' })).status);
+await served.close();
+server.closeAllConnections();
+server.close();

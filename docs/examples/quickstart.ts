@@ -1,4 +1,4 @@
-/** The first example of the README: a tool, a scripted model, one request. It needs no key and no network. */
+/** A tool, a scripted model, one request. It needs no key and no network. */
 // #region quickstart
 import { createAgent, defineTool } from 'runchart';
 import * as z from 'zod';

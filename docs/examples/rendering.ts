@@ -7,8 +7,8 @@ import * as z from 'zod';
 
 // #region render
 const escaped = (text: string) => text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`);
-const textOf = (content: readonly ({ type: 'text'; text: string } | { type: 'image' })[]) =>
-  escaped(content.map((part) => (part.type === 'text' ? part.text : '[image]')).join(''));
+const textOf = (content: readonly ({ type: 'text'; text: string } | { type: 'image' | 'file' })[]) =>
+  escaped(content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(''));
 
 function drawStep(step: ResolutionStep): string {
   if (step.type !== 'ai-block') return `<p class="${step.type}">${textOf(step.content)}</p>`;

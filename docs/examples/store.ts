@@ -71,10 +71,18 @@ async function open(table: Table, id: string): Promise<LogHandle> {
 }
 // #endregion
 
+// #region store
 export function tableStore(table = new Table()): LogStore {
+  const entries = async (id: string) =>
+    (await table.rows(entriesOf(id))).map(([, text]) => JSON.parse(text) as LogEntry);
   return {
-    open: (id) => open(table, id),
-    async list() {
+    async open(id, { existing, owner } = {}) {
+      const [first] = await entries(id);
+      const isOthers = owner !== undefined && first?.type === 'conversation' && first.owner !== owner;
+      if ((existing && !first) || isOthers) throw new RunchartError('not_found', 'there is no such conversation');
+      return open(table, id);
+    },
+    async list(options) {
       const held = new Set<string>();
       const logs = new Map<string, LogEntry[]>();
       for (const [key, text] of await table.rows('')) {
@@ -89,19 +97,34 @@ export function tableStore(table = new Table()): LogStore {
         await handle.append(entries, 0);
         if (!held.has(id)) await handle.close();
       }
-      return memory.list();
+      return memory.list(options);
     },
     async delete(id) {
-      const token = await take(table, id);
-      const rows = [...(await table.rows(entriesOf(id))).map(([key]) => key), leaseOf(id)];
-      await table.change(
-        leaseOf(id),
-        token,
-        rows.map((key) => [key, null]),
-      );
+      const family = new Set([id]);
+      for (const parent of family) {
+        for (const entry of await entries(parent)) {
+          const [first] = entry.type === 'sub-agent' ? await entries(entry.child) : [];
+          // A log may name what is none of its sub-agents.
+          if (first?.type === 'conversation' && first.parent?.conversationId === parent)
+            family.add(first.conversationId);
+        }
+      }
+      const leases: [id: string, token: string][] = [];
+      try {
+        for (const each of family) leases.push([each, await take(table, each)]);
+      } catch (error) {
+        for (const [each, token] of leases) await table.change(leaseOf(each), token, [[leaseOf(each), null]]);
+        throw error;
+      }
+      for (const [each, token] of leases.reverse()) {
+        const keys = [...(await table.rows(entriesOf(each))).map(([key]) => key), leaseOf(each)];
+        const gone = keys.map((key) => [key, null] as const);
+        await table.change(leaseOf(each), token, gone);
+      }
     },
   };
 }
+// #endregion
 
 // #region suite
 const failed: string[] = [];

@@ -1,6 +1,6 @@
 /**
  * The state of a call at an entry, and the words for it. Invariant: the shown arguments are those that ran or wait, not
- * always those of the model. Whoever changed or decided something is named.
+ * always those of the model. The person or rule that changed or decided something is named.
  */
 import type { Json } from '../../machines/vocabulary.ts';
 import type { CallFacts, Suspension } from './logFacts.ts';

@@ -64,8 +64,9 @@ function entryOf(value: unknown, header: Header, next: number): LogEntry | strin
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq)) return 'its seq is no whole number';
   if (seq < next) return `its seq is ${seq}, and ${next} comes next`;
   const time = typeof at === 'number' ? header.at + at : header.at;
-  const long = decodeFields({ ...rest, conversationId, runId, at: time, seq }, `${conversationId as string}`);
-  return long as unknown as LogEntry;
+  const entry = { ...rest, conversationId, runId, at: time, seq };
+  decodeFields(entry, `${conversationId as string}`);
+  return entry as unknown as LogEntry;
 }
 
 /** The state of the reader. */

@@ -15,8 +15,8 @@ async function whileReading(name: string, read: (progress: (done: number, total:
     reading.value = `reading ${name}`;
   }, 300);
   try {
-    return await read((done, of) => {
-      if (reading.value !== '') reading.value = `reading ${count(done)} of ${count(of)} lines`;
+    return await read((done, total) => {
+      if (reading.value !== '') reading.value = `reading ${count(done)} of ${count(total)} lines`;
     });
   } finally {
     clearTimeout(timer);

@@ -27,7 +27,7 @@ import {
   session,
 } from './pageState.ts';
 
-/** The transport of frames: a WebSocket, or a channel between tabs. */
+/** The transport of frames: a WebSocket, an event stream with requests, or a channel between tabs. */
 export interface Line {
   send(text: string): void;
   close(): void;
@@ -61,6 +61,33 @@ export const dialServer: Dial = (handlers) => {
   socket.onmessage = ({ data }) => handlers.frame(`${data}`);
   socket.onclose = () => handlers.closed();
   return { send: (text) => socket.send(text), close: () => socket.close() };
+};
+
+/** Connects to `inspectorHandler`: frames arrive as server-sent events, and each request is a POST. */
+export const dialEvents: Dial = (handlers) => {
+  const query = new URLSearchParams(location.search);
+  const events = new EventSource(`./events?${query}`);
+  let isLost = false;
+  const lose = (): void => {
+    if (isLost) return;
+    isLost = true;
+    events.close();
+    handlers.closed();
+  };
+  events.addEventListener('page', ({ data }) => {
+    query.set('page', `${data}`);
+    handlers.open();
+  });
+  events.onmessage = ({ data }) => handlers.frame(`${data}`);
+  events.onerror = lose;
+  return {
+    send(body) {
+      const headers = { 'content-type': 'application/json' };
+      // A page that the server does not know any more connects again.
+      fetch(`./requests?${query}`, { method: 'POST', headers, body }).then(({ ok }) => ok || lose(), lose);
+    },
+    close: () => events.close(),
+  };
 };
 
 /** Connects to an app of the same origin in this browser over a BroadcastChannel, see `startChannelInspector`. */

@@ -113,6 +113,7 @@ const lost: readonly NewEntry[][] = [
   [...stopOf({ outcome: 'failed', code: 'denied' }, 'superseded'), queuedEntry],
   // A cancel did not wait for the suspension, and the store refused both.
   [suspendedEntry, ...stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled')],
+  [suspendedEntry, ...stopOf({ outcome: 'cancelled', code: 'cancelled' }, 'cancelled'), queuedEntry],
 ];
 
 export const conversationCases = {
@@ -142,6 +143,14 @@ export const conversationCases = {
     'cancel.requested': [
       { type: 'cancel.requested', actId },
       { type: 'cancel.requested', actId, partial: 'so f' },
+    ],
+    'close.requested': [
+      { type: 'close.requested', actId },
+      { type: 'close.requested', actId, partial: 'so f' },
+    ],
+    'rewind.requested': [
+      { type: 'rewind.requested', actId, toSeq: 3 },
+      { type: 'rewind.requested', actId, toSeq: 3, of: logged },
     ],
     'decision.arrived': [
       { type: 'decision.arrived', actId, held, receipt: 'applied' },

@@ -122,6 +122,9 @@ export const conversationSurroundings: Surroundings<ConversationWorld> = {
         return { ...now, acts: now.acts + 1 };
       case 'decision.arrived':
         return event.receipt === 'applied' ? { ...now, decision: 'durable' } : now;
+      case 'rewind.requested':
+        // Calls that are open at rest get their results. A waiting cycle ends with its stop.
+        return state.matches('idle' as never) && now.call === 'open' ? { ...now, call: 'ended' } : now;
       case 'effect.done':
         return { ...now, call: 'ended', lateSuspension: false };
       case 'xstate.done.actor.run': {

@@ -13,6 +13,7 @@ const inputs: readonly ModelCallInput[] = [
   plain,
   { ...plain, models: ['m', 'n'] },
   { ...plain, models: ['m', 'n'], retry: { ...retry, respectRetryAfter: false } },
+  { ...plain, models: ['m', 'n', 'o'], retry: { ...retry, attempts: 1 } },
 ];
 
 export const noUsage = {
@@ -44,6 +45,7 @@ const values: readonly ModelValue[] = [
   textReply,
   failedAttempt,
   { ...failedAttempt, code: 'auth', retryable: false },
+  { ...failedAttempt, nextModel: 2 },
   { ...failedAttempt, code: 'rate-limit', retryAfterMs: 2000 },
   { ...failedAttempt, code: 'rate-limit', retryAfterMs: retry.maxRetryAfterMs + 1 },
 ];

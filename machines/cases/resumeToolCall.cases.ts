@@ -52,7 +52,7 @@ const values: readonly EffectValue[] = [
   { kind: 'committed' },
 ];
 
-/** The child that is done is the one that replays the first call of the rest. */
+/** Only the child that replays the first of the remaining calls can end. */
 const replaysInOrder: Surroundings = {
   start: () => null,
   can: (_, event, state) => {

@@ -18,7 +18,7 @@ import {
   waitIsOver,
 } from '../modelCall.machine.ts';
 import type { EffectDone, EffectRequest, PhaseValue, SummaryValue, TimerElapsed } from '../ports.ts';
-import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, update } from '../verbs.ts';
+import { ask, type Chart, type ConfigOf, type FinalEvent, type Guards, log, update } from '../verbs.ts';
 import type { NewEntry } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
 
@@ -136,7 +136,10 @@ const config = {
     instructions: input.instructions,
     spent: undefined,
   }),
-  output: ({ context, event }) => ({ kind: finalOutput<CompactionOutput['kind']>(event), spent: context.spent }),
+  output: ({ context, event }) => ({
+    kind: (event as FinalEvent<CompactionOutput['kind']>).output,
+    spent: context.spent,
+  }),
   initial: 'Hearing',
   states: {
     // Hooks may name what matters in the summary, or block the compaction.

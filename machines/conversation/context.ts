@@ -5,11 +5,19 @@
 import type { DoneActorEvent } from 'xstate';
 import { type HeldDecision, noOpenCalls, type OpenCalls, type Rerun } from '../calls.ts';
 import { type Counters, countUsage, newCycle, type SubAgentChange, uncounted } from '../counters.ts';
+import { choicesOf } from '../log/callRecord.ts';
 import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, EffectDone, EffectFailed } from '../ports.ts';
 import type { RunChartOutput, Settings, Trigger } from '../run/runContext.ts';
 import { withGate } from '../tools/openCalls.ts';
-import type { DecisionReceipt, NewEntry, QueuedMessage, Settlement, StoredPart } from '../vocabulary.ts';
+import type {
+  DecisionReceipt,
+  NewEntry,
+  QueuedMessage,
+  RequestChoices,
+  Settlement,
+  StoredPart,
+} from '../vocabulary.ts';
 
 export interface ConversationInput {
   settings: Settings;
@@ -39,7 +47,7 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting' |
 export interface Continued {
   runId: string;
   counters: Counters;
-  /** The cycle of that run has ended. Only calls of ended cycles are to run again. */
+  /** The cycle of that run has ended. A new run can only retry calls of ended cycles. */
   ended?: boolean;
   /** What waits according to the log. Absent while some entries of the chart are not in the log yet. */
   waits?: OpenCalls & { queue: readonly QueuedMessage[] };
@@ -61,7 +69,7 @@ export type ConversationEvent =
   | (DoneActorEvent<RunChartOutput, 'run'> & { type: 'xstate.done.actor.run' });
 
 type HostEvent =
-  | {
+  | ({
       type: 'message.sent';
       messageId: string;
       content: StoredPart[];
@@ -69,14 +77,18 @@ type HostEvent =
       /** Replaces the policy `whileSuspended` for this message. */
       whileSuspended?: ChartPolicies['whileSuspended'];
       of?: Continued;
-    }
+    } & RequestChoices)
   /** `runId`: the run that continues. `continuation`: the text for the model where its own words came last. */
   | { type: 'resume.requested'; runId: string; continuation?: string; of?: Continued }
   /** Starts the first queued followUp. */
   | { type: 'promotion.requested'; of?: Continued }
+  /** The entries after `toSeq` no longer count. */
+  | { type: 'rewind.requested'; toSeq: number; of?: Continued }
   /** The host takes a queued message back, or closes the conversation before its delivery. */
   | { type: 'message.returned'; messageId: string; why: string }
   | { type: 'cancel.requested'; partial?: string }
+  /** Returns the queue and cancels an active run. A waiting cycle continues to wait. */
+  | { type: 'close.requested'; partial?: string }
   /** `receipt`: the judgement of the decision against the calls of the log. */
   | { type: 'decision.arrived'; held: HeldDecision; receipt: DecisionReceipt }
   /** `receipt`: whether the log has an unknown outcome of the call. `retry`: the call to run again when the conversation is resumed. */
@@ -99,10 +111,11 @@ export const runOf = (messageId: string): string => `run_${messageId}`;
 type Sent = Extract<ConversationEvent, { type: 'message.sent' }>;
 
 /** The message as it waits in the queue. */
-export const queued = ({ messageId, kind, content }: Sent): QueuedMessage => ({
-  messageId,
-  kind: kind === 'steer' ? 'steer' : 'followUp',
-  content,
+export const queued = (sent: Sent): QueuedMessage => ({
+  messageId: sent.messageId,
+  kind: sent.kind === 'steer' ? 'steer' : 'followUp',
+  content: sent.content,
+  ...choicesOf(sent),
 });
 
 export const nextFollowUp = (queue: readonly QueuedMessage[]): QueuedMessage | undefined =>
@@ -130,15 +143,16 @@ const spent = (context: ConversationContext, of?: Continued): Counters => (of?.w
 
 function startWith(
   living: ConversationContext,
-  message: { messageId: string; content: StoredPart[] },
+  message: Omit<QueuedMessage, 'kind'>,
   kind: 'direct' | 'followUp',
   of?: Continued,
 ) {
   const { messageId, content } = message;
+  const choices = choicesOf(message);
   const context = asLogged(living, of);
   return {
     runId: runOf(messageId),
-    trigger: { kind: 'message' as const, message: { messageId, kind, content } },
+    trigger: { kind: 'message' as const, message: { messageId, kind, content, ...choices } },
     counters: newCycle(spent(context, of)),
     open: context.open,
     queue: context.queue.filter((candidate) => candidate.messageId !== messageId),
@@ -226,6 +240,8 @@ export function unqueueSteers({ context, event }: Args): Change {
   return { queue: context.queue.filter(({ messageId }) => !ids.has(messageId)) };
 }
 
+export const withdrawQueue = (): Change => ({ queue: [] });
+
 export const withdrawMessage = ({ context, event }: Args): Change =>
   event.type === 'message.returned'
     ? { queue: context.queue.filter(({ messageId }) => messageId !== event.messageId) }
@@ -267,9 +283,15 @@ export const leaveReruns = ({ context }: Args): Change => ({ open: { ...context.
 
 export const closeCycle = (): Change => ({ open: noOpenCalls, waiting: false });
 
+/** The queue is unchanged: its messages were accepted, and none of them has counted. */
+export const rewindLog = ({ context, event }: Args): Change =>
+  event.type === 'rewind.requested' ? { ...closeCycle(), queue: asLogged(context, event.of).queue } : {};
+
 /** The message that replaces the waiting cycle. */
 export const takeNext = ({ event }: Args): Change =>
-  event.type === 'message.sent' ? { next: { messageId: event.messageId, content: event.content } } : {};
+  event.type === 'message.sent'
+    ? { next: { messageId: event.messageId, content: event.content, ...choicesOf(event) } }
+    : {};
 
 export const startNext = ({ context }: Args): Change =>
   context.next ? startWith(context, context.next, 'direct') : {};

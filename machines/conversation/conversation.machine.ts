@@ -72,7 +72,7 @@ const tellRun = (args: ConversationArgs): Message<'run', RunEvent> | undefined =
 const forward = tell(tellRun);
 /** Cancels the run, which may have begun in the same step. */
 function cancelRun({ event }: ConversationArgs): Message<'run', RunEvent> {
-  const partial = event.type === 'cancel.requested' ? event.partial : undefined;
+  const partial = 'partial' in event ? event.partial : undefined;
   return { to: 'run', event: { type: 'run.cancelled', ...(partial !== undefined && { partial }) } };
 }
 /** Answers an act of the host. Every handler of an act has one, so that every act is answered. */
@@ -86,10 +86,12 @@ const hold = {
   actions: [update(assigns.holdDecision), log(entries.decisionEntries), answerReceipt],
 } as const;
 const takeBack = [log(entries.returnedEntries), update(assigns.withdrawMessage), answer('returned')] as const;
+const emptyQueue = [log(entries.returnedQueue), update(assigns.withdrawQueue)] as const;
 /** A withdrawn message is not queued. */
 const giveBack = { guard: 'isWithdrawn', actions: answer('returned') } as const;
 const leaveBehind = [log(entries.leftBehindEntries), update(assigns.leaveReruns)] as const;
 const close = [log(entries.closingEntries), ask(entries.askStop('closing'))] as const;
+const rewind = [log(entries.rewindEntries), update(assigns.rewindLog), answer('rewound')] as const;
 const start = [...leaveBehind, update(assigns.startRun), answer('started')] as const;
 const closeCycle = [ask(entries.askNotBegun), update(assigns.closeCycle), update(assigns.dropNext)] as const;
 /** Nobody waits for this stop any more. Entries from here on follow it in the log. */
@@ -125,6 +127,7 @@ const guards = {
   lostTheSuspension: ({ event }) =>
     event.type === 'append.failed' && event.lost.some(({ type }) => type === 'run-suspended'),
   wasGivenUp: ({ event }) => event.type === 'append.failed' && event.lost.length === 0,
+  hasQueue: ({ context }) => context.queue.length > 0,
   hasFollowUp: ({ context, event }) => {
     const waits = event.type === 'promotion.requested' ? event.of?.waits : undefined;
     return nextFollowUp(waits?.queue ?? context.queue) !== undefined;
@@ -159,7 +162,12 @@ const config = {
     },
     'resume.requested': [giveBack, { actions: answer('nothing') }],
     'promotion.requested': { actions: answer('nothing') },
+    'rewind.requested': { actions: answer('nothing') },
     'cancel.requested': { actions: answer('nothing') },
+    'close.requested': [
+      { guard: 'hasQueue', actions: [...emptyQueue, answer('returned')] },
+      { actions: answer('nothing') },
+    ],
   },
   states: {
     opening: { tags: 'idle', always: [{ guard: 'wasWaiting', target: 'waiting' }, { target: 'idle' }] },
@@ -180,6 +188,7 @@ const config = {
           target: 'busy',
           actions: [...leaveBehind, ...promote],
         },
+        'rewind.requested': { actions: rewind },
         'decision.arrived': hold,
         'append.failed': { target: '.error', actions: unsettle },
       },
@@ -193,6 +202,7 @@ const config = {
           on: {
             'message.sent': [giveBack, { guard: 'steers', actions: [...queue, forward, answer('steered')] }],
             'cancel.requested': { target: 'cancelling', actions: answer('cancelled') },
+            'close.requested': { target: 'cancelling', actions: [...emptyQueue, answer('cancelled')] },
             'resume.requested': [giveBack, { actions: answer('joined') }],
             'promotion.requested': { actions: answer('joined') },
           },
@@ -203,6 +213,7 @@ const config = {
           entry: tell(cancelRun),
           on: {
             'cancel.requested': { actions: answer('joined') },
+            'close.requested': { actions: [...emptyQueue, answer('joined')] },
             'xstate.done.actor.run': {
               guard: 'suspended',
               target: '#CONVERSATION.closing',
@@ -261,6 +272,7 @@ const config = {
           target: 'closing',
           actions: [...close, answer('cancelled')],
         },
+        'rewind.requested': { target: 'closing', actions: [...close, answer('rewound')] },
         'append.failed': { actions: unsettle },
       },
     },
@@ -291,6 +303,7 @@ const config = {
               target: '#CONVERSATION.busy',
               actions: [...leaveLate, ...promote],
             },
+            'rewind.requested': { target: '#CONVERSATION.idle', actions: [...leaveLate, ...rewind] },
           },
         },
       },
@@ -302,21 +315,22 @@ const config = {
           { target: 'idle', actions: closeCycle },
         ],
         'append.failed': [
-          // The suspension before the stop was refused too: by the log, no cycle waits.
+          // The store refused the suspension before the stop too, so no cycle of the log waits.
           { guard: 'lostTheSuspension', target: 'idle.error', actions: [unsettle, update(assigns.loseSuspension)] },
           { guard: 'lostTheStop', target: 'waiting', actions: [unsettle, dropNext] },
-          // The host is told that nothing was stored.
+          // The host receives the failure of the append.
           { guard: 'wasGivenUp', target: '.late', actions: dropNext },
           { actions: unsettle },
         ],
       },
     },
-    // The run of the message begins after the stop before it is durable. A cancel before that returns the message.
+    // The message starts a run when the previous stop is durable. An earlier cancel returns the message.
     superseding: {
       tags: 'active',
       entry: [log(entries.supersedingEntries), ask(entries.askStop('superseding')), answer('superseding')],
       on: {
         'cancel.requested': { target: 'closing', actions: answer('cancelled') },
+        'close.requested': { target: 'closing', actions: [...emptyQueue, answer('cancelled')] },
         'message.sent': [
           giveBack,
           { guard: 'steers', actions: [...queue, answer('steered')] },

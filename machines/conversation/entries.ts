@@ -32,6 +32,10 @@ export const returnedEntries = ({ context: { runId }, event }: Args): NewEntry[]
     ? [{ runId, type: 'message-returned', messageId: event.messageId, why: event.why }]
     : [];
 
+/** Each queued message is returned. */
+export const returnedQueue = ({ context: { runId, queue } }: Args): NewEntry[] =>
+  queue.map(({ messageId }) => ({ runId, type: 'message-returned', messageId, why: 'closed' }));
+
 export const decisionEntries = ({ context: { runId }, event }: Args): NewEntry[] =>
   event.type === 'decision.arrived' ? [{ runId, type: 'decision', ...event.held }] : [];
 
@@ -50,32 +54,46 @@ const earlyDecisions = ({ suspended, decisions }: OpenCalls): HeldDecision[] =>
 
 const content = [{ type: 'text' as const, text: SUPERSEDED }];
 
-/** Ends a waiting cycle: each of its calls gets its result, and the stop is written (docs/internals/model.md, Boundary Rule). */
-function stopEntries({ runId, open }: ConversationContext, waiting: NewEntry[], cause: string): NewEntry[] {
-  const ids = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
-  return [
-    ...waiting,
-    ...syntheticResults(runId, ids(open.kept), 'skipped'),
-    ...syntheticResults(runId, ids(open.reruns), 'unknown'),
-    ...expiredEntries(runId, earlyDecisions(open)),
-    { runId, type: 'run-stop', reason: 'interrupted', cause },
-    { runId, type: 'checkpoint', boundary: 'RunFinished' },
-  ];
-}
+const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
-export function closingEntries({ context }: Args): NewEntry[] {
-  const { runId, open } = context;
-  const callIds = open.suspended.map(({ call }) => call.callId);
-  return stopEntries(context, syntheticResults(runId, callIds, 'cancelled'), 'cancelled');
-}
+/** Each open call gets its result. `waiting`: the results of suspended calls. */
+const callsOver = (runId: string, open: OpenCalls, waiting: readonly NewEntry[]): NewEntry[] => [
+  ...waiting,
+  ...syntheticResults(runId, idsOf(open.kept), 'skipped'),
+  ...syntheticResults(runId, idsOf(open.reruns), 'unknown'),
+  ...expiredEntries(runId, earlyDecisions(open)),
+];
+const cancelledCalls = (runId: string, open: OpenCalls): NewEntry[] =>
+  callsOver(runId, open, syntheticResults(runId, idsOf(open.suspended), 'cancelled'));
+
+const rewoundEntry = ({ event }: Pick<Args, 'event'>): NewEntry[] =>
+  event.type === 'rewind.requested' ? [{ runId: null, type: 'rewound', toSeq: event.toSeq }] : [];
+
+/** Ends a waiting cycle: its calls get their results, and the stop is written (docs/internals/model.md, Boundary Rule). */
+const stopEntries = (runId: string, cause: string, event?: Args['event']): NewEntry[] => [
+  { runId, type: 'run-stop', reason: 'interrupted', cause },
+  ...(event ? rewoundEntry({ event }) : []),
+  { runId, type: 'checkpoint', boundary: 'RunFinished' },
+];
+
+/** A rewind of a waiting conversation cancels its cycle. Both are one append. */
+export const closingEntries = ({ context: { runId, open }, event }: Args): NewEntry[] => [
+  ...cancelledCalls(runId, open),
+  ...stopEntries(runId, 'cancelled', event),
+];
+
+/** A rewind while no cycle waits. Calls that a resumption might have run again are over. */
+export const rewindEntries = ({ context: { runId, open }, event }: Args): NewEntry[] => [
+  ...cancelledCalls(runId, ('of' in event && event.of?.waits) || open),
+  ...rewoundEntry({ event }),
+];
 
 /** A superseding message also replaces decisions that were taken and not yet carried out. */
-export function supersedingEntries({ context }: Args): NewEntry[] {
-  const { runId, open } = context;
+export function supersedingEntries({ context: { runId, open } }: Args): NewEntry[] {
   const denied = open.suspended.map(({ call: { callId } }): NewEntry => {
     return { runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' };
   });
-  return stopEntries(context, denied, 'superseded');
+  return [...callsOver(runId, open, denied), ...stopEntries(runId, 'superseded')];
 }
 
 export const askStop =

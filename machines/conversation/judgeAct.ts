@@ -2,7 +2,7 @@
  * What an act of the host comes to. CONVERSATION asks in its guards, and `send()` asks before it accepts a message. Invariant: one
  * pure function answers both. The answer depends on the state of the conversation, its policies and the acts before it.
  */
-import type { OpenCalls } from '../calls.ts';
+import type { OpenCalls, SuspendedCall } from '../calls.ts';
 import type { ChartPolicies } from '../policies.ts';
 import type { ActOutcome } from '../ports.ts';
 import { matches } from '../tools/openCalls.ts';
@@ -11,8 +11,8 @@ import type { ConversationStatus, DecisionReceipt } from '../vocabulary.ts';
 /** What acts are judged by. */
 export interface Standing {
   readonly status: ConversationStatus;
-  /** A call waits for a decision. */
-  readonly undecided: boolean;
+  /** The calls that wait for a decision. */
+  readonly undecided: readonly SuspendedCall[];
   /** A message on its way resumes the waiting cycle. Later messages are queued after it. */
   readonly resuming?: boolean;
   /** The number of messages in the queue. */
@@ -27,7 +27,9 @@ export type Act =
   | { type: 'message.sent'; kind: 'direct' | 'steer' | 'followUp'; whileSuspended?: WhileSuspended }
   | { type: 'resume.requested' }
   | { type: 'promotion.requested' }
-  | { type: 'cancel.requested' };
+  | { type: 'rewind.requested' }
+  | { type: 'cancel.requested' }
+  | { type: 'close.requested' };
 type Message = Extract<Act, { type: 'message.sent' }>;
 
 export type Outcome = Exclude<ActOutcome, 'returned' | DecisionReceipt>;
@@ -45,7 +47,7 @@ function judgeMessage({ status, undecided, resuming, policies }: Standing, messa
     case 'waiting':
       if (resuming) return 'queued';
       if (kind === 'direct' && whileSuspended === 'denyAndRun') return 'superseding';
-      return undecided ? 'queued' : 'resumed';
+      return undecided.length > 0 ? 'queued' : 'resumed';
     default:
       return 'started';
   }
@@ -59,6 +61,11 @@ export function judgeAct(standing: Standing, act: Act): Outcome {
     case 'cancel.requested':
       if (standing.status === 'cancelling') return 'joined';
       return isFree(standing) ? 'nothing' : 'cancelled';
+    case 'close.requested':
+      if (standing.status === 'cancelling') return 'joined';
+      return standing.status === 'active' ? 'cancelled' : 'nothing';
+    case 'rewind.requested':
+      return isFree(standing) || standing.status === 'waiting' ? 'rewound' : 'nothing';
     default:
       if (standing.status === 'active') return 'joined';
       if (standing.status === 'waiting' && act.type === 'promotion.requested') return 'nothing';
@@ -73,7 +80,7 @@ export function standingAfter(standing: Standing, outcome: Outcome): Standing {
     case 'started':
     case 'superseding':
     case 'continued':
-      return { ...standing, status: 'active', undecided: false };
+      return { ...standing, status: 'active', undecided: [] };
     case 'resumed':
       return { ...standing, resuming: true, queued: queued + 1 };
     case 'steered':
@@ -81,60 +88,12 @@ export function standingAfter(standing: Standing, outcome: Outcome): Standing {
       return { ...standing, queued: queued + 1 };
     case 'cancelled':
       return { ...standing, status: 'cancelling' };
+    case 'rewound':
+      // The waiting cycle is cancelled.
+      return standing.status === 'waiting' ? { ...standing, status: 'cancelling' } : standing;
     default:
       return standing;
   }
-}
-
-/** The act starts a run that its caller asked for. */
-const startsRun = (outcome: Outcome): boolean =>
-  outcome === 'started' || outcome === 'superseding' || outcome === 'continued';
-
-/** An act that the chart has not taken. */
-export interface PendingAct {
-  readonly act: Act;
-  /** Its images, or those of an act before it, are being stored. Nothing of it can be in the log. */
-  readonly isHeld: boolean;
-  /** Its own images are being stored. */
-  readonly isStoring: boolean;
-}
-
-/** Judges acts in their order, each as if the chart had taken those before it. */
-export function judgePending(standing: Standing, acts: readonly Act[]): { standing: Standing; starts: boolean[] } {
-  const starts: boolean[] = [];
-  for (const act of acts) {
-    const outcome = judgeAct(standing, act);
-    starts.push(startsRun(outcome));
-    standing = standingAfter(standing, outcome);
-  }
-  return { standing, starts };
-}
-
-/**
- * `returned`: the caller receives the act back, and the log does not contain it. `cancelled`: the act starts its run, which the
- * log records as cancelled.
- */
-export type Fate = 'kept' | 'returned' | 'cancelled';
-
-/**
- * Decides the fate of each act that the chart has not taken, when the host cancels, closes, or withdraws one act by its index.
- * A cancel ends the run that would start first, and returns messages whose images are being stored, except followUps. After a
- * close no run starts.
- */
-export function fatesOf(standing: Standing, pending: readonly PendingAct[], by: 'cancel' | 'close' | number): Fate[] {
-  const { starts } = judgePending(
-    standing,
-    pending.map(({ act }) => act),
-  );
-  const first = by === 'cancel' ? starts.indexOf(true) : by;
-  return pending.map(({ act, isHeld, isStoring }, index): Fate => {
-    const isFollowUp = act.type === 'message.sent' && act.kind === 'followUp';
-    if (isStoring && (by === 'close' || (by === 'cancel' && !isFollowUp))) return 'returned';
-    if (by === 'close') return starts[index] ? 'returned' : 'kept';
-    if (index !== first) return 'kept';
-    // A promotion starts nothing here: its message stays in the queue.
-    return starts[index] && !isHeld && act.type !== 'promotion.requested' ? 'cancelled' : 'returned';
-  });
 }
 
 /** Why a message is not accepted. */
@@ -174,11 +133,11 @@ export function acceptMessage(
   return waits && standing.queued >= standing.policies.limits.queue ? { refused: 'full' } : { kind };
 }
 
-/** A call waits without a decision. */
-export const isUndecided = ({ suspended, decisions }: Pick<OpenCalls, 'suspended' | 'decisions'>): boolean =>
-  suspended.some((waiting) => !decisions.some((held) => matches(held, waiting)));
+/** The calls that wait without a decision. */
+const undecidedOf = ({ suspended, decisions }: OpenCalls): readonly SuspendedCall[] =>
+  suspended.filter((waiting) => !decisions.some((held) => matches(held, waiting)));
 
-/** The parts of a snapshot of CONVERSATION that a standing is read from. */
+/** The parts of a CONVERSATION snapshot from which `standingOf` reads. */
 interface ConversationSnapshot {
   readonly tags: ReadonlySet<string>;
   readonly context: {
@@ -193,7 +152,7 @@ const STATUSES: readonly ConversationStatus[] = ['idle', 'error', 'active', 'wai
 /** Each state of CONVERSATION has one status among its tags. */
 export const standingOf = ({ tags, context: { open, queue, settings } }: ConversationSnapshot): Standing => ({
   status: STATUSES.find((status) => tags.has(status)) ?? 'idle',
-  undecided: isUndecided(open),
+  undecided: undecidedOf(open),
   queued: queue.length,
   policies: settings.policies,
 });

@@ -1,7 +1,46 @@
-/** The state of tool calls according to a log. Invariant: the last durable record of a call decides its state. */
+/**
+ * The state of tool calls according to a log, and the requests that they belong to. Invariant: the last durable record of a call decides
+ * its state. What a message chose is copied field by field, and an absent field stays absent.
+ */
 import type { Rerun, RoundCall } from '../calls.ts';
 import { canonical, fingerprintOf } from '../fingerprint.ts';
-import type { Decision, DecisionReceipt, Json, LogEntry, NewEntry, ToolOutcome } from '../vocabulary.ts';
+import type {
+  Decision,
+  DecisionReceipt,
+  Json,
+  LogEntry,
+  NewEntry,
+  PendingCall,
+  RequestChoices,
+  RequestInfo,
+  ToolOutcome,
+} from '../vocabulary.ts';
+
+/** The message that a cycle began with, without its content. */
+export interface CycleRequest extends RequestChoices {
+  messageId: string;
+}
+
+/** Before the first message. */
+export const noRequest: CycleRequest = { messageId: '' };
+
+const FIELDS = ['by', 'context', 'model', 'settings', 'tools', 'output'] as const satisfies (keyof RequestChoices)[];
+type Fields = { readonly [Field in keyof RequestChoices]?: RequestChoices[Field] | undefined };
+
+/** The choices of a message, without its other fields and without absent ones. */
+export const choicesOf = (message: Fields): RequestChoices =>
+  Object.fromEntries(FIELDS.flatMap((field) => (message[field] === undefined ? [] : [[field, message[field]]])));
+
+/** The part of a request that tools, plugins and approvals may know. */
+export const originOf = ({ messageId, by, context }: CycleRequest): RequestInfo => ({
+  messageId,
+  ...choicesOf({ by, context }),
+});
+
+/** A waiting call with its request, if that says more than its id. */
+export function withOrigin({ origin: _, ...call }: PendingCall, origin: RequestInfo): PendingCall {
+  return origin.by === undefined && origin.context === undefined ? call : { ...call, origin };
+}
 
 /** The state of a call, by its last durable record. */
 export interface CallRecord {
@@ -17,6 +56,8 @@ export interface CallRecord {
   fingerprint: string;
   /** The run whose reply contains the call. */
   runId: string | null;
+  /** The message that its cycle began with. */
+  request: CycleRequest;
   status: 'called' | 'started' | 'suspended' | 'ended';
   /** The call was executed, even if it was suspended since. */
   ran?: true;
@@ -62,6 +103,7 @@ export function addCall(
   logged: LoggedCalls,
   runId: string | null,
   call: { callId: string; name: string; args: Json; argsText?: string },
+  request: CycleRequest,
 ) {
   if (logged.calls.has(call.callId)) return;
   const { callId, name, args, argsText } = call;
@@ -71,6 +113,7 @@ export function addCall(
     args,
     fingerprint: fingerprintOf(name, argsText ?? args),
     runId,
+    request,
     status: 'called',
     suspension: 0,
     reason: '',

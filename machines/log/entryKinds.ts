@@ -6,8 +6,11 @@ import { groupNames } from '../tools/toolGroups.ts';
 import type {
   AgentItem,
   Decision,
+  Json,
   LogEntry,
   Message,
+  ModelSettings,
+  RequestChoices,
   RuntimeEntry,
   Settlement,
   StoredPart,
@@ -20,6 +23,7 @@ import {
   bytes,
   choice,
   type FieldsOf,
+  type Form,
   flag,
   json,
   list,
@@ -43,6 +47,7 @@ const part = tagged<StoredPart, 'type'>(
   {
     text: { text: required(words) },
     image: { mediaType: required(text), data: required(bytes) },
+    file: { mediaType: required(text), name: optional(words), data: required(bytes) },
   },
   {},
 );
@@ -95,6 +100,27 @@ const callId = required(text);
 const suspension = required(position);
 const queuedKind = choice('steer', 'followUp');
 
+/** A tool choice is a word or an object, which no form describes. Adapters read it. */
+const toolChoice = optional(json) as Form<Json> as Form<unknown> as Form<NonNullable<ModelSettings['toolChoice']>> & {
+  readonly isOptional: true;
+};
+const choices: FieldsOf<RequestChoices> = {
+  by: optional(words),
+  context: optional(json),
+  model: optional(text),
+  settings: optional(
+    object<ModelSettings>({
+      temperature: optional(number),
+      topP: optional(number),
+      maxOutputTokens: optional(ordinal),
+      reasoningEffort: optional(words),
+      toolChoice,
+    }),
+  ),
+  tools: optional(list(text)),
+  output: optional(text),
+};
+
 const hello: StoredPart[] = [{ type: 'text', text: 'hello' }];
 const counts: Usage = {
   inputTokens: 1,
@@ -119,6 +145,7 @@ export const entryKinds: { readonly [Kind in EntryKind]: Declaration<Body<Kind>>
       schema: ordinal,
       cwd: required(text),
       createdAt: required(number),
+      owner: required(optional(text)),
       parent: required(
         optional(object<{ conversationId: string; callId: string }>({ conversationId: required(text), callId })),
       ),
@@ -126,8 +153,8 @@ export const entryKinds: { readonly [Kind in EntryKind]: Declaration<Body<Kind>>
     sample: { schema: 1, cwd: '/home/case', createdAt: 1, parent: { conversationId: 'p', callId: 'c0' } },
   },
   'user-message': {
-    fields: { messageId, kind: choice('direct', 'steer', 'followUp'), content },
-    sample: { messageId: 'm1', kind: 'direct', content: hello },
+    fields: { messageId, kind: choice('direct', 'steer', 'followUp'), content, ...choices },
+    sample: { messageId: 'm1', kind: 'direct', content: hello, by: 'ann', context: { plan: ['pro', null] } },
   },
   'agent-output': {
     fields: { item: required(item), extra: optional(json) },
@@ -153,8 +180,11 @@ export const entryKinds: { readonly [Kind in EntryKind]: Declaration<Body<Kind>>
   'run-resumed': { fields: { of: text }, sample: { of: 'run-0' } },
   'run-suspended': { fields: { waiting: required(list(text)) }, sample: { waiting: ['c1', 'c2'] } },
   'message-queued': {
-    fields: { messageId, kind: queuedKind, content },
-    sample: { messageId: 'm2', kind: 'steer', content: hello },
+    fields: { messageId, kind: queuedKind, content, ...choices },
+    sample: {
+      ...{ messageId: 'm2', kind: 'steer', content: hello, model: 'small', tools: ['read'], output: 'invoice' },
+      settings: { temperature: 0.5, topP: 1, maxOutputTokens: 9, reasoningEffort: 'low', toolChoice: { tool: 'read' } },
+    },
   },
   'message-returned': { fields: { messageId, why: text }, sample: { messageId: 'm2', why: 'closed' } },
   'tool-allowed': { fields: { callId, by: words }, sample: { callId: 'c1', by: 'rule' } },
@@ -214,6 +244,8 @@ export const entryKinds: { readonly [Kind in EntryKind]: Declaration<Body<Kind>>
     fields: { boundary: choice('UserMessage', 'AssistantTurnCommitted', 'ToolResultsCommitted', 'RunFinished') },
     sample: { boundary: 'RunFinished' },
   },
+  renamed: { fields: { title: required(words) }, sample: { title: 'Rent' } },
+  rewound: { fields: { toSeq: required(ordinal) }, sample: { toSeq: 3 } },
   notice: { fields: { code: text, text: words }, sample: { code: 'n', text: 't' } },
   diagnostic: { fields: { code: text, detail: optional(json) }, sample: { code: 'd', detail: [0.1, -3, 1e21] } },
   extension: { fields: { name: text, value: json }, sample: { name: 'x', value: null } },

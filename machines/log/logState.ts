@@ -6,9 +6,20 @@
 import type { HeldDecision, KeptCall, OpenCalls, Rerun, SuspendedCall } from '../calls.ts';
 import { type Counters, countReply, countResults, countUsage, freshCounters, newCycle, usageOf } from '../counters.ts';
 import { resultFingerprint } from '../fingerprint.ts';
-import { isVisible, warnedBy } from '../transcript/transcript.ts';
+import { warnedBy } from '../transcript/contextEntries.ts';
+import { isVisible } from '../transcript/transcript.ts';
 import type { AgentItem, Json, LogEntry, QueuedMessage, StopReason } from '../vocabulary.ts';
-import { addCall, applyCallEntry, expireEarlyDecision, type LoggedCalls, replayable, rerunOf } from './callRecord.ts';
+import {
+  addCall,
+  applyCallEntry,
+  type CycleRequest,
+  choicesOf,
+  expireEarlyDecision,
+  type LoggedCalls,
+  noRequest,
+  replayable,
+  rerunOf,
+} from './callRecord.ts';
 import { eachEarlierEntry } from './earlierMessages.ts';
 
 export interface LogState extends LoggedCalls {
@@ -26,6 +37,10 @@ export interface LogState extends LoggedCalls {
   stop?: { reason: StopReason; cause?: string };
   /** The log contains the message that started the last run. */
   asked: boolean;
+  /** The message that the last cycle began with, without its content. */
+  request: CycleRequest;
+  /** A reply of the last cycle contains a call. */
+  called: boolean;
   /** The last moment at which a run of this cycle worked, and the duration of its runs, in milliseconds. */
   workedUntil: number;
   cycleMs: number;
@@ -60,6 +75,8 @@ export const emptyLogState = (): LogState => ({
   runId: '',
   cycle: 'none',
   asked: false,
+  request: noRequest,
+  called: false,
   workedUntil: 0,
   cycleMs: 0,
   turns: 0,
@@ -93,8 +110,9 @@ function stopOf({ reason, cause }: { reason: StopReason; cause?: string }): NonN
   return cause === undefined ? { reason: reasonOrError } : { reason: reasonOrError, cause };
 }
 
-function enqueue(logState: LogState, { messageId, kind, content }: QueuedMessage) {
-  logState.queue = [...logState.queue, { messageId, kind, content }];
+function enqueue(logState: LogState, entry: QueuedMessage) {
+  const { messageId, kind, content } = entry;
+  logState.queue = [...logState.queue, { messageId, kind, content, ...choicesOf(entry) }];
 }
 
 function unqueue(logState: LogState, messageId: string) {
@@ -108,7 +126,8 @@ function addItem(logState: LogState, runId: string | null, item: AgentItem) {
   if (item.type !== 'tool-call') return;
   logState.reply.empty = false;
   logState.reply.calls.push(item);
-  addCall(logState, runId, item);
+  logState.called = true;
+  addCall(logState, runId, item, logState.request);
 }
 
 /** Only results of calls that ran are compared. */
@@ -148,6 +167,34 @@ export function countersOf(logState: LogState): Counters {
   return logState.counters;
 }
 
+/** The counts of tokens and cost. A new cycle drops the others, so they are not brought up to date. */
+function usageCounted({ counters, uncounted }: LogState): Counters {
+  return uncounted.splice(0).reduce((sum, entry) => countUsage(sum, usageOf(entry)), counters);
+}
+
+function beginCycle(logState: LogState, entry: Extract<LogEntry, { type: 'user-message' }>) {
+  logState.asked = true;
+  logState.request = { messageId: entry.messageId, ...choicesOf(entry) };
+  logState.called = false;
+  logState.counters = newCycle(usageCounted(logState));
+  logState.cycleMs = 0;
+}
+
+function beginRun(logState: LogState, { type, runId, at }: LogEntry) {
+  if (type === 'run-started') logState.asked = false;
+  logState.runId = runId ?? '';
+  logState.cycle = 'running';
+  logState.reply = noReply();
+  logState.workedUntil = at;
+}
+
+/** No run continues a cycle from before. */
+function rewind(logState: LogState) {
+  logState.cycle = 'none';
+  logState.asked = false;
+  logState.warned = false;
+}
+
 /** Text of the model counts for the current reply only, and there is none. */
 const nothing = (): void => {};
 
@@ -166,12 +213,7 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
       return;
     case 'run-started':
     case 'run-resumed':
-      if (entry.type === 'run-started') logState.asked = false;
-      logState.runId = entry.runId ?? '';
-      logState.cycle = 'running';
-      logState.reply = noReply();
-      logState.workedUntil = entry.at;
-      return;
+      return beginRun(logState, entry);
     case 'run-suspended':
       logState.cycle = 'suspended';
       return;
@@ -182,11 +224,7 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
       logState.stop = stopOf(entry);
       return;
     case 'user-message':
-      if (entry.kind !== 'steer') {
-        logState.asked = true;
-        logState.counters = newCycle(countersOf(logState));
-        logState.cycleMs = 0;
-      }
+      if (entry.kind !== 'steer') beginCycle(logState, entry);
       return unqueue(logState, entry.messageId);
     case 'message-queued':
       return enqueue(logState, entry);
@@ -208,6 +246,8 @@ export function applyEntry(logState: LogState, entry: LogEntry): void {
     case 'diagnostic':
       if (entry.code === 'decision_expired') expireEarlyDecision(logState, entry.detail);
       return;
+    case 'rewound':
+      return rewind(logState);
     case 'state-changed':
       for (const [key, value] of Object.entries(entry.writes)) logState.state.set(key, value);
       return;

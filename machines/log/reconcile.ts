@@ -44,6 +44,7 @@ const CHECKED_TYPES: ReadonlySet<NewEntry['type']> = new Set<NewEntry['type']>([
   'decision',
   'call-settled',
   'message-returned',
+  'rewound',
 ]);
 
 /** The end that the last run did not write, and the results of its calls. Suspended calls keep waiting. */
@@ -81,6 +82,10 @@ class Reconciler {
       case 'run-started':
       case 'run-resumed':
         return this.#begin(entry);
+      case 'rewound':
+        this.#closeCycle(true);
+        this.#cycle = 'none';
+        break;
       case 'run-stop':
       case 'run-suspended':
         this.#skippedEnd = !this.#ends(entry);
@@ -117,11 +122,16 @@ class Reconciler {
 
   /** A new request closes a waiting cycle; a resumption continues it. */
   #begin(entry: NewEntry): void {
-    const open = this.#cycle === 'running' || (this.#cycle === 'suspended' && entry.type === 'run-started');
-    if (open) for (const end of lostEnd(this.#logState)) this.add(end);
+    this.#closeCycle(entry.type === 'run-started');
     this.#runId = entry.runId ?? '';
     this.#cycle = 'running';
     this.entries.push(entry);
+  }
+
+  /** Writes the end that the last run did not write. */
+  #closeCycle(isWaitOver: boolean): void {
+    const open = this.#cycle === 'running' || (this.#cycle === 'suspended' && isWaitOver);
+    if (open) for (const end of lostEnd(this.#logState)) this.add(end);
   }
 
   #ends({ runId, type }: NewEntry): boolean {

@@ -1,5 +1,5 @@
 /**
- * What a restored conversation starts from (docs/internals/model.md, Effect Records). Invariant: the last durable
+ * Computes the start of a restored conversation (docs/internals/model.md, Effect Records). Invariant: the last durable
  * record of a call decides. A call that may have run does not run again, unless its tool allows it or a person decides
  * so. Every repair is an entry.
  */
@@ -28,9 +28,7 @@ function repairOf(record: CallRecord, logState: LogState, idempotent: (name: str
 /** The message of a promotion whose append was interrupted: its run has begun, and it is still queued. */
 function cutPromotion({ queue, runId }: LogState): NewEntry[] {
   const message = queue.find(({ messageId }) => runOf(messageId) === runId);
-  return message
-    ? [{ runId, type: 'user-message', messageId: message.messageId, kind: 'followUp', content: message.content }]
-    : [];
+  return message ? [{ runId, type: 'user-message', ...message, kind: 'followUp' }] : [];
 }
 
 /** Early decisions of calls that have their result or get it from these repairs. */

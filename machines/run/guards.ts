@@ -3,7 +3,7 @@
 import { fallsBack, replies, retries, waitIsOver } from '../modelCall.machine.ts';
 import type { AppendFailed } from '../ports.ts';
 import { conflicts } from '../tools/toolRound.machine.ts';
-import { shareOf } from '../transcript/transcript.ts';
+import { shareOf } from '../transcript/contextEntries.ts';
 import {
   deadlineId,
   failureInRound,

@@ -13,7 +13,7 @@ import type { ChartPolicies } from '../policies.ts';
 import type { AppendFailed, ContextValue, EffectDone, EffectFailed, Phases, TimerElapsed } from '../ports.ts';
 import type { ResumeToolCallOutput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
-import type { Failure, FinishReason, NewEntry, QueuedMessage, StoredPart, Termination } from '../vocabulary.ts';
+import type { Failure, FinishReason, NewEntry, QueuedMessage, Termination } from '../vocabulary.ts';
 
 /** Equal for every run of a conversation. */
 export interface Settings {
@@ -27,7 +27,7 @@ export interface Settings {
 }
 
 export type Trigger =
-  | { kind: 'message'; message: { messageId: string; kind: 'direct' | 'followUp'; content: StoredPart[] } }
+  | { kind: 'message'; message: Omit<QueuedMessage, 'kind'> & { kind: 'direct' | 'followUp' } }
   /** `continuation`: the text for the model where its own words came last. */
   | { kind: 'resume'; of: string; continuation?: string }
   /** Calls of ended cycles run again. No cycle reopens, and no model is called. `of`: the last run. */

@@ -6,8 +6,8 @@
 import { expiredEntries } from '../log/callRecord.ts';
 import { syntheticResults } from '../log/reconcile.ts';
 import { conflicts, writesOf } from '../tools/toolRound.machine.ts';
+import { EASED, PRUNED, shareOf } from '../transcript/contextEntries.ts';
 import { GO_ON, GO_ON_CUT, GO_ON_EMPTY, GO_ON_RESULTS, skippedText } from '../transcript/texts.ts';
-import { EASED, PRUNED, shareOf } from '../transcript/transcript.ts';
 import type { Json, NewEntry, StopReason, Termination } from '../vocabulary.ts';
 import { closeCalls } from './closeCalls.ts';
 import {
@@ -58,9 +58,12 @@ const writesEntry = (runId: string, writes: { [key: string]: Json }): NewEntry[]
 ];
 
 export const steerEntries = ({ context }: Args): NewEntry[] =>
-  dueSteers(context).map(({ messageId, content }) => {
-    return { runId: context.runId, type: 'user-message', messageId, kind: 'steer', content };
-  });
+  dueSteers(context).map((message) => ({
+    runId: context.runId,
+    type: 'user-message',
+    ...message,
+    kind: 'steer',
+  }));
 
 /** Above `warn`: one warning until usage has fallen again. Above `prune`: the results that are removed. */
 export function contextEntries({ context: { runId, settings }, event }: Args): NewEntry[] {

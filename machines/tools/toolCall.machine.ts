@@ -12,7 +12,17 @@ import { resultFingerprint } from '../fingerprint.ts';
 import { backoffMs, type ToolRetry } from '../policies.ts';
 import type { EffectDone, EffectRequest, EffectValue, TimerElapsed, ToolValue } from '../ports.ts';
 import { suspendedTooOften } from '../transcript/texts.ts';
-import { ask, type Chart, type ConfigOf, finalOutput, type Guards, log, type Message, tell, update } from '../verbs.ts';
+import {
+  ask,
+  type Chart,
+  type ConfigOf,
+  type FinalEvent,
+  type Guards,
+  log,
+  type Message,
+  tell,
+  update,
+} from '../verbs.ts';
 import type { Decision, Failure, NewEntry, StoredPart } from '../vocabulary.ts';
 import { verbs } from '../xstateVerbs.ts';
 
@@ -261,7 +271,7 @@ const toolCallSetup = () =>
 const config = {
   id: 'TOOL_CALL',
   context: ({ input }) => ({ ...input, attempt: 1, output: undefined }),
-  output: ({ event }) => finalOutput<ToolCallOutput>(event),
+  output: ({ event }) => (event as FinalEvent<ToolCallOutput>).output,
   initial: 'BeforeToolExecute',
   states: {
     BeforeToolExecute: {

@@ -13,7 +13,7 @@ import type { Phases } from '../ports.ts';
 import {
   type Chart,
   type ConfigOf,
-  finalOutput,
+  type FinalEvent,
   type Guards,
   type Message,
   type SpawnRequest,
@@ -198,7 +198,7 @@ const toolRoundSetup = () =>
 const config = {
   id: 'TOOL_ROUND',
   context: ({ input }) => contextOf(input),
-  output: ({ event }) => finalOutput<ToolRoundOutput>(event),
+  output: ({ event }) => (event as FinalEvent<ToolRoundOutput>).output,
   initial: 'Running',
   on: { 'round.stopped': { target: '.Stopped' } },
   states: {

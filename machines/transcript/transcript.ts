@@ -4,7 +4,9 @@
  */
 
 import { eachEarlierEntry } from '../log/earlierMessages.ts';
+import { standingAt } from '../log/rewinding.ts';
 import type { Json, LogEntry, Message, StoredPart, ToolCall, ToolOutcome } from '../vocabulary.ts';
+import { prunedBy } from './contextEntries.ts';
 import { DID_NOT_RUN, lateText, NO_RESULT, PRUNED_RESULT, suspendedText } from './texts.ts';
 
 export const textPart = (words: string): StoredPart[] => [{ type: 'text', text: words }];
@@ -18,7 +20,7 @@ export const textOfContent = (content: readonly StoredPart[]): string =>
 /** A result that arrives after the model has spoken again. */
 export function lateMessage(callId: string, name: string, outcome: ToolOutcome, content: StoredPart[]): Message {
   const text = lateText(callId, name, outcome, textOfContent(content));
-  return { role: 'user', content: [...textPart(text), ...content.filter((part) => part.type === 'image')] };
+  return { role: 'user', content: [...textPart(text), ...content.filter((part) => part.type !== 'text')] };
 }
 
 /** Estimated characters in one token. */
@@ -26,12 +28,17 @@ export const CHARACTERS_A_TOKEN = 4;
 
 /** An estimate for images, about 1,600 tokens, the documented maximum of most providers. The size of its data does not help. */
 const IMAGE = 1_600 * CHARACTERS_A_TOKEN;
+/** An estimate for files, about two pages of a PDF. After the first reply, the tokens that the provider reports count if they are more. */
+const FILE = 4_000 * CHARACTERS_A_TOKEN;
+
+const sizeOfPart = (part: StoredPart): number =>
+  part.type === 'text' ? part.text.length : part.type === 'image' ? IMAGE : FILE;
 
 const sizeOfCall = ({ callId, name, args, argsText }: ToolCall): number =>
   callId.length + name.length + (argsText ?? JSON.stringify(args)).length;
 
 export const sizeOfContent = (content: readonly StoredPart[]): number =>
-  content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : IMAGE), 0);
+  content.reduce((sum, part) => sum + sizeOfPart(part), 0);
 
 export function sizeOf(message: Message): number {
   const size = sizeOfContent(message.content);
@@ -81,30 +88,6 @@ export function prunableIn(messages: readonly Message[], mayGo: (callId: string)
     saved += size - PRUNED_RESULT.length;
   }
   return saved < SAVED_LEAST ? undefined : { callIds: callIds.reverse(), tokens: saved / CHARACTERS_A_TOKEN };
-}
-
-/** An `extension` entry: the model no longer receives these results. Value: `{ callIds }`. */
-export const PRUNED = 'runchart.pruned';
-
-/** An `extension` entry: usage has fallen below the warning again. Value: `{ used, limit }`. */
-export const EASED = 'runchart.context-eased';
-
-/** The used fraction of the window. A window without space counts as full. */
-export const shareOf = ({ used, limit }: { used: number; limit: number }): number => (limit > 0 ? used / limit : 1);
-
-/** The calls whose results an entry hides from the model. */
-export function prunedBy(entry: LogEntry): string[] {
-  if (entry.type !== 'extension' || entry.name !== PRUNED) return [];
-  const { value } = entry;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
-  const { callIds } = value;
-  return Array.isArray(callIds) ? callIds.filter((id) => typeof id === 'string') : [];
-}
-
-/** Whether a warning is active after this entry; undefined where the entry does not say. */
-export function warnedBy(entry: LogEntry): boolean | undefined {
-  if (entry.type === 'context-warning') return true;
-  return entry.type === 'extension' && entry.name === EASED ? false : undefined;
 }
 
 const BEHIND: ReadonlySet<LogEntry['type']> = new Set<LogEntry['type']>([
@@ -209,8 +192,16 @@ class MessageList implements Transcript {
   #seq = 0;
   #userTurns = 0;
   #reported = 0;
+  /** The entries that count. */
+  #entries: LogEntry[] = [];
 
   push(entry: LogEntry): void {
+    if (entry.type === 'rewound') return this.#rewind(entry.toSeq);
+    this.#entries.push(entry);
+    this.#apply(entry);
+  }
+
+  #apply(entry: LogEntry): void {
     this.#seq = entry.seq;
     if (endsReply(entry)) this.#close();
     switch (entry.type) {
@@ -219,7 +210,7 @@ class MessageList implements Transcript {
       case 'history':
         eachEarlierEntry(
           entry,
-          (earlier) => this.push(earlier),
+          (earlier) => this.#apply(earlier),
           ({ content }) => this.#spoken(content),
           () => this.#close(),
         );
@@ -273,6 +264,21 @@ class MessageList implements Transcript {
   isOld(callId: string): boolean {
     const slot = this.#slots.get(callId);
     return slot?.holds === 'result' && (slot.reply !== this.#reply || this.#open.messages.length > 0);
+  }
+
+  /** Begins again with the entries that still count. */
+  #rewind(toSeq: number): void {
+    const entries = standingAt(this.#entries, toSeq);
+    this.#messages = [];
+    this.#seqs = [];
+    this.#slots = new Map();
+    this.#retried = undefined;
+    this.#reply = 0;
+    this.#open = new OpenReply();
+    this.#userTurns = 0;
+    this.#reported = 0;
+    this.#entries = [];
+    for (const entry of entries) this.push(entry);
   }
 
   #add(message: Message): void {

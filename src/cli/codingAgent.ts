@@ -10,15 +10,15 @@ import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError } from '../errors.ts';
 import { hooks } from '../hooks/hooks.ts';
 import type { Model, Plugin } from '../index.ts';
-import type { Permissions } from '../permissions/permissions.ts';
+import type { PermissionLayer, Permissions } from '../permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { allowAlways, type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
 import { systemPrompt } from '../session/systemPrompt.ts';
-import { jsonlStore } from '../stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../tools/coding/index.ts';
 import { loadAdapter, modelFacts } from './adapter.ts';
 import { countingStore } from './renderLog.ts';
-import { sessionsDirectory, workingDirectory } from './sessions/sessionStore.ts';
+import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
+import { workingDirectory } from './sessions/sessionStore.ts';
 
 export interface AgentOptions {
   model?: string;
@@ -38,13 +38,18 @@ export interface CodingAgent {
   readonly model: Model;
   readonly permissions: Permissions;
   readonly cwd: string;
-  /** The directory of the sessions. */
-  readonly directory: string;
+  readonly sessions: SessionPlace;
   readonly store: ReturnType<typeof countingStore>;
+  /** Closes the agent, then the place of the sessions. */
+  close(): Promise<void>;
   /** Allows these rules in this directory from now on. Resolves to the file that stores them. */
   keep(rules: readonly string[]): Promise<string>;
   /** Summarizes earlier messages before the next request. `instructions` describe what matters. */
   compactNext(instructions: string): void;
+  /** The rules of the command line and of configuration files. */
+  readonly layers: readonly PermissionLayer[];
+  /** Makes another agent from the same options, these changes and these further rules. */
+  remade(changes: AgentOptions): Promise<CodingAgent>;
   /** The contents of `system-init`. */
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
@@ -55,16 +60,21 @@ export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 /** Pass `denied` if nobody can be asked. Rejects with ConfigurationError for an invalid option. */
 export async function codingAgent(options: AgentOptions, denied?: Denied): Promise<CodingAgent> {
   const cwd = await workingDirectory(options.cwd);
-  const directory = sessionsDirectory(options.store);
+  const sessions = await sessionPlace(options.store);
   const configuration = await loadConfiguration({ cwd });
   const { permissionMode, allow = [], deny = [] } = options;
   const mode = permissionMode === undefined ? {} : { mode: modeOf(permissionMode) };
   const makePlugins = () =>
-    configuredPlugins(configuration, { ...mode, allow, deny, protect: [`/${literalPath(directory)}`] });
+    configuredPlugins(configuration, {
+      ...mode,
+      allow,
+      deny,
+      protect: sessions.files.map((path) => `/${literalPath(path)}`),
+    });
   const { rules, plugins: configured } = makePlugins();
   const model = await namedModel(options.model || configuration.model, configuration.environment);
   const tools = codingTools(configuration.sandbox ? { sandbox: configuration.sandbox } : {});
-  const store = countingStore(jsonlStore(directory));
+  const store = countingStore(sessions.store);
   const summaries = summaryOnDemand();
   const plugins = [
     systemPrompt(),
@@ -77,7 +87,15 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
   const { compactNext } = summaries;
   const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
-  return { agent, model, permissions: rules, cwd, directory, store, keep, compactNext, about };
+  const close = async (): Promise<void> => {
+    await agent.close();
+    await sessions.close();
+  };
+  const layers = [{ name: 'command line', trusted: true, allow, deny }, ...(configuration.permissions.layers ?? [])];
+  const remade = ({ allow: more = [], ...changes }: AgentOptions): Promise<CodingAgent> =>
+    codingAgent({ ...options, ...changes, allow: [...new Set([...allow, ...more])] }, denied);
+  const made = { agent, model, permissions: rules, cwd, sessions, store, close, keep, compactNext, about };
+  return { ...made, layers, remade };
 }
 
 /** The server of the page is loaded only on request, because most requests do not need it. */
@@ -106,7 +124,7 @@ function policiesOf(options: AgentOptions, configuration: Configuration): DeepPa
   return { ...policies, limits: { ...policies.limits, ...limitsOf(options) } };
 }
 
-/** The tools of a session work where it began, so it cannot continue in another directory. */
+/** The tools of a session work in its first directory, so it cannot continue in another one. */
 export function mustWorkIn(conversation: Conversation, cwd: string): void {
   if (conversation.cwd === cwd) return;
   throw new ConfigurationError(
@@ -117,18 +135,25 @@ export function mustWorkIn(conversation: Conversation, cwd: string): void {
 /** `environment`: variables of the user's configuration, used if the process does not set them. */
 async function namedModel(name: string | undefined, environment: Configuration['environment']): Promise<Model> {
   if (name === undefined || name === '') {
-    throw new ConfigurationError('no model: give one with -m, or set OPENAI_MODEL, by the name its server knows');
+    throw new ConfigurationError(
+      'no model: give one with -m, or set OPENAI_MODEL, by the name its server knows, for example: runchart -m gpt-5.1',
+    );
   }
   const variableOf = (variable: string): string | undefined => process.env[variable] || environment[variable];
   const apiKey = variableOf('OPENAI_API_KEY');
   const baseURL = variableOf('OPENAI_BASE_URL');
+  if (!apiKey) throw new ConfigurationError(NO_KEY);
   const { openai } = await loadAdapter();
   return openai(name, {
     ...(await modelFacts(name, baseURL)),
-    ...(apiKey !== undefined && { apiKey }),
+    apiKey,
     ...(baseURL !== undefined && { baseURL }),
   });
 }
+
+const NO_KEY =
+  'no API key: set OPENAI_API_KEY, or put {"environment":{"OPENAI_API_KEY":"..."}} into ~/.config/runchart/config.json. ' +
+  'A server of your own that needs none takes any: OPENAI_API_KEY=not-needed OPENAI_BASE_URL=http://localhost:11434/v1';
 
 function modeOf(value: string): PermissionMode {
   const mode = PERMISSION_MODES.find((each) => each === value);

@@ -29,7 +29,7 @@ export const count = (number: number, noun: string): string =>
   `${number.toLocaleString('en-US')} ${noun}${number === 1 ? '' : 's'}`;
 
 export const costText = ({ costUsd }: Tally): string =>
-  costUsd === null ? 'cost unknown' : `$${costUsd.toFixed(costUsd < 0.01 ? 6 : 4)}`;
+  costUsd === null ? 'cost unknown' : costUsd === 0 ? '$0' : `$${costUsd.toFixed(costUsd < 0.01 ? 6 : 4)}`;
 
 export const tallyText = (tally: Tally): string => {
   const tokens = `${tally.inputTokens.toLocaleString('en-US')} tokens in, ${tally.outputTokens.toLocaleString('en-US')} out`;
@@ -45,14 +45,14 @@ export class ReplaySpending {
   /** Accepts any value of a log, in order. */
   addEntry(value: unknown): void {
     if (typeof value !== 'object' || value === null) return;
-    const { type, runId, messageId, kind, of, costUsd } = value as Record<string, unknown>;
+    const { type, runId, messageId, kind, of, usage, costUsd } = value as Record<string, unknown>;
     if (typeof runId !== 'string') return;
     if (type === 'user-message' && kind !== 'steer' && typeof messageId === 'string') {
       this.#rootOf.set(runId, messageId);
     } else if (type === 'run-resumed' && typeof of === 'string') {
       const root = this.#rootOf.get(of);
       if (root !== undefined) this.#rootOf.set(runId, root);
-    } else if (type === 'model-reply' || (type === 'compaction' && costUsd !== undefined)) {
+    } else if (type === 'model-reply' || (type === 'compaction' && (usage !== undefined || costUsd !== undefined))) {
       this.#add(this.#rootOf.get(runId), costUsd);
     }
   }

@@ -1,17 +1,16 @@
 /**
  * The inspector at the command line: `runchart inspect <log>`, and `--inspect` of other commands. Invariant: its
- * address goes to standard error, because it is not a result. A stored log is read as far as possible, and never
- * written.
+ * address goes to standard error, because it is not a result. A stored log is read up to the first unreadable part, and
+ * is never written.
  */
 import { once } from 'node:events';
-import { basename } from 'node:path';
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import type { Agent } from '../agent.ts';
 import { type Inspector, type InspectorOptions, startLogInspector } from '../inspect/inspector.ts';
 import { printable } from '../printable.ts';
-import { findLog, readStored } from './replay/readLog.ts';
+import { findLog } from './replay/readLog.ts';
 import { outputTo } from './screen.ts';
-import { sessionsDirectory } from './sessions/sessionStore.ts';
+import { sessionPlace } from './sessions/sessionPlace.ts';
 
 export interface InspectOptions {
   store?: string;
@@ -21,15 +20,16 @@ export interface InspectOptions {
 
 /** Shows the log until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function inspectCommand(log: string, options: InspectOptions, signal: AbortSignal): Promise<number> {
-  const path = await findLog(log, sessionsDirectory(options.store));
-  const name = basename(path);
+  const place = await sessionPlace(options.store);
+  const { name, read } = await findLog(log, place);
   const entries: LogEntry[] = [];
-  const unread = await readStored(path, (value) => {
+  const unread = await read((value) => {
     if (typeof value !== 'object' || value === null) return;
     // Events of another backend have neither numbers nor times.
     const own = { seq: entries.length, at: 0, conversationId: name, runId: null };
     entries.push({ ...own, ...value } as LogEntry);
   });
+  await place.close();
   const port = options.port === undefined ? {} : { port: Number(options.port) };
   const inspector = await startLogInspector({ ...port, open: options.open === true });
   try {
@@ -57,7 +57,7 @@ export async function inspectedAgent(
   return {
     profile: agent.profile,
     open: (id, opening) => agent.open(id, opening),
-    list: () => agent.list(),
+    list: (options) => agent.list(options),
     run: (content, running) => agent.run(content, running),
     async close() {
       await agent.close();

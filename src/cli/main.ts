@@ -21,11 +21,12 @@ const { version, description } = JSON.parse(
 ) as { version: string; description: string };
 
 const HELP = `
-Alone on a terminal, runchart is a conversation: /help says what can be typed. With -p, or with text piped in, it is one request:
+Alone on a terminal, runchart is a conversation: /help says what can be typed. A prompt in quotes is its first message. With -p, or with text piped in, it is one request:
 the reply goes to standard output, the steps to standard error, text piped in is joined to the prompt. What the rules ask about
 is asked on the terminal; without one it is denied.
 Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL.
-Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart, or where --store says.
+Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart, or where --store says:
+a directory, or a SQLite file (--store sqlite:sessions.db, from Node 22.13).
 
 ${EXIT_CODES}`;
 
@@ -53,7 +54,7 @@ Exit codes: 0 ended by a signal (with --stdio: the input has ended and what was 
 
 /** Collects the values of an option that can be repeated. */
 const collected = (value: string, before: string[] = []): string[] => [...before, value];
-const STORE = ['--store <directory>', 'where sessions are kept'] as const;
+const STORE = ['--store <place>', 'where sessions are kept: a directory, or sqlite:<file>'] as const;
 
 /** The options of every command that runs the agent. */
 function agentOptions(command: Command): Command {
@@ -102,20 +103,22 @@ function interactive(root: Command, { signal, own, exit }: Invocation): void {
     .option('--json', 'with -p: print what a transport carries, as JSON lines')
     .option('-c, --continue', 'go on with the latest session of this directory')
     .option('-r, --resume [id]', 'go on with this session; without an id, choose one')
-    .allowExcessArguments()
+    .argument('[prompt...]', 'the first message, in quotes')
     .addHelpText('after', HELP)
-    .action(async (options: RootOptions) => {
-      const [stray] = root.args;
-      if (stray !== undefined) root.error(`error: unknown command '${stray}'`);
+    .action(async (operands: string[], options: RootOptions) => {
+      const prompt = operands.join(' ');
+      // A single word is more likely a mistyped command.
+      if (prompt !== '' && !/\s/.test(prompt))
+        root.error(`error: unknown command '${prompt}'. To send it as a message: runchart -p '${prompt}'`);
       const { print } = options;
       const isOneShot = print !== undefined || options.json || !process.stdin.isTTY;
       if (isOneShot) {
         const { runCommand } = await import('./runCommand.ts');
-        const words = Array.isArray(print) ? print.join(' ') : '';
+        const words = [...(Array.isArray(print) ? print : []), ...(prompt === '' ? [] : [prompt])].join(' ');
         exit(await runCommand(words, options, { json: 'messages', unasked: 'denied' }, signal));
       } else {
         const { interactiveCommand } = await import('./interactive/interactiveCommand.ts');
-        exit(await interactiveCommand(options, signal, own));
+        exit(await interactiveCommand({ ...options, prompt }, signal, own));
       }
     });
 }

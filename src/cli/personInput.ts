@@ -135,7 +135,7 @@ export async function decidePending(conversation: Conversation, screen: Screen, 
   return conversation.pending.length;
 }
 
-/** Handles Ctrl-C instead of the default: a conversation on a terminal sets it. */
+/** A handler that replaces the default for Ctrl-C. A conversation on a terminal sets it. */
 export interface OwnInterrupt {
   sigint?: (() => void) | undefined;
 }

@@ -40,7 +40,7 @@ export class Renderer {
     return this.#total;
   }
 
-  /** Remembers an earlier entry without showing it, because later ones refer to its call. */
+  /** Writes a transport's messages about a conversation, one JSON object per line. */
   recall(entry: LogEntry): void {
     if (entry.type !== 'agent-output' || entry.item.type !== 'tool-call') return;
     this.#names.set(entry.item.callId, entry.item.name);
@@ -119,8 +119,7 @@ export class Renderer {
     const name = this.#name(callId);
     const summary = resultText(content);
     if (outcome === 'succeeded') return this.#screen.line(['green', '  ✓ '], ['plain', name], ['dim', ` ${summary}`]);
-    const how = code === undefined ? outcome : `${outcome}, ${code}`;
-    this.#screen.line(['red', '  ✗ '], ['plain', `${name} (${how})`], ['dim', ` ${summary}`]);
+    this.#screen.line(['red', '  ✗ '], ['plain', `${name} (${outcomeText(outcome, code)})`], ['dim', ` ${summary}`]);
   }
 
   #stop({ reason, cause }: Of<'run-stop'>): void {
@@ -143,14 +142,21 @@ export class Renderer {
   }
 }
 
+/** A code that only repeats the outcome is left out. */
+export const outcomeText = (outcome: string, code: string | undefined): string =>
+  code === undefined || code === outcome ? outcome : `${outcome}, ${code}`;
+
 /** Returns the size of a result, and its first line. */
 export function resultText(content: readonly StoredPart[]): string {
   const text = textOf(content);
-  const images = content.filter((part) => part.type === 'image').length;
+  const attached = (['image', 'file'] as const).flatMap((kind) => {
+    const { length } = content.filter(({ type }) => type === kind);
+    return length === 0 ? [] : [count(length, kind)];
+  });
+  if (text === '' && attached.length === 0) return 'no output';
   const lines = text === '' ? 0 : text.replace(/\n$/, '').split('\n').length;
   const size = `${count(lines, 'line')}, ${bytesText(Buffer.byteLength(text))}`;
-  const shown = images === 0 ? size : `${size}, ${count(images, 'image')}`;
-  return `${shown}: ${firstLine(text.trimStart(), RESULT_MAX)}`;
+  return `${[size, ...attached].join(', ')}: ${firstLine(text.trimStart(), RESULT_MAX)}`;
 }
 
 const bytesText = (bytes: number): string => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} kB`);
@@ -192,7 +198,7 @@ export function followAsMessages(
 export function countingStore(store: LogStore): LogStore & { readonly entriesAtOpen: number } {
   let count = 0;
   return {
-    list: () => store.list(),
+    list: (options) => store.list(options),
     delete: (id) => store.delete(id),
     async open(id, options) {
       const handle = await store.open(id, options);

@@ -12,7 +12,7 @@ import { CANCELLED, exitCodeOf, WAITING } from './exitCodes.ts';
 import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './personInput.ts';
 import { followAsJson, followAsMessages, followAsSteps } from './renderLog.ts';
 import { outputTo, Screen } from './screen.ts';
-import { chosenSession, logPath, newSessionId, type SessionChoice, shellWord } from './sessions/sessionStore.ts';
+import { chosenSession, newSessionId, type SessionChoice, shellWord } from './sessions/sessionStore.ts';
 
 export interface RunOptions extends AgentOptions, SessionChoice {
   json?: boolean;
@@ -37,7 +37,7 @@ export async function runCommand(
   const asks = !options.json && process.stdin.isTTY === true && process.stderr.isTTY === true;
   const made = await codingAgent(options, asks || form.unasked === 'waits' ? undefined : denialPrinter(screen));
   try {
-    const chosen = await chosenSession(options, made.directory, made.cwd);
+    const chosen = await chosenSession(options, made.sessions, made.cwd);
     const isContinued = chosen !== undefined && options.new !== true;
     const prompt = await readPrompt(words, pipedInput(), {
       optional: words !== '' || chosen !== undefined,
@@ -57,7 +57,7 @@ export async function runCommand(
     if (!options.json) printSession(screen, conversation, made);
     return code;
   } finally {
-    await made.agent.close();
+    await made.close();
   }
 }
 
@@ -83,8 +83,8 @@ function follow(
   return () => undefined;
 }
 
-function printSession(screen: Screen, { id }: Conversation, { directory }: CodingAgent): void {
-  screen.line(['dim', `session ${id}, log ${logPath(directory, id)}`]);
+function printSession(screen: Screen, { id }: Conversation, { sessions }: CodingAgent): void {
+  screen.line(['dim', `session ${id}, ${sessions.logText(id)}`]);
 }
 
 interface Request {

@@ -6,7 +6,18 @@
 import pc from 'picocolors';
 import { PrintableStream, printableLine } from '../printable.ts';
 
-export type Style = 'plain' | 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+export type Style =
+  | 'plain'
+  | 'bold'
+  | 'dim'
+  | 'italic'
+  | 'underline'
+  | 'red'
+  | 'green'
+  | 'yellow'
+  | 'cyan'
+  | 'magenta'
+  | keyof typeof COMBINED;
 export type Span = readonly [Style, string];
 
 export interface Output {
@@ -22,11 +33,31 @@ export const outputTo = (stream: NodeJS.WriteStream): Output => ({
 });
 
 type Paint = (text: string) => string;
+type Colors = ReturnType<typeof pc.createColors>;
+
+/** Styles of two attributes. */
+const COMBINED = {
+  heading:
+    (colors: Colors): Paint =>
+    (text) =>
+      colors.bold(colors.cyan(text)),
+  addedWord:
+    (colors: Colors): Paint =>
+    (text) =>
+      colors.inverse(colors.green(text)),
+  removedWord:
+    (colors: Colors): Paint =>
+    (text) =>
+      colors.inverse(colors.red(text)),
+};
 
 /** Returns a function that adds colours to text that is already safe. */
 export function paintOf({ styled }: Output): (style: Style) => Paint {
   const colors = pc.createColors(styled);
-  return (style) => (style === 'plain' ? (text) => text : colors[style]);
+  return (style) => {
+    if (style === 'plain') return (text) => text;
+    return style in COMBINED ? COMBINED[style as keyof typeof COMBINED](colors) : colors[style as 'bold'];
+  };
 }
 
 /** Text that comes in pieces on one output. */

@@ -5,15 +5,14 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { Agent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
-import { noConversation } from '../stores/logStore.ts';
-import { createHandlers, route, stdioTransport } from '../transports/index.ts';
+import { type ConversationInfo, type ListOptions, noConversation } from '../stores/logStore.ts';
+import { createHandlers, nodeHandler, route, stdioTransport } from '../transports/index.ts';
 import { type AgentOptions, codingAgent } from './codingAgent.ts';
 import { CANCELLED } from './exitCodes.ts';
 
@@ -32,7 +31,7 @@ const HEADERS_MS = 10_000;
 /** Serves until the signal is aborted. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function serveCommand(options: ServeOptions, signal: AbortSignal): Promise<number> {
   const port = portOf(options.port);
-  const { agent, cwd } = await codingAgent(options);
+  const { agent, cwd, close } = await codingAgent(options);
   try {
     const servedAgent = agentOf(agent, cwd);
     if (!options.stdio)
@@ -42,11 +41,11 @@ export async function serveCommand(options: ServeOptions, signal: AbortSignal): 
     await Promise.race([routed, signal.aborted || once(signal, 'abort')]);
     return signal.aborted ? CANCELLED : 0;
   } finally {
-    await agent.close();
+    await close();
   }
 }
 
-/** The tools of a session work where it began, so sessions of other directories are not served. */
+/** The tools of a session work in its first directory, so sessions of other directories are not served. */
 function agentOf(agent: Agent, cwd: string): Agent {
   return {
     profile: agent.profile,
@@ -57,10 +56,28 @@ function agentOf(agent: Agent, cwd: string): Agent {
       if (options?.existing) throw noConversation();
       throw new ConfigurationError(`the session ${conversation.id} works in another directory than this server`);
     },
-    list: async () => (await agent.list()).filter((session) => session.cwd === cwd),
+    list: (options) => sessionsIn(cwd, agent, options),
     run: (content, options) => agent.run(content, options),
     close: () => agent.close(),
   };
+}
+
+const PAGE = 200;
+
+/** The sessions of one directory: pages of all sessions are read until one of these is full. */
+export async function sessionsIn(
+  cwd: string,
+  agent: Pick<Agent, 'list'>,
+  options: ListOptions = {},
+): Promise<ConversationInfo[]> {
+  const { limit, ...rest } = options;
+  const found: ConversationInfo[] = [];
+  for (let { cursor } = options; ; ) {
+    const page = await agent.list({ ...rest, limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    found.push(...page.filter((session) => session.cwd === cwd));
+    cursor = page.at(-1)?.cursor;
+    if (page.length < PAGE || found.length >= (limit ?? Number.POSITIVE_INFINITY)) return found.slice(0, limit);
+  }
 }
 
 function portOf(text: string): number {
@@ -81,7 +98,7 @@ async function listen(agent: Agent, { host, port, origins }: Place, signal: Abor
   const token = process.env.RUNCHART_TOKEN || randomBytes(32).toString('base64url');
   const hosts = new Set<string>();
   const app = guardedApp(agent, { token, hosts, origins });
-  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server;
+  const server = createServer(nodeHandler(async (request) => app.fetch(request)));
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = HEADERS_MS;
   const failed = once(server, 'error').then(([error]) => Promise.reject(error as Error));
@@ -122,7 +139,7 @@ function guardedApp(agent: Agent, { token, hosts, origins }: Guard): Hono {
   });
   if (origins.length > 0) {
     const allowHeaders = ['authorization', 'content-type', 'last-event-id'];
-    app.use(cors({ origin: [...origins], allowMethods: ['GET', 'POST'], allowHeaders }));
+    app.use(cors({ origin: [...origins], allowMethods: ['GET', 'POST', 'DELETE'], allowHeaders }));
   }
   app.all('*', ({ req }) => handle(req.raw));
   return app;
@@ -136,7 +153,7 @@ function tokenOf(request: Request): string {
   return request.method === 'GET' && pathname.endsWith('/events') ? (searchParams.get('token') ?? '') : '';
 }
 
-/** Compares in constant time, which does not reveal where the tokens differ. */
+/** Compares in constant time, so the duration does not reveal the first difference. */
 function sameSecret(candidate: string, expected: string): boolean {
   if (candidate.length > TOKEN_MAX) return false;
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

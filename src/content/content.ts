@@ -4,124 +4,202 @@
  * waits.
  */
 
-import type { Json, Message, StoredPart, ToolValue } from '../../machines/internal.ts';
-import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
+import type { Attachment, LogEntry, Message, StoredPart, ToolValue } from '../../machines/internal.ts';
+import { ConfigurationError, MediaTypeError, RunchartError, thrownText } from '../errors.ts';
 import { onDemand } from '../onDemand.ts';
 import type { LogHandle } from '../stores/logStore.ts';
-import { fromBase64, IMAGE_TYPES, type ImageLimits, imageType, isEncodedImage, toBase64 } from './imageFormat.ts';
+import { display } from '../validation.ts';
+import { type AttachmentModel, fromBase64, IMAGE_TYPES, imageType, toBase64 } from './imageFormat.ts';
+import { isAcceptable, isTextType, mediaTypeOf } from './mediaTypes.ts';
 import type { ScaleImage } from './scaleImage.ts';
+import type { Diagnose, NewAttachment } from './storedAttachments.ts';
 
 export type ContentPart =
   | { type: 'text'; text: string }
   /** `data`: bytes, their base64 form, a data:, http: or https: URL, or a reference from an entry of this log. */
-  | { type: 'image'; mediaType: string; data: Uint8Array | string | URL };
+  | { type: 'image'; mediaType: string; data: Uint8Array | string | URL }
+  /** A PDF, a text, a sound and the like; `data` as for an image. `name`: what a person calls it. */
+  | { type: 'file'; mediaType: string; name?: string; data: Uint8Array | string | URL };
 export type Content = string | ContentPart[];
 type WithContent<M extends Message> = M extends Message ? Omit<M, 'content'> & { content: Content } : never;
-/** A message as a caller passes it: its images may be bytes. */
+/** A message as a caller passes it: its images and files may be bytes. */
 export type EarlierMessage = WithContent<Message>;
-/** A validated part. Its bytes are a copy of the caller's. */
-export type ReadPart = StoredPart | { type: 'image'; mediaType: string; bytes: Uint8Array };
+/** A validated part. */
+export type ReadPart = StoredPart | NewAttachment;
 
 /** Bytes of one image before it is scaled. */
 const IMAGE_BYTES_MOST = 32 * 1_048_576;
-const BASE64_MOST = Math.ceil(IMAGE_BYTES_MOST / 3) * 4 + 128;
 const URL_MOST = 8_192;
+const NAME_MOST = 255;
 /** This excludes a browser's `blob:https://…`, which nobody else can open. */
 const REFERENCE = /^blob:[\w-]{1,128}(:\w{1,64}\/[\w.+-]{1,64})?$/;
 
-/** Validates a message's content. Throws ConfigurationError for anything but text and supported images. */
-export function readContent(content: Content): ReadPart[] {
+/**
+ * Validates a message's content. Throws ConfigurationError for anything but text, supported images, and files of at most
+ * `fileBytes`.
+ */
+export function readContent(content: Content, fileBytes: number = Number.POSITIVE_INFINITY): ReadPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content))
     throw new ConfigurationError(`content must be a string or a list of parts, got ${typeof content}`);
-  const parts: ReadPart[] = [];
   // `map` would skip the holes of a list.
-  for (const part of content) parts.push(readPart(part));
-  return parts;
+  return Array.from(content, (part) => readPart(part, fileBytes));
 }
 
 /**
- * Validates the content of a new message. Throws ConfigurationError if it has neither text nor an image, because it
- * would ask the model nothing.
+ * Validates the content of a new message. Throws ConfigurationError if it has neither text nor an image nor a file, because
+ * it would ask the model nothing.
  */
-export function readMessage(content: Content): ReadPart[] {
-  const parts = readContent(content);
+export function readMessage(content: Content, fileBytes?: number): ReadPart[] {
+  const parts = readContent(content, fileBytes);
   if (parts.every((part) => part.type === 'text' && part.text === ''))
-    throw new ConfigurationError('a message needs some text or an image; this content is empty');
+    throw new ConfigurationError('a message needs some text or an image or a file; this content is empty');
   return parts;
 }
 
-function readPart(part: ContentPart): ReadPart {
+function readPart(part: ContentPart, fileBytes: number): ReadPart {
   if (part?.type === 'text' && typeof part.text === 'string') return { type: 'text', text: part.text };
-  if (part?.type === 'image') return readImage(part.mediaType, part.data);
-  throw new ConfigurationError("a content part must be { type: 'text', text } or { type: 'image', mediaType, data }");
+  if (part?.type === 'image' || part?.type === 'file') return readAttachment(part, fileBytes);
+  throw new ConfigurationError(
+    "a content part must be { type: 'text', text } or { type: 'image' | 'file', mediaType, data }",
+  );
 }
 
 /** Returns the content with bytes in base64, synchronously. */
 export const storedContent = (content: Content): StoredPart[] => readContent(content).map(encodedPart);
 
-export const encodedPart = (part: ReadPart): StoredPart =>
-  'bytes' in part ? { type: 'image', mediaType: part.mediaType, data: toBase64(part.bytes) } : part;
-
-function refuse(expected: string, got: string): never {
-  throw new ConfigurationError(`an image's ${expected}, got ${got}`);
+export function encodedPart(part: ReadPart): StoredPart {
+  if (!('bytes' in part)) return part;
+  const { bytes, ...others } = part;
+  return { ...others, data: toBase64(bytes) };
 }
 
-function readImage(mediaType: unknown, source: unknown): ReadPart {
-  if (typeof mediaType !== 'string' || !IMAGE_TYPES.includes(mediaType))
-    refuse(`mediaType must be one of ${IMAGE_TYPES.join(', ')}`, String(JSON.stringify(mediaType)).slice(0, 80));
-  if (source instanceof Uint8Array) return imageOf(source);
+type Kind = Attachment['type'];
+function refuse(kind: Kind, expected: string, got: string): never {
+  throw new ConfigurationError(`${kind === 'image' ? 'an image' : 'a file'}'s ${expected}, got ${got}`);
+}
+
+/** A file that is an image becomes an image part, because models receive images by parts of their own. */
+function readAttachment(given: Exclude<ContentPart, { type: 'text' }>, fileBytes: number): ReadPart {
+  const { name, data: source } = given as { name?: unknown; data: unknown };
+  const mediaType = mediaTypeOf(given.mediaType) ?? '';
+  const isImage = given.type === 'image' || mediaType.startsWith('image/');
+  const type = isImage ? 'image' : 'file';
+  if (isImage ? !IMAGE_TYPES.includes(mediaType) : mediaType === '') {
+    const types = isImage ? `of ${IMAGE_TYPES.join(', ')}` : 'such as application/pdf';
+    refuse(type, `mediaType must be one ${types}`, display(given.mediaType));
+  }
+  if (name !== undefined && (typeof name !== 'string' || name.length > NAME_MOST))
+    refuse(type, `name must be a text of at most ${NAME_MOST} characters`, display(name));
+  const data = readData(type, source, isImage ? IMAGE_BYTES_MOST : fileBytes);
+  const part = isImage
+    ? { type: 'image' as const, mediaType }
+    : { type: 'file' as const, mediaType, ...(name && { name }) };
+  if (typeof data === 'string') return { ...part, data };
+  const found = isImage ? imageType(data) : likeType(mediaType, data);
+  if (found === undefined)
+    refuse(
+      type,
+      `bytes must be ${isImage ? 'PNG, JPEG, GIF or WebP' : `those of ${mediaType}${isTextType(mediaType) ? ' in UTF-8' : ''}`}`,
+      `${data.length} others`,
+    );
+  // The bytes determine the type of an image: a wrong media type is corrected.
+  return { ...part, mediaType: found, bytes: new Uint8Array(data) };
+}
+
+/** The media type of a file, or undefined if no model could read the bytes as such: a PDF without its mark, a text that is not UTF-8. */
+function likeType(mediaType: string, bytes: Uint8Array): string | undefined {
+  try {
+    if (isTextType(mediaType)) new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+  const isPdf = mediaType !== 'application/pdf' || /%PDF-/.test(String.fromCharCode(...bytes.subarray(0, 1_024)));
+  return isPdf && bytes.length > 0 ? mediaType : undefined;
+}
+
+/** The bytes, which may be the caller's own, or the text of a URL or a reference. */
+function readData(kind: Kind, source: unknown, bytesMost: number): Uint8Array | string {
+  const mostBytes = (size: number): void => {
+    if (size > bytesMost) refuse(kind, `bytes may be ${bytesMost}`, 'more');
+  };
+  if (source instanceof Uint8Array) {
+    mostBytes(source.length);
+    return source;
+  }
   const data = source instanceof URL ? source.href : source;
-  if (typeof data !== 'string') refuse('data must be a Uint8Array, a string or a URL', typeof data);
+  if (typeof data !== 'string') refuse(kind, 'data must be a Uint8Array, a string or a URL', typeof data);
   const scheme = /^([a-z][a-z\d+.-]*):/i.exec(data.slice(0, 64))?.[1]?.toLowerCase();
   const isWeb = scheme === 'http' || scheme === 'https';
-  if (isWeb && data.length <= URL_MOST && URL.canParse(data)) return { type: 'image', mediaType, data };
-  if (REFERENCE.test(data)) return { type: 'image', mediaType, data };
+  if (isWeb && data.length <= URL_MOST && URL.canParse(data)) return data;
+  if (REFERENCE.test(data)) return data;
   const head = scheme === 'data' ? /^data:[^,]{0,256};base64,/i.exec(data.slice(0, 300))?.[0] : '';
   if (head !== undefined && (head || !scheme)) {
-    if (data.length > BASE64_MOST) tooLarge();
+    // White space in base64 is allowed, but nothing far above the limit is decoded.
+    mostBytes((data.length - head.length - 128) * 0.75);
     const bytes = fromBase64(data.slice(head.length));
-    if (bytes) return imageOf(bytes);
+    mostBytes(bytes?.length ?? 0);
+    if (bytes) return bytes;
   }
   const forms = 'data must be bytes, base64, a base64 data: URL, an http: or https: URL, or a reference of this log';
-  return refuse(`${forms} (of a file, read the bytes)`, scheme ? `a ${scheme}: URL` : 'another text');
+  return refuse(kind, `${forms} (of a file, read the bytes)`, scheme ? `a ${scheme}: URL` : 'another text');
 }
 
-const tooLarge = (): never => refuse(`bytes may be ${IMAGE_BYTES_MOST}`, 'more');
-
-/** The bytes determine the type: a wrong media type is corrected, and bytes of an unknown type are refused. */
-function imageOf(bytes: Uint8Array): ReadPart {
-  if (bytes.length > IMAGE_BYTES_MOST) tooLarge();
-  const mediaType = imageType(bytes) ?? refuse('bytes must be PNG, JPEG, GIF or WebP', `${bytes.length} others`);
-  return { type: 'image', mediaType, bytes: new Uint8Array(bytes) };
+/**
+ * Throws MediaTypeError if a part of a message has a media type that the model does not accept. A file of a text is always
+ * accepted, because it can be sent as text.
+ */
+export function mustAccept(parts: readonly ReadPart[], { id, accepts }: AttachmentModel): void {
+  for (const part of parts)
+    if (part.type !== 'text' && !isAcceptable(part, accepts))
+      throw new MediaTypeError(
+        `the model ${id} accepts ${['text', ...(accepts ?? [])].join(', ')}, got ${part.mediaType}: send its text, or choose a model that accepts it`,
+      );
 }
 
-/** Returns the text of the content, without images. */
+/** Returns the text of the content, without images and files. */
 export function textOf(content: readonly StoredPart[]): string {
   let text = '';
   for (const part of content) if (part.type === 'text') text += part.text;
   return text;
 }
 
-const loadPreparer = onDemand(() => import('./imagePreparer.ts'));
+const loadPreparer = onDemand(() => import('./attachmentPreparer.ts'));
+const loadStoring = onDemand(() => import('./storedAttachments.ts'));
 
-/** The part of a model that concerns images. */
-type ImageModel = { id: string; imageLimits?: ImageLimits };
-type Diagnose = (code: string, detail: Json) => void;
-
-export class Images {
+export class Attachments {
+  /** Bytes of one file at most. */
+  readonly fileBytes: number | undefined;
   readonly #handle: LogHandle;
   readonly #scale: ScaleImage | undefined;
-  #preparers: import('./imagePreparer.ts').ImagePreparers | undefined;
-  /** The last messages that had no image. */
+  #preparers: import('./attachmentPreparer.ts').AttachmentPreparers | undefined;
+  /** The last messages that had neither an image nor a file. */
   #text: readonly Message[] = [];
 
-  constructor(handle: LogHandle, scale?: ScaleImage) {
+  constructor(handle: LogHandle, fileBytes?: number, scale?: ScaleImage) {
+    this.fileBytes = fileBytes;
     this.#handle = handle;
     this.#scale = scale;
   }
 
-  /** Returns the parts as a log stores them, synchronously if no store is needed. Rejects if the store rejects. */
+  /** Validates the content of a new message. Throws ConfigurationError. */
+  read(content: Content): ReadPart[] {
+    return readMessage(content, this.fileBytes);
+  }
+
+  /**
+   * Returns the parts of a new message as a log stores them, synchronously if no store is needed. Rejects with NotStored if the
+   * store rejects.
+   */
+  keepMessage(parts: readonly ReadPart[]): StoredPart[] | Promise<StoredPart[]> {
+    const kept = this.keep(parts);
+    if (Array.isArray(kept)) return kept;
+    return kept.catch((cause) => {
+      throw new NotStored(parts.some(({ type }) => type === 'image') ? 'image' : 'file', cause);
+    });
+  }
+
+  /** Returns the parts as a log stores them. Rejects with the error of the store. */
   keep(parts: readonly ReadPart[]): StoredPart[] | Promise<StoredPart[]> {
     const { putBlob } = this.#handle;
     const needsStore = (part: ReadPart): boolean => ('bytes' in part ? putBlob !== undefined : isReference(part));
@@ -129,76 +207,81 @@ export class Images {
   }
 
   /**
-   * Does the same for results of tools and plugins. If the store refuses an image, a diagnostic reports it and the
-   * rest is kept.
+   * Does the same for results of tools and plugins. If the store refuses an image or a file, a diagnostic reports it and
+   * the rest is kept.
    */
   keepResult(parts: StoredPart[], diagnose: Diagnose): StoredPart[] | Promise<StoredPart[]> {
-    return hasImage(parts) ? this.#keepWherePossible(parts, diagnose) : parts;
+    if (!this.#handle.putBlob || !hasAttachment(parts)) return parts;
+    return loadStoring().then(({ storeWherePossible }) =>
+      storeWherePossible((part) => this.#put(part), parts, diagnose),
+    );
   }
 
-  async #keepWherePossible(parts: readonly StoredPart[], diagnose: Diagnose): Promise<StoredPart[]> {
-    const kept: StoredPart[] = [];
-    for (const part of parts) {
-      try {
-        const isNew = part.type === 'image' && isEncodedImage(part.data);
-        kept.push(...(isNew ? await this.keep(readContent([part])) : [part]));
-      } catch (error) {
-        diagnose('image_not_stored', { message: thrownText(error) });
-        kept.push({ type: 'text', text: '[An image belongs here. It could not be stored.]' });
-      }
-    }
-    return kept;
+  /** The bytes of a reference of this log. */
+  async bytesOf(reference: string): Promise<Uint8Array | undefined> {
+    return this.#handle.getBlob?.(reference);
   }
 
-  /** Returns the messages for a model: the same list if none has an image. */
+  /** Returns the messages for a model: the same list if none has an image or a file. */
   shownTo(
-    model: ImageModel,
+    model: AttachmentModel,
     messages: readonly Message[],
     signal: AbortSignal,
     diagnose: Diagnose,
   ): readonly Message[] | Promise<Message[]> {
-    // Messages never change, so those without an image are not searched again.
-    if (!messages.every((message, index) => message === this.#text[index] || !hasImage(message.content)))
-      return this.#prepareImages(model, messages, signal, diagnose);
+    // Messages never change, so those of text alone are not searched again.
+    if (!messages.every((message, index) => message === this.#text[index] || !hasAttachment(message.content)))
+      return this.#prepare(model, messages, signal, diagnose);
     this.#text = messages;
     return messages;
   }
 
-  /** Decoding and scaling are loaded with the first image. */
-  async #prepareImages(model: ImageModel, messages: readonly Message[], signal: AbortSignal, diagnose: Diagnose) {
-    const { ImagePreparers } = await loadPreparer();
-    this.#preparers ??= new ImagePreparers(this.#handle, this.#scale);
+  /** Where the next fallback model does not accept the images and files of the current request: the one that does. */
+  skipping(models: readonly AttachmentModel[], index: number, entries: readonly LogEntry[]): { nextModel?: number } {
+    // Without a preparer, no request had an image or a file.
+    return this.#preparers?.skipping(models, index, entries) ?? {};
+  }
+
+  /** Decoding and scaling are loaded with the first image or file. */
+  async #prepare(model: AttachmentModel, messages: readonly Message[], signal: AbortSignal, diagnose: Diagnose) {
+    const { AttachmentPreparers } = await loadPreparer();
+    this.#preparers ??= new AttachmentPreparers(this.#handle, this.#scale);
     return this.#preparers.prepare(model, messages, signal, diagnose);
   }
 
   async #storeParts(parts: readonly ReadPart[]): Promise<StoredPart[]> {
     const kept: StoredPart[] = [];
     for (const part of parts) {
-      if ('bytes' in part) kept.push(await this.#putBytes(part.mediaType, part.bytes));
+      if ('bytes' in part) kept.push(await this.#put(part));
       else {
-        if (isReference(part)) await this.#checkReference(part.data);
+        if (isReference(part) && (await this.bytesOf(part.data)) === undefined)
+          throw new RunchartError('store', `no ${part.type} ${part.data} beside this log: give its bytes`);
         kept.push(part);
       }
     }
     return kept;
   }
 
-  async #putBytes(mediaType: string, bytes: Uint8Array): Promise<StoredPart> {
-    const data = await this.#handle.putBlob?.(bytes, mediaType);
+  async #put({ bytes, ...part }: NewAttachment): Promise<StoredPart> {
+    const data = await this.#handle.putBlob?.(bytes, part.mediaType);
     if (typeof data !== 'string' || data === '' || data.length > 1_024)
       throw new RunchartError('store', 'putBlob must answer with a reference, a text of at most 1024 characters');
-    return { type: 'image', mediaType, data };
-  }
-
-  async #checkReference(reference: string): Promise<void> {
-    if ((await this.#handle.getBlob?.(reference)) === undefined)
-      throw new RunchartError('store', `no image ${reference} beside this log: give its bytes`);
+    return { ...part, data };
   }
 }
 
-/** Returns true if a tool's result has an image. */
-export const holdsImage = (value: ToolValue): value is Exclude<ToolValue, { kind: 'pending' }> =>
-  value.kind !== 'pending' && hasImage(value.content);
-const hasImage = (content: readonly ReadPart[]): boolean => content.some(({ type }) => type === 'image');
-const isReference = (part: StoredPart): part is Extract<StoredPart, { type: 'image' }> =>
-  part.type === 'image' && part.data.startsWith('blob:');
+/** An image or a file of a message could not be stored: the message was not accepted. */
+export class NotStored extends RunchartError {
+  readonly part: Attachment['type'];
+
+  constructor(part: Attachment['type'], cause: unknown) {
+    super('store', `${part === 'image' ? 'an image' : 'a file'} could not be stored (${thrownText(cause)})`, { cause });
+    this.part = part;
+  }
+}
+
+/** Returns true if a tool's result has an image or a file. */
+export const holdsAttachment = (value: ToolValue): value is Exclude<ToolValue, { kind: 'pending' }> =>
+  value.kind !== 'pending' && hasAttachment(value.content);
+const hasAttachment = (content: readonly ReadPart[]): boolean => content.some(({ type }) => type !== 'text');
+const isReference = (part: StoredPart): part is Attachment => part.type !== 'text' && part.data.startsWith('blob:');

@@ -35,6 +35,9 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return bytes;
 }
 
+/** Base64 has no colon, unlike URLs and references. */
+export const isEncoded = (data: string): boolean => !data.slice(0, 256).includes(':');
+
 /** Returns true if a text begins like the base64 form of an image. */
 export const isEncodedImage = (text: string): boolean => imageType(fromBase64(text.slice(0, 16)) ?? NONE) !== undefined;
 const NONE = new Uint8Array(0);
@@ -49,6 +52,13 @@ export interface ImageLimits {
    * images.
    */
   mediaTypes?: readonly string[];
+}
+
+/** The part of a model that concerns images and files. */
+export interface AttachmentModel {
+  readonly id: string;
+  readonly accepts?: readonly string[];
+  readonly imageLimits?: ImageLimits;
 }
 
 /** Images with more pixels are not decoded. */

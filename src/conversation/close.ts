@@ -37,20 +37,15 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
 
 async function settled(runtime: Runtime, runs: Runs): Promise<void> {
   const { commands } = runtime;
-  const isBusy = (): boolean => runtime.status === 'active';
-  const given = new Set<string>();
-  const queued = (): string[] => runtime.queue.map(({ messageId }) => messageId).filter((id) => !given.has(id));
-  do {
-    // A message that is returned now is not promoted after the run. Messages that a slow store delayed are queued later.
-    const left = queued();
-    for (const messageId of left) given.add(messageId);
-    const returned = left.map((messageId) => runs.giveBack(messageId, 'closed'));
+  let isDone = false;
+  while (!isDone && !commands.closed) {
     runtime.giveUp('close');
-    if (isBusy() || runtime.status === 'cancelling') await runs.cancelCurrent();
-    await Promise.all(returned);
-    // Commands that were sent before may have queued a message only now.
+    // Acts that a slow store delayed are taken later, and may queue a message or start a run.
+    const hasActs = !commands.isIdle;
+    const outcome = await runs.closeCurrent();
     await commands.allAnswered();
-  } while ((isBusy() || queued().length > 0) && !commands.closed);
+    isDone = outcome === 'nothing' && !hasActs;
+  }
   await runtime.subAgents?.close();
 }
 

@@ -15,11 +15,12 @@ import {
   type PendingCall,
   type QueuedMessage,
   type Refusal,
+  runOf,
   type Settlement,
   type Standing,
 } from '../../machines/internal.ts';
 import type { Policies } from '../agentPolicies.ts';
-import { type Content, type ReadPart, readMessage } from '../content/content.ts';
+import { type Content, mustAccept, type ReadPart } from '../content/content.ts';
 import { AgentBusyError, ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import { guarded } from '../log/isolatedObservable.ts';
@@ -27,11 +28,12 @@ import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
 import { type ConversationView, createProjector } from '../projector/index.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { checkOptionsOf, choice, hasMethods, object, standardSchema } from '../validation.ts';
+import { invalidOption } from '../validation.ts';
 import { closeConversation } from './close.ts';
 import type { Receipt } from './receipts.ts';
 import { pendingCalls, type Run, unsettledCalls } from './run.ts';
 import { Runs } from './runs.ts';
+import { checkResumptionId, checkSending, choicesIn, type Known, type SendOptions } from './sendOptions.ts';
 
 /** For a conversation that exists already, or whose agent has tools. */
 export const loadDecisions = onDemand(() => import('./decisions.ts'));
@@ -44,6 +46,12 @@ export let sendWithReceipt: (
   content: Content,
   options: SendOptions,
 ) => { run: Run; receipt: Receipt };
+/** `resume`, under an id of the client's own. A second resumption with the same id is the same one. */
+export let resumeAs: (conversation: Conversation, resumptionId: string) => Run;
+/** The entries of the log themselves. A reader that keeps a seq copies nothing, as `log()` does. */
+export let entriesOf: (conversation: Conversation) => readonly LogEntry[];
+/** Calls `changed` after each change of the status, until the returned function is called. */
+export let watchStatus: (conversation: Conversation, changed: () => void) => () => void;
 /** A run of the log, active or over. */
 export let openRun: (conversation: Conversation, runId: string) => Run;
 
@@ -52,10 +60,19 @@ export class Conversation<Output = unknown> {
   static {
     openRun = (conversation, runId) => conversation.#runs.ofLog(runId);
     runtimeOf = (conversation) => conversation.#runtime;
+    entriesOf = (conversation) => conversation.#runtime.log.entries;
+    watchStatus = (conversation, changed) => {
+      const { statusWatchers } = conversation.#runtime;
+      statusWatchers.add(changed);
+      return () => void statusWatchers.delete(changed);
+    };
+    resumeAs = (conversation, resumptionId) => conversation.#resume(resumptionId);
     sendWithReceipt = (conversation, content, options) => conversation.#send(content, options);
   }
   readonly id: string;
   readonly cwd: string;
+  /** The only owner whose requests may open it; null where it has none. */
+  readonly owner: string | null;
   readonly live$: Observable<Live>;
   readonly view$: Observable<ConversationView>;
   readonly #streams: Streams;
@@ -69,6 +86,7 @@ export class Conversation<Output = unknown> {
     const { runtime } = options;
     this.id = options.id;
     this.cwd = options.cwd;
+    this.owner = options.owner;
     this.#options = options;
     this.#runtime = runtime;
     this.#runs = new Runs(runtime);
@@ -100,27 +118,31 @@ export class Conversation<Output = unknown> {
     return this.#runtime.logState.queue.slice();
   }
 
-  /** Sends a message. Throws AgentBusyError by policy, LimitError where the queue is full. */
+  /**
+   * Sends a message. Throws AgentBusyError by policy, LimitError where the queue is full, and MediaTypeError for an image or a
+   * file that the model does not accept.
+   */
   send<S extends StandardSchemaV1>(
     content: Content,
     options: SendOptions & { output: S },
   ): Run<StandardSchemaV1.InferOutput<S>>;
+  send(content: Content, options: SendOptions & { output: string }): Run;
   send(content: Content, options?: SendOptions & { output?: undefined }): Run<Output>;
   send(content: Content, options?: SendOptions): Run;
-  send(content: Content, options: SendOptions = {}): Run {
+  send(content: Content, options: SendOptions = NO_OPTIONS): Run {
     return this.#send(content, options).run;
   }
 
   /** A message for the current run, delivered before its next model call. */
   steer(content: Content): Receipt {
     this.#mustBeOpen();
-    return this.#put(readMessage(content), 'steer').receipt;
+    return this.#put(this.#runtime.attachments.read(content), 'steer').receipt;
   }
 
   /** A message for later: it becomes the next request. */
   followUp(content: Content): Receipt {
     this.#mustBeOpen();
-    return this.#put(readMessage(content), 'followUp').receipt;
+    return this.#put(this.#runtime.attachments.read(content), 'followUp').receipt;
   }
 
   /** Resolves when the decision is durable. Rejects with InvalidDecisionError, DecisionRefusedError or LimitError. */
@@ -137,11 +159,14 @@ export class Conversation<Output = unknown> {
     return this.#resume() as Run<Output>;
   }
 
-  #resume(): Run {
+  #resume(resumptionId?: string): Run {
     if (this.#closed) return this.#runs.over('closed', 'the conversation is closed');
     if (this.#options.parentId !== undefined)
       return this.#runs.over('configuration', 'a sub-agent is resumed by its parent');
-    return this.#runs.resume(this.#options.newId());
+    if (resumptionId === undefined) return this.#runs.resume(this.#options.newId());
+    checkResumptionId(resumptionId);
+    const repeated = this.#runs.repeated(resumptionId)?.run ?? this.#runs.begun(runOf(resumptionId));
+    return repeated ?? this.#runs.resume(resumptionId);
   }
 
   /**
@@ -162,6 +187,25 @@ export class Conversation<Output = unknown> {
     if (status === 'waiting') this.#mustBeOpen();
     this.#mustBeOwn();
     await this.#runs.cancelAll();
+  }
+
+  /** Sets the title in lists; resolves when it is durable. Rejects with ConfigurationError for an invalid title. */
+  async rename(title: string): Promise<void> {
+    this.#mustBeOpen();
+    if (!titleValidator.test(title)) throw invalidOption('the title', titleValidator, title);
+    await this.#runtime.submit({ type: 'rename.requested', title });
+  }
+
+  /**
+   * Continues from before a message that began a request: the model no longer receives that message and what came after
+   * it, and views mark these requests `superseded`. The log keeps everything. A waiting request is cancelled. Resolves when
+   * this is durable. Rejects with RunchartError `not_found` for an id that is unknown or superseded, with ConfigurationError
+   * for a steer, and with AgentBusyError while a run is active.
+   */
+  async rewind(messageId: string): Promise<void> {
+    this.#mustBeOpen();
+    const { outcome } = await this.#runtime.submit({ type: 'rewind.requested', messageId });
+    if (outcome !== 'rewound') throw new AgentBusyError('agent_busy', 'agent is busy: cancel() the run first');
   }
 
   log(from = 0): readonly LogEntry[] {
@@ -218,44 +262,46 @@ export class Conversation<Output = unknown> {
 
   /** What a message is judged by. The log may not contain the delivery or return of a queued message yet. */
   get #standing(): Standing {
-    const { commands, queue, logState } = this.#runtime;
+    const { commands, queue, queueLength } = this.#runtime;
     const { standing } = commands;
-    const isQueued = (messageId: string): boolean => queue.some((message) => message.messageId === messageId);
-    const logged = logState.queue.filter(({ messageId }) => !isQueued(messageId)).length;
-    return { ...standing, queued: standing.queued + logged };
+    return { ...standing, queued: standing.queued - queue.length + queueLength };
   }
 
   #send(content: Content, options: SendOptions) {
     this.#mustBeOpen();
-    const read = readMessage(content);
-    const kind = kindAsked(options);
-    const { messageId } = options;
+    const read = this.#runtime.attachments.read(content);
+    if (options !== NO_OPTIONS) checkSending(options);
+    const { kind, messageId } = options;
     const repeated = messageId === undefined ? undefined : this.#runs.repeated(messageId);
     if (repeated) return repeated;
     const sent = this.#put(read, kind, options);
     return messageId === undefined ? sent : this.#runs.keep(sent);
   }
 
-  #put(read: readonly ReadPart[], asked: 'steer' | 'followUp' | undefined, options: SendOptions = {}) {
+  #put(read: readonly ReadPart[], asked: 'steer' | 'followUp' | undefined, options: SendOptions = NO_OPTIONS) {
     const { signal, output, whileSuspended } = options;
-    const { newId, schemas } = this.#options;
+    const { newId, schemas, known } = this.#options;
+    const choices = options === NO_OPTIONS ? {} : choicesIn(options, known);
     const standing = this.#standing;
     const accepted = acceptMessage(standing, { kind: asked, whileSuspended });
     if ('refused' in accepted) throw refusalOf(accepted.refused, standing);
     const { kind } = accepted;
+    const { request, attachments } = this.#runtime;
+    mustAccept(read, kind === 'steer' ? request.shownModel : request.modelNamed(choices.model));
     const { messageId = newId() } = options;
     const receipt = this.#runs.receipt(messageId);
-    if (output) schemas.set(messageId, output);
-    const content = this.#runtime.images.keep(read);
-    const stored = Array.isArray(content) ? { content } : { content: [], kept: content };
+    if (output !== undefined && typeof output !== 'string') schemas.set(messageId, output);
+    const content = attachments.keepMessage(read);
+    const [stored, storing] = Array.isArray(content) ? [content] : [[], content];
     const message = {
       type: 'message.sent',
       messageId,
-      ...stored,
+      content: stored,
       kind,
+      ...choices,
       ...(whileSuspended && { whileSuspended }),
     } as const;
-    const run = this.#runs.send(message, signal);
+    const run = this.#runs.send(message, signal, storing);
     return { run, receipt };
   }
 }
@@ -263,6 +309,7 @@ export class Conversation<Output = unknown> {
 export interface ConversationOptions {
   id: string;
   cwd: string;
+  owner: string | null;
   runtime: Runtime;
   policies: Policies;
   newId(): string;
@@ -273,39 +320,18 @@ export interface ConversationOptions {
   parentId?: string | undefined;
   /** Schemas of final answers, by message id; the agent's own under the empty id. */
   schemas: Map<string, StandardSchemaV1>;
+  /** What a message may name. */
+  known: Known;
   closed(): void;
 }
 
-export interface SendOptions {
-  signal?: AbortSignal;
-  kind?: 'steer' | 'followUp';
-  /** The schema of the final answer, in place of the agent's own. */
-  output?: StandardSchemaV1;
-  /** The message's own id. A second message with the same id is the same message: its receipt and run are returned again. */
-  messageId?: string;
-  /** What the message does while a call waits; default: the policy of the same name. */
-  whileSuspended?: Policies['whileSuspended'];
-}
+/** Most messages have none, and then there is nothing to check or to copy. */
+const NO_OPTIONS: SendOptions = {};
 
-/** An id is part of the ids of runs and effects, which `/` separates. */
-const messageIdValidator = {
-  expected: 'a text of 1 to 200 characters without / and control characters',
-  test: (value: unknown) => typeof value === 'string' && /^[^/\p{Cc}]{1,200}$/u.test(value),
+const titleValidator = {
+  expected: 'a text of 1 to 200 characters that is not blank',
+  test: (value: unknown) => typeof value === 'string' && /^.{1,200}$/su.test(value) && value.trim() !== '',
 };
-
-const sendValidator = object({
-  kind: choice('steer', 'followUp'),
-  messageId: messageIdValidator,
-  output: standardSchema,
-  signal: { expected: 'an AbortSignal', test: (value) => hasMethods(value, 'addEventListener'), secret: true },
-  whileSuspended: choice('followUp', 'reject', 'denyAndRun'),
-});
-
-/** The requested kind. Throws ConfigurationError for an unknown option, kind or signal, because it would reach the log. */
-export function kindAsked(options: SendOptions): 'steer' | 'followUp' | undefined {
-  checkOptionsOf('send', options, sendValidator);
-  return options.kind;
-}
 
 const BUSY: { readonly [refusal in Exclude<Refusal, 'full'>]: readonly [code: AgentBusyError['code'], why: string] } = {
   busy: ['agent_busy', 'agent is busy: cancel() the run, or use steer() or followUp()'],

@@ -48,7 +48,7 @@ export async function decide({ runtime, authorize, most, mustBeOpen }: DecisionC
   const subAgents = own ? undefined : runtime.subAgents;
   const found = own ? { record: own, path: [callId] } : subAgents?.find(callId);
   if (found && authorize) {
-    const call = pendingCall(found.record, found.path);
+    const call = pendingCall(found.record, found.path, runtime.request.origin(found.path[0]));
     if (!(await isAllowed(() => authorize(decision, call))))
       throw new DecisionRefusedError(`authorize refused the decision on ${callId}; nothing was changed`);
     mustBeOpen();

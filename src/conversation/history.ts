@@ -1,6 +1,6 @@
 /** Earlier messages as one entry of a new log. Invariant: a value that is not a list of messages with known roles is refused. */
 import type { Json, Message, NewEntry, StoredPart } from '../../machines/internal.ts';
-import { type EarlierMessage, type Images, readContent } from '../content/content.ts';
+import { type Attachments, type EarlierMessage, readContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import { toJson } from '../json.ts';
 
@@ -33,10 +33,13 @@ function ownExtra(given: unknown): Json {
 const ownCall = <Call extends object>(call: Call): Call => ({ ...call });
 
 /**
- * Undefined for an empty list. Rejects with ConfigurationError, and with the error of the store where an image cannot be
- * stored.
+ * Undefined for an empty list. Rejects with ConfigurationError, and with the error of the store where an image or a file
+ * cannot be stored.
  */
-export async function historyEntries(history: readonly EarlierMessage[], images: Images): Promise<NewEntry[]> {
+export async function historyEntries(
+  history: readonly EarlierMessage[],
+  attachments: Attachments,
+): Promise<NewEntry[]> {
   if (!Array.isArray(history)) {
     throw new ConfigurationError(`history must be a list of messages, got ${typeof history}`);
   }
@@ -45,8 +48,8 @@ export async function historyEntries(history: readonly EarlierMessage[], images:
     if (!ROLES.includes(message?.role)) {
       throw new ConfigurationError('history must be a list of messages with role user, assistant or tool');
     }
-    const content = images.keep(readContent(message.content));
-    // A history may be long, so nothing waits unless there is an image.
+    const content = attachments.keep(readContent(message.content, attachments.fileBytes));
+    // A history may be long, so nothing waits unless there is an image or a file.
     messages.push(storedMessage(message, Array.isArray(content) ? content : await content));
   }
   return messages.length === 0 ? [] : [{ runId: null, type: 'history', messages }];

@@ -3,18 +3,21 @@
  * entries of an opening are durable before anything starts. A failed opening releases the log.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
+import { type CycleRequest, isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
 import { type Policies, thresholdsOf } from '../agentPolicies.ts';
 import type { EarlierMessage } from '../content/content.ts';
 import { ConfigurationError, RunchartError } from '../errors.ts';
+import { emptyFolds, foldEntry } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
 import type { AgentOptions } from '../options.ts';
+import { windowOf } from '../runtime/currentRequest.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import type { ConversationObserver } from '../runtime/interpreter/inspection.ts';
 import { type OnDemand, Runtime } from '../runtime/runtime.ts';
 import type { AgentProfile, OpenChild } from '../runtime/subAgentPort.ts';
-import type { LogHandle, LogStore } from '../stores/logStore.ts';
+import { type LogHandle, type LogStore, refuseOtherOwner } from '../stores/logStore.ts';
+import { nextTurn } from '../timeLimit.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { Conversation, loadDecisions } from './conversation.ts';
 
@@ -28,7 +31,10 @@ const load = {
     ...(await import('../plugins/toolGate.ts')),
   })),
   /** For an agent with plugins. */
-  phases: onDemand(() => import('../plugins/phases.ts')),
+  phases: onDemand(async () => ({
+    ...(await import('../plugins/phases.ts')),
+    ...(await import('../plugins/workObserver.ts')),
+  })),
   /** Where the policy `textToolCalls` names a format. */
   textCalls: onDemand(() => import('../models/textCalls.ts')),
   /** Where something happens as the window fills up, and the model declares the size of its window. */
@@ -37,8 +43,12 @@ const load = {
   summaries: onDemand(() => import('../runtime/summary.ts')),
   /** For `open(id, { history })`. */
   history: onDemand(() => import('./history.ts')),
+  /** For a store that several processes share. */
+  remoteActs: onDemand(() => import('./served/remoteActs.ts')),
   /** For `createAgent({ interpreter: 'xstate' })`. */
   xstate: onDemand(() => import('../runtime/interpreter/xstate.ts')),
+  /** For `createAgent({ logger })`. */
+  factLog: onDemand(() => import('../log/factLog.ts')),
   /** For `createAgent({ inspect })`. */
   inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
 } as const;
@@ -50,6 +60,7 @@ export interface AgentEnvironment {
   redact(): Promise<Redact>;
   inspect: AgentOptions['inspect'];
   interpreter: AgentOptions['interpreter'];
+  logger: AgentOptions['logger'];
 }
 
 type Parent = { conversationId: string; callId: string };
@@ -61,6 +72,8 @@ export interface OpenRequest {
   history?: readonly EarlierMessage[] | undefined;
   /** Opens only a conversation that exists; the log of a sub-agent does not count. */
   existing?: boolean | undefined;
+  /** Of a new conversation; an existing one must have it. */
+  owner?: string | undefined;
   /** A person can be asked for approval. */
   attended: boolean;
   authorize?: AgentOptions['authorize'] | undefined;
@@ -68,6 +81,8 @@ export interface OpenRequest {
   output?: StandardSchemaV1 | undefined;
   /** The parent of a sub-agent. */
   parent?: Parent;
+  /** The request that a sub-agent works on. */
+  above?: () => CycleRequest;
   closed(): void;
 }
 
@@ -84,9 +99,12 @@ export async function openConversation(
   profile: AgentProfile,
   opening: OpenRequest,
 ): Promise<OpenConversation> {
-  const handle = await environment.store.open(opening.id, { existing: opening.existing });
+  const { existing, owner } = opening;
+  const handle = await environment.store.open(opening.id, { existing, owner });
   try {
-    return await opened(environment, profile, opening, handle);
+    const made = await opened(environment, profile, opening, handle);
+    if (handle.acts$ && !opening.parent) (await load.remoteActs()).serveActs(made.conversation, handle);
+    return made;
   } catch (error) {
     await handle.close();
     throw error;
@@ -99,26 +117,39 @@ async function opened(
   opening: OpenRequest,
   handle: LogHandle,
 ): Promise<OpenConversation> {
-  const { id, history, closed, authorize } = opening;
-  const entries = await readLog(handle, id);
+  const { id, history, closed, authorize, attended } = opening;
+  const folds = emptyFolds();
+  const entries = await readLog(handle, id, (entry) => foldEntry(folds, entry));
+  const { cwd, owner } = homeOf(entries, opening);
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
   const parentId = parentIdOf(entries, opening);
   if (opening.existing && (fresh || parentId)) throw new RunchartError('not_found', 'there is no such conversation');
-  const [first] = entries;
-  const cwd = first?.type === 'conversation' ? first.cwd : opening.cwd;
-  const { attended } = opening;
   const { toolbox, policies } = profile;
   const { ports } = environment;
   const redact = await environment.redact();
   const schemas = new Map(opening.output && [['', opening.output]]);
-  const hasCalls = !fresh || toolbox.specs.length > 0;
+  const hasCalls = !fresh || toolbox.mayHaveTools;
   const loaded = await loadedFor(environment, profile, hasCalls, id);
   const decisions = hasCalls ? await loadDecisions() : undefined;
   if (!fresh) await decisions?.loadSettlements();
-  const runtime = new Runtime({ ...profile, ...loaded, id, cwd, handle, entries, ports, redact, schemas, attended });
+  const runtime = new Runtime({
+    ...profile,
+    ...loaded,
+    id,
+    cwd,
+    handle,
+    entries,
+    folds,
+    ports,
+    redact,
+    schemas,
+    attended,
+    above: opening.above,
+  });
+  if (environment.logger) (await load.factLog()).logFacts(environment.logger, runtime);
   const openChild: OpenChild = (child, childProfile) =>
-    openConversation(environment, childProfile, { ...child, cwd, attended });
+    openConversation(environment, childProfile, { ...child, cwd, owner, attended });
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
   runtime.subAgents = subAgents;
   const head = fresh ? await headOf(environment, opening, runtime) : [];
@@ -134,16 +165,17 @@ async function opened(
     await subAgents?.close();
     throw error;
   }
-  const { newId } = ports;
   const conversation = new Conversation({
     id,
     cwd,
+    owner: owner ?? null,
     runtime,
     schemas,
     policies,
-    newId,
+    newId: ports.newId,
     authorize,
     decisions,
+    known: { named: profile.named, tools: () => toolbox.specs.map(({ name }) => name) },
     closed,
     parentId,
   });
@@ -152,12 +184,24 @@ async function opened(
   return { conversation, runtime };
 }
 
-/** All entries of a handle. Throws CorruptLogError. */
-export async function readLog(handle: LogHandle, id: string): Promise<LogEntry[]> {
+/** Entries that are read in one turn of the event loop. */
+const ENTRIES_A_TURN = 1000;
+
+/** All entries of a handle, each given to `take` as it is read. Throws CorruptLogError. */
+export async function readLog(
+  handle: LogHandle,
+  id: string,
+  take: (entry: LogEntry) => void = () => {},
+  giveWay = nextTurn,
+): Promise<LogEntry[]> {
   const log: LogEntry[] = [];
-  for await (const entry of handle.read()) {
-    const { nextEntry } = await load.entryShape();
-    log.push(nextEntry(entry, id, log.length));
+  let shape: Awaited<ReturnType<typeof load.entryShape>> | undefined;
+  for await (const stored of handle.read()) {
+    shape ??= await load.entryShape();
+    const entry = shape.nextEntry(stored, id, log.length);
+    log.push(entry);
+    take(entry);
+    if (log.length % ENTRIES_A_TURN === 0) await giveWay();
   }
   return log;
 }
@@ -172,11 +216,11 @@ async function repairsOf(handle: LogHandle, entries: readonly LogEntry[], { logS
 /** The optional parts that this conversation needs, by the names of their exports. */
 async function loadedFor(
   { ports, inspect, interpreter }: AgentEnvironment,
-  { policies, plugins, models: [model] }: AgentProfile,
+  { policies, plugins, models, named }: AgentProfile,
   hasCalls: boolean,
   id: string,
 ): Promise<OnDemand & { observer: ConversationObserver | undefined }> {
-  const window = thresholdsOf(policies.context, model.contextWindow);
+  const window = thresholdsOf(policies.context, windowOf(models, named));
   const inspection = inspect && (await load.inspection());
   const observer = inspection?.observerOf(inspect as NonNullable<typeof inspect>, id);
   const wanted = interpreter === 'xstate' ? (await load.xstate()).xstate : observer?.interpreter;
@@ -204,13 +248,26 @@ function resumesByItself({ status, logState }: Runtime, onRestart: Policies['onR
 
 async function headOf(
   { ports }: AgentEnvironment,
-  { cwd, history, parent }: OpenRequest,
-  { images }: Runtime,
+  { cwd, history, parent, owner }: OpenRequest,
+  { attachments }: Runtime,
 ): Promise<NewEntry[]> {
   const { now } = ports;
-  const head = { runId: null, type: 'conversation' as const, schema: SCHEMA, cwd, createdAt: now() };
-  const earlier = history ? await (await load.history()).historyEntries(history, images) : [];
+  const head = {
+    runId: null,
+    type: 'conversation' as const,
+    schema: SCHEMA,
+    cwd,
+    createdAt: now(),
+    ...(owner !== undefined && { owner }),
+  };
+  const earlier = history ? await (await load.history()).historyEntries(history, attachments) : [];
   return [parent ? { ...head, parent } : head, ...earlier];
+}
+
+/** An existing conversation keeps its directory and its owner. Throws RunchartError `not_found` for another owner. */
+function homeOf([first]: readonly LogEntry[], { cwd, owner }: OpenRequest): Pick<OpenRequest, 'cwd' | 'owner'> {
+  refuseOtherOwner(first, owner);
+  return first?.type === 'conversation' ? first : { cwd, owner };
 }
 
 /** The only conversation that may continue this one; undefined where that is the caller. */

@@ -3,9 +3,9 @@
  * log or by the end of the conversation; a receipt that cannot say what became of its message rejects; its run tells the same.
  */
 import { type RunOutput, runOf } from '../../machines/internal.ts';
+import { NotStored } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
-import { NotStored } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
 
@@ -124,14 +124,14 @@ export class Returns {
   }
 
   /** Takes a message off the queue again; resolves when the log says so, or cannot. */
-  async withdraw(messageId: string, why: string): Promise<void> {
+  async withdraw(messageId: string): Promise<void> {
     await this.#runtime
-      .submit({ type: 'message.returned', messageId, why })
+      .submit({ type: 'message.returned', messageId, why: 'cancelled' })
       .catch((error: unknown) => this.#leave(messageId, error));
   }
 
   /** The same for a cancel, which waits for no store. */
-  async takeBack(messageId: string, why: string): Promise<void> {
+  async takeBack(messageId: string): Promise<void> {
     const { setTimer } = this.#runtime;
     let stop: (() => void) | undefined;
     const late = new Promise<void>((resolve) => {
@@ -140,7 +140,7 @@ export class Returns {
         resolve();
       });
     });
-    await Promise.race([this.withdraw(messageId, why), late]);
+    await Promise.race([this.withdraw(messageId), late]);
     stop?.();
   }
 

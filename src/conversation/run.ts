@@ -8,6 +8,7 @@ import {
   type CallRecord,
   type LogEntry,
   type LogState,
+  originOf,
   type PendingCall,
   type RunOutput,
   type StopReason,
@@ -16,10 +17,12 @@ import {
   type ToolOutcome,
   type Usage,
   usageOf,
+  withOrigin,
   zeroUsage,
 } from '../../machines/internal.ts';
 import { RunchartError } from '../errors.ts';
 import type { Live } from '../live.ts';
+import { onDemand } from '../onDemand.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SubAgents } from '../runtime/subAgentPort.ts';
 
@@ -59,15 +62,28 @@ export interface Run<Output = unknown> extends AsyncIterable<LogEntry | Live> {
   readonly id: string;
   /** Always resolves. */
   readonly result: Promise<RunResult<Output>>;
+  /**
+   * The final answer as JSON while it streams, as far as it has come; the last value is `result.output`. It ends without an
+   * error, whatever the run ends as.
+   */
+  readonly partialOutput: AsyncIterable<unknown>;
   /** Rejects with RunError unless the run completed. */
   readonly text: Promise<string>;
   cancel(): Promise<void>;
 }
 
+/** Loaded where somebody reads a final answer while it streams. */
+const loadPartial = onDemand(() => import('./partialOutput.ts'));
+
+async function* partialOutput(items: AsyncIterator<Item>, result: Promise<RunResult>): AsyncGenerator<unknown, void> {
+  const { partialOutputOf } = await loadPartial();
+  yield* partialOutputOf({ [Symbol.asyncIterator]: () => items }, result);
+}
+
 type Item = LogEntry | Live;
 type Take = (item: Item) => void;
 export class RunHandle implements Run {
-  readonly id: string;
+  id: string;
   readonly result: Promise<RunResult>;
   /** Seq of the run's first entry, and of the first entry after its last. */
   since: number | undefined;
@@ -94,6 +110,11 @@ export class RunHandle implements Run {
       throw new RunError(result);
     });
     return this.#text;
+  }
+
+  get partialOutput(): AsyncIterable<unknown> {
+    // The items are collected from here on, before the module is loaded.
+    return { [Symbol.asyncIterator]: () => partialOutput(this[Symbol.asyncIterator](), this.result) };
   }
 
   get ended(): boolean {
@@ -181,11 +202,20 @@ class RunIterator implements AsyncIterator<Item> {
   }
 }
 
+/** The entries and signals of a conversation, here or behind a server. */
+export interface RunSource {
+  readonly log: Pick<Runtime['log'], 'entries' | 'listen'>;
+  readonly live: Pick<Runtime['live'], 'signals$'>;
+  readonly logState: Pick<LogState, 'open'>;
+  /** The active run. */
+  readonly runId: string | undefined;
+}
+
 export class RunFeed {
-  readonly #runtime: Runtime;
+  readonly #runtime: RunSource;
   readonly #followers = new Map<string, Set<Take>>();
 
-  constructor(runtime: Runtime) {
+  constructor(runtime: RunSource) {
     this.#runtime = runtime;
     runtime.log.listen((entry) => {
       if (entry.runId !== null) this.#tell(entry.runId, entry);
@@ -238,10 +268,14 @@ function subtypeOf({ termination, cause }: RunOutput): RunResult['subtype'] {
 }
 
 /** A call as a host receives it. */
-export function pendingCall(record: CallRecord, path: string[] = [record.callId]): PendingCall {
+export function pendingCall(
+  record: CallRecord,
+  path: string[] = [record.callId],
+  origin = originOf(record.request),
+): PendingCall {
   const { callId, name, args, reason, payload, suspension } = record;
-  const call = { callId, name, args, reason, suspension, path };
-  return payload === undefined ? call : { ...call, payload };
+  const call = { callId, name, args, reason, suspension, path, ...(payload !== undefined && { payload }) };
+  return withOrigin(call, origin);
 }
 
 /** Calls that wait for a decision: the conversation's own first, then those of sub-agents. */

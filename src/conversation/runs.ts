@@ -10,7 +10,9 @@ import {
   outputInLog,
   type QueuedMessage,
   type RunOutput,
+  type RunPlace,
   runOf,
+  type StoredPart,
 } from '../../machines/internal.ts';
 import type { Answer, MessageCommand, StartingCommand } from '../runtime/commands.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -32,6 +34,12 @@ export class Runs {
   #joined: WeakMap<RunHandle, RunHandle> | undefined;
   /** Messages under ids of the host's own, until their runs are over; from then on the log has them, or they were not accepted. */
   readonly #named = new Map<string, SentMessage>();
+
+  /** The last run that failed: the log does not contain its error. */
+  #failed: RunHandle | undefined;
+
+  /** How often a cancel began while no other was under way. */
+  #cancels = 0;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -70,15 +78,16 @@ export class Runs {
   }
 
   /** Returns the run of the message. A steer belongs to the active run; any other message starts its own run. */
-  send(message: MessageCommand, signal?: AbortSignal): RunHandle {
+  send(message: MessageCommand, signal?: AbortSignal, attachments?: Promise<StoredPart[]>): RunHandle {
     const { messageId, kind } = message;
     // A message whose signal is already aborted joins no other run.
     const steered = kind === 'steer' && !signal?.aborted ? this.current : undefined;
     const handle = steered ?? this.open(runOf(messageId));
+    if (!steered) this.#runtime.workObserver?.requested(handle.id);
     // The caller of a steer does not own the run. Its signal only withdraws the message, while the message waits.
     handle.bindSignal(signal, () => void (steered ? this.#takeBack(message) : this.cancel(handle)));
     const command = signal?.aborted ? { ...message, withdrawn: true } : message;
-    this.#runtime.submit(command).then(
+    this.#runtime.submit(command, attachments).then(
       ({ outcome }) => {
         if (outcome === 'returned') this.#returns.returned(messageId);
       },
@@ -94,8 +103,14 @@ export class Runs {
   keep(message: SentMessage): SentMessage {
     const { messageId } = message.receipt;
     this.#named.set(messageId, message);
-    message.run.onFinished(() => this.#named.delete(messageId));
+    message.run.onFinished(() => void this.#forget(messageId));
     return message;
+  }
+
+  /** A run that a cancel abandoned ends before the store has answered; until then the log does not say whether it has the message. */
+  async #forget(messageId: string): Promise<void> {
+    if (this.#runtime.log.hasPendingAppend) await this.#runtime.settled();
+    this.#named.delete(messageId);
   }
 
   /** What answered the message of this id; nothing where it is new. */
@@ -117,14 +132,22 @@ export class Runs {
     return { run, receipt: { messageId, delivered: Promise.resolve('returned' as const) } };
   }
 
-  /** A run that began, under way or over. */
+  /** A run that began, under way or over, or that waits in the queue. */
   ofLog(runId: string): RunHandle {
-    if (runId === this.#runtime.runId || this.#handles.has(runId)) return this.open(runId);
+    const isToCome = this.#handles.has(runId) || this.#queuedFor({ id: runId }) !== undefined;
+    if (runId === this.#runtime.runId || isToCome) return this.open(runId);
+    if (this.#failed?.id === runId) return this.#failed;
     const { entries } = this.#runtime.log;
     const run = this.#made(runId);
     run.since = entries.findIndex((entry) => entry.runId === runId);
     this.#finish(run, outputInLog(runId, this.#feed.entriesOf(run)));
     return run;
+  }
+
+  /** The run of this id, if there is one already. */
+  begun(runId: string): RunHandle | undefined {
+    const isKnown = this.#handles.has(runId) || this.#runtime.log.entries.some((entry) => entry.runId === runId);
+    return isKnown ? this.ofLog(runId) : undefined;
   }
 
   /** Continues the last cycle, or promotes a queued followUp, or has nothing to do. */
@@ -156,11 +179,14 @@ export class Runs {
   async cancel(wanted: RunHandle): Promise<void> {
     const handle = this.#joined?.get(wanted) ?? wanted;
     if (handle.ended) return;
-    const command = this.#runtime.giveUp({ runId: handle.id });
-    if (command && command.type !== 'promotion.requested') return void (await handle.result);
+    const { commands } = this.#runtime;
+    const place = commands.placeOf(handle.id);
+    this.#runtime.giveUp({ runId: handle.id });
+    if (place === 'onItsWay') return void (await handle.result);
     const queued = this.#queuedFor(handle);
-    if (queued) await this.#returns.takeBack(queued.messageId, 'cancelled');
-    if (this.#runtime.runId === handle.id) await this.cancelCurrent();
+    if (queued) await this.#returns.takeBack(queued.messageId);
+    // The message may have been promoted before it was returned.
+    if (commands.placeOf(handle.id) === 'active') await this.cancelCurrent();
   }
 
   /** Ends the active run or the waiting cycle. If the store fails, the run's result reports it, and a waiting cycle continues to wait. */
@@ -170,23 +196,37 @@ export class Runs {
     await (current ? current.result : cancelled);
   }
 
-  /** Ends the active run, the run that starts next, and the waiting cycle. Resolves when all of them have ended. */
-  async cancelAll(): Promise<void> {
+  /** The queue is returned, and an active run ends. Undefined where the store refused the returned messages. */
+  async closeCurrent(): Promise<Answer['outcome'] | undefined> {
     const { current } = this;
-    this.#runtime.giveUp('cancel');
-    if (current === undefined || current.id === this.#runtime.runId) await this.cancelCurrent();
-    else {
-      // A withdrawn message or resumption leaves its cycle waiting, so the cycle is cancelled too.
-      if (this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
-      // A followUp stays in the queue if its promotion is withdrawn. Its run starts later.
-      if (!this.#queuedFor(current)) await current.result;
-    }
-    await this.#runtime.uncancelled();
+    const answer = await this.#runtime.close().catch(() => undefined);
+    const outcome = answer?.outcome;
+    if (outcome === 'cancelled' || outcome === 'joined') await current?.result;
+    return outcome;
   }
 
-  /** Takes a message off the queue again. */
-  giveBack(messageId: string, why: string): Promise<void> {
-    return this.#returns.withdraw(messageId, why);
+  /** Ends the active run, the run that starts next, and the waiting cycle. Resolves when all of them have ended. */
+  async cancelAll(): Promise<void> {
+    // A cancel during another one waits for the same end.
+    if (!this.#runtime.isCancelling) this.#cancels += 1;
+    const { current } = this;
+    const cancel = this.#cancels;
+    this.#runtime.giveUp('cancel');
+    const place = current && this.#runtime.commands.placeOf(current.id);
+    const ended = !current || place === 'active' ? this.cancelCurrent() : this.#cancelNext(current, place);
+    const uncancelled = this.#runtime.uncancelled();
+    await ended;
+    await uncancelled;
+    // What a later cancel ends is not waited for.
+    if (cancel === this.#cancels) await this.#runtime.uncancelled();
+  }
+
+  /** The run that starts next was given up. */
+  async #cancelNext(next: RunHandle, place: RunPlace | undefined): Promise<void> {
+    // A withdrawn message or resumption leaves its cycle waiting, so the cycle is cancelled too.
+    if (this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);
+    // A followUp stays in the queue if its promotion is given up. Its run starts later.
+    if (place !== 'queued') await next.result;
   }
 
   /** `silence`: the error of a store that did not answer. */
@@ -199,17 +239,18 @@ export class Runs {
   }
 
   /** The message whose run is to come. */
-  #queuedFor({ id }: RunHandle): QueuedMessage | undefined {
+  #queuedFor({ id }: Pick<RunHandle, 'id'>): QueuedMessage | undefined {
     return this.#runtime.queue.find(({ messageId }) => runOf(messageId) === id);
   }
 
   #takeBack(message: MessageCommand): Promise<void> {
     this.#runtime.giveUp({ runId: runOf(message.messageId) });
-    return this.giveBack(message.messageId, 'cancelled');
+    return this.#returns.withdraw(message.messageId);
   }
 
   #start(runId: string, command: StartingCommand): RunHandle {
     const handle = this.open(runId);
+    this.#runtime.workObserver?.requested(runId);
     const check = (answer?: Answer): void => this.#check(handle, answer);
     this.#runtime.submit(command).then(check, () => check());
     return handle;
@@ -227,6 +268,7 @@ export class Runs {
 
   #join(handle: RunHandle, other: RunHandle): void {
     this.#handles.delete(handle.id);
+    this.#runtime.workObserver?.withdrawn(handle.id);
     this.#joined ??= new WeakMap();
     this.#joined.set(handle, other);
     void other.result.then((result) => handle.finish(result));
@@ -254,12 +296,15 @@ export class Runs {
   }
 
   #finish(handle: RunHandle, output: RunOutput): void {
-    const { logState, log, subAgents } = this.#runtime;
+    const { logState, log, subAgents, workObserver } = this.#runtime;
     handle.until = log.entries.length;
     this.#handles.delete(handle.id);
+    if (output.error) this.#failed = handle;
     // The error may be a store's own, which nothing has redacted.
     const { error } = output;
     const end = error ? { ...output, error: { ...error, message: log.redact(error.message) } } : output;
-    handle.finish(runResult(end, this.#feed.entriesOf(handle), logState, subAgents));
+    const result = runResult(end, this.#feed.entriesOf(handle), logState, subAgents);
+    workObserver?.ended(result);
+    handle.finish(result);
   }
 }

@@ -253,7 +253,7 @@ function usable(event: HookEvent, answer: HookAnswer): HookAnswer {
   return { kind: 'failed', message: `updatedInput is for ${REWRITES.join(' and ')}, not for ${event}` };
 }
 
-/** The hook blocks what the event announces. */
+/** The hook blocks the act of the event. */
 const ends = (output: HookOutput): boolean => output.continue === false || output.decision === 'block';
 /** For the Stop event, blocking means that the run continues. */
 const continuesRun = (output: HookOutput): boolean => output.continue === true || output.decision === 'block';

@@ -108,6 +108,10 @@ function listOf(values: readonly unknown[], copying: Copying, depth: number): Js
   return values.length > items ? [...copied, `… ${values.length - items} more`] : copied;
 }
 
+/** The value of a field or of a map, by its name. */
+const isCredential = (name: unknown, value: unknown): boolean =>
+  typeof name === 'string' && typeof value === 'string' && value !== '' && SECRET_KEY.test(name);
+
 function fieldsOf(value: object, copying: Copying, depth: number): Json {
   const fields: { [key: string]: Json } = {};
   const names = Object.keys(value);
@@ -118,8 +122,7 @@ function fieldsOf(value: object, copying: Copying, depth: number): Json {
     } catch {
       field = '[cannot be read]';
     }
-    const hidden = typeof field === 'string' && field !== '' && SECRET_KEY.test(name);
-    const copied = hidden ? REDACTED : copyOf(field, copying, depth + 1);
+    const copied = isCredential(name, field) ? REDACTED : copyOf(field, copying, depth + 1);
     const key = withoutCredentials(copying.clean(name));
     if (copied !== undefined) Object.defineProperty(fields, key, { value: copied, enumerable: true });
   }
@@ -136,7 +139,10 @@ function objectOf(value: object, copying: Copying, depth: number): Json {
   try {
     if (Array.isArray(value)) return listOf(value, copying, depth);
     if (value instanceof Set) return listOf([...value], copying, depth);
-    if (value instanceof Map) return listOf([...value], copying, depth);
+    if (value instanceof Map) {
+      const pairs = [...value].map(([name, field]) => [name, isCredential(name, field) ? REDACTED : field]);
+      return listOf(pairs, copying, depth);
+    }
     return fieldsOf((word as object | undefined) ?? value, copying, depth);
   } finally {
     copying.ancestors.delete(value);

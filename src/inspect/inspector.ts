@@ -82,7 +82,7 @@ export async function startLogInspector(options: InspectorOptions = {}): Promise
   };
 }
 
-function versionOfPackage(): string {
+export function versionOfPackage(): string {
   for (const place of ['../../package.json', '../../../package.json']) {
     try {
       const { version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8')) as { version?: unknown };

@@ -153,8 +153,11 @@ export class Observed {
     return { sent: true };
   }
 
-  /** Rejects with the conversation's error, or with RunchartError `not_found`. */
-  async control(request: Control): Promise<Json> {
+  /**
+   * `by`: the person who acts, if the host of the server names them. Rejects with the conversation's error, or with
+   * RunchartError `not_found`.
+   */
+  async control(request: Control, by?: string): Promise<Json> {
     if (request.type === 'event') return this.#sendToApp(request);
     const { conversation: id } = request;
     const target = this.#openConversation(id);
@@ -167,7 +170,7 @@ export class Observed {
       throw new RunchartError('configuration', `${id} is a sub-agent of ${top.id}: act there`);
     switch (request.type) {
       case 'decide':
-        return decideCall(top, { by: 'inspector', ...request.decision });
+        return decideCall(top, { by: 'inspector', ...request.decision }, by);
       case 'settle':
         return settleCall(top, { callId: request.callId, how: request.how });
       case 'resume':
@@ -177,7 +180,8 @@ export class Observed {
         return { status: top.status };
       default: {
         const { content, kind } = request;
-        return { ...(await sendMessage(target.conversation, { content, ...(kind && { kind }) }, () => {})) };
+        const fields = { content, ...(kind && { kind }) };
+        return { ...(await sendMessage(target.conversation, fields, by === undefined ? {} : { by }, () => {})) };
       }
     }
   }
@@ -364,7 +368,7 @@ function isWhole(inspected: InspectionEvent): boolean {
   return (type === '@xstate.microstep' || type === '@xstate.snapshot') && isNamed(event) && isObject(snapshot);
 }
 
-/** Passes on the signals of the conversation itself. Those of sub-agents come from their own conversations. */
+/** Passes on the signals of the conversation itself. The signals of sub-agents come from their own conversations. */
 export function ownSignals(conversation: Conversation, show: (signal: Live) => void, over: () => void): () => void {
   const { inFlight } = conversation;
   // An earlier observer may have shown a part of the reply, so it is shown again as a whole.

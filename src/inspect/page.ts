@@ -12,7 +12,7 @@ import { type Observed, ownSignals } from './observed.ts';
 import { type RecordLog, recordText } from './recordLog.ts';
 import { FRAME_MAX, type FromPage, type Passing, readRequest, WIRE } from './wire.ts';
 
-/** The connection to a page: a WebSocket, or a channel between tabs. */
+/** The connection to a page: a WebSocket, an event stream, or a channel between tabs. */
 export interface Channel {
   send(text: string): void;
   /** The number of buffered characters or bytes. */
@@ -42,8 +42,8 @@ const LIVE_MS = 100;
 const WAITING_MAX = 1024 * 1024;
 const FRAME_GOAL = 256 * 1024;
 /**
- * Limits of moves: events, transitions and settled states. They are far above what a run with many parallel calls
- * makes.
+ * Limits of moves: events, transitions and settled states. The limits are far above the number of moves in a run with
+ * many parallel calls.
  */
 const MOVES_AT_ONCE = 5000;
 const MOVES_A_SECOND = 2000;
@@ -80,11 +80,12 @@ export class PageConnection {
     this.#pace = new Pace(0, options.now);
   }
 
-  receive(text: string): void {
+  /** `by`: the person who acts, as the host of the server names them. */
+  receive(text: string, by?: string): void {
     const request = this.#isClosed ? undefined : readRequest(text);
     if (!request || (request.type === 'subscribe' && this.#next !== undefined)) this.ignored += 1;
     else if (request.type === 'subscribe') this.#subscribe(request);
-    else void this.#answerRequest(request);
+    else void this.#answerRequest(request, by);
   }
 
   close(): void {
@@ -109,7 +110,7 @@ export class PageConnection {
     this.#flush(true);
   }
 
-  async #answerRequest(request: Exclude<FromPage, { type: 'subscribe' }>): Promise<void> {
+  async #answerRequest(request: Exclude<FromPage, { type: 'subscribe' }>, by?: string): Promise<void> {
     const { ask } = request;
     const { records, observed, appContext, control } = this.#options;
     try {
@@ -122,7 +123,7 @@ export class PageConnection {
         const message = 'the inspector is read-only: start it with control to decide here';
         this.#sendMessage({ type: 'refused', ask, code: 'read_only', message });
       } else {
-        this.#sendMessage({ type: 'answer', ask, value: await observed.control(request) });
+        this.#sendMessage({ type: 'answer', ask, value: await observed.control(request, by) });
       }
     } catch (error) {
       const { code, message } = failureOf(error);
@@ -193,8 +194,8 @@ export class PageConnection {
 }
 
 /**
- * Limits the moves that a page receives. Moves beyond what a person can follow are omitted and reported as dropped.
- * Past records are never omitted.
+ * Limits the moves that a page receives. Moves that are too fast for a person are omitted and reported as dropped. Past
+ * records are never omitted.
  */
 class Pace {
   readonly #past: number;

@@ -14,6 +14,31 @@ export interface PageFile {
 /** The key is the path of a request: `/index.html`, `/assets/page.js`. */
 export type PageFiles = ReadonlyMap<string, PageFile>;
 
+export const isDocument = (path: string): boolean => path === '/' || path === '/index.html';
+/** The file for the path of a request. */
+export const fileAt = (files: PageFiles, path: string): PageFile | undefined =>
+  files.get(isDocument(path) ? '/index.html' : path);
+
+/** The headers of every file: the page loads its own files only, and it may not be framed. `sources`: what it connects to. */
+export const fileHeaders = (sources: string): Record<string, string> => ({
+  'content-security-policy': [
+    "default-src 'self'",
+    `connect-src ${sources}`,
+    "img-src 'self' data: blob:",
+    "worker-src 'self' blob:",
+    "object-src 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+});
+
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',

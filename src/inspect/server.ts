@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Observed } from './observed.ts';
 import { PageConnection, type PageOptions } from './page.ts';
-import type { PageFiles } from './pageFiles.ts';
+import { fileAt, fileHeaders, isDocument, type PageFiles } from './pageFiles.ts';
 import type { RecordLog } from './recordLog.ts';
 import { FRAME_MAX, REQUEST_MAX } from './wire.ts';
 import { AppConnection } from './xstateApps.ts';
@@ -45,7 +45,7 @@ interface Refusal {
   message: string;
 }
 
-/** Compares in constant time, which does not reveal where the tokens differ. */
+/** Compares in constant time, so the duration does not reveal the first difference. */
 function sameToken(candidate: string, expected: string): boolean {
   if (candidate.length > TOKEN_MAX) return false;
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
@@ -89,17 +89,7 @@ class Guard {
   }
 }
 
-const policyOf = (port: number): string =>
-  [
-    "default-src 'self'",
-    `connect-src 'self' ws://${HOST}:${port} ws://localhost:${port}`,
-    "img-src 'self' data: blob:",
-    "worker-src 'self' blob:",
-    "object-src 'none'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ');
+const sourcesOf = (port: number): string => `'self' ws://${HOST}:${port} ws://localhost:${port}`;
 
 /** Resolves once the server listens. */
 export async function startServer(options: ServerOptions): Promise<InspectorServer> {
@@ -154,19 +144,10 @@ function partsOf({ url = '' }: IncomingMessage): [path: string, query: string] {
 
 function answer(request: IncomingMessage, response: ServerResponse, guard: Guard, files: PageFiles): void {
   const [path, query] = partsOf(request);
-  const file = files.get(path === '/' ? '/index.html' : path);
-  const isDocument = path === '/' || path === '/index.html';
-  const refused = guard.refusal(request, isDocument ? query : undefined) ?? (file ? wrongMethod(request) : NOT_FOUND);
-  const port = request.socket.localPort ?? 0;
-  const headers = {
-    'content-security-policy': policyOf(port),
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-    'referrer-policy': 'no-referrer',
-    'cross-origin-opener-policy': 'same-origin',
-    'cross-origin-resource-policy': 'same-origin',
-    'cache-control': 'no-store',
-  };
+  const file = fileAt(files, path);
+  const refused =
+    guard.refusal(request, isDocument(path) ? query : undefined) ?? (file ? wrongMethod(request) : NOT_FOUND);
+  const headers = fileHeaders(sourcesOf(request.socket.localPort ?? 0));
   if (refused || !file) {
     const { status, message } = refused ?? NOT_FOUND;
     response.writeHead(status, { ...headers, 'content-type': 'text/plain; charset=utf-8' }).end(`${message}\n`);

@@ -1,7 +1,6 @@
 /**
- * The lines of a recording. Invariant: they contain what a run received from outside, in order, and nothing that
- * follows from it: deliveries with times, and for appends only what a replay cannot derive. Each line is JSON.
- * `append` counts the appends from 0.
+ * The lines of a recording. Invariant: a recording contains a run's inputs in order, and nothing that follows from
+ * them. Deliveries have their times. Each line is JSON. `append` counts the appends from 0.
  */
 import type { Completion, Failure } from '../../machines/internal.ts';
 

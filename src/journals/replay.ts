@@ -6,9 +6,11 @@ import type { AnyActorRef, AnyMachineSnapshot } from 'xstate';
 import type { Journal, LogEntry } from '../../machines/internal.ts';
 import { type DeepPartial, mergedPolicies, modelsOf, type Policies } from '../agentPolicies.ts';
 import { RunchartError } from '../errors.ts';
+import { foldsOf } from '../log/conversationLog.ts';
 import { redactor } from '../log/redact.ts';
 import type { Model } from '../models/model.ts';
 import type { Plugin } from '../plugins/plugin.ts';
+import { noNames } from '../runtime/currentRequest.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
 import { inspected } from '../runtime/interpreter/inspection.ts';
 import { Runtime } from '../runtime/runtime.ts';
@@ -91,11 +93,13 @@ export function replayUntil(options: ReplayOptions, until?: number): Replayed {
     cwd: head.cwd,
     handle,
     entries: [...entries],
+    folds: foldsOf(entries),
     instructions: '',
     models: [first ?? unusedModel(options.model.id), ...others],
     toolbox: new Toolbox([]),
     plugins,
     policies,
+    named: noNames,
     ports: { ...platformPorts, now: () => head.at, setTimer: () => () => {}, journal },
     redact: redactor(secrets),
     schemas: new Map(),

@@ -5,7 +5,16 @@
  * because an earlier append may have failed.
  */
 import { type Observable, Subject } from 'rxjs';
-import { type LogEntry, type LogState, type NewEntry, reconcile, type Transcript } from '../../machines/internal.ts';
+import {
+  applyEntry,
+  createTranscript,
+  emptyLogState,
+  type LogEntry,
+  type LogState,
+  type NewEntry,
+  reconcile,
+  type Transcript,
+} from '../../machines/internal.ts';
 import { deepFreeze } from '../json.ts';
 import type { LogHandle } from '../stores/logStore.ts';
 import { guarded } from './isolatedObservable.ts';
@@ -13,6 +22,26 @@ import type { Redact } from './redact.ts';
 
 /** For agents without secrets. */
 export const withoutRedaction: Redact = Object.assign(<T>(value: T): T => value, { entry: (entry: NewEntry) => entry });
+
+/** The folds of a log that a living conversation needs from its start. The same entries give the same folds, read or appended. */
+export interface LogFolds {
+  readonly logState: LogState;
+  readonly transcript: Transcript;
+}
+
+export const emptyFolds = (): LogFolds => ({ logState: emptyLogState(), transcript: createTranscript() });
+
+/** Adds the next entry. */
+export function foldEntry({ logState, transcript }: LogFolds, entry: LogEntry): void {
+  applyEntry(logState, entry);
+  transcript.push(entry);
+}
+
+export function foldsOf(entries: Iterable<LogEntry>): LogFolds {
+  const folds = emptyFolds();
+  for (const entry of entries) foldEntry(folds, entry);
+  return folds;
+}
 
 export class ConversationLog {
   readonly entries: LogEntry[];

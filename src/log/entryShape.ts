@@ -25,7 +25,7 @@ const isEvery =
   (check: Check): Check =>
   (value) => {
     if (!Array.isArray(value)) return false;
-    // Not the list's own `every`, which passes over its holes.
+    // The list's own `every` would skip its holes.
     for (let index = 0; index < value.length; index++) if (!check(value[index])) return false;
     return true;
   };

@@ -63,7 +63,9 @@ export class RedactedReply {
   #delta(given: Delta): void {
     const { redact, isTool, secrets } = this.#options;
     const isNamed = given.type === 'tool-input-delta' && given.name !== undefined && !isTool(given.name);
-    const signal = isNamed ? { ...given, name: redact(given.name ?? '') } : given;
+    const named = isNamed ? { ...given, name: redact(given.name ?? '') } : given;
+    const hasId = named.type === 'tool-input-delta' && named.callId !== undefined;
+    const signal = hasId ? { ...named, callId: redact(named.callId ?? '') } : named;
     const key = keyOf(signal);
     // One text ends where another kind begins. Arguments of several calls may come in turns.
     for (const other of this.#texts.keys()) if (other !== key && !other.startsWith('tool')) this.#finish(other);
@@ -71,8 +73,8 @@ export class RedactedReply {
     this.#texts.set(key, text);
     const { last } = text;
     if (signal.type === 'tool-input-delta' && last.type === 'tool-input-delta') {
-      const name = last.name ?? signal.name;
-      text.last = name === undefined ? signal : { ...signal, name };
+      const { name = signal.name, callId = signal.callId } = last;
+      text.last = { ...signal, ...(name !== undefined && { name }), ...(callId !== undefined && { callId }) };
     }
     this.#show(key, signal, text.waiting.push(signal.text, secrets()));
   }
@@ -95,6 +97,7 @@ export class RedactedReply {
 
 const inputOf = ({ last, shown }: { last: Delta; shown: string }): Input[] => {
   if (last.type !== 'tool-input-delta') return [];
-  const { index, name } = last;
-  return [Object.freeze(name === undefined ? { index, text: shown } : { index, name, text: shown })];
+  const { index, name, callId } = last;
+  const named = { ...(callId !== undefined && { callId }), ...(name !== undefined && { name }) };
+  return [Object.freeze({ index, ...named, text: shown })];
 };

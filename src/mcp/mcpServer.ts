@@ -1,37 +1,23 @@
 /**
- * A connection to one MCP server, and its running calls. Invariant: a server's question to a person belongs to one
- * call. The protocol does not name the call, so calls that may change something run one after the other. A call stays
- * open at the server while a person answers. A promise of three lines keeps the order, so `p-queue` is not used.
+ * An MCP server, its connection and its running calls. Invariant: a server's question to a person belongs to one call. The
+ * protocol does not name the call, so calls that may change something run one after the other. A call stays open at the
+ * server while a person answers. A server that ended is connected again by the next call. A call that may have run is
+ * repeated only if it only reads. A promise of three lines keeps the order, so `p-queue` is not used.
  */
-import { Client, type ElicitResult, type Transport } from '@modelcontextprotocol/client';
+import type { Client, ElicitResult } from '@modelcontextprotocol/client';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
-import { RunchartError, thrownText } from '../errors.ts';
+import { RunchartError } from '../errors.ts';
 import { isObject } from '../validation.ts';
-
-/** The options that reach a server. `transport` is called for each new connection. */
-export type McpServerOptions =
-  | { command: string; args?: readonly string[]; env?: { [name: string]: string }; cwd?: string }
-  | { url: string | URL; headers?: { [name: string]: string } }
-  | { transport(): Transport | Promise<Transport> };
+import { type Elicitation, type Loss, McpConnection } from './mcpConnection.ts';
+import type { McpServerOptions } from './serverOptions.ts';
 
 export type McpToolInfo = Awaited<ReturnType<Client['listTools']>>['tools'][number];
 export type McpResult = Awaited<ReturnType<Client['callTool']>>;
 
-/** A server's question to a person, without whose answer a call cannot continue. */
-export interface Elicitation {
-  message: string;
-  /** The JSON Schema of the answer. */
-  requestedSchema: Json;
-}
 export type Settled = { kind: 'result'; result: McpResult } | { kind: 'elicitation'; elicitation: Elicitation };
 
-interface Connection {
-  readonly client: Client;
-  /** Resolves with the client after the server has answered. */
-  readonly ready: Promise<Client>;
-}
-
 interface RunningCall {
+  readonly connection: McpConnection;
   /** The arguments as the server received them, as JSON text. */
   readonly args: string;
   readonly abort: AbortController;
@@ -59,11 +45,39 @@ export interface McpCall {
 const WAITING_MAX = 64;
 /** The longest possible timer: the calls' own limits end them, not the protocol's. */
 const NO_LIMIT = 2 ** 31 - 1;
+/** A list that does not come leaves the tools as they were. */
+const LIST_MS = 10_000;
+/** The pause before a connection after failures: none after the first, then this, doubled up to the longest. */
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** The promise, or the abort if that comes first. */
+async function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  let leave = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    leave = () => reject(signal.reason);
+    signal.addEventListener('abort', leave, { once: true });
+  });
+  if (signal.aborted) leave();
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}
 
 export class McpServer {
   readonly name: string;
   readonly #options: McpServerOptions;
-  #connection: Connection | undefined;
+  /** Called with the tools whenever they were listed again. */
+  onTools: ((tools: readonly McpToolInfo[]) => void) | undefined;
+  /** The capabilities that the server declared when its tools were first listed. */
+  capabilities: ReturnType<Client['getServerCapabilities']>;
+  #connection: McpConnection | undefined;
+  /** Connections that failed or ended by themselves since the last answer, and when the last one did. */
+  #failures = { count: 0, at: 0 };
+  /** The list that is being fetched, and whether it has changed since it was requested. */
+  #listing: { done: Promise<void>; isStale: boolean } | undefined;
   /** The number of times it was closed. */
   #closes = 0;
   /** Calls that wait for a person. */
@@ -79,9 +93,21 @@ export class McpServer {
 
   /** All tools of the server. Rejects with a RunchartError (`mcp`) if the server cannot be reached. */
   async tools(): Promise<McpToolInfo[]> {
-    const client = await this.#client();
-    const { tools } = await client.listTools();
-    return tools;
+    const connection = this.#connected();
+    const client = await connection.ready;
+    this.capabilities = client.getServerCapabilities();
+    try {
+      return await listed(client);
+    } catch (error) {
+      throw connection.error('did not list its tools', error);
+    }
+  }
+
+  /** Carries out a request that only reads, and repeats it once if its connection fails. */
+  read<T>(signal: AbortSignal, request: (client: Client, signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#repeating({ readOnly: true, signal }, this.#closes, async (connection) =>
+      request(await connection.ready, signal),
+    );
   }
 
   /** Runs a call until it has a result or the server asks a person. A call with an open question continues. */
@@ -103,6 +129,11 @@ export class McpServer {
     return call.readOnly ? this.#begin(call, closes) : this.#inTurn(() => this.#begin(call, closes));
   }
 
+  /** Whether the call is open at the server, because a person has to answer. */
+  isWaiting(key: string): boolean {
+    return this.#waitingCalls.has(key);
+  }
+
   /** Ends a call that waited for a person: its question is withdrawn, and the server receives a cancellation. */
   abandon(key: string): void {
     const waiting = this.#waitingCalls.get(key);
@@ -118,7 +149,7 @@ export class McpServer {
     this.#connection = undefined;
     for (const { abort } of [...this.#waitingCalls.values(), ...this.#running.keys()]) abort.abort();
     this.#waitingCalls.clear();
-    await connection?.client.close().catch(() => undefined);
+    await connection?.close();
   }
 
   /** Runs the work after all earlier work has ended or waits for a person. */
@@ -129,31 +160,67 @@ export class McpServer {
   }
 
   async #begin({ name, args, ...call }: McpCall, closes: number): Promise<Settled> {
-    call.signal.throwIfAborted();
-    // The server was closed while this call waited for its turn, so the call must not reconnect.
-    if (closes !== this.#closes) throw new RunchartError('closed', `the MCP server ${this.name} was closed`);
-    const client = await this.#client();
-    // Reconnecting takes time, and a call that was cancelled in between must not be sent.
-    call.signal.throwIfAborted();
-    const abort = new AbortController();
-    const result = client.callTool(
-      { name, arguments: args },
-      {
-        signal: abort.signal,
-        timeout: NO_LIMIT,
-        onprogress: ({ progress, total, message }) =>
-          call.progress({ progress, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
-      },
-    );
-    const state = { question: undefined, notifyAsked: undefined, earlyDecision: call.decision };
-    return this.#follow({ args: JSON.stringify(args), abort, result, ...state }, call);
+    return this.#repeating(call, closes, async (connection) => {
+      const client = await connection.ready;
+      const abort = new AbortController();
+      const result = client.callTool(
+        { name, arguments: args },
+        {
+          signal: abort.signal,
+          timeout: NO_LIMIT,
+          onprogress: ({ progress, total, message }) =>
+            call.progress({
+              ...{ progress, ...(total !== undefined && { total }) },
+              ...(message !== undefined && { message }),
+            }),
+        },
+      );
+      const state = { question: undefined, notifyAsked: undefined, earlyDecision: call.decision };
+      return this.#follow({ connection, args: JSON.stringify(args), abort, result, ...state }, call);
+    });
+  }
+
+  /** Connects and acts; after a loss of the connection again, if the act cannot have had an effect twice. */
+  async #repeating<T>(
+    { readOnly, signal }: Pick<McpCall, 'readOnly' | 'signal'>,
+    closes: number,
+    act: (connection: McpConnection) => Promise<T>,
+  ): Promise<T> {
+    const repeats: Record<Loss, number> = { unsent: 1, ended: readOnly ? 1 : 0, cut: readOnly ? 1 : 0 };
+    for (;;) {
+      signal.throwIfAborted();
+      // The server was closed while this call waited for its turn, so the call must not reconnect.
+      if (closes !== this.#closes) throw new RunchartError('closed', `the MCP server ${this.name} was closed`);
+      const connection = this.#connected();
+      // Reconnecting takes time, and a call that was cancelled in between must not be sent.
+      await unlessAborted(signal, connection.ready);
+      signal.throwIfAborted();
+      try {
+        const value = await act(connection);
+        this.#failures.count = 0;
+        // A list that the call changed is known before its result.
+        if (this.#listing) await unlessAborted(signal, this.#listing.done);
+        return value;
+      } catch (error) {
+        const loss = signal.aborted || closes !== this.#closes ? undefined : connection.lossOf(error);
+        if (loss === undefined) throw error;
+        if (loss !== 'cut') await this.#drop(connection);
+        if (repeats[loss] === 0) throw connectionError(connection, error);
+        repeats[loss] -= 1;
+      }
+    }
   }
 
   #continueCall(waiting: RunningCall, call: McpCall, decision: Decision): Promise<Settled> {
-    const follow = (): Promise<Settled> => {
+    const follow = async (): Promise<Settled> => {
       waiting.question?.answer(answerOf(decision));
       waiting.question = undefined;
-      return this.#follow(waiting, call);
+      try {
+        return await this.#follow(waiting, call);
+      } catch (error) {
+        const { connection } = waiting;
+        throw call.signal.aborted || !connection.lossOf(error) ? error : connectionError(connection, error);
+      }
     };
     return call.readOnly ? follow() : this.#inTurn(follow);
   }
@@ -207,56 +274,70 @@ export class McpServer {
     });
   }
 
-  #client(): Promise<Client> {
-    this.#connection ??= this.#connect();
-    return this.#connection.ready;
-  }
-
-  #connect(): Connection {
-    const client = new Client({ name: 'runchart', version: '1' }, { capabilities: { elicitation: { form: {} } } });
-    client.setRequestHandler('elicitation/create', ({ params }) =>
-      'requestedSchema' in params
-        ? this.#elicit({ message: params.message, requestedSchema: params.requestedSchema as Json })
-        : { action: 'cancel' },
-    );
-    // The next call restarts a server that has ended. The end of an older connection does not affect a newer one.
-    const forget = (): void => {
-      if (this.#connection?.client === client) this.#connection = undefined;
-    };
-    client.onclose = forget;
-    const ready = this.#connected(client).catch((error: unknown) => {
-      forget();
-      const message = `the MCP server ${this.name} cannot be reached: ${thrownText(error)}`;
-      throw new RunchartError('mcp', message, { cause: error });
+  #connected(): McpConnection {
+    if (this.#connection) return this.#connection;
+    const { count, at } = this.#failures;
+    const pauseMs = count < 2 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (count - 2), LONGEST_PAUSE_MS);
+    const connection = new McpConnection({
+      name: this.name,
+      server: this.#options,
+      delayMs: pauseMs - (performance.now() - at),
+      elicit: (elicitation) => this.#elicit(elicitation),
+      toolsChanged: () => this.#listAgain(connection),
+      ended: () => this.#forget(connection),
     });
-    return { client, ready };
+    this.#connection = connection;
+    // A server that was started again may have other tools.
+    if (count > 0) connection.ready.then(() => this.#listAgain(connection)).catch(() => undefined);
+    return connection;
   }
 
-  async #connected(client: Client): Promise<Client> {
-    const transport = await transportOf(this.#options);
-    if (this.#connection?.client !== client) {
-      await transport.close();
-      throw new Error('it was closed meanwhile');
+  /** The next call connects again. The end of an older connection does not affect a newer one. */
+  #forget(connection: McpConnection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    this.#failures = { count: this.#failures.count + 1, at: performance.now() };
+  }
+
+  async #drop(connection: McpConnection): Promise<void> {
+    this.#forget(connection);
+    await connection.close();
+  }
+
+  #listAgain(connection: McpConnection): void {
+    if (this.#listing) {
+      this.#listing.isStale = true;
+      return;
     }
-    await client.connect(transport);
-    return client;
+    const listing = { isStale: true, done: Promise.resolve() };
+    listing.done = this.#list(connection, listing);
+    this.#listing = listing;
+  }
+
+  /** Fetches the list until it has not changed meanwhile. */
+  async #list(connection: McpConnection, listing: { isStale: boolean }): Promise<void> {
+    try {
+      const client = await connection.ready;
+      while (listing.isStale && this.#connection === connection) {
+        listing.isStale = false;
+        const tools = await listed(client);
+        if (this.#connection === connection) this.onTools?.(tools);
+      }
+    } catch {
+      // The tools stay as they were: the next call or the next notice lists them again.
+    } finally {
+      this.#listing = undefined;
+    }
   }
 }
 
-async function transportOf(options: McpServerOptions): Promise<Transport> {
-  if ('transport' in options) return options.transport();
-  if ('url' in options) {
-    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-    const { url, headers } = options;
-    return new StreamableHTTPClientTransport(new URL(url), { requestInit: { ...(headers && { headers }) } });
-  }
-  const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
-  const { command, args = [], env, cwd } = options;
-  // The server must not receive this process's keys and tokens. It gets the variables that the host names and those
-  // that every program needs.
-  const own = { ...getDefaultEnvironment(), ...env };
-  return new StdioClientTransport({ command, args: [...args], env: own, stderr: 'ignore', ...(cwd && { cwd }) });
-}
+const listed = async (client: Client): Promise<McpToolInfo[]> =>
+  client.getServerCapabilities()?.tools
+    ? (await client.listTools(undefined, { timeout: LIST_MS, cacheMode: 'refresh' })).tools
+    : [];
+
+const connectionError = (connection: McpConnection, error: unknown): RunchartError =>
+  connection.error('ended before it answered, so nobody knows whether the call had an effect', error);
 
 /** A person's decision as an answer to the server. */
 function answerOf(decision: Decision): ElicitResult {

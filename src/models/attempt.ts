@@ -249,11 +249,11 @@ export class Attempt {
         live?.({ type: part.type, runId, text: part.text });
         return;
       case 'tool-call-delta': {
-        const { index, name, text } = part;
+        const { index, callId, name, text } = part;
         this.#addInput(index, name, text);
         this.#streams();
-        live?.({ type: 'tool-input-delta', runId, index, text, ...(name !== undefined && { name }) });
-        return;
+        const named = { ...(callId !== undefined && { callId }), ...(name !== undefined && { name }) };
+        return void live?.({ type: 'tool-input-delta', runId, index, text, ...named });
       }
       case 'tool-call': {
         const { type: _, ...call } = part;
@@ -365,6 +365,8 @@ function readFinish({ type, reason, usage, extra: attached }: Extract<ModelPart,
   return extra === undefined ? finish : { ...finish, extra };
 }
 
+const isMaybeText = (value: unknown): boolean => value === undefined || typeof value === 'string';
+
 /** Returns undefined unless each field of the part has its type. */
 function readPart(part: ModelPart): ModelPart | undefined {
   try {
@@ -373,9 +375,7 @@ function readPart(part: ModelPart): ModelPart | undefined {
       case 'reasoning-delta':
         return typeof part.text === 'string' ? part : undefined;
       case 'tool-call-delta':
-        return typeof part.text === 'string' && (part.name === undefined || typeof part.name === 'string')
-          ? part
-          : undefined;
+        return typeof part.text === 'string' && isMaybeText(part.name) && isMaybeText(part.callId) ? part : undefined;
       case 'tool-call':
         return readCall(part);
       case 'finish':

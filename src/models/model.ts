@@ -2,10 +2,10 @@
  * The contract between the runtime and a model. Invariant: a model yields parts and ends with `finish`. Anything else
  * (an exception, an end without `finish`) is a failed attempt. The run retries, never the model.
  */
-import type { FinishReason, Json, Message, Usage } from '../../machines/vocabulary.ts';
+import type { FinishReason, Json, Message, ModelSettings, Usage } from '../../machines/vocabulary.ts';
 import { type ImageLimits, imageLimitsOf } from '../content/imageFormat.ts';
 import { ConfigurationError, RunchartError } from '../errors.ts';
-import { check, nonEmptyText, number, numberOrInfinity, object, strings, type Validator } from '../validation.ts';
+import { check, flag, nonEmptyText, number, numberOrInfinity, object, strings, type Validator } from '../validation.ts';
 
 /** USD per million tokens. */
 export interface Prices {
@@ -22,17 +22,19 @@ export interface ToolSpec {
   parameters: Json;
 }
 
-export interface ModelRequest {
+/** The settings of the request hold in place of the model's own. */
+export interface ModelRequest extends ModelSettings {
   system: string;
   messages: readonly Message[];
   tools: readonly ToolSpec[];
-  maxOutputTokens?: number;
-  temperature?: number;
+  /** The JSON Schema of the final answer, for a model with `nativeOutput`. */
+  output?: { name: string; schema: Json };
 }
 
 export type ModelPart =
   | { type: 'text-delta' | 'reasoning-delta'; text: string }
-  | { type: 'tool-call-delta'; index: number; name?: string; text: string }
+  /** `callId` and `name` come with the first piece at the latest, if the provider names them. */
+  | { type: 'tool-call-delta'; index: number; callId?: string; name?: string; text: string }
   /** A complete call. `args` is the JSON text as the model wrote it. */
   | { type: 'tool-call'; callId: string; name: string; args: string; extra?: Json }
   /** `extra`: what the provider needs back with this reply. The assistant message contains it unchanged. */
@@ -43,11 +45,20 @@ export type ModelPart =
 
 export interface Model {
   readonly id: string;
+  /** The provider's name in traces, by the GenAI conventions of OpenTelemetry: `openai`, `anthropic`, `gcp.gemini`, … */
+  readonly provider?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
+  /** It holds final answers to a JSON Schema itself. For other models, and where it refuses, the system text describes the schema. */
+  readonly nativeOutput?: boolean;
   readonly prices?: Prices;
   /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   readonly imageLimits?: ImageLimits;
+  /**
+   * Media types besides text, such as `image/*` and `application/pdf`. A message with another one is refused, and other parts of
+   * the history become texts that name them. Without the list the model receives every part.
+   */
+  readonly accepts?: readonly string[];
   /** Values that must never be logged (the API key). */
   readonly secrets?: readonly string[];
   stream(request: ModelRequest, context: StreamContext): AsyncIterable<ModelPart>;
@@ -140,15 +151,25 @@ export class ModelError extends RunchartError {
 export const textCallFormats = ['tool_call', 'function', 'fence', 'json'] as const;
 export type TextCallFormat = (typeof textCallFormats)[number];
 
-/** USD per million tokens. */
-const price: Validator = { ...number(0), expected: 'a finite number of USD of at least 0' };
 /** Other fields of models and prices are allowed. */
 const open = { refuses: () => false };
-export const modelValidator = object(
-  { id: nonEmptyText, contextWindow: numberOrInfinity(0), maxOutputTokens: numberOrInfinity(0), secrets: strings },
-  open,
-);
-export const pricesValidator = object({ input: price, output: price, cachedInput: price, cacheWrite: price }, open);
+// Marked as pure, so that a bundle which calls no model is without them.
+export const modelValidator = /* @__PURE__ */ (() =>
+  object(
+    {
+      id: nonEmptyText,
+      contextWindow: numberOrInfinity(0),
+      maxOutputTokens: numberOrInfinity(0),
+      secrets: strings,
+      nativeOutput: flag,
+      accepts: strings,
+    },
+    open,
+  ))();
+export const pricesValidator = /* @__PURE__ */ (() => {
+  const price: Validator = { ...number(0), expected: 'a finite number of USD of at least 0' };
+  return object({ input: price, output: price, cachedInput: price, cacheWrite: price }, open);
+})();
 
 /** Throws ConfigurationError for a model that cannot be called, or whose cost cannot be computed. */
 export function checkModel(model: Model): void {

@@ -1,6 +1,6 @@
 /**
- * Finds where the words of a shell line lead. Rule: all look-ups happen before any verdict, in every directory in which
- * the line may run. A place that cannot be determined is recorded as a doubt.
+ * Finds the paths to which the words of a shell line lead. Rule: all look-ups happen before any verdict, in every
+ * directory in which the line may run. A place that cannot be determined is recorded as a doubt.
  */
 import { stat } from 'node:fs/promises';
 import { baseName, unwrapped, withoutGlobalOptions } from './commandForms.ts';
@@ -18,7 +18,7 @@ import { candidatesOf, type GlobMatches, globMatches, mayBecomeOption } from './
 const DIRECTORIES_MAX = 16;
 const PATHS_MAX = 2_000;
 
-/** The places where the words of a line lead. */
+/** The paths to which the words of a line lead. */
 export interface Places {
   doubts: string[];
   subjects: ReadonlyMap<string, readonly PathSubject[]>;
@@ -263,7 +263,7 @@ async function changeDirectory({ words }: SimpleCommand, { directories, doubts, 
   }
   for (const directory of [...directories]) {
     const next = await pathSubject(to.value, directory, around);
-    // `cd ..` removes the last name of the path; the kernel resolves a link first. The two can differ.
+    // `cd ..` removes the last name of the path, but the kernel resolves a link first. The two can differ.
     const asSpelled = await pathSubject(next.spelled, directory, around);
     if (!isInsideRoot(next, around) || asSpelled.real !== next.real) doubts.push('the working directory is left');
     if (directories.size < DIRECTORIES_MAX) directories.add(next.spelled);

@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import ignore from 'ignore';
 import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from '../tools/coding/sandbox/protectedNames.ts';
-import { isInside, kernelPath, type LinkReader, linksReadOnce, spellingFault } from '../tools/coding/workspace.ts';
+import { isInside, kernelPath, linksReadOnce, spellingFault } from '../tools/coding/workspace.ts';
 
 /** The directories that relative patterns and paths start from. */
 export interface Surroundings {
@@ -16,7 +16,7 @@ export interface Surroundings {
   root: string;
   home: string;
   /** Reads each link once, so that a verdict describes one state of the file system. */
-  linkAt: LinkReader;
+  linkAt(path: string): Promise<string | undefined>;
 }
 
 export interface PathSubject {
@@ -59,8 +59,8 @@ export const isInsideRoot = ({ real }: PathSubject, { root }: Surroundings): boo
 type Base = 'root' | 'home' | 'cwd';
 
 /**
- * Parses a gitignore pattern; `//x` is absolute and `~/x` is below the home directory. Returns a text that says what is
- * wrong with an invalid pattern.
+ * Parses a gitignore pattern; `//x` is absolute and `~/x` is below the home directory. Returns a text with the fault of
+ * an invalid pattern.
  */
 export function pathPattern(spec: string): PathPattern | string {
   // An escaped blank at the end is part of the name.

@@ -235,7 +235,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
 
 type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall>;
 
-/** Describes where the command would run, for the person who decides. */
+/** Describes the place of the command's execution, for the person who decides. */
 function placeWords(confinement: Confinement | 'none'): string {
   if (confinement === 'none') return 'outside the sandbox';
   const { writes, network, opensProtected } = confinement;

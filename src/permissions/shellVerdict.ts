@@ -221,7 +221,7 @@ class LineJudge {
       ? undefined
       : (this.#files.ruleHidingAllBelow(words.slice(1)) ?? this.#places.copied.get(command));
     if (whole) return `it may show files of ${whole.text}`;
-    // A rule for such commands accepts what they show. A rule for all commands does not.
+    // A rule for such commands also accepts their output. A rule for all commands does not.
     if (allow.some(({ subject }) => subject.kind === 'command')) return this.#files.worksOutside(words);
     const hidden = this.#hidden(command, reading);
     if (hidden) return `it may show files of ${hidden.text}`;

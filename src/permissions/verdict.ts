@@ -1,6 +1,6 @@
 /**
- * Combines what the rules say about one act into a verdict, in this order: deny rules, protected places, plan mode, ask
- * rules, allow rules, the mode. Rule: it never matters how specific a rule is, and no later step overrides a denial.
+ * Combines the rules for one act into a verdict, in this order: deny rules, protected places, plan mode, ask rules,
+ * allow rules, the mode. Rule: it never matters how specific a rule is, and no later step overrides a denial.
  */
 import type { PathPattern } from './pathRules.ts';
 import type { Rule } from './rules.ts';

@@ -1,7 +1,7 @@
 /**
  * Finds the paths that a word of a command may name. Rule: for deny rules, a word is split in every way in which
- * programs find a path in it (`--file=x`, `-fx`, `-nfx`, `@x`, `HEAD:x`). A glob stands for everything that it may
- * match, not only for its matches today.
+ * programs find a path in it (`--file=x`, `-fx`, `-nfx`, `@x`, `HEAD:x`). A glob counts as everything that it may
+ * match, not only as its current matches.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
 /**
- * Whether one call may run, by what hooks and rules say. Rule: hooks, rules, other plugins, then the question, whatever
- * the order of the plugins is; the strictest of several counts. After an approval no hook is asked again and only a denial
- * counts. Edited arguments are judged like the model's: the edit answers a question, never a denial. Anything that goes wrong
- * blocks the call.
+ * Decides whether one call may run, by hooks and rules. Invariant: hooks come first, then rules, other plugins and the
+ * question, in any order of the plugins. The strictest of several answers applies. After an approval no hook is asked
+ * again and only a denial counts. Edited arguments are judged like the model's: the edit answers a question, never a
+ * denial. Anything that goes wrong blocks the call.
  */
 import type { GateValue, Json } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';

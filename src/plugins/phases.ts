@@ -1,6 +1,6 @@
 /**
- * Runs the phases of the plugins, one plugin after the other. Rule: a phase that throws or takes too long is logged as a
- * diagnostic. If its plugin is `required`, it ends the run, except in a run that is over.
+ * Runs the phases of the plugins, one plugin after the other. Rule: a phase that throws or takes too long is logged as
+ * a diagnostic. An error of a `required` plugin ends the run, unless the run has already ended.
  */
 import type { EffectRequest, GateValue, Phase, PhaseValue, RunPhase, StoredPart } from '../../machines/internal.ts';
 import { thrownText } from '../errors.ts';
@@ -28,11 +28,13 @@ function phaseContext(
   turn: number,
   signal: AbortSignal,
   ports: Pick<PhasePorts, 'stop' | 'executed'>,
+  callId?: string,
 ): PhaseContext {
-  const { conversationId, cwd, entries, transcript, next, setTimer, diagnose } = around;
+  const { request, conversationId, cwd, entries, transcript, next, setTimer, diagnose } = around;
   const more: { [PHASE_PORTS]: PhasePorts } = { [PHASE_PORTS]: { entries, next, setTimer, diagnose, ...ports } };
   return {
     ...more,
+    origin: request.origin(callId),
     conversationId,
     runId,
     turn,
@@ -92,7 +94,7 @@ export class PhaseRunner implements ToolChecks {
       for (const plugin of taking) {
         const answer = await this.#call(plugin, phase, request, signal, taking.length);
         if (!answer) continue;
-        // A run that is over ignores the fields that it cannot use.
+        // A run that has ended ignores the fields that it cannot use.
         const usable = isOver(request) ? answer : readAnswer(plugin.name, phase, answer);
         this.#changeNextRequest(usable);
         outcome = REDUCERS[phase](outcome, usable, plugin.name);
@@ -124,7 +126,7 @@ export class PhaseRunner implements ToolChecks {
     return Object.keys(writes).length > 0 ? { kind: 'done', writes } : { kind: 'done' };
   }
 
-  /** A run continues at most `maxStopContinues` times; after that a diagnostic says so. */
+  /** A run continues at most `maxStopContinues` times. A diagnostic reports further attempts. */
   #mayContinue(runId: string): boolean {
     const { entries, diagnose } = this.#around;
     const { maxStopContinues } = this.#scope.policies;
@@ -207,7 +209,7 @@ export class PhaseRunner implements ToolChecks {
     const { call, tool } = prepared;
     const { decision, runId } = request;
     const context = {
-      ...phaseContext(around, runId, around.logState.counters.turns, signal, this.#ports(runId)),
+      ...phaseContext(around, runId, around.logState.counters.turns, signal, this.#ports(runId), call.callId),
       call,
       tool,
       ...(decision && { decision }),
@@ -230,15 +232,13 @@ export class PhaseRunner implements ToolChecks {
   async afterTool(request: Extract<EffectRequest, { kind: 'afterTool' }>, signal: AbortSignal): Promise<StoredPart[]> {
     const { runId, callId, outcome } = request;
     const record = this.#around.logState.calls.get(callId);
+    const ports = { ...this.#ports(runId), executed: record?.status === 'started' };
     let { content } = request;
     for (const plugin of this.#plugins) {
       if (!plugin.afterToolExecute) continue;
       const call = { callId, name: record?.name ?? '', args: record?.args ?? null };
       const context = {
-        ...phaseContext(this.#around, runId, this.#around.logState.counters.turns, signal, {
-          ...this.#ports(runId),
-          executed: record?.status === 'started',
-        }),
+        ...phaseContext(this.#around, runId, this.#around.logState.counters.turns, signal, ports, callId),
         call,
         outcome,
         result: content,

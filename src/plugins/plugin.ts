@@ -9,6 +9,7 @@ import type {
   Message,
   Phase,
   Phases,
+  RequestInfo,
   StoredPart,
   Termination,
   ToolCall,
@@ -21,6 +22,8 @@ import type { Tool } from '../tools/tool.ts';
 import { callback, check, flag, isLiteral, nonEmptyText, object } from '../validation.ts';
 
 export interface PhaseContext {
+  /** The message that the request began with, also of a sub-agent's parent. `context` is as logged, without secrets. */
+  origin: RequestInfo;
   conversationId: string;
   runId: string;
   turn: number;
@@ -32,7 +35,7 @@ export interface PhaseContext {
 type Awaitable<T> = T | Promise<T>;
 export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
 
-/** The next request, as far as phases may see and change it. */
+/** The next request, with the parts that phases may read and change. */
 export interface RequestDraft {
   /** The instructions of the agent. */
   readonly instructions: string;

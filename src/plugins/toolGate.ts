@@ -13,6 +13,7 @@ import {
   type Json,
   type LogEntry,
   type LogState,
+  type RequestInfo,
   type ToolCall,
   type Transcript,
 } from '../../machines/internal.ts';
@@ -33,6 +34,7 @@ export interface ConversationScope {
   entries: readonly LogEntry[];
   transcript: Transcript;
   logState: LogState;
+  request: { origin(callId?: string): RequestInfo };
   next: RequestDraft;
   /** A plugin requested a summary of earlier messages before the next call. */
   compact?: true | string;
@@ -55,12 +57,12 @@ export type Checked =
     }
   | GateValue;
 
-/** The plugins' part of the gate; loaded only where there are plugins. */
+/** The plugins' part of the gate, loaded only for an agent with plugins. */
 export interface ToolChecks {
   beforeTool(first: PreparedCall, request: GateRequest, signal: AbortSignal, asking: Asking): Promise<Checked>;
 }
 
-/** How the gate asks for approval. */
+/** The gate's way to ask for approval. */
 export interface Asking {
   /** The tool requires approval for these arguments. */
   isWanted(prepared: PreparedCall): Promise<boolean>;
@@ -159,7 +161,10 @@ export class Gate {
     if (typeof needsApproval === 'function') {
       const { setTimer, diagnose } = this.#options.around;
       try {
-        if ((await within(PHASE_MS, { setTimer, signal }, () => needsApproval(args as never))) === false) return false;
+        if (
+          (await within(PHASE_MS, { setTimer, signal }, () => needsApproval.call(definition, args as never))) === false
+        )
+          return false;
       } catch (error) {
         if (signal.aborted) throw error;
         diagnose('approval_error', { tool: definition.name, message: thrownText(error) });

@@ -173,7 +173,7 @@ export interface CallTable {
   retried: Lookup<number>;
   /** Started calls without a result. */
   running: Set<number>;
-  /** How often each call was suspended. `decided` contains decisions that came before their suspension. */
+  /** The number of suspensions of each call. `decided` contains decisions that came before their suspension. */
   suspensions: Lookup<number>;
   decided: Map<number, { suspension: number; by: string | undefined }>;
   /** Calls before this position were already checked for a missing result at a stop. */

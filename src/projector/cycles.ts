@@ -25,7 +25,8 @@ const EAGER_MAX = 64;
 
 const NONE: CycleRecord['waiting'] = Object.freeze([]);
 
-export function openCycle(records: Records, id: string, root: RequestCycle['root']): void {
+/** `seq`: of the entry of its root. */
+export function openCycle(records: Records, id: string, root: RequestCycle['root'], seq: number | undefined): void {
   const { cycles, steps, groups, calls, rounds, texts, messages, results, owner } = records;
   records.cycles = cycles.push(owner, {
     id,
@@ -39,6 +40,8 @@ export function openCycle(records: Records, id: string, root: RequestCycle['root
     results: results.size,
     stop: null,
     waiting: NONE,
+    seq,
+    superseded: false,
     made: undefined,
   });
   addMessage(records, root);
@@ -107,10 +110,11 @@ function cycleView(records: Records, index: number): RequestCycle {
 
 function makeView(records: Records, record: CycleRecord, stepsEnd: number, roundsEnd: number): RequestCycle {
   const { id, root, stop } = record;
+  const fate = record.superseded ? { superseded: true as const } : {};
   const waiting = stillWaiting(records, record);
   if (stepsEnd - record.steps <= EAGER_MAX && roundsEnd - record.rounds <= EAGER_MAX) {
     const steps = stepViews(records, record.steps, stepsEnd);
-    return Object.freeze({ id, root, steps, rounds: roundViews(records, record, roundsEnd), stop, waiting });
+    return Object.freeze({ id, root, steps, rounds: roundViews(records, record, roundsEnd), stop, waiting, ...fate });
   }
   let steps: RequestCycle['steps'] | undefined;
   let rounds: RequestCycle['rounds'] | undefined;
@@ -127,6 +131,7 @@ function makeView(records: Records, record: CycleRecord, stepsEnd: number, round
     },
     stop,
     waiting,
+    ...fate,
   });
 }
 

@@ -48,6 +48,7 @@ import {
   promote,
   type Queue,
   type Records,
+  supersedeCycles,
 } from './records.ts';
 
 export type Phase = 'idle' | 'active';
@@ -170,6 +171,12 @@ function applyAside(projection: Projection, reading: Reading, seq: number | unde
     case 'reply-boundary':
       records.replying = false;
       return;
+    case 'rewound':
+      supersedeCycles(records, reading.toSeq);
+      projection.phase = 'idle';
+      // No run continues a cycle from before.
+      projection.run = '';
+      return;
     case 'tool-result': {
       const odd = addResult(records, calls, reading.callId, reading.result, projection.phase === 'active');
       if (odd !== undefined) noteIn(projection, odd, seq, { callId: reading.callId });
@@ -223,7 +230,7 @@ function openRoot(
   if (id !== messageId) noteIn(projection, 'message_repeated', seq, { messageId });
   projection.run = undefined;
   leaveCycle(projection.records, projection.calls);
-  openCycle(projection.records, id, Object.freeze({ messageId, kind, content }));
+  openCycle(projection.records, id, Object.freeze({ messageId, kind, content }), seq);
 }
 
 function applyWork(

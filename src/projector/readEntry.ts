@@ -118,10 +118,11 @@ export function readAll<T>(value: unknown, read: (element: unknown) => T | undef
 
 function readPart(value: unknown): StoredPart | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  const { type, text, mediaType, data } = value as Fields;
+  const { type, text, mediaType, name, data } = value as Fields;
   if (type === 'text') return typeof text === 'string' ? Object.freeze({ type, text }) : undefined;
-  if (type !== 'image' || typeof mediaType !== 'string' || typeof data !== 'string') return undefined;
-  return Object.freeze({ type, mediaType, data });
+  if (typeof mediaType !== 'string' || typeof data !== 'string' || !isMaybeText(name)) return undefined;
+  if (type !== 'image' && type !== 'file') return undefined;
+  return Object.freeze({ type, mediaType, ...(name !== undefined && { name }), data });
 }
 
 export type ItemReading = BlockText | { kind: 'tool-call'; call: ToolCallView; group: GroupName | undefined };
@@ -162,6 +163,8 @@ export type RuntimeReading =
   | { type: 'model-reply'; usage: Usage | undefined }
   /** The next output belongs to another reply of the model. */
   | { type: 'reply-boundary' }
+  /** The cycles that began after `toSeq` are superseded. */
+  | { type: 'rewound'; toSeq: number }
   | { type: 'noted'; diagnostic: Diagnostic }
   /** A known entry that no view shows. */
   | { type: 'ignored' };
@@ -233,7 +236,8 @@ function readEnvelope(value: unknown): Entry {
   const hasSeq = typeof seq === 'number' && Number.isSafeInteger(seq) && seq >= 0;
   return {
     reading: readEvent(entry),
-    seq: hasSeq ? seq : undefined,
+    // -0 is 0.
+    seq: hasSeq ? seq + 0 : undefined,
     runId: typeof runId === 'string' ? runId : undefined,
     conversationId: typeof conversationId === 'string' && !tellsOfChild ? conversationId : undefined,
     tellsOfChild,
@@ -288,6 +292,8 @@ const BY_KIND: { readonly [Kind in LogEntry['type']]: Reader } = {
   'context-warning': ignored,
   'sub-agent': ignored,
   checkpoint: asBoundary,
+  renamed: ignored,
+  rewound: ({ toSeq }) => (Number.isSafeInteger(toSeq) ? { type: 'rewound', toSeq: toSeq as number } : 'toSeq'),
   notice: ignored,
   diagnostic: readDiagnostic,
   extension: ignored,

@@ -65,6 +65,9 @@ export interface CycleRecord extends Viewed<RequestCycle> {
   readonly results: number;
   readonly stop: null | { reason: StopReason; cause?: string };
   readonly waiting: readonly WaitingCall[];
+  /** The seq of its root, if the entry has one. */
+  readonly seq: number | undefined;
+  readonly superseded: boolean;
 }
 
 /** Views of all cycles but the last. Most of a list of all cycles is copied from here. */
@@ -136,6 +139,21 @@ export function outdateCall(records: Records, call: number): void {
   records.cycles = outdated(cycles, owner, cycle);
   // This applies to unread cycles too: an older snapshot must not get a view that a newer one caches there.
   if (cycle < cycles.size - 1) records.settled = { ...settled, count: Math.min(settled.count, cycle), own: false };
+}
+
+/** Marks the cycles whose roots come after this entry. */
+export function supersedeCycles(records: Records, toSeq: number): void {
+  const { owner, settled } = records;
+  let first = records.cycles.size;
+  for (let index = first - 1; index >= 0; index--) {
+    const cycle = records.cycles.at(index);
+    if (cycle.seq === undefined || cycle.seq <= toSeq) break;
+    first = index;
+    if (cycle.superseded) continue;
+    records.cycles = records.cycles.replace(owner, index, { ...cycle, superseded: true, made: undefined });
+  }
+  records.replying = false;
+  records.settled = { ...settled, count: Math.min(settled.count, first), own: false };
 }
 
 export function outdateRound(records: Records, round: number): void {

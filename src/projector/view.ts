@@ -33,6 +33,8 @@ export interface RequestCycle {
   stop: null | { reason: StopReason; cause?: string };
   /** The suspended calls that still have no result. */
   waiting: readonly string[];
+  /** Present if the conversation was rewound to a place before this cycle. */
+  superseded?: true;
 }
 
 export interface UserStep {

@@ -153,6 +153,11 @@ export class AppendQueue {
     return this.#appends.length === 0;
   }
 
+  /** The entries that are not stored yet, in order. */
+  get entries(): readonly NewEntry[] {
+    return this.isEmpty ? [] : [...this.#steps.values()].flatMap(({ entries }) => entries);
+  }
+
   /** Resolves when the queue is empty. A waiter may resolve slightly before the step's own report. */
   settled(): Promise<void> {
     return this.isEmpty ? Promise.resolve() : new Promise((resolve) => void this.#onEmpty.push(resolve));

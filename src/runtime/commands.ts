@@ -1,9 +1,10 @@
 /**
- * The commands of a host, what each comes to at its delivery, and the queue of those on their way. Rule: a command is judged at
- * its delivery, against what is durable then. Commands keep their order, wait for their images, and are answered exactly once, when what they logged is durable.
+ * The commands of a host, the event that each becomes at its delivery, and the queue that carries out the life of acts. Invariant: a
+ * command is judged at its delivery, against what is durable then. It is answered once, when what it logged is durable.
  */
 import {
-  type Act,
+  type ActEvent,
+  type ActTask,
   type ChartPolicies,
   type Completion,
   type Continued,
@@ -12,43 +13,61 @@ import {
   type Decision,
   type EffectRequest,
   type Failure,
-  fatesOf,
+  type GivenUpBy,
   goesOn,
   type HostAct,
+  hasCancel,
+  isCancelling,
   type Json,
   judgeDecision,
-  judgePending,
+  type LogEntry,
   type LogState,
   type NewEntry,
+  nextActs,
+  nextRunOf,
   openCalls,
+  overtakes,
+  type PendingAct,
+  placeBefore,
+  placeOfRun,
+  type QueuedMessage,
+  type RequestChoices,
+  type RunPlace,
   rerunOf,
   runOf,
   type Settlement,
   type Standing,
   type StoredPart,
   type SubAgentChange,
+  standingAfterActs,
 } from '../../machines/internal.ts';
-import { InvalidDecisionError, RunchartError, thrownText } from '../errors.ts';
+import { NotStored } from '../content/content.ts';
+import { ConfigurationError, InvalidDecisionError, RunchartError } from '../errors.ts';
 
-export type Command = HostAct & HostCommand;
+export type Command = HostAct & {
+  /** Its caller received it back. The chart does not. */
+  returned?: true;
+} & HostCommand;
 type HostCommand =
-  | {
+  | ({
       type: 'message.sent';
       messageId: string;
       content: StoredPart[];
       kind: 'direct' | 'steer' | 'followUp';
       /** In place of the policy. */
       whileSuspended?: ChartPolicies['whileSuspended'];
-      /** The content, while its images are being stored; the command is put when they are. */
-      kept?: Promise<StoredPart[]>;
-    }
+    } & RequestChoices)
   | { type: 'resume.requested'; runId: string; continuation?: string }
   | { type: 'promotion.requested'; messageId: string }
   | { type: 'message.returned'; messageId: string; why: string }
-  | { type: 'cancel.requested'; partial?: string }
+  | { type: 'cancel.requested' | 'close.requested'; partial?: string }
   | { type: 'decision.proposed'; decision: Decision }
   | { type: 'settlement.proposed'; callId: string; how: Settlement }
   | SubAgentChange
+  | { type: 'rename.requested'; title: string }
+  | { type: 'rewind.requested'; messageId: string }
+  /** Keys of the state that a page writes. */
+  | { type: 'state.written'; writes: { [key: string]: Json } }
   /** Somebody who watches threw, and is not to be ignored. */
   | { type: 'observer.failed'; error: Failure };
 
@@ -57,8 +76,17 @@ export type MessageCommand = Extract<Command, { type: 'message.sent' }>;
 export type StartingCommand = Extract<Command, { type: 'message.sent' | 'resume.requested' | 'promotion.requested' }>;
 
 /** The run that the command starts, if it starts one. */
-const runIdOf = (command: StartingCommand): string =>
-  command.type === 'resume.requested' ? command.runId : runOf(command.messageId);
+function runIdOf(command: Command): string | undefined {
+  switch (command.type) {
+    case 'resume.requested':
+      return command.runId;
+    case 'message.sent':
+    case 'promotion.requested':
+      return runOf(command.messageId);
+    default:
+      return undefined;
+  }
+}
 
 export interface Admission {
   /** The event for the chart, with the facts of the log. */
@@ -76,6 +104,8 @@ export interface ChartState {
   readonly isOpenEnded: boolean;
   /** The run under way. */
   readonly runId: string | undefined;
+  /** Messages that were accepted and are not delivered. */
+  readonly queue: readonly QueuedMessage[];
 }
 
 /** A call that waits for a permission is allowed, denied or changed. Returns the error for an answer to it. */
@@ -105,15 +135,11 @@ function admitSettlement(logState: LogState, callId: string, how: Settlement, ac
   return { event: { ...act, type: 'outcome.settled', callId, how, receipt, ...retry } };
 }
 
-const ACTS: ReadonlySet<string> = new Set<Act['type']>([
-  'message.sent',
-  'resume.requested',
-  'promotion.requested',
-  'cancel.requested',
-]);
-const isStarting = (command: Command): command is StartingCommand =>
-  command.type !== 'cancel.requested' && ACTS.has(command.type);
-const isAct = (command: Command): command is Extract<Command, Act> => ACTS.has(command.type);
+function cannotRewind(place: 'unknown' | 'steer' | 'history', messageId: string): Error {
+  if (place === 'unknown') return new RunchartError('not_found', `there is no message ${messageId} that counts`);
+  const why = place === 'steer' ? 'is a steer' : 'came with open()';
+  return new ConfigurationError(`cannot rewind to the message ${messageId}, which ${why}`);
+}
 
 /** What a run follows. `isLogged`: the log has all that the chart has done. `leavesAll`: also calls whose retry lost its end. */
 function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Continued {
@@ -130,7 +156,7 @@ function logged(logState: LogState, isLogged: boolean, leavesAll: boolean): Cont
 
 export function admitCommand(
   command: { type: string },
-  logState: LogState,
+  { logState, entries }: { logState: LogState; entries: readonly LogEntry[] },
   chart: Pick<ChartState, 'isOpenEnded'>,
   isLogged: boolean,
 ): Admission {
@@ -145,6 +171,15 @@ export function admitCommand(
     case 'resume.requested':
     case 'promotion.requested':
       return { event: { ...given, of: logged(logState, isLogged, given.type !== 'resume.requested') } };
+    case 'rewind.requested': {
+      const place = placeBefore(entries, given.messageId);
+      if (typeof place === 'string') return { refused: cannotRewind(place, given.messageId) };
+      return { event: { ...act, type: given.type, ...place, of: logged(logState, isLogged, true) } };
+    }
+    case 'state.written':
+      return { note: [{ runId: null, type: 'state-changed', writes: given.writes }] };
+    case 'rename.requested':
+      return { note: [{ runId: null, type: 'renamed', title: given.title }] };
     case 'observer.failed': {
       const { error } = given;
       if (chart.isOpenEnded) return { event: { type: 'effect.failed', id: '', cause: 'internal', error } };
@@ -171,197 +206,164 @@ export function lateResult(request: EffectRequest, completion: Completion): NewE
 /** What the chart says that a command came to. */
 export type Answer = Pick<Extract<EffectRequest, { kind: 'answer' }>, 'outcome' | 'suspension'>;
 
-interface PendingCommand {
+interface OpenCommand {
   command: Command;
-  /** The chart has taken it. */
-  isTaken: boolean;
   answered: Promise<Answer>;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
 
-/** An image of a message could not be stored: the message was not accepted. */
-export class NotStored extends RunchartError {
-  constructor(cause: unknown) {
-    super('store', `an image could not be stored (${thrownText(cause)})`, { cause });
-  }
-}
-
 export class CommandQueue {
   /** Decisions and settlements, by call. */
   readonly decisions = new KeyedQueue();
-  readonly #put: (command: Command) => void;
-  readonly #report: (message: string) => void;
+  readonly #put: (command: Command, isUrgent: boolean) => void;
+  readonly #report: (lost: NotStored) => void;
   readonly #chart: ChartState;
-  #closed = false;
-  /** Not put yet: one whose images are being stored comes first. */
-  readonly #queue = new Set<Command>();
-  /** Without an answer, in the order of their calls. */
-  readonly #pending = new Map<string, PendingCommand>();
+  #acts: readonly PendingAct[] = [];
+  /** The commands of pending acts, in the order of their calls. */
+  readonly #open = new Map<string, OpenCommand>();
   #opened = 0;
+  closed = false;
 
-  /** `report`: hears of what could not be stored. */
-  constructor(chart: ChartState, put: (command: Command) => void, report: (message: string) => void) {
+  /** `put`: passes a command to the journal. `report`: receives the error where an image or a file could not be stored. */
+  constructor(
+    chart: ChartState,
+    put: (command: Command, isUrgent: boolean) => void,
+    report: (lost: NotStored) => void,
+  ) {
     this.#chart = chart;
     this.#put = put;
     this.#report = report;
   }
 
-  /** Puts a command when its turn has come. */
-  send(command: Command): Promise<Answer> {
-    const answered = this.open(command);
-    if (this.#closed) return answered;
-    // What is given back was delivered before all of these.
-    if (command.type === 'message.returned') this.#put(command);
-    else {
-      this.#queue.add(command);
-      if (command.type === 'message.sent' && command.kept) {
-        command.kept.then(
-          (content) => {
-            command.content = content;
-            delete command.kept;
-            this.flush();
-          },
-          (error) => {
-            const failure = new NotStored(error);
-            if (!this.#queue.delete(command)) return;
-            this.refuse(command, failure);
-            this.#report(failure.message);
-            this.flush();
-          },
-        );
-      }
-      this.flush();
-    }
-    return answered;
-  }
-
-  open(command: Command): Promise<Answer> {
-    if (this.#closed) {
+  /** Sends a command when its turn has come. `attachments`: its content, if images and files of it are being stored. */
+  send(command: Command, attachments?: Promise<StoredPart[]>): Promise<Answer> {
+    if (this.closed) {
       return Promise.reject(new RunchartError('closed', `the conversation is closed: ${command.type} came too late`));
     }
     this.#opened += 1;
     // Not below the id of a run, whose end drops everything under it.
-    command.actId = `act/${this.#opened}`;
-    const pending: Partial<PendingCommand> = { command, isTaken: false };
-    pending.answered = new Promise((resolve, reject) => Object.assign(pending, { resolve, reject }));
-    this.#pending.set(command.actId, pending as PendingCommand);
-    return pending.answered;
+    const id = `act/${this.#opened}`;
+    command.actId = id;
+    const open: Partial<OpenCommand> = { command };
+    open.answered = new Promise((resolve, reject) => Object.assign(open, { resolve, reject }));
+    this.#open.set(id, open as OpenCommand);
+    this.#step({ type: 'called', id, act: command, runId: runIdOf(command), hasImages: attachments !== undefined });
+    attachments?.then(
+      (content) => {
+        Object.assign(command, { content });
+        this.#step({ type: 'imagesStored', id });
+      },
+      (error) => this.#step({ type: 'imagesLost', id }, error),
+    );
+    return open.answered;
   }
 
   get isIdle(): boolean {
-    return this.#pending.size === 0;
+    return this.#acts.length === 0;
   }
 
   /** Resolves when every command sent so far is answered. */
   async allAnswered(): Promise<void> {
-    await Promise.allSettled([...this.#pending.values()].map(({ answered }) => answered));
+    await Promise.allSettled([...this.#open.values()].map(({ answered }) => answered));
   }
 
-  /** Gives up what the chart has not taken: for a cancel, for a close, or the command of one run, which is returned. */
-  giveUp(by: 'cancel' | 'close' | { runId: string }): StartingCommand | undefined {
-    const acts = this.#acts;
-    const index = typeof by === 'string' ? by : acts.findIndex((act) => isStarting(act) && runIdOf(act) === by.runId);
-    const pending = acts.map((act) => ({ act, isHeld: this.#queue.has(act), isStoring: 'kept' in act }));
-    for (const [at, fate] of fatesOf(this.#chart.standing, pending, index).entries()) {
-      const command = acts[at];
-      if (!command || fate === 'kept') continue;
-      command.withdrawn = true;
-      if (fate === 'cancelled') continue;
-      this.#queue.delete(command);
-      this.answer({ id: command.actId ?? '', outcome: 'returned' });
-    }
-    this.flush();
-    const command = typeof index === 'number' ? acts[index] : undefined;
-    return command && isStarting(command) ? command : undefined;
+  /** Gives up acts that the chart has not taken: for a cancel, for a close, or the act of one run. */
+  giveUp(by: GivenUpBy): void {
+    this.#step({ type: 'giveUp', by, standing: this.#chart.standing });
   }
 
   /** A cancel has not been delivered. */
   get hasCancel(): boolean {
-    for (const { type } of this.#waiting) if (type === 'cancel.requested') return true;
-    return false;
+    return hasCancel(this.#chart.standing, this.#acts);
   }
 
-  /** A cancel, or a command that was taken back, has not been delivered. */
+  /** A cancel, or a command that was withdrawn, has not been delivered. */
   get cancelling(): boolean {
-    for (const { withdrawn } of this.#waiting) if (withdrawn) return true;
-    return this.hasCancel;
-  }
-
-  /** Whether a command has not been delivered yet. */
-  waits({ actId = '' }: HostAct): boolean {
-    return this.#pending.get(actId)?.isTaken === false;
-  }
-
-  /** Commands that have not been delivered yet. */
-  get #waiting(): Command[] {
-    return [...this.#pending.values()].flatMap(({ command, isTaken }) => (isTaken ? [] : [command]));
-  }
-
-  get #acts(): Extract<Command, Act>[] {
-    return this.#waiting.filter(isAct);
+    return isCancelling(this.#chart.standing, this.#acts);
   }
 
   /** What the next act is judged by: the chart, and after it the acts that the chart has not taken. */
   get standing(): Standing {
-    return judgePending(this.#chart.standing, this.#acts).standing;
+    return standingAfterActs(this.#chart.standing, this.#acts);
   }
 
   /** The run that starts next. */
   get nextRunId(): string | undefined {
-    const acts = this.#acts;
-    const { starts } = judgePending(this.#chart.standing, acts);
-    const next = acts[starts.indexOf(true)];
-    return next && isStarting(next) ? runIdOf(next) : undefined;
+    return nextRunOf(this.#chart.standing, this.#acts);
+  }
+
+  placeOf(runId: string): RunPlace {
+    return placeOfRun(this.#chart, this.#acts, runId);
   }
 
   /** How many commands of this type have no answer yet. */
   countOf(type: Command['type']): number {
-    return [...this.#pending.values()].filter(({ command }) => command.type === type).length;
+    return this.#acts.filter(({ act }) => act.type === type).length;
   }
 
   /** The command is delivered now. */
   take({ actId = '' }: HostAct): void {
-    const pending = this.#pending.get(actId);
-    if (pending) pending.isTaken = true;
+    this.#step({ type: 'deliver', id: actId });
   }
 
   /** What the command logged is durable. */
   answer({ id, ...answer }: Answer & { id: string }): void {
-    this.#pending.get(id)?.resolve(answer);
-    this.#pending.delete(id);
+    this.#step({ type: 'durable', id }, answer);
   }
 
   /** The command is not accepted, or what it logged could not be stored. */
   refuse({ actId = '' }: HostAct, error: unknown): void {
-    this.#pending.get(actId)?.reject(error);
-    this.#pending.delete(actId);
+    this.#step({ type: 'lost', id: actId }, error);
   }
 
   /** The chart broke, and answers nothing that it has taken. */
   refuseTaken(error: unknown): void {
-    for (const { command, isTaken } of this.#pending.values()) if (isTaken) this.refuse(command, error);
+    this.#step({ type: 'break' }, error);
   }
 
-  /** Nothing is put any more: what has no answer yet is refused for this reason, and whatever comes as closed. */
+  /** Refuses each command without an answer for this reason, and later ones as closed. */
   close(why?: Error): void {
-    this.#closed = true;
-    this.#queue.clear();
-    for (const { reject } of this.#pending.values()) reject(why);
-    this.#pending.clear();
+    this.closed = true;
+    this.#step({ type: 'close' }, why);
   }
 
-  get closed(): boolean {
-    return this.#closed;
+  /** `end`: the answer, or the error, that the event brings. */
+  #step(event: ActEvent, end?: unknown): void {
+    this.#take(event, end);
+    // Acts are sent one by one, because a subscriber may act while one is delivered.
+    while (this.#take({ type: 'send' }));
   }
 
-  /** Puts what need not wait any more, in order. */
-  flush(): void {
-    for (const command of this.#queue) {
-      // Its images are being stored.
-      if ('kept' in command) return;
-      this.#queue.delete(command);
-      this.#put(command);
+  /** Returns whether there was something to do. */
+  #take(event: ActEvent, end?: unknown): boolean {
+    const { acts, tasks } = nextActs(this.#acts, event);
+    this.#acts = acts;
+    for (const task of tasks) this.#do(task, end);
+    return tasks.length > 0;
+  }
+
+  #do(task: ActTask, end: unknown): void {
+    const open = this.#open.get(task.id);
+    if (!open) return;
+    const { command } = open;
+    switch (task.do) {
+      case 'send':
+        return this.#put(command, overtakes(command));
+      case 'withdraw':
+        command.withdrawn = true;
+        return;
+      case 'return':
+        command.returned = true;
+        this.#open.delete(task.id);
+        return open.resolve({ outcome: 'returned' });
+      case 'answer':
+        this.#open.delete(task.id);
+        return open.resolve(end as Answer);
+      case 'refuse':
+        this.#open.delete(task.id);
+        open.reject(end);
+        if (end instanceof NotStored) this.#report(end);
     }
   }
 }

@@ -75,11 +75,13 @@ export function summaryCut(
   return cut < messages.length && isWorthIt && upToSeq !== undefined ? { upToSeq } : undefined;
 }
 
-/** The end of the newest summary. */
+/** The end of the newest summary that counts. */
 function summedUpTo(entries: readonly LogEntry[]): number | undefined {
   for (let index = entries.length - 1; index >= 0; index--) {
     const entry = entries[index];
     if (entry?.type === 'compaction') return entry.upToSeq;
+    // The entries in between are superseded.
+    if (entry?.type === 'rewound') index = entry.toSeq + 1;
   }
   return undefined;
 }

@@ -103,6 +103,11 @@ export class Driver {
     return this.#appends.isEmpty;
   }
 
+  /** The entries that are not stored yet. */
+  get unstored(): readonly NewEntry[] {
+    return this.#appends.entries;
+  }
+
   stop(): void {
     this.#stopTaken();
     this.#announce();
@@ -147,6 +152,8 @@ export class Driver {
     switch (completion.type) {
       case 'note':
         this.#entries.push(...completion.entries);
+        if (completion.actId !== undefined)
+          this.#requests.add(this.root, { kind: 'answer', id: completion.actId, outcome: 'applied' });
         return;
       case 'act': {
         const { admit } = this.#options;

@@ -3,27 +3,46 @@
  * kind. An executor resolves with a value, and rejects only where the runtime itself cannot continue.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { EffectRequest, EffectValue, Json, LogEntry, LogState, ModelValue } from '../../machines/internal.ts';
-import type { Images } from '../content/content.ts';
+import type {
+  EffectRequest,
+  EffectValue,
+  Json,
+  LogEntry,
+  LogState,
+  ModelValue,
+  ToolValue,
+} from '../../machines/internal.ts';
+import type { Attachments } from '../content/content.ts';
 import type { InFlight, Live } from '../live.ts';
 import type { Redact } from '../log/redact.ts';
 import type { RedactedReply } from '../log/redactedReply.ts';
-import { Attempt } from '../models/attempt.ts';
+import { Attempt, type Attempted } from '../models/attempt.ts';
+import type { Model, ModelRequest } from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import { onDemand } from '../onDemand.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { ConversationScope, Gate } from '../plugins/toolGate.ts';
+import type { WorkObserver } from '../plugins/workObserver.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import type { ToolRunner } from '../tools/execute.ts';
+import type { CurrentRequest } from './currentRequest.ts';
 import type { FinalAnswers } from './finalAnswers.ts';
 import type { Ports } from './hostPorts.ts';
 import type { Execute } from './journal.ts';
-import { type ContextUse, type NextRequest, replyValue, type Summaries } from './modelTurn.ts';
+import {
+  type ContextUse,
+  isCancelled,
+  type NextRequest,
+  observedAttempt,
+  replyValue,
+  type Summaries,
+} from './modelTurn.ts';
 import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort.ts';
 
 /** What plugins may change, and the complete request. */
 export interface RuntimeScope extends ConversationScope {
   next: NextRequest;
+  request: CurrentRequest;
 }
 
 export interface EffectsOptions extends OwnProfile {
@@ -31,11 +50,12 @@ export interface EffectsOptions extends OwnProfile {
   around: RuntimeScope;
   redact: Redact;
   attended: boolean;
-  images: Images;
+  attachments: Attachments;
   textCalls?: TextCalls;
   PhaseRunner?: typeof PhaseRunner;
   /** Present where the agent has tools or the log has calls. */
   tools?: { ToolRunner: typeof ToolRunner; Gate: typeof Gate };
+  workObserver: WorkObserver | undefined;
   contextUse?: ContextUse;
   summaries?: Summaries;
   /** Schemas of final answers, by message id; the agent's own under the empty id. */
@@ -120,7 +140,7 @@ export class Effects {
       case 'model':
         return this.#model(request, abort);
       case 'tool':
-        if (this.#tools) return this.#tools.run(request, abort);
+        if (this.#tools) return this.#tool(this.#tools, request, abort);
         break;
       case 'gate':
         if (this.#gate) return this.#gate.pass(request, abort.signal);
@@ -134,7 +154,7 @@ export class Effects {
         if (!this.#phases) break;
         return this.#phases
           .afterTool(request, abort.signal)
-          .then((content) => this.#options.images.keepResult(content, this.#options.around.diagnose))
+          .then((content) => this.#options.attachments.keepResult(content, this.#options.around.diagnose))
           .then((content) => ({ kind: 'shown', content }));
       case 'context':
         if (this.#options.contextUse) return this.#options.contextUse(request, this.#options.around);
@@ -149,36 +169,64 @@ export class Effects {
     throw new Error(`no executor runs ${JSON.stringify(request.kind)}`);
   };
 
-  async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: EffectAbort): Promise<ModelValue> {
-    const { models, policies, ports, around, toolbox, plugins, live, images, schemas, redact } = this.#options;
-    const model = models[index] ?? models[0];
-    if (!model) throw new Error('an agent has a model');
-    this.#tools?.forgetEnded();
-    const { next, diagnose } = around;
-    if (schemas.size > 0) {
-      this.#answers ??= new (await loadAnswers()).FinalAnswers(this.#options, this.#phases);
-      this.#answers.begin(runId, attempt);
-    }
-    const asked = next.of(`${runId}/${turn}`);
-    const shown = images.shownTo(model, asked.messages, abort.signal, diagnose);
-    const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
+  #tool(tools: ToolRunner, request: Of<'tool'>, abort: EffectAbort): Promise<ToolValue> {
+    const { workObserver } = this.#options;
+    const call = workObserver && this.#logState.calls.get(request.callId);
+    const act = (): Promise<ToolValue> => tools.run(request, abort);
+    // A call that was cancelled before its start does not run.
+    if (!call || abort.aborted) return act();
+    const { callId, name, args } = call;
+    const work = { kind: 'tool' as const, runId: request.runId, call: { callId, name, args } };
+    return workObserver.around({ ...work, isCancelled: () => isCancelled(abort) }, act);
+  }
+
+  /** One call of the model, whose text is streamed. */
+  async #attempted(
+    about: { model: Model; request: ModelRequest; attempt: number; runId: string },
+    abort: EffectAbort,
+  ): Promise<Attempted> {
+    const { policies, ports, around, toolbox, live, redact, workObserver } = this.#options;
     const { now, setTimer, random } = ports;
-    const timeouts = policies.modelTimeout;
-    const about = { model, request, attempt, runId, context: next.context };
     const redacted = redact.reply?.({ live, isTool: (name) => toolbox.find(name) !== undefined });
     const current = new Attempt({
-      ...{ ...about, abort, timeouts, now, setTimer, random },
+      ...{ ...about, context: around.next.context, timeouts: policies.modelTimeout, abort, now, setTimer, random },
       live: redacted ? () => redacted.take : live,
       // The code of a model's diagnostic comes from the model.
-      diagnose: (code, detail) => diagnose(redact(code), detail),
+      diagnose: (code, detail) => around.diagnose(redact(code), detail),
     });
     this.#attempt = current;
     this.#streaming = current;
     this.#redacted = redacted;
-    const raw = await current.run();
+    const act = (): Promise<Attempted> => current.run();
+    const { model, request, runId } = about;
+    const raw = await observedAttempt({ workObserver, abort }, { model, request, runId }, act);
     if (this.#attempt === current) this.#attempt = undefined;
-    if (raw.kind === 'failed') return { ...raw, message: redact(raw.message) };
-    redacted?.end();
+    return raw;
+  }
+
+  async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: EffectAbort): Promise<ModelValue> {
+    const { models, policies, around, toolbox, plugins, attachments, schemas, redact } = this.#options;
+    const model = index === 0 ? around.request.model : models[index];
+    if (!model) throw new Error('an agent has a model');
+    if ('missing' in model) return notConfigured('model', model.missing);
+    this.#tools?.forgetEnded();
+    const { next, diagnose } = around;
+    if (schemas.size > 0 || around.request.of().output !== undefined) {
+      this.#answers ??= new (await loadAnswers()).FinalAnswers(this.#options, this.#phases);
+      const missing = this.#answers.begin(runId, attempt);
+      if (missing !== undefined) return notConfigured('output', missing);
+    }
+    const asked = next.of(`${runId}/${turn}`);
+    const shown = attachments.shownTo(model, asked.messages, abort.signal, diagnose);
+    const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
+    const call = (each: ModelRequest): Promise<Attempted> =>
+      this.#attempted({ model, request: each, attempt, runId }, abort);
+    const raw = await (this.#answers ? this.#answers.ask(model, request, call) : call(request));
+    if (raw.kind === 'failed') {
+      const skipping = attachments.skipping(models, index, around.entries);
+      return { ...raw, message: redact(raw.message), ...skipping };
+    }
+    this.#redacted?.end();
     const value = await replyValue(raw, {
       model,
       toolbox,
@@ -191,13 +239,19 @@ export class Effects {
       pluginGates: plugins.some((plugin) => plugin.beforeToolExecute),
       ready: (prepared) => this.#tools?.ready(prepared),
       redact,
-      waiting: { setTimer, signal: abort.signal },
+      waiting: { setTimer: this.#options.ports.setTimer, signal: abort.signal },
       diagnose,
     });
     next.answered();
     if (value.kind === 'reply') around.reply = replySeen(value);
     return this.#answers?.held(value) ?? value;
   }
+}
+
+/** The request chose something by a name that the agent does not have any more. Nothing else is used in its place. */
+function notConfigured(what: 'model' | 'output', name: string): ModelValue {
+  const message = `the request chose the ${what} ${JSON.stringify(name)}, which this agent does not have: add it to createAgent({ ${what}s })`;
+  return { kind: 'failed', code: 'configuration', message, retryable: false, random: 0, model: name };
 }
 
 const replySeen = (value: Extract<ModelValue, { kind: 'reply' }>): ConversationScope['reply'] => ({

@@ -7,11 +7,14 @@ import type { EffectRequest, Json, ModelValue, PhaseValue } from '../../machines
 import type { Policies } from '../agentPolicies.ts';
 import { thrownText } from '../errors.ts';
 import { parseJson, toJson } from '../json.ts';
+import type { Attempted } from '../models/attempt.ts';
+import type { Model, ModelRequest } from '../models/model.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
 import type { ConversationScope } from '../plugins/toolGate.ts';
 import { within } from '../timeLimit.ts';
 import { validatorOf } from '../tools/tool.ts';
 import { CHECK_MS, issuesText, type JsonSchemaSource } from '../tools/toolbox.ts';
+import type { RequestNames } from './currentRequest.ts';
 import type { Ports } from './hostPorts.ts';
 
 export interface AnswersOptions {
@@ -20,6 +23,7 @@ export interface AnswersOptions {
   ports: Pick<Ports, 'setTimer'>;
   /** By message id; the agent's own under the empty id. */
   schemas: ReadonlyMap<string, StandardSchemaV1>;
+  named: RequestNames;
 }
 
 /** The answer does not fit, and the model has used all its repairs. */
@@ -33,13 +37,19 @@ type Judged = { kind: 'answer'; value: Json } | { kind: 'unfit'; why: string };
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/i;
 const AGAIN = 'Give the final answer again, as JSON that fits, with nothing before or behind it.';
 
-/** The instruction for the model; empty where any text is valid, or where the schema has no JSON Schema. */
-function formatOf(schema: StandardSchemaV1): string | undefined {
+/** The JSON Schema of answers; undefined where any text is valid, or where the schema has none. */
+function formOf(schema: StandardSchemaV1): { [key: string]: Json } | undefined {
   const { jsonSchema } = schema['~standard'] as JsonSchemaSource;
   const { $schema: _, ...form } = (jsonSchema?.input({ target: 'draft-07' }) ?? {}) as { [key: string]: Json };
-  if (!jsonSchema || form.type === 'string') return undefined;
-  return `Give your final answer as JSON that fits this JSON Schema, with nothing before or behind it:\n${JSON.stringify(form)}`;
+  return !jsonSchema || form.type === 'string' ? undefined : form;
 }
+
+/** The instruction for a model that does not hold answers to the schema itself. */
+const described = (form: { [key: string]: Json }): string =>
+  `Give your final answer as JSON that fits this JSON Schema, with nothing before or behind it:\n${JSON.stringify(form)}`;
+
+/** Schemas that a model's provider refused. They are described in the system text from then on. */
+const refusedNative = new WeakMap<Model, WeakSet<StandardSchemaV1>>();
 
 /** Models often fence a reply although they were asked not to. */
 const unfenced = (text: string): string => FENCED.exec(text.trim())?.[1] ?? text;
@@ -49,6 +59,9 @@ export class FinalAnswers {
   readonly #phases: PhaseRunner | undefined;
   /** The run of the current model call. */
   #schema: StandardSchemaV1 | undefined;
+  #form: { [key: string]: Json } | undefined;
+  /** The provider received the schema itself. */
+  #isNative = false;
   /** Its reply ended the turn by itself. */
   #stopped = true;
 
@@ -57,12 +70,43 @@ export class FinalAnswers {
     this.#phases = phases;
   }
 
-  /** Called before a model call. The request then contains the schema of the final answer. */
-  begin(runId: string, attempt: number): void {
+  /**
+   * Called before a model call. The request then contains the schema of the final answer. Returns the name of a schema that
+   * the agent does not have.
+   */
+  begin(runId: string, attempt: number): string | undefined {
     // Every attempt sends the same request.
-    if (attempt > 1) return;
-    this.#schema = this.#schemaOf(runId);
-    if (this.#schema) this.#options.around.next.addContext(formatOf(this.#schema));
+    if (attempt > 1) return undefined;
+    const wanted = this.#schemaOf(runId);
+    if (typeof wanted === 'string') return wanted;
+    this.#schema = wanted;
+    return undefined;
+  }
+
+  /**
+   * Calls the model with the schema of the final answer, if the request has one. A provider that refuses the schema is asked once
+   * more, with a description in the system text, and that is remembered.
+   */
+  async ask(
+    model: Model,
+    request: ModelRequest,
+    call: (request: ModelRequest) => Promise<Attempted>,
+  ): Promise<Attempted> {
+    const schema = this.#schema;
+    this.#form = schema && formOf(schema);
+    if (!schema || !this.#form) return call(request);
+    const describing = { ...request, system: [request.system, described(this.#form)].filter(Boolean).join('\n\n') };
+    this.#isNative = model.nativeOutput === true && !refusedNative.get(model)?.has(schema);
+    if (!this.#isNative) return call(describing);
+    const answered = await call({ ...request, output: { name: 'final_answer', schema: this.#form } });
+    if (answered.kind !== 'failed' || answered.code !== 'bad-request') return answered;
+    this.#isNative = false;
+    const again = await call(describing);
+    if (again.kind !== 'failed') {
+      const refused = refusedNative.get(model) ?? new WeakSet();
+      refusedNative.set(model, refused.add(schema));
+    }
+    return again;
   }
 
   /** Marks a reply in a run with a schema. If the reply ends the run, the chart asks for a check of it. */
@@ -86,15 +130,18 @@ export class FinalAnswers {
     if (judged.kind === 'answer') return judged;
     const { outputRepairs } = policies.limits;
     if (this.#repaired(request.runId) < outputRepairs) {
-      return { kind: 'continue', why: 'output', text: `${judged.why}\n${AGAIN}` };
+      // A server may ignore the schema without an error, and then the model has not seen it.
+      const unseen = this.#isNative && this.#form ? [described(this.#form)] : [];
+      return { kind: 'continue', why: 'output', text: [judged.why, AGAIN, ...unseen].join('\n') };
     }
     throw new OutputInvalidError(
       `the answer does not fit its schema, asked again ${outputRepairs} times (limits.outputRepairs). ${judged.why}`,
     );
   }
 
-  #schemaOf(runId: string): StandardSchemaV1 | undefined {
-    const { schemas, around } = this.#options;
+  /** The schema, or its name where the agent has none of that name. */
+  #schemaOf(runId: string): StandardSchemaV1 | string | undefined {
+    const { schemas, around, named } = this.#options;
     const { entries } = around;
     let run: string | null = runId;
     for (let at = entries.length - 1; at >= 0; at -= 1) {
@@ -102,7 +149,9 @@ export class FinalAnswers {
       if (entry?.runId !== run) continue;
       if (entry.type === 'run-started') break;
       if (entry.type === 'run-resumed') run = entry.of;
-      const own = entry.type === 'user-message' ? schemas.get(entry.messageId) : undefined;
+      if (entry.type !== 'user-message') continue;
+      const { messageId, output } = entry;
+      const own = output === undefined ? schemas.get(messageId) : schemaNamed(named, output);
       if (own) return own;
     }
     return schemas.get('');
@@ -137,6 +186,9 @@ export class FinalAnswers {
       .length;
   }
 }
+
+const schemaNamed = ({ outputs }: RequestNames, name: string): StandardSchemaV1 | string =>
+  (Object.hasOwn(outputs, name) ? outputs[name] : undefined) ?? name;
 
 /** The parsed value; where that is not JSON, the value before parsing. */
 function storedOf(value: unknown, parsed: ReturnType<typeof parseJson>, text: string): Json {

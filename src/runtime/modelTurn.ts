@@ -23,10 +23,18 @@ import {
 import type { Policies } from '../agentPolicies.ts';
 import { deepFreeze } from '../json.ts';
 import type { Redact } from '../log/redact.ts';
-import type { RawCall, RawReply } from '../models/attempt.ts';
-import { type Model, type ModelRequest, type Prices, type StreamContext, WRITTEN } from '../models/model.ts';
+import type { Attempted, RawCall, RawReply } from '../models/attempt.ts';
+import {
+  type Model,
+  ModelError,
+  type ModelRequest,
+  type Prices,
+  type StreamContext,
+  WRITTEN,
+} from '../models/model.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { RequestDraft, RequestPatch } from '../plugins/plugin.ts';
+import type { WorkObserver } from '../plugins/workObserver.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { definitionOf } from '../tools/tool.ts';
 import {
@@ -39,6 +47,7 @@ import {
   type Toolbox,
   type Waiting,
 } from '../tools/toolbox.ts';
+import type { CurrentRequest } from './currentRequest.ts';
 import type { Ports } from './hostPorts.ts';
 import type { SubAgents } from './subAgentPort.ts';
 
@@ -46,7 +55,7 @@ export class NextRequest implements RequestDraft {
   readonly instructions: string;
   readonly #toolbox: Toolbox;
   readonly #transcript: Transcript;
-  readonly model: Model;
+  readonly #request: CurrentRequest;
   readonly #redact: Redact;
   /** The messages in the format of adapters, cached. */
   readonly context: Pick<StreamContext, typeof WRITTEN> = { [WRITTEN]: {} };
@@ -59,14 +68,18 @@ export class NextRequest implements RequestDraft {
     instructions: string;
     toolbox: Toolbox;
     transcript: Transcript;
-    model: Model;
+    request: CurrentRequest;
     redact: Redact;
   }) {
     this.#redact = options.redact;
     this.instructions = options.instructions;
     this.#toolbox = options.toolbox;
     this.#transcript = options.transcript;
-    this.model = options.model;
+    this.#request = options.request;
+  }
+
+  get model(): Model {
+    return this.#request.shownModel;
   }
 
   addContext(text: string | undefined): void {
@@ -98,8 +111,9 @@ export class NextRequest implements RequestDraft {
   frame(): Omit<ModelRequest, 'messages'> {
     const { maxOutputTokens } = this.model;
     const system = [this.#patch.system ?? this.instructions, ...this.#contexts].filter(Boolean).join('\n\n');
-    const tools = this.#toolbox.specs;
-    return { tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...this.#patch, system };
+    const tools = this.#request.toolsAmong(this.#toolbox.specs);
+    const { settings } = this.#request;
+    return { tools, ...(maxOutputTokens !== undefined && { maxOutputTokens }), ...settings, ...this.#patch, system };
   }
 
   /** The current request. */
@@ -119,7 +133,7 @@ export class NextRequest implements RequestDraft {
 
   /** Whether the request of the current turn contains the tool. */
   offered(name: string): boolean {
-    const tools = this.#current?.request.tools ?? this.#toolbox.specs;
+    const tools = this.#current?.request.tools ?? this.#request.toolsAmong(this.#toolbox.specs);
     return tools === this.#toolbox.specs || tools.some((tool) => tool.name === name);
   }
 
@@ -155,6 +169,7 @@ export interface SummaryOptions {
   policies: Policies;
   ports: Pick<Ports, 'now' | 'setTimer' | 'random'>;
   redact: Redact;
+  workObserver?: WorkObserver | undefined;
   around: {
     entries: readonly LogEntry[];
     transcript: Transcript;
@@ -295,4 +310,19 @@ export async function replyValue(raw: RawReply, options: ReplyOptions): Promise<
   const costUsd = costOf(usage, model.prices);
   const reply = { kind: 'reply' as const, items, calls, finish, empty, usage, costUsd, model: model.id };
   return extra === undefined ? reply : { ...reply, extra: deepFreeze(options.redact(extra)) };
+}
+
+/** The run no longer needs the value. Models and tools also end by an abort at a time-out, which they report themselves. */
+export const isCancelled = ({ aborted, reason }: Pick<EffectAbort, 'aborted' | 'reason'>): boolean =>
+  aborted && !(reason instanceof ModelError) && (reason as { name?: unknown } | undefined)?.name !== 'TimeoutError';
+
+/** One attempt of a model call, which the observer follows if there is one. */
+export function observedAttempt(
+  { workObserver, abort }: { workObserver: WorkObserver | undefined; abort: EffectAbort },
+  about: { model: Model; request: ModelRequest; runId: string },
+  act: () => Promise<Attempted>,
+): Promise<Attempted> {
+  if (!workObserver) return act();
+  const costUsd = (usage: Usage): number | null => costOf(usage, about.model.prices);
+  return workObserver.around({ ...about, kind: 'model', costOf: costUsd, isCancelled: () => isCancelled(abort) }, act);
 }

@@ -4,10 +4,10 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
-  applyEntry,
+  type CycleRequest,
   conversationChart,
-  createTranscript,
-  emptyLogState,
+  type GivenUpBy,
+  type HostAct,
   type Journal,
   type Json,
   type LogEntry,
@@ -16,27 +16,23 @@ import {
   type QueuedMessage,
   type RunOutput,
   restored,
+  type StoredPart,
   type Transcript,
 } from '../../machines/internal.ts';
 import { settingsOf } from '../agentPolicies.ts';
-import { Images } from '../content/content.ts';
+import { Attachments } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import type { ConversationStatus, InFlight, Live } from '../live.ts';
-import { ConversationLog } from '../log/conversationLog.ts';
+import { ConversationLog, foldEntry, type LogFolds } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import type { TextCalls } from '../models/textCalls.ts';
 import type { PhaseRunner } from '../plugins/phases.ts';
+import type { WorkObserver, workObserverOf } from '../plugins/workObserver.ts';
 import type { LogHandle } from '../stores/logStore.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
 import type { retryOf } from '../tools/toolRetry.ts';
-import {
-  type Answer,
-  admitCommand,
-  type Command,
-  CommandQueue,
-  diagnostic,
-  lateResult,
-  type StartingCommand,
-} from './commands.ts';
+import { type Answer, admitCommand, type Command, CommandQueue, diagnostic, lateResult } from './commands.ts';
+import { CurrentRequest, windowOf } from './currentRequest.ts';
 import { Driver } from './driver.ts';
 import { Effects, type EffectsOptions, type RuntimeScope } from './effects.ts';
 import type { Ports } from './hostPorts.ts';
@@ -49,10 +45,13 @@ import type { OwnProfile, SubAgents } from './subAgentPort.ts';
 
 export class Runtime {
   readonly log: ConversationLog;
-  readonly logState: LogState = emptyLogState();
-  readonly transcript: Transcript = createTranscript();
+  readonly logState: LogState;
+  readonly transcript: Transcript;
   readonly live: LiveFeed = new LiveFeed(() => this.inFlight);
-  readonly images: Images;
+  readonly attachments: Attachments;
+  readonly request: CurrentRequest;
+  /** Follows the runs and their work, where a plugin asks for that. */
+  readonly workObserver: WorkObserver | undefined;
   readonly #options: RuntimeOptions;
   readonly #effects: Effects;
   readonly #journal: Journal;
@@ -60,9 +59,11 @@ export class Runtime {
   readonly chart: ChartStatus = new ChartStatus();
   readonly commands: CommandQueue = new CommandQueue(
     this.chart,
-    (command) => this.#put(command, command.type === 'message.returned'),
-    (message) => this.diagnose('image_not_stored', { message }),
+    (command, isUrgent) => this.#put(command, isUrgent),
+    ({ part, message }) => this.diagnose(`${part}_not_stored`, { message }),
   );
+  /** Called after each change of the status. With them alone, no live signal is made. */
+  readonly statusWatchers = new Set<() => void>();
   readonly hostStatus: HostStatus = new HostStatus(this.chart, this.commands);
   #state: { readonly [key: string]: Json } | undefined;
   #onCancelled: (() => void)[] = [];
@@ -74,36 +75,51 @@ export class Runtime {
   onEnded: (output: RunOutput) => void = () => {};
 
   constructor(options: RuntimeOptions) {
-    const { id, handle, entries, redact, ports } = options;
-    this.#options = options;
+    const { id, handle, entries, folds, redact, ports } = options;
+    const { logState, transcript } = folds;
+    const { toolbox } = options;
+    this.#options = { ...options, toolbox: toolbox.ofConversation?.() ?? toolbox };
+    this.logState = logState;
+    this.transcript = transcript;
     this.log = new ConversationLog({
       id,
       handle,
       entries,
       redact,
-      logState: this.logState,
-      transcript: this.transcript,
+      logState,
+      transcript,
     });
     this.log.listen((entry) => this.#fold(entry));
     this.log.watch((entry) => this.#show(entry));
-    for (const entry of entries) this.#fold(entry);
-    this.images = new Images(handle, ports.scaleImage);
+    const { models, named, above } = options;
+    this.request = new CurrentRequest({ logState, models, named, above });
+    this.attachments = new Attachments(handle, options.policies.limits.fileBytes, ports.scaleImage);
+    this.workObserver = this.#observer(options);
     this.#effects = this.#makeEffects();
     this.log.listen((entry) => this.#effects.landed(entry));
     this.#journal = this.#makeJournal();
   }
 
+  #observer({ id, plugins, redact }: RuntimeOptions): WorkObserver | undefined {
+    const { logState, log } = this;
+    const note = (runId: string, name: string, value: Json) => this.#note([{ runId, type: 'extension', name, value }]);
+    const observer = this.#options.workObserverOf?.(plugins, { id, entries: log.entries, logState, redact, note });
+    if (observer) log.listen((entry) => observer.logged(entry));
+    return observer;
+  }
+
   /** Executors receive the folds of the conversation and never its chart. */
   #makeEffects(): Effects {
-    const { log, logState, transcript, live, images } = this;
-    const { id, cwd, instructions, models, toolbox, ports, redact } = this.#options;
+    const { log, logState, transcript, live, attachments, request, workObserver } = this;
+    const { id, cwd, instructions, toolbox, ports, redact } = this.#options;
     const around: RuntimeScope = {
       conversationId: id,
       cwd,
       entries: log.entries,
       transcript,
       logState,
-      next: new NextRequest({ instructions, toolbox, transcript, model: models[0], redact }),
+      request,
+      next: new NextRequest({ instructions, toolbox, transcript, request, redact }),
       reply: undefined,
       setTimer: ports.setTimer,
       diagnose: (code, detail) => this.diagnose(code, detail),
@@ -112,8 +128,9 @@ export class Runtime {
     return new Effects({
       ...this.#options,
       around,
-      images,
+      attachments,
       live: () => (live.observed ? send : undefined),
+      workObserver,
       state: () => this.state,
       subAgents: () => this.subAgents,
     });
@@ -135,17 +152,17 @@ export class Runtime {
 
   /** Starts the chart from the current log. */
   start(): void {
-    const { id, policies, plugins, models, ports, observer, interpreter, summaries } = this.#options;
+    const { id, policies, plugins, models, named, ports, observer, interpreter, summaries } = this.#options;
     this.#driver = new Driver({
       machine: summaries?.compactingConversation ?? conversationChart,
-      input: restored(this.logState, settingsOf(id, policies, plugins, models)),
+      input: restored(this.logState, settingsOf(id, policies, plugins, models, windowOf(models, named))),
       journal: this.#journal,
       setTimer: ports.setTimer,
       admit: (command) => this.#admit(command as Command),
       fold: () => this.log.fold(),
       announce: () => this.log.announce(),
       settled: () => this.#settled(),
-      cancelling: () => this.status === 'cancelling' || this.commands.cancelling,
+      cancelling: () => this.isCancelling,
       uncancelled: () => this.#endCancels(),
       refused: (actId, error) => this.commands.refuse({ actId }, error),
       broke: (error) => this.#broke(error),
@@ -167,8 +184,8 @@ export class Runtime {
   }
 
   /** Takes a command; resolves when its entries are durable, rejects where it is refused or cannot be stored. */
-  submit(command: Command): Promise<Answer> {
-    return this.commands.send(command);
+  submit(command: Command, attachments?: Promise<StoredPart[]>): Promise<Answer> {
+    return this.commands.send(command, attachments);
   }
 
   /** The text of the current attempt of a model call, until its reply is durable. */
@@ -186,23 +203,45 @@ export class Runtime {
     return this.chart.queue;
   }
 
+  /**
+   * The number of messages that wait, or will wait again if the store loses their delivery or their return. Each keeps its place
+   * until then.
+   */
+  get queueLength(): number {
+    const { queue, logState } = this;
+    const unstored = this.#driver?.unstored ?? [];
+    const queued = unstored.flatMap((entry) => (entry.type === 'message-queued' ? [entry] : []));
+    return new Set([...queue, ...logState.queue, ...queued].map(({ messageId }) => messageId)).size;
+  }
+
   /** Ends the run before everything that waits; resolves when its entries are durable. */
-  cancel(): Promise<unknown> {
+  cancel(): Promise<Answer> {
+    return this.#sendCancel('cancel.requested');
+  }
+
+  /** Returns the queue and ends the run; resolves when its entries are durable. */
+  close(): Promise<Answer> {
+    return this.#sendCancel('close.requested');
+  }
+
+  #sendCancel(type: 'cancel.requested' | 'close.requested'): Promise<Answer> {
     const partial = this.#options.policies.partialReply === 'keep' ? this.#effects.partial : '';
-    const event: Command = { type: 'cancel.requested', ...(partial && { partial }) };
-    const answered = this.commands.open(event);
+    const answered = this.commands.send({ type, ...(partial && { partial }) });
     if (this.commands.closed) return answered;
-    this.#put(event, true);
-    this.#driver?.beginCancel();
+    if (type === 'cancel.requested' || this.isCancelling) this.#driver?.beginCancel();
     this.#tell();
     return answered;
   }
 
-  /** Withdraws acts that the chart has not taken. Returns the command of the named run. */
-  giveUp(by: 'cancel' | 'close' | { runId: string }): StartingCommand | undefined {
-    const command = this.commands.giveUp(by);
+  /** A run is being cancelled, or is about to be. */
+  get isCancelling(): boolean {
+    return this.status === 'cancelling' || this.commands.cancelling;
+  }
+
+  /** Gives up acts that the chart has not taken. */
+  giveUp(by: GivenUpBy): void {
+    this.commands.giveUp(by);
     if (this.commands.cancelling) this.#driver?.beginCancel();
-    return command;
   }
 
   /** Resolves when no cancel is under way. */
@@ -219,8 +258,9 @@ export class Runtime {
     this.#journal.put({ type: 'act', event, ...(urgent && { priority: 'cancel' }) });
   }
 
-  #note(entries: readonly NewEntry[]): void {
-    if (entries.length > 0) this.#journal.put({ type: 'note', entries });
+  /** `actId`: the act that is answered when the entries are durable. */
+  #note(entries: readonly NewEntry[], { actId }: HostAct = {}): void {
+    if (entries.length > 0) this.#journal.put({ type: 'note', entries, ...(actId !== undefined && { actId }) });
   }
 
   /** Nothing runs, waits or is being stored, so there is nothing to wait for. */
@@ -258,13 +298,16 @@ export class Runtime {
     this.live.complete();
   }
 
+  get toolbox(): Toolbox {
+    return this.#options.toolbox;
+  }
+
   get setTimer(): Ports['setTimer'] {
     return this.#options.ports.setTimer;
   }
 
   #fold(entry: LogEntry): void {
-    applyEntry(this.logState, entry);
-    this.transcript.push(entry);
+    foldEntry(this.#options.folds, entry);
     if (entry.type === 'state-changed') this.#state = undefined;
   }
 
@@ -273,7 +316,6 @@ export class Runtime {
   }
 
   #settled(): void {
-    this.commands.flush();
     if (this.status !== 'cancelling') this.#endCancels();
     this.#tell();
   }
@@ -284,17 +326,19 @@ export class Runtime {
 
   #tell(): void {
     const status = this.hostStatus.changed();
-    if (status && this.live.observed) this.live.next({ type: 'status', status });
+    if (!status) return;
+    if (this.live.observed) this.live.next({ type: 'status', status });
+    for (const changed of this.statusWatchers) changed();
   }
 
   #admit(command: Command): { type: string } | undefined {
-    // A withdrawn command has its answer already.
-    if (command.withdrawn && !this.commands.waits(command)) return undefined;
-    const { event, refused, note } = admitCommand(command, this.logState, this.chart, this.#driver?.isLogged === true);
+    if (command.returned) return undefined;
+    const log = { logState: this.logState, entries: this.log.entries };
+    const { event, refused, note } = admitCommand(command, log, this.chart, this.#driver?.isLogged === true);
     this.commands.take(command);
     const why = this.#broken ?? (refused && { error: refused });
     if (why) this.commands.refuse(command, why.error);
-    this.#note(note ?? []);
+    this.#note(note ?? [], command);
     return event;
   }
 
@@ -323,6 +367,7 @@ export interface OnDemand {
   textCalls?: TextCalls;
   /** Runs the phases; present where the agent has plugins. */
   PhaseRunner?: typeof PhaseRunner;
+  workObserverOf?: typeof workObserverOf;
   /** Runs calls and their gates; present where the agent has tools, or the log exists already. */
   tools?: NonNullable<EffectsOptions['tools']>;
   /** Where the policy `toolRetry` repeats failing tools. */
@@ -338,10 +383,14 @@ export interface OnDemand {
 }
 
 export interface RuntimeOptions extends OnDemand, OwnProfile {
+  /** The request of the parent, for a sub-agent. */
+  above?: (() => CycleRequest) | undefined;
   id: string;
   cwd: string;
   handle: LogHandle;
   entries: LogEntry[];
+  /** Of the entries. */
+  folds: LogFolds;
   ports: Ports;
   redact: Redact;
   attended: boolean;

@@ -16,7 +16,7 @@ import type { ConversationStatus, InFlight, Live } from '../live.ts';
 import type { ChartState, CommandQueue } from './commands.ts';
 import type { ChartRef } from './interpreter/interpreter.ts';
 
-const noRun: Standing = { status: 'idle', undecided: false, queued: 0, policies: defaultPolicies };
+const noRun: Standing = { status: 'idle', undecided: [], queued: 0, policies: defaultPolicies };
 
 /** What the chart of a conversation contains. Before its start nothing runs. */
 export class ChartStatus implements ChartState {
@@ -80,7 +80,7 @@ export class HostStatus {
 }
 
 /** One delta a kind. */
-function deltasOf({ runId, text, reasoning, toolInputs }: InFlight): Live[] {
+export function deltasOf({ runId, text, reasoning, toolInputs }: InFlight): Live[] {
   const deltas: Live[] = toolInputs.map((input) => ({ type: 'tool-input-delta', runId, ...input }));
   if (text !== '') deltas.unshift({ type: 'text-delta', runId, text });
   if (reasoning !== '') deltas.unshift({ type: 'reasoning-delta', runId, text: reasoning });

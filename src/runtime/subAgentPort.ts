@@ -4,6 +4,7 @@
  */
 import type {
   CallRecord,
+  CycleRequest,
   Decision,
   DecisionReceipt,
   Json,
@@ -21,6 +22,7 @@ import type { Plugin } from '../plugins/plugin.ts';
 import { definitionOf, type Tool, type ToolContext, type ToolDefinition, type ToolResult } from '../tools/tool.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { Command } from './commands.ts';
+import type { CurrentRequest, RequestNames } from './currentRequest.ts';
 import type { LiveFeed } from './status.ts';
 
 /** The reason of a call whose sub-agents wait. */
@@ -88,6 +90,7 @@ export interface AgentProfile {
   plugins: readonly Plugin[];
   policies: Policies;
   instructions: string;
+  named: RequestNames;
   /** Present where there may be sub-agents, or for a sub-agent. */
   makeSubAgents: MakeSubAgents | undefined;
 }
@@ -101,6 +104,7 @@ export interface ConversationCore {
   readonly live: LiveFeed;
   readonly status: ConversationStatus;
   readonly subAgents: SubAgents | undefined;
+  readonly request: Pick<CurrentRequest, 'of' | 'origin'>;
   submit(command: Command): Promise<unknown>;
 }
 
@@ -125,7 +129,13 @@ export interface OpenedChild {
 
 /** Opens a sub-agent's conversation in its parent's directory. */
 export type OpenChild = (
-  request: { id: string; parent: { conversationId: string; callId: string }; closed(): void },
+  request: {
+    id: string;
+    parent: { conversationId: string; callId: string };
+    /** The request that the sub-agent works on. */
+    above(): CycleRequest;
+    closed(): void;
+  },
   profile: AgentProfile,
 ) => Promise<OpenedChild>;
 

@@ -12,14 +12,14 @@ import {
   type LogEntry,
   type Message,
   runChart,
-  textOfContent,
   textPart,
   withActors,
 } from '../../machines/internal.ts';
+import { labelledText } from '../content/filePart.ts';
 import { Attempt, type RawReply } from '../models/attempt.ts';
 import type { ModelRequest } from '../models/model.ts';
 import type { EffectAbort } from '../timeLimit.ts';
-import { costOf, type SummaryAnswer, type SummaryOptions, type SummaryRequest } from './modelTurn.ts';
+import { costOf, observedAttempt, type SummaryAnswer, type SummaryOptions, type SummaryRequest } from './modelTurn.ts';
 
 /** The charts with COMPACTION. Charts without it never take that transition. */
 export const compactingConversation = withActors(conversationChart, {
@@ -45,7 +45,7 @@ const cutTo = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most)} [and ${text.length - most} characters more]` : text;
 
 function lineOf(message: Message, most: number): string {
-  const text = cutTo(textOfContent(message.content), most);
+  const text = cutTo(labelledText(message.content), most);
   if (message.role === 'tool') {
     return JSON.stringify({ result: message.callId, text, ...(message.isError && { isError: true }) });
   }
@@ -92,7 +92,7 @@ function requestOf(
 function lastAsked(entries: readonly LogEntry[], upToSeq: number, most: number): string {
   let last = '';
   for (const entry of entries) {
-    if (entry.type === 'user-message') last = entry.seq > upToSeq ? '' : textOfContent(entry.content);
+    if (entry.type === 'user-message') last = entry.seq > upToSeq ? '' : labelledText(entry.content);
   }
   return last && `The last message of the user, word for word:\n${cutTo(last, most)}`;
 }
@@ -109,7 +109,7 @@ export async function summaryValue(
   abort: EffectAbort,
   options: SummaryOptions,
 ): Promise<SummaryAnswer> {
-  const { models, policies, ports, redact, around } = options;
+  const { models, policies, ports, redact, around, workObserver } = options;
   const { runId, attempt, upToSeq } = request;
   const model = models[request.model] ?? models[0];
   if (!model) throw new Error('an agent has a model');
@@ -117,7 +117,8 @@ export async function summaryValue(
   const { entries, next } = around;
   const diagnose = (code: string, detail?: Json): void => around.diagnose(redact(code), detail);
   const about = { model, request: requestOf(request, options), attempt, runId, timeouts: policies.modelTimeout };
-  const raw = await new Attempt({ ...about, abort, now, setTimer, random, live: () => undefined, diagnose }).run();
+  const call = new Attempt({ ...about, abort, now, setTimer, random, live: () => undefined, diagnose });
+  const raw = await observedAttempt({ workObserver, abort }, about, () => call.run());
   const most = next.window * SUMMARY * CHARACTERS_A_TOKEN;
   const kept = redact(lastAsked(entries, upToSeq, most / 2));
   if (raw.kind === 'failed') return { ...raw, message: redact(raw.message), kept };

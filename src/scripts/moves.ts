@@ -1,6 +1,6 @@
 /**
- * A story about a conversation, told in moves: who does what, in the order in which it happens. Rule: a move is JSON, and
- * has words that a reader who knows no chart understands. How a call ends is no move: the real tool shows it.
+ * A story of a conversation as moves, in their order. Invariant: a move is JSON, with words that need no knowledge of
+ * the charts. The end of a call is not a move, because the real tool determines it.
  */
 import type { Decision, FinishReason, Json, Phase } from '../../machines/internal.ts';
 
@@ -10,14 +10,14 @@ export interface SaidCall {
 }
 
 /**
- * What the agent does by itself while a move comes: a phase that its plugins or hooks take part in (`beforeToolExecute` is
- * any look at whether a call may run), or the writing of a run's end (`storing`).
+ * The agent's own work during a move: a phase with plugins or hooks (`beforeToolExecute` is any check of a call), or
+ * the storage of a run's end (`storing`).
  */
 export type During = Phase | 'storing';
 
 /** Calls are counted from 1, in the order in which the model makes them. */
 export type Move =
-  /** `text` is what a message says; `fills` stands for a long one, by its share of the model's context window. */
+  /** `text` is the content of a message. `fills` replaces a long one, as a share of the model's context window. */
   | {
       readonly do: 'send' | 'steer' | 'followUp';
       readonly text?: string;
@@ -51,7 +51,7 @@ export type Move =
       readonly payload?: Json;
       readonly during?: During;
     }
-  /** What became of a call whose outcome nobody knows after a crash. */
+  /** The host's settlement of a call whose outcome is unknown after a crash. */
   | {
       readonly do: 'settle';
       readonly call: number;
@@ -68,7 +68,7 @@ const WORD = 'word ';
 /** A message that takes this share of the window. */
 export const filling = (share: number): string => WORD.repeat(Math.round((share * WINDOW_CHARACTERS) / WORD.length));
 
-/** The share of the window that such a message was made to take; nothing for any other. */
+/** Returns the share of the window that such a message fills. Undefined for any other message. */
 export function shareFilled(text: string): number | undefined {
   const share = Number((text.length / WINDOW_CHARACTERS).toFixed(3));
   return text !== '' && text === filling(share) ? share : undefined;
@@ -122,13 +122,15 @@ function saidReply({ text, calls = [], finish }: MoveOf<'reply'>): string {
   return FINISHES[finish ?? 'stop'];
 }
 
-/** What the agent is in the middle of when the move comes. */
+/** Returns the agent's work that the move interrupts. */
 export const duringOf = (move: Move | undefined): During | undefined =>
   move && 'during' in move ? move.during : undefined;
 
 const FULL = 1;
 
-/** The move in words. `toolOf` names the tool of a call; `several`: calls of this tool have to be told apart. */
+/**
+ * The move in words. `toolOf` returns the tool of a call. `several`: several calls of this tool must be distinguished.
+ */
 export function inWords(move: Move, toolOf: (call: number) => string): string {
   const during = duringOf(move);
   const meanwhile = during === 'storing' ? ' while its end is being stored' : during ? ` during ${during}` : '';
@@ -160,7 +162,7 @@ function actInWords(move: Move, toolOf: (call: number) => string): string {
   }
 }
 
-/** The calls that the script makes, in order; the first is call 1. */
+/** Returns the calls of the script in order. The first is call 1. */
 export const callsOf = (script: readonly Move[]): readonly SaidCall[] =>
   script.flatMap((move) => (move.do === 'reply' ? (move.calls ?? []) : []));
 
@@ -175,7 +177,7 @@ export function toolNames(script: readonly Move[]): (call: number) => string {
   };
 }
 
-/** The script as a sentence; the request that begins it goes without saying. */
+/** Returns the script as a sentence, without the request that starts it. */
 export function sentenceOf(script: readonly Move[], ends: string): string {
   const toolOf = toolNames(script);
   const [first] = script;

@@ -1,7 +1,7 @@
 /**
- * A log turned back into the story that leaves such a log, and into a test that tells it. Rule: what the agent did by
- * itself (gates, phases, retries' waits, promotions) is left out; what the log does not hold (a secret, what stood in a
- * tool's way) cannot be told.
+ * A log turned back into the story that leaves such a log, and into a test that tells it. Invariant: the agent's own
+ * work (gates, phases, waits, promotions) is omitted. A script cannot contain facts that the log lacks, such as a
+ * secret.
  */
 import type { FinishReason, Json, LogEntry } from '../../machines/internal.ts';
 import { readable } from '../log/entryShape.ts';
@@ -9,7 +9,7 @@ import { type Move, type SaidCall, sentenceOf, shareFilled } from './moves.ts';
 
 type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
 
-/** What fills the window is told by how much it fills. */
+/** A message that fills the window is described by its share. */
 function saidIn(text: string): { text: string } | { fills: number } {
   const fills = shareFilled(text);
   return fills === undefined ? { text } : { fills };
@@ -36,7 +36,7 @@ class Telling {
   /** Nothing runs: a run that begins now was asked for. */
   #rests = true;
   #ended: Entry<'run-stop'> | undefined;
-  /** What the entry before this one was. */
+  /** The type of the previous entry. */
   #before: LogEntry | undefined;
 
   take(entry: LogEntry): void {
@@ -106,14 +106,14 @@ class Telling {
 
   #message({ messageId, kind, content }: Entry<'user-message'>): void {
     const waited = this.#queued.delete(messageId);
-    // A queued message is promoted by itself, but not behind a crash.
+    // A queued message is promoted automatically, except after a crash.
     if (waited && kind === 'followUp' && this.#ended?.cause === 'crash') this.#say({ do: 'resume' });
     if (!waited && kind !== 'steer') this.#say({ do: 'send', ...saidIn(textOf(content)) });
     this.#begun();
   }
 
   #resumed(): void {
-    // Right behind a queued message it was that message that resumed the cycle, since nothing was left undecided.
+    // A message that was queued directly before has resumed the cycle, because nothing was undecided.
     if (this.#before?.type !== 'message-queued') this.#say({ do: 'resume' });
     this.#begun();
   }
@@ -146,7 +146,7 @@ class Telling {
     this.#failures = 0;
   }
 
-  /** The summary that was just told failed. */
+  /** The latest summary failed. */
   #notSummedUp(): void {
     this.moves.pop();
     this.#say({ do: 'modelFails', retryable: this.#failures > 0 });
@@ -172,7 +172,7 @@ class Telling {
   }
 
   #decision({ callId, decision }: Entry<'decision'>): void {
-    // What was said inside a call is in the log of its sub-agent.
+    // A message inside a call is in the log of its sub-agent.
     const action = this.#waiting.get(callId) ? 'approve' : decision.action;
     this.#say({
       ...{ do: 'decide', call: this.#numberOf(callId), action },
@@ -206,7 +206,7 @@ class Telling {
 const isWithin = (payload: Json | undefined): boolean =>
   typeof payload === 'object' && payload !== null && !Array.isArray(payload) && 'waiting' in payload;
 
-/** Logs come from elsewhere too: what is not in the form of its type is passed over. */
+/** Logs may come from other programs, so an entry without its type's form is skipped. */
 function isReadable(entry: unknown): entry is LogEntry {
   try {
     readable({ seq: 0, ...(entry as object) } as LogEntry);
@@ -216,14 +216,14 @@ function isReadable(entry: unknown): entry is LogEntry {
   }
 }
 
-/** The story that leaves such a log, in moves; what is no log of a conversation gives none. */
+/** Returns the story that leads to such a log, as moves. Returns none if it is not the log of a conversation. */
 export function scriptOf(entries: readonly LogEntry[]): readonly Move[] {
   const telling = new Telling();
   for (const entry of entries) if (isReadable(entry)) telling.take(entry);
   return telling.moves;
 }
 
-/** How the log ends, in a word of its own. */
+/** Returns a word for the end of the log. */
 function endOfLog(entries: readonly LogEntry[]): string {
   const last = entries.filter(({ type }) => type === 'run-stop' || type === 'run-suspended').at(-1);
   if (last?.type === 'run-stop') {
@@ -248,7 +248,7 @@ function literal(value: Json | undefined): string {
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }
 
-/** A vitest file that tells the story of the log again and holds its end; the agent is for the reader to name. */
+/** Returns a vitest file that repeats the story of the log and checks its end. The reader adds the agent. */
 export function testOf(entries: readonly LogEntry[]): string {
   const read = entries.filter(isReadable);
   const script = scriptOf(read);

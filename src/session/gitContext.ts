@@ -1,7 +1,7 @@
 /**
  * Describes the git state of a working directory for a prompt. Rule: the repository is not trusted. Git runs with
  * options that keep its settings, attributes and hooks from running programs, using the network or changing files. The
- * text says what is left out for this reason.
+ * text lists the parts that are omitted for this reason.
  */
 import { execFile } from 'node:child_process';
 import { shownName } from '../tools/coding/search/listing.ts';

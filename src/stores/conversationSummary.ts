@@ -1,66 +1,100 @@
 /**
- * The line of a conversation in a list, folded from its log. Invariant: it is the same for every store. The holder of
- * the log decides whether the conversation is active.
+ * Folds a log into the row of its conversation. Invariant: the fold is the same for every store.
  */
 import { usageOf } from '../../machines/internal.ts';
-import type { LogEntry } from '../../machines/vocabulary.ts';
-import type { ConversationInfo } from './logStore.ts';
+import type { LogEntry, StoredPart } from '../../machines/vocabulary.ts';
+import type { ConversationRow } from './conversationRow.ts';
 
-/** The owner of the lease: none, this process, or another one. */
-export type Holder = 'nobody' | 'self' | 'other';
-
-interface ConversationSummary {
-  add(entry: LogEntry): void;
-  /** Null for an empty log and for a sub-agent's conversation. */
-  result(holder: Holder): ConversationInfo | null;
+/** Folds an entry into the row of a log; undefined for an empty log. Changes the row. */
+export function addToRow(row: ConversationRow | undefined, entry: LogEntry, id: string): ConversationRow {
+  const folded = row ?? firstRow(entry, id);
+  folded.length += 1;
+  folded.updatedAt = entry.at;
+  const spent = usageOf(entry);
+  if (spent) {
+    const cost = finite(spent.costUsd);
+    folded.costUsd = folded.costUsd === null || cost === null ? null : folded.costUsd + cost;
+  }
+  switch (entry.type) {
+    case 'model-reply':
+      folded.turns += 1;
+      break;
+    case 'user-message':
+    case 'history':
+      if (folded.title === undefined) setTitle(folded, firstWords(entry));
+      if (entry.type === 'history') folded.lastCause = 'history';
+      break;
+    case 'renamed':
+      if (typeof entry.title !== 'string') break;
+      folded.title = entry.title;
+      break;
+    case 'run-started':
+    case 'run-resumed':
+      folded.cycle = 'running';
+      break;
+    case 'run-suspended':
+      folded.cycle = 'suspended';
+      break;
+    case 'run-stop':
+      folded.cycle = 'ended';
+      delete folded.lastCause;
+      if (typeof entry.cause === 'string') folded.lastCause = entry.cause;
+      break;
+    default:
+  }
+  return folded;
 }
 
-export function conversationSummary(id: string): ConversationSummary {
-  let summary: Omit<ConversationInfo, 'status'> | null = null;
-  let subAgent = false;
-  let cycle: 'ended' | 'running' | 'suspended' = 'ended';
+function firstRow(entry: LogEntry, id: string): ConversationRow {
+  const first: FirstEntry = entry.type === 'conversation' ? entry : {};
   return {
-    add(entry) {
-      if (summary === null) {
-        const first = entry.type === 'conversation' ? entry : { cwd: '', createdAt: entry.at, parent: undefined };
-        subAgent = first.parent !== undefined && first.parent !== null;
-        summary = {
-          id,
-          cwd: typeof first.cwd === 'string' ? first.cwd : '',
-          createdAt: finite(first.createdAt) ?? entry.at,
-          updatedAt: entry.at,
-          turns: 0,
-          costUsd: 0,
-        };
-      }
-      summary.updatedAt = entry.at;
-      const spent = usageOf(entry);
-      if (spent) {
-        const cost = finite(spent.costUsd);
-        summary.costUsd = summary.costUsd === null || cost === null ? null : summary.costUsd + cost;
-      }
-      if (entry.type === 'model-reply') summary.turns += 1;
-      else if (entry.type === 'run-started' || entry.type === 'run-resumed') cycle = 'running';
-      else if (entry.type === 'history') summary.lastCause = 'history';
-      else if (entry.type === 'run-suspended') cycle = 'suspended';
-      else if (entry.type === 'run-stop') {
-        cycle = 'ended';
-        delete summary.lastCause;
-        if (typeof entry.cause === 'string') summary.lastCause = entry.cause;
-      }
-    },
-    result(holder) {
-      if (summary === null || subAgent) return null;
-      // A run without a holder has ended with its process. The next opening writes its stop.
-      const active = holder === 'other' || (holder === 'self' && cycle === 'running');
-      return { ...summary, status: active ? 'active' : cycle === 'suspended' ? 'waiting' : 'idle' };
-    },
+    id,
+    cwd: typeof first.cwd === 'string' ? first.cwd : '',
+    createdAt: finite(first.createdAt) ?? entry.at,
+    updatedAt: entry.at,
+    turns: 0,
+    costUsd: 0,
+    ...(typeof first.owner === 'string' && { owner: first.owner }),
+    ...(first.parent && { parentId: String(first.parent.conversationId) }),
+    length: 0,
+    cycle: 'ended',
   };
 }
 
-/** Sorts a list: last used first, then by id. */
-export function newestFirst(list: ConversationInfo[]): ConversationInfo[] {
-  return list.sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1));
+type FirstEntry = Partial<Omit<Extract<LogEntry, { type: 'conversation' }>, 'type'>>;
+
+const TITLE_MAX = 80;
+
+function setTitle(row: ConversationRow, title: string): void {
+  if (title !== '') row.title = title;
+}
+
+/** The first words of the first message with a text, on one line. A log from elsewhere may hold anything. */
+function firstWords(entry: Extract<LogEntry, { type: 'user-message' | 'history' }>): string {
+  const contents = entry.type === 'user-message' ? [entry.content] : listOf(entry.messages).map(userContent);
+  for (const content of contents) {
+    for (const part of listOf(content)) {
+      const text = part?.type === 'text' && typeof part.text === 'string' ? part.text : '';
+      // Only the beginning is searched, however long the text is.
+      const words = text.slice(0, 4096).trim().replace(/\s+/g, ' ');
+      if (words !== '') return shortened(words);
+    }
+  }
+  return '';
+}
+
+const userContent = (message: { role: string; content?: StoredPart[] } | null): StoredPart[] =>
+  message?.role === 'user' ? listOf(message.content) : [];
+
+const listOf = <T>(value: readonly T[] | undefined): T[] => (Array.isArray(value) ? value : []);
+
+/** Cut after a word, if one ends near the limit. */
+function shortened(words: string): string {
+  const letters = [...words.slice(0, 2 * TITLE_MAX)];
+  if (letters.length <= TITLE_MAX && words.length <= 2 * TITLE_MAX) return words;
+  const cut = letters.slice(0, TITLE_MAX - 1).join('');
+  const space = cut.lastIndexOf(' ');
+  return `${space > TITLE_MAX / 2 ? cut.slice(0, space) : cut}…`;
 }
 
 function finite(value: unknown): number | null {

@@ -5,12 +5,26 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
-import { conversationSummary, newestFirst } from './conversationSummary.ts';
-import { type ConversationInfo, type LogHandle, type LogStore, refuseOutOfOrder } from './logStore.ts';
+import { blobReference } from './blobReference.ts';
+import type { ConversationRow } from './conversationRow.ts';
+import { addToRow } from './conversationSummary.ts';
+import {
+  isSubAgentOf,
+  type LogHandle,
+  type LogStore,
+  noConversation,
+  refuseOtherOwner,
+  refuseOutOfOrder,
+  subAgentIds,
+  withLookup,
+} from './logStore.ts';
+import { RowTable } from './rowTable.ts';
 
 const ENTRIES = 'entries';
 const BLOBS = 'blobs';
-const VERSION = 1;
+/** One row for each conversation, written with the entries that change it. */
+const ROWS = 'rows';
+const VERSION = 2;
 /** Entries that are read at once. */
 const BATCH = 500;
 
@@ -42,11 +56,11 @@ class Database {
   }
 
   /** Runs `act` in one transaction, and resolves when that is durable. */
-  async change(store: string, act: (entries: IDBObjectStore) => void): Promise<void> {
+  async change(stores: readonly string[], act: (...objects: IDBObjectStore[]) => void): Promise<void> {
     const database = await this.#open();
-    const transaction = database.transaction(store, 'readwrite', { durability: 'strict' });
+    const transaction = database.transaction(stores, 'readwrite', { durability: 'strict' });
     const done = completed(transaction);
-    act(transaction.objectStore(store));
+    act(...stores.map((store) => transaction.objectStore(store)));
     return done;
   }
 
@@ -65,9 +79,13 @@ class Database {
 
   async #opened(): Promise<IDBDatabase> {
     const request = indexedDB.open(this.#name, VERSION);
-    request.onupgradeneeded = () => {
+    request.onupgradeneeded = ({ oldVersion }) => {
+      const { result, transaction } = request;
       // Keys: conversation, then seq or reference.
-      for (const store of [ENTRIES, BLOBS]) request.result.createObjectStore(store);
+      if (oldVersion < 1) for (const store of [ENTRIES, BLOBS]) result.createObjectStore(store);
+      // Key: conversation.
+      result.createObjectStore(ROWS);
+      if (oldVersion === 1 && transaction) writeRows(transaction.objectStore(ENTRIES), transaction.objectStore(ROWS));
     };
     const database = await resultOf(request);
     const forget = (): void => {
@@ -80,6 +98,23 @@ class Database {
     };
     return database;
   }
+}
+
+/** Writes the rows of a database that has none. */
+function writeRows(entries: IDBObjectStore, rows: IDBObjectStore): void {
+  let row: ConversationRow | undefined;
+  const reading = entries.openCursor();
+  reading.onsuccess = () => {
+    const { result: cursor } = reading;
+    const [id] = (cursor?.key ?? []) as [string?];
+    if (row && row.id !== id) {
+      rows.put(row, row.id);
+      row = undefined;
+    }
+    if (!cursor || id === undefined) return;
+    row = addToRow(row, cursor.value as LogEntry, id);
+    cursor.continue();
+  };
 }
 
 /** The keys of one conversation. */
@@ -118,44 +153,78 @@ export function indexedDbStore(name: string): LogStore {
       release();
     };
   };
-  return {
-    async open(id) {
+  const rowOf = async (id: string, next: number): Promise<ConversationRow | undefined> => {
+    let row: ConversationRow | undefined = await database.read(ROWS, (store) => store.get(id));
+    if ((row?.length ?? 0) === next) return row;
+    row = undefined;
+    for await (const entry of entriesOf(database, id, 0, next)) row = addToRow(row, entry, id);
+    return row;
+  };
+  const first = (id: string): Promise<LogEntry | undefined> => database.read(ENTRIES, (store) => store.get([id, 0]));
+  const logs: LogStore = {
+    async open(id, { existing, owner } = {}) {
+      // Before the lock: who must not find the conversation must not find that it is open.
+      if (existing || owner !== undefined) {
+        const entry = await first(id);
+        if (existing && !entry) throw noConversation();
+        refuseOtherOwner(entry, owner);
+      }
       const release = await lease(id);
       try {
         const last = await database.read(ENTRIES, (store) => store.openKeyCursor(keysOf(id), 'prev'));
         const [, seq = -1] = (last?.key ?? []) as [string?, number?];
-        return new IndexedDbHandle({ database, id, release, next: seq + 1 });
+        return new IndexedDbHandle({ database, id, release, next: seq + 1, row: await rowOf(id, seq + 1) });
       } catch (cause) {
         release();
         throw failed(`the log of conversation "${id}" cannot be opened`, cause);
       }
     },
-    async list() {
-      const keys = await database.read(ENTRIES, (store) => store.getAllKeys());
-      const ids = new Set(keys.map((key) => (key as [string, number])[0]));
+    async list(options = {}) {
+      const table = new RowTable();
+      const rows: ConversationRow[] = await database.read(ROWS, (store) => store.getAll());
+      for (const row of rows) table.set(row.id, row);
       const { held = [] } = await navigator.locks.query();
       const locks = new Set(held.map((lock) => lock.name));
-      const conversations: ConversationInfo[] = [];
-      for (const id of ids) {
-        const summary = conversationSummary(id);
-        for await (const entry of entriesOf(database, id, 0, Number.POSITIVE_INFINITY)) summary.add(entry);
-        const holder = own.has(id) ? 'self' : locks.has(lockOf(id)) ? 'other' : 'nobody';
-        const listed = summary.result(holder);
-        if (listed) conversations.push(listed);
-      }
-      return newestFirst(conversations);
+      return table.page(options, ({ id }) => (own.has(id) ? 'self' : locks.has(lockOf(id)) ? 'other' : 'nobody'));
     },
     async delete(id) {
-      const release = await lease(id);
+      const family = new Map<string, () => void>();
       try {
-        for (const store of [ENTRIES, BLOBS]) await database.change(store, (objects) => objects.delete(keysOf(id)));
+        const ids = new Set([id]);
+        for (const each of ids) {
+          family.set(each, await lease(each));
+          for (const child of await childrenOf(database, each)) ids.add(child);
+        }
+        await database.change([ENTRIES, BLOBS, ROWS], (entries, blobs, rows) => {
+          for (const each of family.keys()) {
+            for (const objects of [entries, blobs]) objects.delete(keysOf(each));
+            rows.delete(each);
+          }
+        });
       } catch (cause) {
         throw failed(`conversation "${id}" cannot be deleted`, cause);
       } finally {
-        release();
+        for (const release of family.values()) release();
       }
     },
   };
+  return withLookup(logs, async (id, owner) => {
+    const entry = await first(id);
+    return entry !== undefined && (owner === undefined || (entry.type === 'conversation' && entry.owner === owner));
+  });
+}
+
+/** The sub-agents that the log names, if their logs name it as their parent. */
+async function childrenOf(database: Database, id: string): Promise<string[]> {
+  const named: LogEntry[] = [];
+  for await (const entry of entriesOf(database, id, 0, Number.POSITIVE_INFINITY))
+    if (entry.type === 'sub-agent') named.push(entry);
+  const children: string[] = [];
+  for (const child of subAgentIds(named)) {
+    const entry: LogEntry | undefined = await database.read(ENTRIES, (store) => store.get([child, 0]));
+    if (isSubAgentOf(entry, id)) children.push(child);
+  }
+  return children;
 }
 
 /** Yields entries from seq `from` to before `until`. */
@@ -173,12 +242,15 @@ interface HandleOptions {
   database: Database;
   id: string;
   next: number;
+  /** Undefined for an empty log. */
+  row: ConversationRow | undefined;
   release(): void;
 }
 
 class IndexedDbHandle implements LogHandle {
   readonly #options: HandleOptions;
   #next: number;
+  #row: ConversationRow | undefined;
   /** Settles after the last requested change. */
   #lastChange: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
@@ -186,6 +258,7 @@ class IndexedDbHandle implements LogHandle {
   constructor(options: HandleOptions) {
     this.#options = options;
     this.#next = options.next;
+    this.#row = options.row;
   }
 
   async *read(from = 0): AsyncGenerator<LogEntry> {
@@ -201,10 +274,14 @@ class IndexedDbHandle implements LogHandle {
     await this.#inOrder(async () => {
       refuseOutOfOrder(id, this.#next, copies, expectedSeq);
       if (copies.length === 0) return;
-      await database.change(ENTRIES, (store) => {
+      let row = this.#row && { ...this.#row };
+      for (const entry of copies) row = addToRow(row, entry, id);
+      await database.change([ENTRIES, ROWS], (store, rows) => {
         // `add` refuses an existing seq, so nothing is overwritten even if the lease was lost.
         for (const entry of copies) store.add(entry, [id, entry.seq]);
+        rows.put(row, id);
       });
+      this.#row = row;
       this.#next += copies.length;
     }, 'its entries cannot be appended');
   }
@@ -216,8 +293,8 @@ class IndexedDbHandle implements LogHandle {
     return this.#inOrder(async () => {
       const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', copy));
       const hex = [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-      const reference = `blob:${hex}:${mediaType}`;
-      await database.change(BLOBS, (store) => store.put(copy, [id, reference]));
+      const reference = blobReference(hex, mediaType);
+      await database.change([BLOBS], (store) => store?.put(copy, [id, reference]));
       return reference;
     }, 'its bytes cannot be stored');
   }

@@ -7,6 +7,7 @@
 import { modelsOf } from '../agentPolicies.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
+import { noNames } from '../runtime/currentRequest.ts';
 import { type AgentProfile, type OwnProfile, spawnOf } from '../runtime/subAgentPort.ts';
 import { definitionOf, type Tool } from '../tools/tool.ts';
 import { Toolbox } from '../tools/toolbox.ts';
@@ -19,6 +20,8 @@ export interface SpawnProfile {
   concurrency: number;
   /** The number of turns with tools. */
   turns: number;
+  /** Its model is its own, whatever the request chose. */
+  hasOwnModel: boolean;
 }
 /** By the name of the spawn tool. */
 export type SpawnProfiles = ReadonlyMap<string, SpawnProfile>;
@@ -60,8 +63,10 @@ function profileOf(name: string, options: SubAgentOptions, tools: readonly Tool[
     plugins: agent.plugins,
     policies,
     instructions: options.instructions ?? agent.instructions,
+    named: options.model ? noNames : agent.named,
   };
-  return { profile, turns, concurrency: Math.min(options.maxSubAgents ?? Number.POSITIVE_INFINITY, limits.subAgents) };
+  const concurrency = Math.min(options.maxSubAgents ?? Number.POSITIVE_INFINITY, limits.subAgents);
+  return { profile, turns, concurrency, hasOwnModel: options.model !== undefined };
 }
 
 export interface SubAgentOptions {

@@ -5,6 +5,7 @@
 import {
   addUsage,
   type CallRecord,
+  type CycleRequest,
   type Decision,
   type DecisionReceipt,
   type LogEntry,
@@ -22,7 +23,7 @@ import type { MakeSubAgents, OpenChild, OpenedChild, SubAgents, Task } from '../
 import type { SpawnProfile } from './spawnProfile.ts';
 import { failedWith, type Outcome, outcomeInLog, outcomeOfRun, submissionIn } from './subAgentOutcome.ts';
 import type { SubAgentRecord } from './subAgentRecords.ts';
-import { aloneRule, turnRules } from './submitTool.ts';
+import { aloneRule, SUBMIT, turnRules } from './submitTool.ts';
 
 interface SubAgentDependencies {
   task: Task;
@@ -215,6 +216,7 @@ export class SubAgent {
 export interface OpenSubAgentOptions {
   id: string;
   parent: { conversationId: string; callId: string };
+  above(): CycleRequest;
   makeSubAgents: MakeSubAgents;
   spawn: SpawnProfile;
   /** True if the parent's budget is spent. */
@@ -225,6 +227,7 @@ export interface OpenSubAgentOptions {
 export async function openSubAgent({
   id,
   parent,
+  above,
   makeSubAgents,
   spawn,
   isOverBudget,
@@ -234,6 +237,16 @@ export async function openSubAgent({
   let opened: OpenedChild | undefined;
   const submitted = (): boolean => opened !== undefined && submissionIn(opened.runtime.logState) !== undefined;
   const plugins = [aloneRule, ...profile.plugins, ...turnRules({ turns, submitted, isOverBudget })];
-  opened = await openChild({ id, parent, closed: () => {} }, { ...profile, plugins, makeSubAgents });
+  opened = await openChild({ id, parent, above, closed: () => {} }, { ...profile, plugins, makeSubAgents });
   return opened;
+}
+
+/** The request of a sub-agent: who asked, and the model and the tools that the request chose. Its settings are for the parent. */
+export function requestBelow(request: CycleRequest, { hasOwnModel }: SpawnProfile): CycleRequest {
+  const { settings: _s, output: _o, model, tools, ...origin } = request;
+  return {
+    ...origin,
+    ...(model !== undefined && !hasOwnModel && { model }),
+    ...(tools && { tools: [...tools, SUBMIT] }),
+  };
 }

@@ -117,7 +117,7 @@ export class SubAgentGroup {
     for (const child of [...waiting, ...this.#begun].reverse()) child.cancel();
   }
 
-  /** Ends everything after the call is over. Resolves when the parent's log contains the ends. */
+  /** Ends everything after the call has ended. Resolves when the parent's log contains the ends. */
   async shutDown(): Promise<void> {
     this.cancel();
     await Promise.all(this.#working.values());

@@ -6,6 +6,7 @@
  */
 import {
   type CallRecord,
+  type CycleRequest,
   countersOf,
   type Decision,
   type DecisionReceipt,
@@ -15,6 +16,7 @@ import {
   type Settlement,
   type SubAgentChange,
   subAgentEntries,
+  withOrigin,
 } from '../../machines/internal.ts';
 import type { Policies } from '../agentPolicies.ts';
 import {
@@ -30,7 +32,7 @@ import {
 import { type ToolContext, type ToolResult, toolResult } from '../tools/tool.ts';
 import type { SpawnProfile, SpawnProfiles } from './spawnProfile.ts';
 import { childIdOf, tasksOf } from './spawnTasks.ts';
-import { openSubAgent, SubAgent } from './subAgent.ts';
+import { openSubAgent, requestBelow, SubAgent } from './subAgent.ts';
 import { BEGUN, Semaphore, SubAgentGroup, type WakeReason } from './subAgentGroup.ts';
 import { overBudget } from './subAgentOutcome.ts';
 import { type CallIds, EndedCalls, SubAgentRecords } from './subAgentRecords.ts';
@@ -77,11 +79,17 @@ export class SubAgentRegistry implements SubAgents {
   }
 
   get pending(): readonly PendingCall[] {
-    return this.#openGroups.flatMap((group) => group.pending);
+    return this.#asked(this.#openGroups.flatMap((group) => group.pending));
   }
 
   get unsettled(): readonly PendingCall[] {
-    return this.#openGroups.flatMap((group) => group.unsettled);
+    return this.#asked(this.#openGroups.flatMap((group) => group.unsettled));
+  }
+
+  /** Calls with the request that they belong to, which is the parent's. */
+  #asked(calls: readonly PendingCall[]): PendingCall[] {
+    const { request } = this.#options.runtime;
+    return calls.map((call) => withOrigin(call, request.origin(call.path[0])));
   }
 
   waitsWithin({ callId, reason }: CallRecord): boolean {
@@ -204,8 +212,10 @@ export class SubAgentRegistry implements SubAgents {
       task,
       record: this.#records.recordOf(callId, id),
       open: async () => {
-        const opened = await openSubAgent({ id, parent, makeSubAgents, spawn, isOverBudget, openChild });
-        this.#options.runtime.live.join(opened.runtime.live, callId);
+        const { runtime } = this.#options;
+        const above = (): CycleRequest => requestBelow(runtime.request.of(callId), spawn);
+        const opened = await openSubAgent({ id, parent, above, makeSubAgents, spawn, isOverBudget, openChild });
+        runtime.live.join(opened.runtime.live, callId);
         this.#opened.add(opened);
         for (const observe of this.#observers) observe(opened);
         return opened;
@@ -249,7 +259,7 @@ function findCall(groups: Iterable<[string, SubAgentGroup]>, callId: string): Fo
 }
 
 /**
- * The decision on the outer call that follows from a decision on an inner one; undefined if the outer call is over or
+ * Returns the decision on the outer call that follows from an inner one. Undefined if the outer call has ended or is
  * decided.
  */
 function answerTo(

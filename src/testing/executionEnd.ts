@@ -1,25 +1,25 @@
 /**
- * The end of an execution of a tool. Rule: what the tool returns is handed on as it is, and the end is reported once it has come: a
- * promise settles, a generator or an async iterable gives its last value or is closed.
+ * The end of a tool's execution. Invariant: the tool's return value is passed on unchanged. The end is reported once: a
+ * promise settles, or a generator or async iterable is completed or closed.
  */
 import { hasMethods } from '../validation.ts';
 
 type Step = IteratorResult<unknown>;
-/** A generator, or what is like one. */
+/** A generator, or a similar object. */
 interface Steps {
   next(...given: unknown[]): Step | Promise<Step>;
   return?(...given: unknown[]): Step | Promise<Step>;
 }
-/** `failure`: what was thrown. */
+/** `failure`: the thrown error. */
 type Ended = (failure?: { readonly error: unknown }) => void;
 
 const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
-/** Lists and maps are values themselves. */
+/** Lists and maps are values, not steps. */
 const isSteps = (value: unknown): value is Steps =>
   hasMethods(value, 'next') && (isIterable(value) || Symbol.iterator in (value as object));
 
-/** What a tool returned, in a form that reports its end. */
+/** Wraps a tool's return value, so that it reports its end. */
 export function reportingEnd(value: unknown, ended: Ended): unknown {
   if (value instanceof Promise) {
     return value.then(
@@ -45,9 +45,9 @@ function listened(steps: Steps, ended: Ended): Steps {
   for (const name of ['next', 'return'] as const) {
     const inner = steps[name];
     if (!inner) continue;
-    steps[name] = (...given) => {
+    steps[name] = (...args) => {
       try {
-        const step = inner.apply(steps, given);
+        const step = inner.apply(steps, args);
         if (step instanceof Promise) step.then(take, fail);
         else take(step);
         return step;

@@ -1,4 +1,4 @@
-/** Finds what a strict provider refuses in the messages of a request. Rule: it reads the messages and nothing else. */
+/** Finds the faults for which a strict provider refuses a request's messages. Invariant: it reads only the messages. */
 import type { Message } from '../../machines/internal.ts';
 
 export function pairingFaults(messages: readonly Message[]): string[] {

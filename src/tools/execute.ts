@@ -7,10 +7,11 @@ import {
   type Json,
   type LogEntry,
   type LogState,
+  type RequestInfo,
   type ToolValue,
   textOfContent,
 } from '../../machines/internal.ts';
-import { holdsImage, type Images } from '../content/content.ts';
+import { type Attachments, holdsAttachment } from '../content/content.ts';
 import { RunchartError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { onDemand } from '../onDemand.ts';
@@ -34,6 +35,7 @@ export interface ToolSurroundings {
     cwd: string;
     entries: readonly LogEntry[];
     logState: LogState;
+    request: { origin(callId: string): RequestInfo };
     diagnose(code: string, detail?: Json): void;
   };
   policies: {
@@ -44,7 +46,7 @@ export interface ToolSurroundings {
   retryOf?: typeof retryOf;
   toolbox: Toolbox;
   redact: ResultLimits['redact'];
-  images: Images;
+  attachments: Attachments;
   /** Undefined if there is no subscriber. */
   live(): ((signal: Live) => void) | undefined;
   state(): { readonly [key: string]: Json };
@@ -89,7 +91,7 @@ export class ToolRunner {
     const { runId, callId, idempotencyKey, decision } = request;
     // The tool that waited now runs again.
     this.#waits.delete(callId);
-    const { policies, ports, around, redact, live, images } = this.#with;
+    const { policies, ports, around, redact, live, attachments } = this.#with;
     const { setTimer, execute } = ports;
     const prepared = await this.#take(callId, abort);
     // A call that was cancelled before its start does not run.
@@ -118,6 +120,7 @@ export class ToolRunner {
     const fields = {
       ...{ callId, conversationId, runId, cwd, idempotencyKey, state: this.#with.state(), progress, ...clock },
       ...(decision && { decision }),
+      origin: around.request.origin(callId),
       ...{ outside: prepared.grant?.outside, grant: prepared.grant },
     };
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
@@ -131,8 +134,8 @@ export class ToolRunner {
     const close = rawValue.kind === 'pending' ? waitCloserOf(context) : undefined;
     if (close) this.#waits.set(callId, close);
     progress('ended');
-    const value = holdsImage(rawValue)
-      ? { ...rawValue, content: await images.keepResult(rawValue.content, diagnose) }
+    const value = holdsAttachment(rawValue)
+      ? { ...rawValue, content: await attachments.keepResult(rawValue.content, diagnose) }
       : rawValue;
     // The policy may execute the prepared call again.
     if (value.kind === 'erred' && value.retry) this.#ready.set(callId, prepared);

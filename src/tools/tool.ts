@@ -4,7 +4,7 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { groupNames } from '../../machines/internal.ts';
-import type { Decision, GroupName, Json, LogEntry, StoredPart } from '../../machines/vocabulary.ts';
+import type { Decision, GroupName, Json, LogEntry, RequestInfo, StoredPart } from '../../machines/vocabulary.ts';
 import { type ContentPart, storedContent } from '../content/content.ts';
 import { ConfigurationError } from '../errors.ts';
 import {
@@ -35,6 +35,8 @@ export interface ToolContext {
   outside?: string | undefined;
   /** The permissions of this call. Coding tools obey them. */
   grant?: CallGrant | undefined;
+  /** The message that the request began with. A sub-agent gets that of its root conversation. `context` is as logged, without secrets. */
+  origin: RequestInfo;
   state: { readonly [key: string]: Json };
   progress(update: Json): void;
   /** The agent's clock; a test clock moves it. */
@@ -150,6 +152,17 @@ export function gatedBy(tool: Tool, gate: OwnGate): Tool {
 }
 export const ownGateOf = (tool: Tool): OwnGate | undefined => gates.get(tool);
 
+/** Given a function that reads a list of tools, returns one that reads the list as it is today. */
+export type ToolChanges = (read: () => readonly Tool[]) => () => readonly Tool[];
+const changes = new WeakMap<Tool, ToolChanges>();
+
+/** Marks a tool of a set that may change while agents have it, such as the tools of an MCP server. */
+export function changingBy(tool: Tool, follow: ToolChanges): Tool {
+  changes.set(tool, follow);
+  return tool;
+}
+export const changesOf = (tool: Tool): ToolChanges | undefined => changes.get(tool);
+
 /** Network access of commands: always, with permission, or never. */
 export type NetworkChoice = 'allow' | 'ask' | 'deny';
 const sandboxed = new WeakMap<Tool, NetworkChoice>();
@@ -217,10 +230,9 @@ export const toolResult = {
   pending: (suspend: { reason: string; payload?: Json }): ToolResult => made({ status: 'pending', suspend }),
 };
 
+const PARTS: readonly unknown[] = ['text', 'image', 'file'] satisfies ContentPart['type'][];
 const isPart = (part: unknown): part is ContentPart =>
-  typeof part === 'object' &&
-  part !== null &&
-  ((part as ContentPart).type === 'text' || (part as ContentPart).type === 'image');
+  typeof part === 'object' && part !== null && PARTS.includes((part as ContentPart).type);
 
 /** The stored parts of a content list; undefined if the value is no such list. */
 export function partsOf(value: unknown): StoredPart[] | undefined {

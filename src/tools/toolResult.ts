@@ -1,7 +1,7 @@
 /**
  * Converts a tool's return value to the value that the log stores, with a note if a person edited the arguments. Rule:
  * a result is bounded JSON. Secrets are removed before a text is cut, because half of a secret would not be recognised.
- * A cut value says so.
+ * A cut value contains a note about it.
  */
 import {
   type CallRecord,
@@ -25,9 +25,9 @@ export interface ResultLimits {
 
 const CODE_LONGEST = 64;
 const REASON_BYTES = 4_096;
-/** Encoded bytes of one image, and of all images in a result. A model's own limits apply later. */
-const IMAGE_MOST = 32 * 1_048_576;
-const IMAGES_MOST = 2 * IMAGE_MOST;
+/** Encoded bytes of one image or file, and of all in a result. A model's own limits apply later. */
+const PART_MOST = 32 * 1_048_576;
+const ALL_MOST = 2 * PART_MOST;
 /** More text parts than these are joined. */
 const PARTS_MOST = 1_000;
 const MARK_BYTES = 48;
@@ -68,19 +68,19 @@ export function cut(words: string, bytesMax: number): string {
 /** All parts share the limit of one result. If they exceed it together, they become one text. */
 function bounded(parts: readonly StoredPart[], { resultBytes, redact }: ResultLimits): StoredPart[] {
   const texts = parts.flatMap((part) => (part.type === 'text' ? [redact(part.text)] : []));
-  const images = parts.filter((part) => part.type === 'image');
+  const attachments = parts.filter((part) => part.type !== 'text');
   const joined = texts.join('\n');
   const whole = cut(joined, resultBytes);
-  if (whole !== joined || texts.length > PARTS_MOST) return [...textPart(whole), ...images];
+  if (whole !== joined || texts.length > PARTS_MOST) return [...textPart(whole), ...attachments];
   return parts.map((part) => (part.type === 'text' ? { type: 'text', text: redact(part.text) } : part));
 }
 
 type Content = StoredPart[] | { code: string; why: string };
 
 function ofParts(parts: readonly StoredPart[], limits: ResultLimits): Content {
-  const sizes = parts.map((part) => (part.type === 'image' ? part.data.length : 0));
-  const tooLarge = sizes.some((size) => size > IMAGE_MOST) || sizes.reduce((a, b) => a + b, 0) > IMAGES_MOST;
-  if (tooLarge) return { code: 'too_large', why: `an image may have ${IMAGE_MOST} bytes, encoded` };
+  const sizes = parts.map((part) => (part.type === 'text' ? 0 : part.data.length));
+  const tooLarge = sizes.some((size) => size > PART_MOST) || sizes.reduce((a, b) => a + b, 0) > ALL_MOST;
+  if (tooLarge) return { code: 'too_large', why: `an image or a file may have ${PART_MOST} bytes, encoded` };
   return bounded(parts, limits);
 }
 

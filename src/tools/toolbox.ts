@@ -10,7 +10,7 @@ import { ConfigurationError, thrownMessage, thrownText } from '../errors.ts';
 import { bytesOf, deepFreeze, isShared, parseJson } from '../json.ts';
 import type { ToolSpec } from '../models/model.ts';
 import { within } from '../timeLimit.ts';
-import { type CallGrant, definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';
+import { type CallGrant, changesOf, definitionOf, type Tool, type ToolDefinition, validatedArgs } from './tool.ts';
 
 /** The time limit of a schema for one call's arguments. */
 export const CHECK_MS = 30_000;
@@ -37,18 +37,52 @@ export interface Waiting {
 
 export const refused = (code: string, text: string): Preparation => ({ kind: 'refused', code, text });
 
-/** The tools of an agent by their exact name. */
+/** The tools of an agent by their exact name. Tools that change are read again at each use. */
 export class Toolbox {
-  readonly #tools = new Map<string, Tool>();
-  readonly specs: readonly ToolSpec[];
+  #tools = new Map<string, Tool>();
+  #specs: readonly ToolSpec[] = [];
+  #list: readonly Tool[] | undefined;
+  /** The names of all lists so far. */
+  readonly #names = new Set<string>();
+  /** Reads the list of today; undefined if it cannot change. */
+  readonly #read: (() => readonly Tool[]) | undefined;
+  /** Each conversation has a toolbox of its own, made by this function. */
+  ofConversation: (() => Toolbox) | undefined;
 
   constructor(tools: readonly Tool[]) {
-    for (const tool of tools) this.#tools.set(tool.name, tool);
-    this.specs = Object.freeze(tools.map(specOf));
+    for (const follow of new Set(tools.flatMap((tool) => changesOf(tool) ?? [])))
+      this.#read = follow(this.#read ?? (() => tools));
+    this.#take(this.#read?.() ?? tools);
+  }
+
+  get specs(): readonly ToolSpec[] {
+    this.#update();
+    return this.#specs;
+  }
+
+  /** False if it has no tool and never will. */
+  get mayHaveTools(): boolean {
+    return this.#specs.length > 0 || !!this.#read || !!this.ofConversation;
   }
 
   find(name: string): Tool | undefined {
+    this.#update();
     return this.#tools.get(name);
+  }
+
+  /** Offers what a page defines, in a toolbox that takes tools of pages. */
+  offerPageTools(_definitions: unknown): void {}
+
+  #update(): void {
+    const list = this.#read?.();
+    if (list && list !== this.#list) this.#take(list);
+  }
+
+  #take(list: readonly Tool[]): void {
+    this.#list = list;
+    this.#tools = new Map(list.map((tool) => [tool.name, tool]));
+    this.#specs = Object.freeze(list.map(specOf));
+    for (const { name } of list) this.#names.add(name);
   }
 
   /** True if a call of this tool may run again after a crash. */
@@ -59,6 +93,7 @@ export class Toolbox {
 
   /** The message for a model that called a tool which does not exist. */
   missing(name: string): string {
+    if (this.#names.has(name)) return `The tool ${name} was removed by its server. It was not run.`;
     const lowerName = name.toLowerCase();
     const names = [...this.#tools.keys()];
     const close = names.filter(

@@ -2,11 +2,14 @@
  * Applies a client's request to a conversation. Rule: input is parsed before it reaches a conversation. A request is
  * answered after its effect is durable. A failure is reported by its stable code, without internal details.
  */
-import { type Decision, type Json, runOf, type Settlement } from '../../machines/internal.ts';
+import { type Decision, runOf, type Settlement } from '../../machines/internal.ts';
 import type { Content } from '../content/content.ts';
-import { type Conversation, sendWithReceipt } from '../conversation/conversation.ts';
+import { type Conversation, resumeAs, sendWithReceipt } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
+import type { SendOptions } from '../conversation/sendOptions.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
+import { openRun } from './followed/eitherConversation.ts';
+import { followedOf } from './followed/followedConversation.ts';
 
 /** The error for a request that does not follow the protocol. */
 export const malformed = (expected: string): RunchartError =>
@@ -44,7 +47,7 @@ export type Accepted = {
 };
 
 /** The conversation validates the content; JSON cannot contain bytes. */
-const contentOf = (fields: Fields): Content => {
+export const contentOf = (fields: Fields): Content => {
   if (fields.content === undefined) throw malformed('content, a text or a list of parts');
   return fields.content as Content;
 };
@@ -78,18 +81,28 @@ async function isStored(
 const notStored = (): RunchartError =>
   new RunchartError('store', 'the message could not be stored, or was given back before it counted: send it again');
 
-/** Sends a message of any kind. Resolves with its id when it is durable; `onRun` receives the run at once. */
+export function messageOptions(fields: Fields): Pick<SendOptions, 'kind' | 'messageId'> {
+  const kind = kindOf(fields);
+  const named = textOf(fields, 'messageId');
+  return { ...(kind !== undefined && { kind }), ...(named !== undefined && { messageId: named }) };
+}
+
+/**
+ * Sends a message of any kind, with what it chooses for its request. Resolves with its id when it is durable; `onRun` receives
+ * the run at once. `request`: the key under which a repeated request acts once, where another process holds the conversation.
+ */
 export async function sendMessage(
   conversation: Conversation,
   fields: Fields,
+  { request, ...chosen }: SendOptions & { request?: string | undefined } = {},
   onRun?: (run: Run) => void,
 ): Promise<Accepted> {
-  const kind = kindOf(fields);
   const content = contentOf(fields);
-  const named = textOf(fields, 'messageId');
+  const options = { ...chosen, ...messageOptions(fields) };
+  const { kind } = options;
+  if (followedOf(conversation)) return sendElsewhere(conversation, content, { ...options, request }, onRun);
   // A repeated message may already be in the log.
-  const from = named === undefined ? conversation.log().length : 0;
-  const options = { ...(kind !== undefined && { kind }), ...(named !== undefined && { messageId: named }) };
+  const from = options.messageId === undefined ? conversation.log().length : 0;
   const { run, receipt } = sendWithReceipt(conversation, content, options);
   onRun?.(run);
   const { messageId, delivered } = receipt;
@@ -104,14 +117,66 @@ export async function sendMessage(
   throw notStored();
 }
 
-/** `by` is the name that the transport authenticated. A client cannot replace it. */
-export async function decideCall(conversation: Conversation, input: unknown, by?: string): Promise<Json> {
-  const named = by === undefined || typeof input !== 'object' || input === null ? input : { ...input, by };
-  return { receipt: await conversation.decide(named as Decision) };
+/** The holder answers when the message is durable. */
+async function sendElsewhere(
+  conversation: Conversation,
+  content: Content,
+  options: SendOptions & { request: string | undefined },
+  onRun: ((run: Run) => void) | undefined,
+): Promise<Accepted> {
+  const run = conversation.send(content, options);
+  onRun?.(run);
+  const { messageId, runId } = (await followedOf(conversation)?.answerTo(run)) ?? {};
+  const isRunNamed = (options.kind === undefined || onRun) && runId !== undefined;
+  return { ...(typeof messageId === 'string' && { messageId }), ...(isRunNamed && { runId }) };
 }
 
-export async function settleCall(conversation: Conversation, fields: Fields): Promise<Json> {
+type Receipt = { receipt: string };
+
+/** `by` is the name that the transport authenticated. A client cannot replace it. */
+export const decisionBy = (input: unknown, by: string | undefined): unknown =>
+  by === undefined || typeof input !== 'object' || input === null ? input : { ...input, by };
+
+/** `request`: the key under which a repeated request acts once, where another process holds the conversation. */
+export async function decideCall(
+  conversation: Conversation,
+  input: unknown,
+  by?: string,
+  request?: string,
+): Promise<Receipt> {
+  const decision = decisionBy(input, by) as Decision;
+  const answer = await followedOf(conversation)?.request('decisions', decision, request);
+  return { receipt: answer ? String(answer.receipt) : await conversation.decide(decision) };
+}
+
+export async function settleCall(conversation: Conversation, fields: Fields, request?: string): Promise<Receipt> {
+  const answer = await followedOf(conversation)?.request('settlements', fields, request);
+  if (answer) return { receipt: String(answer.receipt) };
   return { receipt: await conversation.settle(fields.callId as string, fields.how as Settlement) };
+}
+
+/**
+ * Ends the run that the client names, or else what runs or waits. A run that is over is left alone, so that a repeated
+ * request ends no later run.
+ */
+export async function cancelRun(conversation: Conversation, fields: Fields, request?: string): Promise<string> {
+  const runId = textOf(fields, 'runId');
+  const answer = await followedOf(conversation)?.request('cancel', { runId }, request);
+  if (!answer) await (runId === undefined ? conversation : openRun(conversation, runId)).cancel();
+  return String(answer?.status ?? conversation.status);
+}
+
+/** Continues the last cycle. A resumption under an id that was used before is the same one, and nothing runs twice. */
+export async function resumeRun(
+  conversation: Conversation,
+  fields: Fields,
+  request?: string,
+): Promise<{ runId: string }> {
+  const resumptionId = textOf(fields, 'resumptionId');
+  const answer = await followedOf(conversation)?.request('resume', { resumptionId }, request);
+  if (answer) return { runId: String(answer.runId) };
+  const run = resumptionId === undefined ? conversation.resume() : resumeAs(conversation, resumptionId);
+  return { runId: run.id };
 }
 
 /**

@@ -6,13 +6,41 @@
 import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
-import { ConfigurationError } from '../errors.ts';
+import { overviewOf } from '../conversation/served/conversationOverview.ts';
+import { once } from '../conversation/served/repeatedRequests.ts';
+import { ConfigurationError, RunchartError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
 import { callback, checkOptionsOf, hasMethods, numberOrInfinity, object, text, whole } from '../validation.ts';
-import { decideCall, failureOf, fieldsOf, malformed, sendMessage, settleCall, textOf } from './clientActs.ts';
-import { type Authorize, authorizedBy, json, jsonBody, mustHaveMethod, notFound, refusal } from './httpRequests.ts';
-import { eventStream } from './serverSentEvents.ts';
-import { type Sessions, sessions } from './sessions.ts';
+import { type AllowedChoices, allowedChoices, allowValidator, CHOICES } from './allowedChoices.ts';
+import {
+  cancelRun,
+  decideCall,
+  fieldsOf,
+  malformed,
+  resumeRun,
+  sendMessage,
+  settleCall,
+  textOf,
+} from './clientActs.ts';
+import { deleteConversation, listPage } from './collectionActs.ts';
+import { type Broadcast, broadcastOf } from './events/broadcast.ts';
+import { type Frames, textFrames } from './events/eventFrames.ts';
+import { EventStream, type EventStreamOptions, eventResponse } from './events/serverSentEvents.ts';
+import { entriesOf, resultOf } from './followed/eitherConversation.ts';
+import { acquireOrCreate, ownSessions } from './handlerSessions.ts';
+import {
+  type Authorize,
+  authorizedCaller,
+  type Caller,
+  json,
+  jsonBody,
+  mustHaveMethod,
+  notFound,
+  refusal,
+  requestKeyOf,
+} from './httpRequests.ts';
+import { type QuotaLimits, Quotas, quotaValidator, type RequestQuota } from './quotas.ts';
+import type { Sessions } from './sessions.ts';
 
 export interface HandlerOptions {
   authorize: Authorize;
@@ -20,13 +48,23 @@ export interface HandlerOptions {
   basePath?: string;
   /** The limit of one request. Default: 8 MiB, enough for an image. */
   bodyBytesMax?: number;
-  /** The characters of live signals that may wait for one reader. Default: 1 MiB. */
+  /**
+   * The characters of live signals that may wait for one reader. A slower one receives the whole streamed text after it
+   * has caught up. Default: 1 MiB.
+   */
   waitingMax?: number;
   /** The longest time a reader may read nothing, and the longest time without a frame. Default: 15 s. */
   beatMs?: number;
-  /** Shared with other transports of the same agent. Default: its own. */
+  /** How much is accepted at once; beyond that a request is answered 429 or 503, with `Retry-After`. */
+  limits?: QuotaLimits;
+  /** What a message may choose for its request; anything else is answered 403 `not_allowed`. Default: nothing. */
+  allow?: AllowedChoices;
+  /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
+  /** Receives one fact for each reader that was disconnected because it read nothing. */
+  logger?: { debug?(fact: object): void };
   setTimer?: Ports['setTimer'];
+  now?: Ports['now'];
 }
 
 const optionsValidator = object({
@@ -35,8 +73,12 @@ const optionsValidator = object({
   bodyBytesMax: whole(1),
   waitingMax: whole(1),
   beatMs: numberOrInfinity(1),
+  limits: quotaValidator,
+  allow: allowValidator,
   sessions: { expected: 'what sessions() answers', test: (value) => hasMethods(value, 'acquire', 'release') },
+  logger: { expected: 'a logger', test: (value) => typeof value === 'object' && value !== null },
   setTimer: callback,
+  now: callback,
 });
 
 /** Throws ConfigurationError for an invalid option. */
@@ -61,6 +103,9 @@ function wordsOf(pathname: string, basePath: string): string[] | undefined {
   }
 }
 
+/** A URL drops the parts `.` and `..`, also escaped ones, and cannot contain half a surrogate pair. */
+const fitsAddress = (id: string): boolean => id !== '.' && id !== '..' && !/\p{Surrogate}/u.test(id);
+
 const POSTS = ['messages', 'steer', 'follow-ups', 'decisions', 'settlements', 'cancel', 'resume'];
 
 class Handlers {
@@ -69,6 +114,7 @@ class Handlers {
   readonly #basePath: string;
   readonly #sessions: Sessions;
   readonly #setTimer: Ports['setTimer'];
+  readonly #quotas: Quotas;
 
   constructor(agent: Agent, options: HandlerOptions) {
     const { basePath = '', setTimer = platformPorts.setTimer } = options;
@@ -76,84 +122,160 @@ class Handlers {
     this.#options = options;
     this.#basePath = basePath.replace(/\/+$/, '');
     this.#setTimer = setTimer;
-    this.#sessions = options.sessions ?? sessions(agent, { setTimer });
+    this.#sessions = options.sessions ?? ownSessions(agent, options);
+    this.#quotas = new Quotas(options.limits, options.now ?? platformPorts.now);
   }
 
   async answer(request: Request): Promise<Response> {
+    let quota: RequestQuota | undefined;
     try {
-      const by = await authorizedBy(request, this.#options.authorize);
+      quota = this.#quotas.beginRequest();
+      const caller = await authorizedCaller(request, this.#options.authorize);
       const url = new URL(request.url);
       const [first, id, act, ...rest] = wordsOf(url.pathname, this.#basePath) ?? [];
-      if (first !== 'conversations' || id === '' || act === '' || rest.length > 0) throw notFound();
-      if (id === undefined) return await this.#collection(request);
-      if (act === undefined) return await this.#show(request, id);
-      if (act === 'events') return await this.#events(request, url, id);
+      const isRun = act === 'runs' && rest.length === 1;
+      if (first !== 'conversations' || id === '' || act === '' || (rest.length > 0 && !isRun)) throw notFound();
+      if (id === undefined) return await this.#collection(request, url, { caller, quota });
+      if (act === undefined) return await this.#one(request, url, { id, caller });
+      if (isRun) return await this.#run(request, rest[0] ?? '', { id, caller });
+      if (act === 'events') return await this.#events(request, url, { id, caller });
       if (!POSTS.includes(act)) throw notFound();
       mustHaveMethod(request, 'POST');
-      const body = await jsonBody(request, this.#options.bodyBytesMax, act === 'cancel' || act === 'resume');
-      return await this.#with(id, (conversation) => actOn(conversation, act, body, by));
+      const body = await this.#body(request, quota, act === 'cancel' || act === 'resume');
+      const key = requestKeyOf(url, act, caller.by);
+      const sender = { caller, allow: this.#options.allow, isRunIdWanted: isOverviewWanted(url), key };
+      return await this.#with(id, caller, async (conversation) => {
+        const answer = await once(conversation, key, () => actOn(conversation, act, body, sender));
+        return json(ACCEPTED.has(act) ? 202 : 200, withOverview(url, conversation, answer));
+      });
     } catch (error) {
       return refusal(error);
+    } finally {
+      quota?.end();
     }
   }
 
-  async #collection(request: Request): Promise<Response> {
+  #body(request: Request, quota: RequestQuota, isOptional: boolean): Promise<unknown> {
+    return jsonBody(request, { bytesMax: this.#options.bodyBytesMax, isOptional, quota });
+  }
+
+  async #collection(
+    request: Request,
+    url: URL,
+    { caller, quota }: { caller: Caller; quota: RequestQuota },
+  ): Promise<Response> {
     mustHaveMethod(request, 'GET', 'POST');
-    if (request.method === 'GET') return json(200, await this.#agent.list());
-    const id = textOf(fieldsOf(await jsonBody(request, this.#options.bodyBytesMax, true), ['id']), 'id');
-    const existing = id === undefined ? undefined : await this.#existing(id);
-    const conversation = existing ?? (await this.#sessions.acquire(id));
+    if (request.method === 'GET') return json(200, await listPage(this.#agent, url, caller));
+    const id = textOf(fieldsOf(await this.#body(request, quota, true), ['id']), 'id');
+    if (id !== undefined && !fitsAddress(id)) throw malformed('id to be well-formed text, and neither "." nor ".."');
+    return this.#create(url, id, caller);
+  }
+
+  async #create(url: URL, id: string | undefined, { owner }: Caller): Promise<Response> {
+    const { conversation, isNew } = await acquireOrCreate(this.#sessions, this.#quotas, { id, owner });
     try {
       const location = `${this.#basePath}/conversations/${encodeURIComponent(conversation.id)}`;
       const { cwd, status } = conversation;
-      return json(existing ? 200 : 201, { id: conversation.id, cwd, status }, { location });
+      const answer = withOverview(url, conversation, { id: conversation.id, cwd, status });
+      return json(isNew ? 201 : 200, answer, { location });
     } finally {
       this.#sessions.release(conversation);
     }
   }
 
-  #show(request: Request, id: string): Promise<Response> {
-    mustHaveMethod(request, 'GET');
-    return this.#with(id, async (conversation) => {
+  async #one(request: Request, url: URL, { id, caller }: { id: string; caller: Caller }): Promise<Response> {
+    mustHaveMethod(request, 'GET', 'DELETE');
+    if (request.method === 'GET') return this.#show(url, { id, caller });
+    await deleteConversation(this.#agent, this.#sessions, { id, caller });
+    return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });
+  }
+
+  #show(url: URL, { id, caller }: { id: string; caller: Caller }): Promise<Response> {
+    return this.#with(id, caller, async (conversation) => {
+      if (isOverviewWanted(url)) return json(200, withOverview(url, conversation, { id }));
       const { cwd, status, pending, unsettled, queue, state, inFlight } = conversation;
-      const entries = conversation.log().length;
+      const entries = entriesOf(conversation).length;
       const view = conversation.view();
       return json(200, { id, cwd, status, view, pending, unsettled, queue, state, inFlight, entries });
     });
   }
 
-  async #events(request: Request, url: URL, id: string): Promise<Response> {
+  async #run(request: Request, runId: string, { id, caller }: { id: string; caller: Caller }): Promise<Response> {
     mustHaveMethod(request, 'GET');
-    const from = firstWanted(request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId'));
-    const conversation = await this.#acquired(id);
-    const { waitingMax = 1_048_576, beatMs = 15_000 } = this.#options;
-    const release = (): void => this.#sessions.release(conversation);
-    return eventStream(conversation, { from, waitingMax, beatMs, setTimer: this.#setTimer, over: release });
+    return this.#with(id, caller, async (conversation) => json(200, await resultOf(conversation, runId)));
   }
 
-  async #with(id: string, act: (conversation: Conversation) => Promise<Response>): Promise<Response> {
-    const conversation = await this.#acquired(id);
+  async #events(request: Request, url: URL, { id, caller }: { id: string; caller: Caller }): Promise<Response> {
+    mustHaveMethod(request, 'GET');
+    const from = firstWanted(request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId'));
+    const leave = this.#quotas.beginClient(id);
+    const begin = (broadcast: Broadcast, release?: () => void): Response =>
+      eventResponse(
+        this.#stream(broadcast, {
+          from,
+          beginning: isOverviewWanted(url) ? overviewFrames(broadcast) : undefined,
+          over: (reason) => {
+            leave();
+            release?.();
+            if (reason === 'slow') this.#options.logger?.debug?.({ event: 'reader-disconnected', conversation: id });
+          },
+        }),
+      );
     try {
-      return await act(conversation);
+      if (this.#sessions.follow) return await this.#sessions.follow(id, caller, (broadcast) => begin(broadcast));
+      // Sessions of the host: a reader holds its conversation.
+      const conversation = await this.#acquired(id, caller);
+      return begin(broadcastOf(conversation), () => this.#sessions.release(conversation));
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  #stream(broadcast: Broadcast, options: Pick<EventStreamOptions, 'from' | 'beginning' | 'over'>): EventStream {
+    const { waitingMax = 1_048_576, beatMs = 15_000 } = this.#options;
+    return new EventStream(broadcast, { ...options, waitingMax, beatMs, setTimer: this.#setTimer });
+  }
+
+  async #with(
+    id: string,
+    caller: Caller,
+    answer: (conversation: Conversation) => Promise<Response>,
+  ): Promise<Response> {
+    const conversation = await this.#acquired(id, caller);
+    try {
+      return await answer(conversation);
     } finally {
       this.#sessions.release(conversation);
     }
   }
 
   /** Opens only an existing conversation, so that reading or a late request never creates one. */
-  #acquired(id: string): Promise<Conversation> {
-    return this.#sessions.acquire(id, { existing: true });
-  }
-
-  async #existing(id: string): Promise<Conversation | undefined> {
-    try {
-      return await this.#acquired(id);
-    } catch (error) {
-      if (failureOf(error).code === 'not_found') return undefined;
-      throw error;
-    }
+  #acquired(id: string, { owner }: Caller): Promise<Conversation> {
+    return this.#sessions.acquire(id, { existing: true, owner });
   }
 }
+
+/** What a client needs besides the entries and signals. An answer contains it if the address asks for it. */
+const isOverviewWanted = ({ searchParams }: URL): boolean => searchParams.has('overview');
+
+/** The first event of a stream. */
+function overviewFrames({ conversation }: Broadcast): Frames | undefined {
+  if (!conversation) return undefined;
+  const overview = overviewOf(conversation, entriesOf(conversation));
+  return textFrames(`event: overview\ndata: ${JSON.stringify(overview)}\n\n`);
+}
+
+function withOverview(url: URL, conversation: Conversation, answer: { [key: string]: Json }): object {
+  return isOverviewWanted(url) ? { ...answer, overview: overviewOf(conversation, entriesOf(conversation)) } : answer;
+}
+
+/** Tools may trust the name of who asks, so only `authorize` gives it. */
+const forgedName = (): RunchartError =>
+  new RunchartError(
+    'not_allowed',
+    'by is not the name that this server authenticated; leave it out. Nothing was changed',
+  );
 
 function firstWanted(last: string | null): number {
   if (last === null || last === '') return 0;
@@ -161,25 +283,51 @@ function firstWanted(last: string | null): number {
   throw malformed('Last-Event-ID to be the seq of an entry');
 }
 
-async function actOn(conversation: Conversation, act: string, body: unknown, by?: string): Promise<Response> {
+interface Sender {
+  caller: Caller;
+  allow: AllowedChoices | undefined;
+  /** Answers name the run also where a message joins a running one. */
+  isRunIdWanted: boolean;
+  /** The key of a request that may be repeated. */
+  key: string | undefined;
+}
+
+type Answer = { [key: string]: Json };
+
+/** Requests whose effect is under way when they are answered. */
+const ACCEPTED: ReadonlySet<string> = new Set(['messages', 'steer', 'follow-ups', 'resume']);
+
+async function actOn(
+  conversation: Conversation,
+  act: string,
+  body: unknown,
+  { caller, allow, isRunIdWanted, key }: Sender,
+): Promise<Answer> {
+  const { by } = caller;
+  const onRun = isRunIdWanted ? () => {} : undefined;
   switch (act) {
-    case 'messages':
-      return json(202, await sendMessage(conversation, fieldsOf(body, ['content', 'kind', 'messageId'])));
+    case 'messages': {
+      const fields = fieldsOf(body, ['content', 'kind', 'messageId', 'by', ...CHOICES]);
+      if (fields.by !== undefined && fields.by !== by) throw forgedName();
+      const options = { ...senderOf(by), ...allowedChoices(fields, allow), request: key };
+      return sendMessage(conversation, fields, options, onRun);
+    }
     case 'steer':
     case 'follow-ups': {
       const kind = act === 'steer' ? 'steer' : 'followUp';
-      return json(202, await sendMessage(conversation, { ...fieldsOf(body, ['content']), kind }));
+      const options = { ...senderOf(by), request: key };
+      return sendMessage(conversation, { ...fieldsOf(body, ['content']), kind }, options, onRun);
     }
     case 'decisions':
-      return json(200, await decideCall(conversation, body, by));
+      return decideCall(conversation, body, by, key);
     case 'settlements':
-      return json(200, await settleCall(conversation, fieldsOf(body, ['callId', 'how'])));
+      return settleCall(conversation, fieldsOf(body, ['callId', 'how']), key);
     case 'cancel':
-      fieldsOf(body, []);
-      await conversation.cancel();
-      return json(200, { status: conversation.status } satisfies Json);
+      return { status: await cancelRun(conversation, fieldsOf(body, ['runId']), key) };
     default:
-      fieldsOf(body, []);
-      return json(202, { runId: conversation.resume().id });
+      return resumeRun(conversation, fieldsOf(body, ['resumptionId']), key);
   }
 }
+
+/** The name that the transport authenticated. A client cannot replace it. */
+const senderOf = (by: string | undefined): { by?: string } => (by === undefined ? {} : { by });

@@ -4,17 +4,32 @@
  */
 import { RunchartError } from '../errors.ts';
 import { failureOf, malformed } from './clientActs.ts';
+import { QuotaRefusal, type RequestQuota } from './quotas.ts';
 
 /**
- * Returns true or the name of the caller, which becomes `by` in the decisions of that request. False, an empty name or
- * an error refuses the request.
+ * True or the name of the caller, which becomes `by` in the decisions of that request. With an owner, the request is
+ * limited to the conversations of that owner. False, an empty name or owner, or an error refuses the request.
  */
-export type Authorize = (request: Request) => boolean | string | Promise<boolean | string>;
+export type Authorized = boolean | string | { by: string; owner?: string };
+export type Authorize = (request: Request) => Authorized | Promise<Authorized>;
+
+/** The caller of a request, and the owner whose conversations it may reach. Without an owner it may reach all. */
+export interface Caller {
+  by?: string;
+  owner?: string;
+}
 
 const STATUS: Readonly<Record<string, number>> = {
-  ...{ malformed: 400, configuration: 400, invalid_decision: 400, unauthorized: 401, decision_refused: 403 },
+  ...{
+    malformed: 400,
+    configuration: 400,
+    invalid_decision: 400,
+    unauthorized: 401,
+    decision_refused: 403,
+    not_allowed: 403,
+  },
   ...{ not_found: 404, method: 405, agent_busy: 409, cancellation_in_progress: 409, session_busy: 409 },
-  ...{ too_large: 413, content_type: 415, limit: 429, closed: 503 },
+  ...{ too_large: 413, content_type: 415, media_type: 415, limit: 429, closed: 503, unavailable: 503 },
 };
 
 export const json = (status: number, value: unknown, headers: Record<string, string> = {}): Response =>
@@ -40,6 +55,7 @@ class WrongMethod extends RunchartError {
 
 export function refusal(error: unknown): Response {
   const failure = failureOf(error);
+  if (error instanceof QuotaRefusal) return json(error.status, failure, { 'retry-after': `${error.retryAfterS}` });
   const status = STATUS[failure.code] ?? 500;
   if (error instanceof WrongMethod) return json(status, failure, { allow: error.allow });
   return json(status, failure, status === 429 || status === 503 ? { 'retry-after': '1' } : {});
@@ -51,22 +67,44 @@ export function mustHaveMethod({ method }: Request, ...allowed: readonly string[
   if (!allowed.includes(method)) throw new WrongMethod(allowed.join(', '));
 }
 
-/** The caller's name, if the host gives one. Throws RunchartError, code unauthorized. */
-export async function authorizedBy(request: Request, authorize: Authorize): Promise<string | undefined> {
+const isName = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+/** Returns undefined if the answer of the host allows nothing. */
+function callerIn(who: unknown): Caller | undefined {
+  if (who === true) return {};
+  if (isName(who)) return { by: who };
+  if (typeof who !== 'object' || who === null || !('by' in who) || !isName(who.by)) return undefined;
+  if (!('owner' in who)) return { by: who.by };
+  // An empty owner is a mistake of the host. It must not give access to every conversation.
+  return isName(who.owner) ? { by: who.by, owner: who.owner } : undefined;
+}
+
+/** The caller as the host names it. Throws RunchartError, code unauthorized. */
+export async function authorizedCaller(request: Request, authorize: Authorize): Promise<Caller> {
   let who: unknown;
   try {
     who = await authorize(request);
   } catch {
     // An authorizer that throws refuses the request.
   }
-  if (who === true) return undefined;
-  if (typeof who === 'string' && who !== '') return who;
+  const caller = callerIn(who);
+  if (caller) return caller;
   throw new RunchartError('unauthorized', 'the request is not authorized');
 }
 
-async function bodyBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+/** A body of a declared length up to this one is read without a stream, which costs a third of a short request. */
+const SHORT_BODY = 16_384;
+
+async function bodyBytes(request: Request, bytesMax: number, quota?: RequestQuota): Promise<Uint8Array> {
   const tooLarge = new RunchartError('too_large', `expected a body of at most ${bytesMax} bytes`);
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge;
+  const declared = request.headers.get('content-length') ?? '';
+  if (Number(declared) > bytesMax) throw tooLarge;
+  if (/^\d+$/.test(declared) && Number(declared) <= SHORT_BODY) {
+    const bytes = new Uint8Array(await request.arrayBuffer());
+    if (bytes.length > bytesMax) throw tooLarge;
+    quota?.addBytes(bytes.length);
+    return bytes;
+  }
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body?.getReader();
@@ -74,9 +112,12 @@ async function bodyBytes(request: Request, bytesMax: number): Promise<Uint8Array
     const next = await reader?.read();
     if (!next || next.done) break;
     size += next.value.byteLength;
-    if (size > bytesMax) {
+    try {
+      if (size > bytesMax) throw tooLarge;
+      quota?.addBytes(next.value.byteLength);
+    } catch (error) {
       await reader?.cancel().catch(() => undefined);
-      throw tooLarge;
+      throw error;
     }
     chunks.push(next.value);
   }
@@ -91,11 +132,19 @@ async function bodyBytes(request: Request, bytesMax: number): Promise<Uint8Array
 
 const BODY_MOST = 8 * 1_048_576;
 
-/** Reads JSON up to the limit. With `optional`, an empty body is an empty object. Throws RunchartError. */
-export async function jsonBody(request: Request, bytesMax: number = BODY_MOST, optional = false): Promise<unknown> {
+export interface BodyOptions {
+  bytesMax?: number | undefined;
+  /** An empty body is an empty object. */
+  isOptional?: boolean;
+  quota?: RequestQuota;
+}
+
+/** Reads JSON up to the limits. Throws RunchartError. */
+export async function jsonBody(request: Request, options: BodyOptions): Promise<unknown> {
+  const { bytesMax = BODY_MOST, isOptional = false, quota } = options;
   const type = request.headers.get('content-type');
-  const bytes = await bodyBytes(request, bytesMax);
-  if (bytes.length === 0 && optional) return {};
+  const bytes = await bodyBytes(request, bytesMax, quota);
+  if (bytes.length === 0 && isOptional) return {};
   // A page of another origin can send any other content type without a CORS preflight.
   if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
     throw new RunchartError('content_type', 'expected content-type: application/json');
@@ -104,4 +153,10 @@ export async function jsonBody(request: Request, bytesMax: number = BODY_MOST, o
   } catch {
     throw malformed('a body that is JSON in UTF-8');
   }
+}
+
+/** The id of a request that may be repeated, from its address. */
+export function requestKeyOf(url: URL, act: string, by: string | undefined): string | undefined {
+  const requestId = url.searchParams.get('request');
+  return requestId === null || requestId.length > 200 ? undefined : JSON.stringify([act, by ?? null, requestId]);
 }

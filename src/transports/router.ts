@@ -8,7 +8,9 @@ import type { Agent } from '../agent.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
 import { decideCall, failureOf, sendMessage, settleCall } from './clientActs.ts';
-import { ClientFeed } from './clientFeed.ts';
+import { broadcastOf } from './events/broadcast.ts';
+import { ClientFeed } from './events/clientFeed.ts';
+import { followedOf } from './followed/followedConversation.ts';
 import { type Sessions, sessions } from './sessions.ts';
 import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transport } from './wireMessages.ts';
 
@@ -20,6 +22,8 @@ export interface RouteOptions {
   /** The contents of `system-init`. Default: those of the agent. */
   about?: { model: string; tools: readonly string[]; permissionMode?: string };
   sessions?: Sessions;
+  /** Limits every request to the conversations of this owner. */
+  owner?: string;
   /** After the input ends, waits for the running turns and sends their results. */
   drain?: boolean;
 }
@@ -104,7 +108,9 @@ class Router {
   }
 
   async #list(): Promise<Json> {
-    return (await this.#agent.list()).map((session) => ({ ...session }));
+    const { owner } = this.#options;
+    const sessions = await this.#agent.list(owner === undefined ? {} : { owner });
+    return sessions.map((session) => ({ ...session }));
   }
 
   async #act(message: ReadMessage): Promise<Json> {
@@ -131,7 +137,7 @@ class Router {
     switch (type) {
       case 'user-message': {
         const { content, kind } = fields;
-        const sent = await sendMessage(conversation, { content, kind }, (run) => this.#turn(followed, run));
+        const sent = await sendMessage(conversation, { content, kind }, {}, (run) => this.#turn(followed, run));
         return { conversation: id, ...sent };
       }
       case 'decision':
@@ -141,7 +147,8 @@ class Router {
       case 'resume': {
         const run = conversation.resume();
         this.#turn(followed, run);
-        return { runId: run.id };
+        const answer = await followedOf(conversation)?.answerTo(run);
+        return { runId: answer?.runId ?? run.id };
       }
       case 'cancel':
         await conversation.cancel();
@@ -160,9 +167,12 @@ class Router {
       await current.sent;
       return this.#follow({ type, conversation: id });
     }
-    const conversation = await this.#sessions.acquire(id, { existing: type !== 'user-message' });
+    const conversation = await this.#sessions.acquire(id, {
+      existing: type !== 'user-message',
+      owner: this.#options.owner,
+    });
     const next = this.#next.get(conversation.id);
-    const feed = new ClientFeed(conversation, next ?? 0, { sizeMax: LIVE_MAX });
+    const feed = new ClientFeed(broadcastOf(conversation), next ?? 0, { sizeMax: LIVE_MAX });
     const sent = this.#send(conversation, feed);
     const followed = { conversation, feed, sent, last: undefined };
     this.#followed.set(conversation.id, followed);

@@ -1,13 +1,18 @@
 /**
  * Open conversations that many requests share. Rule: a request acquires a conversation, which opens or joins it, and
  * releases it. A conversation without holders and without work is closed after an idle time, or earlier if its slot is
- * needed. No run is ended for a slot: a request without a slot waits, and is refused after a time limit.
+ * needed. No run is ended for a slot: a request without a slot waits, and is refused after a time limit. A conversation that
+ * another process holds is followed, and its requests go there.
  */
-import type { Agent } from '../agent.ts';
-import type { Conversation } from '../conversation/conversation.ts';
+import { type Agent, type AgentWatcher, watchersOf } from '../agent.ts';
+import { type Conversation, watchStatus } from '../conversation/conversation.ts';
 import { ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
+import { mayExist, noConversation } from '../stores/logStore.ts';
 import { callback, checkOptionsOf, numberOrInfinity, object, whole } from '../validation.ts';
+import { Broadcast } from './events/broadcast.ts';
+import { FollowedSessions } from './followed/followedSessions.ts';
+import { isShared } from './followed/storeLink.ts';
 
 export interface SessionOptions {
   /** The time that an idle conversation stays open. Default: 60 s. */
@@ -22,16 +27,23 @@ export interface SessionOptions {
 export interface AcquireOptions {
   /** The conversation must exist; otherwise RunchartError `not_found`. */
   existing?: boolean;
+  /** Limits the caller to this owner: a new conversation gets it, and any other one is RunchartError `not_found`. */
+  owner?: string | undefined;
 }
 
 export interface Sessions {
   /**
-   * Opens or joins a conversation. Rejects with the error of the opening, or with LimitError if no slot becomes free in
-   * time.
+   * Opens or joins a conversation, also one that another process holds, if both share a store. Rejects with the error of the
+   * opening, or with LimitError if no slot becomes free in time.
    */
   acquire(id?: string, options?: AcquireOptions): Promise<Conversation>;
   /** Releases the conversation of one `acquire`. */
   release(conversation: Conversation): void;
+  /**
+   * The broadcast of an existing conversation for `begin`, which adds a reader to it at once. A reader holds no
+   * conversation: one without work is closed, and its readers continue when it is opened again.
+   */
+  follow?<T>(id: string, options: Pick<AcquireOptions, 'owner'>, begin: (broadcast: Broadcast) => T): Promise<T>;
   /** Closes every conversation, held or not; the agent stays open. */
   close(): Promise<void>;
 }
@@ -42,7 +54,7 @@ interface Session {
   opening: Promise<Conversation>;
   closing?: Promise<void>;
   holders: number;
-  /** Stops the idle timer, or the subscription that waits for the end of its work. */
+  /** Stops the idle timer, or the watch for the end of its work. */
   stopWatching?: (() => void) | undefined;
 }
 
@@ -59,7 +71,14 @@ export function sessions(agent: Agent, options: SessionOptions = {}): Sessions {
   return new LivingSessions(agent, options);
 }
 
+/** A caller that is limited to an owner cannot reach a conversation without an owner. */
+const isOf = (conversation: Conversation, { owner }: AcquireOptions): boolean =>
+  owner === undefined || conversation.owner === owner;
 const isWorking = ({ status }: Conversation): boolean => status === 'active' || status === 'cancelling';
+
+/** How often a conversation is looked for that another process is creating or deleting. */
+const ATTEMPTS = 20;
+const AGAIN_MS = 50;
 
 class LivingSessions implements Sessions {
   readonly #agent: Agent;
@@ -70,10 +89,21 @@ class LivingSessions implements Sessions {
   /** The least recently released come first. */
   readonly #open = new Set<Session>();
   readonly #named = new Map<string, Session>();
+  /** Of conversations that are open or have readers. */
+  readonly #broadcasts = new Map<string, Broadcast>();
+  /** Added to the agent while there are broadcasts, so that the agent keeps nothing of sessions without readers. */
+  readonly #watcher: AgentWatcher = {
+    opened: (conversation) => this.#followHost(conversation),
+    closed: () => {
+      this.#endReaders();
+      void this.#followed?.close();
+    },
+  };
   /** Requests that wait for a slot, in order. */
   readonly #waiters: { admit(): void; refuse(error: Error): void }[] = [];
   /** Slots that belong to requests which have not opened their conversation yet. */
   #reservedSlots = 0;
+  readonly #followed: FollowedSessions | undefined;
   #closed = false;
 
   constructor(agent: Agent, { idleMs = 60_000, openMax = 200, waitMs = 10_000, setTimer }: SessionOptions) {
@@ -82,14 +112,46 @@ class LivingSessions implements Sessions {
     this.#openMax = openMax;
     this.#waitMs = waitMs;
     this.#setTimer = setTimer ?? platformPorts.setTimer;
+    const { profile }: Partial<Agent> = agent;
+    if (isShared(profile?.store)) this.#followed = this.#following(profile.store);
   }
 
   async acquire(id?: string, options: AcquireOptions = {}): Promise<Conversation> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return (await this.#join(id, options)) ?? (await this.#acquireHere(id, options));
+      } catch (error) {
+        if (id === undefined || !this.#followed || this.#closed) throw error;
+        try {
+          if (codeOf(error) === 'session_busy') return await this.#followed.acquire(id, options);
+          throw error;
+        } catch (failure) {
+          // It was deleted at this moment, or is being created and has no entry yet.
+          const isMoment = codeOf(failure) === 'not_found' && !options.existing && !this.#followed.has(id);
+          if (!isMoment || attempt === ATTEMPTS) throw isMoment && error !== failure ? beingCreated() : failure;
+        }
+        await new Promise<void>((resolve) => this.#setTimer(AGAIN_MS, resolve));
+      }
+    }
+  }
+
+  /** Joins the conversation as it is followed; undefined if it is not, or if nobody holds it any more. */
+  async #join(id: string | undefined, options: AcquireOptions): Promise<Conversation | undefined> {
+    if (id === undefined || !this.#followed?.has(id) || this.#named.has(id)) return undefined;
+    const conversation = await this.#followed.acquire(id, options);
+    if (this.#followed.isHeld(id)) return conversation;
+    this.release(conversation);
+    return undefined;
+  }
+
+  /** Opens or joins the conversation in this process. */
+  async #acquireHere(id: string | undefined, options: AcquireOptions): Promise<Conversation> {
     for (;;) {
       if (this.#closed) throw closedError();
       const openSession = id === undefined ? undefined : this.#named.get(id);
       if (!openSession) {
         if (this.#open.size + this.#reservedSlots >= this.#openMax) {
+          await this.#refuseMissing(id, options);
           await this.#awaitSlot();
           this.#reservedSlots -= 1;
           // Another request may have opened it in the meantime.
@@ -102,18 +164,29 @@ class LivingSessions implements Sessions {
         return this.#openSession(id, options);
       }
       if (!openSession.closing) {
-        const joined = await this.#join(openSession).catch((error) => {
+        const joined = await this.#joinSession(openSession).catch((error) => {
           // The request that opens it may not be allowed to create it.
-          if (options.existing || (error as { code?: unknown } | null)?.code !== 'not_found') throw error;
+          if (options.existing || codeOf(error) !== 'not_found') throw error;
         });
-        if (joined) return joined;
-        continue;
+        if (joined && isOf(joined, options)) return joined;
+        if (!joined) continue;
+        this.release(joined);
+        throw noConversation();
       }
       await openSession.closing;
     }
   }
 
+  /** What does not exist is refused at once, and does not wait for a slot. */
+  async #refuseMissing(id: string | undefined, { existing, owner }: AcquireOptions): Promise<void> {
+    if (!existing || id === undefined) return;
+    // A wrapper of an agent may have no profile.
+    const { profile }: Partial<Agent> = this.#agent;
+    if (!(await mayExist(profile?.store, id, owner))) throw noConversation();
+  }
+
   release(conversation: Conversation): void {
+    if (this.#followed?.release(conversation)) return;
     const session = this.#named.get(conversation.id);
     if (session?.conversation !== conversation) return;
     if (session.holders === 0)
@@ -122,26 +195,66 @@ class LivingSessions implements Sessions {
     if (session.holders === 0) this.#watchIdle(session, conversation);
   }
 
+  async follow<T>(
+    id: string,
+    { owner }: Pick<AcquireOptions, 'owner'>,
+    begin: (broadcast: Broadcast) => T,
+  ): Promise<T> {
+    const conversation = await this.acquire(id, { existing: true, owner });
+    try {
+      return begin(this.#broadcastOf(conversation));
+    } finally {
+      this.release(conversation);
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
+    this.#endReaders();
     for (const { refuse } of this.#waiters.splice(0)) refuse(closedError());
+    watchersOf(this.#agent).delete(this.#watcher);
+    await this.#followed?.close();
     await Promise.all([...this.#open].map((session) => this.#end(session)));
   }
 
-  #join(session: Session): Promise<Conversation> {
+  #following(store: ConstructorParameters<typeof FollowedSessions>[0]['store']): FollowedSessions {
+    return new FollowedSessions({
+      store,
+      idleMs: this.#idleMs,
+      setTimer: this.#setTimer,
+      hasReaders: (conversation) => this.#broadcasts.get(conversation.id)?.isReadAt(conversation) === true,
+      takeOver: async (id, act) => {
+        const conversation = await this.#acquireHere(id, { existing: true });
+        try {
+          return await act(conversation);
+        } finally {
+          this.release(conversation);
+        }
+      },
+      began: (conversation) => {
+        watchersOf(this.#agent).add(this.#watcher);
+        if (!this.#named.has(conversation.id)) this.#broadcasts.get(conversation.id)?.attach(conversation);
+      },
+    });
+  }
+
+  #joinSession(session: Session): Promise<Conversation> {
     this.#stopWatching(session);
     session.holders += 1;
     return session.opening;
   }
 
   async #openSession(id: string | undefined, options: AcquireOptions): Promise<Conversation> {
-    const session: Session = { opening: this.#agent.open(id, options), holders: 1 };
+    const { existing = false, owner } = options;
+    const opening = this.#agent.open(id, { existing, ...(owner !== undefined && { owner }) });
+    const session: Session = { opening, holders: 1 };
     this.#open.add(session);
     if (id !== undefined) this.#named.set(id, session);
     try {
       const conversation = await session.opening;
       session.conversation = conversation;
       this.#named.set(conversation.id, session);
+      this.#broadcasts.get(conversation.id)?.attach(conversation);
       // The host may close the conversation itself.
       conversation.log$(Number.MAX_SAFE_INTEGER).subscribe({ complete: () => this.#forget(session, conversation.id) });
       return conversation;
@@ -149,6 +262,30 @@ class LivingSessions implements Sessions {
       this.#forget(session, id);
       throw error;
     }
+  }
+
+  #broadcastOf(conversation: Conversation): Broadcast {
+    const { id } = conversation;
+    const known = this.#broadcasts.get(id);
+    if (known?.isAttachedTo(conversation)) return known;
+    const broadcast: Broadcast = new Broadcast(conversation, () => {
+      if (this.#broadcasts.get(id) === broadcast) this.#broadcasts.delete(id);
+      if (this.#broadcasts.size === 0 && !this.#followed) watchersOf(this.#agent).delete(this.#watcher);
+    });
+    this.#broadcasts.set(id, broadcast);
+    watchersOf(this.#agent).add(this.#watcher);
+    return broadcast;
+  }
+
+  /** A conversation that the sessions open is attached again afterwards, and then its readers end with it. */
+  #followHost(conversation: Conversation): void {
+    const broadcast = this.#broadcasts.get(conversation.id);
+    broadcast?.attach(conversation);
+    broadcast?.release();
+  }
+
+  #endReaders(): void {
+    for (const broadcast of this.#broadcasts.values()) broadcast.end();
   }
 
   #forget(session: Session, id: string | undefined): void {
@@ -170,11 +307,10 @@ class LivingSessions implements Sessions {
       this.#admit();
       return;
     }
-    const watching = conversation.live$.subscribe(({ type }) => {
-      // The status is read in a microtask, after the chart has taken the event.
-      if (type === 'status') queueMicrotask(() => this.#checkIdle(session, conversation));
+    // The status is read in a microtask, after the chart has taken the event.
+    session.stopWatching = watchStatus(conversation, () => {
+      queueMicrotask(() => this.#checkIdle(session, conversation));
     });
-    session.stopWatching = () => watching.unsubscribe();
   }
 
   #checkIdle(session: Session, conversation: Conversation): void {
@@ -202,11 +338,21 @@ class LivingSessions implements Sessions {
 
   async #ended(session: Session): Promise<void> {
     const conversation = await session.opening.catch(() => undefined);
+    if (conversation && !this.#closed) this.#broadcasts.get(conversation.id)?.release();
     // No request waits for the store's error here; the next opening reports it.
     await conversation?.close().catch(() => undefined);
     this.#open.delete(session);
     for (const [id, each] of this.#named) if (each === session) this.#named.delete(id);
     this.#admit();
+    if (conversation) await this.#followReaders(conversation.id);
+  }
+
+  /** Another process may open what its readers here wait for. */
+  async #followReaders(id: string): Promise<void> {
+    if (!this.#followed || this.#closed || !this.#broadcasts.get(id)?.hasReaders) return;
+    const followed = await this.#followed.acquire(id, {}).catch(() => undefined);
+    if (followed && !this.#named.has(id)) this.#broadcasts.get(id)?.attach(followed);
+    if (followed) this.release(followed);
   }
 
   /** Resolves with a slot for the caller. */
@@ -249,4 +395,6 @@ class LivingSessions implements Sessions {
   }
 }
 
+const beingCreated = (): RunchartError => new RunchartError('unavailable', 'another process is creating it: try again');
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code;
 const closedError = (): RunchartError => new RunchartError('closed', 'the sessions are closed');

@@ -1,7 +1,7 @@
 /**
- * The words for each kind of entry: its row in the inspector's Events, its note in Steps, its mark on the time line, and its
- * line in a terminal. Invariant: the table has every kind, so a new kind does not compile until somebody decides where it is
- * shown.
+ * The words for each kind of entry: its row in the inspector's Events, its note in Steps, its mark on the time line,
+ * and its line in a terminal. Invariant: the table contains every kind, so a new kind does not compile until its
+ * display is decided.
  */
 import type { Diagnostic, LogEntry } from '../../machines/vocabulary.ts';
 import { shortened } from '../printable.ts';
@@ -92,7 +92,7 @@ const diagnosed = ({ code, detail }: Of<'diagnostic'>): EntryNote => ({
   ...(detail !== undefined && { more: typeof detail === 'string' ? detail : JSON.stringify(detail, null, 2) }),
 });
 
-/** A diagnostic as one line: in words of its own where it has some, else by code and detail. */
+/** Returns a diagnostic as one line: in its own words if there are any, else by code and detail. */
 export function diagnosticText({ code, detail }: Diagnostic, most: number): string {
   const why = typeof detail === 'object' && detail !== null && 'why' in detail ? detail.why : undefined;
   if (code === 'sandbox_missing' && typeof why === 'string')
@@ -186,6 +186,14 @@ export const entryWords: { readonly [Type in Kind]: WordsOf<Of<Type>> } = {
   },
   'sub-agent': { events: 'branch', steps: 'shown' },
   checkpoint: { events: row('checkpoint', ({ boundary }) => boundary), steps: 'none' },
+  renamed: {
+    events: row('person', ({ title }) => oneLine(title)),
+    steps: ({ title }) => ({ words: `The conversation was renamed to ${oneLine(title)}.` }),
+  },
+  rewound: {
+    events: row('person', ({ toSeq }) => `to ${toSeq}`),
+    steps: ({ toSeq }) => ({ words: `The conversation was rewound. It continues after entry ${toSeq}.` }),
+  },
   notice: {
     events: 'failed',
     steps: ({ text }) => ({ words: oneLine(text), more: text, isFault: true }),

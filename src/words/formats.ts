@@ -1,6 +1,8 @@
-/** Numbers, times, arguments and content as short text for a person. Invariant: the result is one line where the name says so. */
+/**
+ * Numbers, times, arguments and content as short text for a person. Invariant: `oneLine` and `firstLine` return a single line.
+ */
 import type { Json } from '../../machines/vocabulary.ts';
-import { shortened } from '../printable.ts';
+import { printableLine, shortened } from '../printable.ts';
 
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
@@ -32,13 +34,21 @@ export function firstLine(text: string, most: number): string {
   return text.includes('\n') && !line.endsWith('…') ? `${line} …` : line;
 }
 
-/** The texts of a message's content; an image is named. */
+interface ShownPart {
+  type?: string;
+  text?: string;
+  name?: string;
+  mediaType?: string;
+}
+
+function partText({ type, text = '', name, mediaType }: ShownPart): string {
+  if (type === 'text') return text;
+  return type === 'file' ? `[${printableLine(name ?? mediaType ?? 'file')}]` : '[image]';
+}
+
+/** The texts of a message's content; an image or a file is named. */
 export const shownText = (content: unknown): string =>
-  Array.isArray(content)
-    ? content
-        .map((part: { type?: string; text?: string }) => (part.type === 'text' ? (part.text ?? '') : '[image]'))
-        .join('\n')
-    : '';
+  Array.isArray(content) ? content.map((part: ShownPart) => partText(part)).join('\n') : '';
 
 const TELLING = ['file_path', 'file_name', 'command', 'pattern', 'path', 'query', 'url', 'task', 'name'];
 

@@ -1,14 +1,17 @@
 /**
  * One run of 200 rounds: the bytes of its log, and the cost of round 200 compared with round 20. The model is a
  * generator in this process, so no request is serialised; only the copy of a list remains of the construction of a
- * request.
+ * request. Then what it costs to open a log of 1,000 to 100,000 entries and to view it, beside parsing its lines, and
+ * for how long opening blocks the event loop.
  */
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../dist/src/index.js';
 import { jsonlStore } from '../../dist/src/node.js';
+import { repeatedLog } from './longLog.mjs';
 
 const ROUNDS = 200;
 const echo = defineTool({
@@ -60,8 +63,54 @@ const directory = mkdtempSync(join(tmpdir(), 'runchart-growth-'));
 await timedRun(jsonlStore(directory));
 const file = readdirSync(directory).find((name) => name.endsWith('.jsonl'));
 const bytes = statSync(join(directory, file)).size;
-rmSync(directory, { recursive: true });
 console.log(`log of ${ROUNDS} rounds: ${bytes} bytes, ${Math.round(bytes / ROUNDS)} a round`);
 console.log(
   `round 20: ${median(early).toFixed(1)} µs, round 200: ${median(late).toFixed(1)} µs, ratio ${(median(late) / median(early)).toFixed(2)} (aim 1.30)`,
 );
+
+const idleModel = { id: 'bench', async *stream() {} };
+const openedBy = (store) => createAgent({ model: idleModel, tools: [echo], store });
+
+const cpuMs = () => process.cpuUsage().user / 1000 + process.cpuUsage().system / 1000;
+const turnOfLoop = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function measureOpening(id) {
+  const start = cpuMs();
+  const lines = readFileSync(join(directory, `${id}.jsonl`), 'utf8').split('\n');
+  const parsed = lines.filter((line) => line !== '').map((line) => JSON.parse(line));
+  const parse = cpuMs() - start;
+  const stringifyStart = cpuMs();
+  JSON.stringify(parsed);
+  const stringify = cpuMs() - stringifyStart;
+  const agent = openedBy(jsonlStore(directory));
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  await turnOfLoop(5);
+  delay.reset();
+  const openStart = cpuMs();
+  const conversation = await agent.open(id);
+  const open = cpuMs() - openStart;
+  await turnOfLoop(5);
+  delay.disable();
+  const viewStart = cpuMs();
+  conversation.view();
+  const view = cpuMs() - viewStart;
+  await agent.close();
+  return { parse, stringify, open, view, blocked: delay.max / 1e6 };
+}
+
+for (const count of [1000, 10_000, 100_000]) {
+  const id = await repeatedLog(directory, count);
+  const repeats = count > 10_000 ? 5 : 15;
+  const measured = [];
+  for (let repeat = 0; repeat < repeats; repeat++) measured.push(await measureOpening(id));
+  const of = (name) => median(measured.map((each) => each[name]));
+  const cost = (name) => `${name} ${of(name).toFixed(1)}`;
+  console.log(
+    `${count} entries, CPU ms: ${cost('parse')}, ${cost('stringify')}, ${cost('open')}, ${cost('view')}; ` +
+      `open is ${(of('open') / of('parse')).toFixed(1)} times parse (aim 3), ` +
+      `view ${(of('view') / (of('parse') + of('stringify'))).toFixed(1)} times parse and stringify (aim 2), ` +
+      `loop blocked for ${of('blocked').toFixed(0)} ms (aim 30)`,
+  );
+}
+rmSync(directory, { recursive: true });

@@ -1,14 +1,14 @@
 /**
- * The cost of an inspector for a run. The figure is the CPU time of a run of ten turns with a tool call each: without
- * an inspector, with one that has no page, and with a page that reads everything. The first two run in one process, in
- * alternating slices, and count the main thread alone if Node reports it. Two processes would differ by more than the
- * measured cost. A page is measured in a separate process, beside one without an inspector, since it reads at its own
- * pace. Needs a build.
+ * The cost of an inspector for a run. The figure is the CPU time of ten turns with one tool call each. It is measured
+ * without an inspector, with one without a page, and with a page that reads everything. The first two run in one
+ * process, in alternating slices, and count the main thread alone if Node reports it. Two processes would differ by
+ * more than the measured cost. A page is measured in a separate process, beside one without an inspector, since it
+ * reads at its own pace. Needs a build.
  *
- * The figures exaggerate. Model, tool and store answer within microtasks, so hundreds of runs a second are observed,
- * the inspector is compared with runchart's own work alone, and a page receives tens of megabytes a second. A run with
- * a real model waits most of its time, and has prompts and files to process in both cases. Between two runs the event
- * loop turns once, because a page receives nothing before.
+ * The figures exaggerate. Model, tool and store answer within microtasks, so hundreds of runs per second are observed.
+ * The inspector is compared with runchart's own work alone. A run with a real model waits most of its time, and has
+ * prompts and files to process in both cases. Between two runs the event loop turns once, because a page receives
+ * nothing before.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,7 +1,7 @@
 /**
- * The speed of the projector: entries a second for a whole log, and the cost of a push with a view at the end of a long
- * conversation compared with its start. All figures are medians of CPU time, which a busy machine affects least. Run by
- * hand: `node --expose-gc test/bench/projectorBench.mjs [entries]`.
+ * The speed of the projector: entries per second for a whole log, and the cost of a push with a view in short and long
+ * conversations. All figures are medians of CPU time, which a busy machine affects least. Run by hand: `node
+ * --expose-gc test/bench/projectorBench.mjs [entries]`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

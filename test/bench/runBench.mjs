@@ -1,10 +1,10 @@
 /**
  * `npm run bench [names]`: the cost of a run of runchart compared with a hand-written loop on the vendor's client, and
- * with fetch alone. T: all in one process, in alternating slices of about 20 ms, CPU of the main thread if Node reports
- * it (24), otherwise of the process; after a few rounds of warm-up, and once more after V8 has compiled the code
- * (`steady`). H: each in a separate process, alternating, CPU of the process, peak memory and stored bytes. Last the
- * aims, with simulated lives a second of CPU. `paths` among the names, or no name: the CPU that the first generation of an agent's
- * cases takes. `BENCH_ROUNDS` sets the number of repetitions; docs/performance.md explains the figures.
+ * with fetch alone. All variants run in one process in alternating slices of about 20 ms. The figure is the CPU time of
+ * the main thread if Node 24 reports it, otherwise of the process. H: each in a separate process, alternating, CPU of
+ * the process, peak memory and stored bytes. Last the aims, with simulated lives a second of CPU. `paths` among the
+ * names, or no name: the CPU that the first generation of an agent's cases takes. `BENCH_ROUNDS` sets the number of
+ * repetitions; docs/performance.md explains the figures.
  */
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const AIM = { A: 0.7, B: 0.9, C: 1.5, D: 0.32, E0: 0.8, E2000: 0.9, F10: 2.2, F1
 const BYTES_AIM = 3;
 const LIVES_AIM = 150;
 const LIVES = 300;
-/** Where the lives of the library's own tests are; they have every check. */
+/** The folder of the library's own simulated lives, which have every check. */
 const SIMULATION = fileURLToPath(new URL('../simulation/', import.meta.url));
 /** CPU seconds of the first generation of one agent's cases. */
 const GENERATION_AIM = 4;

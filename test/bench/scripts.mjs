@@ -64,9 +64,8 @@ const earlier = (count) =>
 
 /**
  * By scenario: the replies of one run, the number of runs in one measurement of a process and in one slice, and the
- * initial content. `earlier` is given when the conversation is opened: by each run, or, if it `isOpen` already, once,
- * so that a run is one more turn of it. `state` is read before each run and written after it. `log` counts the stored
- * bytes.
+ * initial content. `earlier` is passed when the conversation is opened. Each run opens it, unless it `isOpen` already
+ * and a run is one more turn. `state` is read before each run and written after it. `log` counts the stored bytes.
  */
 export const scenarios = {
   A: { about: 'one turn of 20 deltas', replies: [answer], runs: 2000, warm: 2000, slice: 80 },

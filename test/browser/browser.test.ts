@@ -1,4 +1,4 @@
-/** What runs in a real browser, where one is installed: Debian's Chromium, or the one that CHROMIUM names. */
+/** Tests in a real browser, if one is installed: Debian's Chromium, or the one that CHROMIUM names. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

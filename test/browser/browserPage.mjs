@@ -1,4 +1,4 @@
-/** What the browser test runs: one request with one tool call, its outcome written into the page. */
+/** The script of the browser test: one request with one tool call, whose outcome it writes into the page. */
 import { createAgent, defineTool } from '../../src/index.ts';
 
 /** A Standard Schema by hand: the core needs no schema library. */

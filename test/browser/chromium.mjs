@@ -1,6 +1,6 @@
 /**
- * Headless Chromium, spoken to over a pipe (DevTools protocol: JSON, a zero byte behind each message). Rule: one page,
- * whose script writes what it has to say into `<pre id="result">`; the process and its profile are gone afterwards.
+ * Controls headless Chromium over a pipe (DevTools protocol: JSON with a zero byte after each message). Invariant: one
+ * page, whose script writes its result into `<pre id="result">`. The process and its profile are removed afterwards.
  * Chromium is Debian's; CHROMIUM names another.
  */
 import { spawn } from 'node:child_process';
@@ -23,7 +23,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 const LONGEST_MS = 120_000;
-/** What a page that has thrown gets to speak all the same. */
+/** The time that a page gets for its result after it has thrown. */
 const SILENT_MS = 5000;
 /** Resolves in the page once its script has spoken. */
 const SPOKEN = `new Promise((resolve) => {
@@ -50,9 +50,8 @@ export async function bundled(name, alias = {}) {
 }
 
 /**
- * What a page with this script writes. `given` is JSON in `#given`; `language` that of the browser and of its scripts,
- * which is set by the protocol too, since a package of Chromium may bring one language only; `env` is its environment; `url` is
- * that of a page to go to instead.
+ * Returns the result of a page with this script. `given` is JSON in `#given`. `language` applies to the browser and its
+ * scripts, also through the protocol. `env` is the environment. `url` replaces the page.
  */
 export async function written(script, { given = null, language, env = {}, url } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'runchart-browser-'));

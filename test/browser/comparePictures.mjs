@@ -1,4 +1,4 @@
-/** Images in a page: what a model is shown of them, with the browser's own canvas as the only thing that can scale. */
+/** Images in a page, as a model receives them. Only the browser's own canvas can scale them. */
 import { createAgent } from '../../src/index.ts';
 
 const given = JSON.parse(document.getElementById('given').textContent);

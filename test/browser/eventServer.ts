@@ -6,7 +6,7 @@ import { createAdaptorServer } from '@hono/node-server';
 import { createAgent, type Model } from '../../src/index.ts';
 import { createHandlers } from '../../src/transports/index.ts';
 
-/** Collects the entries of the events until the run's stop, and says what it got. */
+/** Collects the entries of the events until the run's stop, and reports them. */
 const PAGE = `<!doctype html><meta charset="utf-8"><body><script type="module">
 const seqs = [];
 let opens = 0;
@@ -25,7 +25,7 @@ source.addEventListener('entry', ({ data, lastEventId }) => {
 </script>`;
 
 const ROUNDS = 14;
-/** Further apart than a page takes to come back; where it takes longer, the run waits for it there. */
+/** The cuts are further apart than a page needs to reconnect. If it needs longer, the run waits for it there. */
 const CUT_AT = [4, 34, 60];
 
 function slowModel(goesOn: () => Promise<void>): Model {
@@ -43,7 +43,7 @@ function slowModel(goesOn: () => Promise<void>): Model {
   };
 }
 
-/** Answers the address, and what to call in the end; the run begins when the page first listens. */
+/** Returns the address, and a function that closes the server. The run begins with the page's first connection. */
 export async function eventServer() {
   let listens = false;
   let cameBack: (() => void) | undefined;

@@ -8,7 +8,7 @@ import { bundled, written } from './chromium.mjs';
 
 const area = (width, height, background) => sharp({ create: { width, height, channels: 3, background } });
 
-/** Blue above red as stored; its orientation says that blue is on the right. */
+/** The stored image is blue above red. Its orientation puts blue on the right. */
 async function turned() {
   const red = await area(2400, 300, '#f00').png().toBuffer();
   const picture = area(2400, 600, '#00f').composite([{ input: red, top: 300, left: 0 }]);

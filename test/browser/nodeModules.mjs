@@ -1,4 +1,4 @@
-/** What the store suite takes from Node, for a page: as much of it as the suite uses. */
+/** The parts of Node that the store suite uses, for a page. */
 class AssertionError extends Error {}
 
 const isObject = (value) => typeof value === 'object' && value !== null;

@@ -1,4 +1,4 @@
-/** What the projector makes of logs, written into a page with what the browser says of its language and time zone. */
+/** Writes the projector's views of logs into a page, with the browser's language and time zone. */
 import { project } from '../../src/projector/index.ts';
 
 const logs = JSON.parse(document.getElementById('given').textContent);

@@ -1,7 +1,7 @@
 /**
- * In a real browser: a run of the core with a model of its own, an EventSource that is cut off and comes back, and the projector on the logs of the tests, whose views
- * must be those of Node byte for byte whatever the language and the time zone. Prints what it compared;
- * `--logs N` makes so many random ones, `--place N` takes one language alone, `--no-whole` leaves out the cases of a store that take long.
+ * Runs the core, an interrupted EventSource, the projector, React and the clients of chats in a real browser. The views must
+ * equal Node's byte for byte, in any language and time zone. Prints the comparisons. `--logs N` sets the number of random logs, `--place N`
+ * selects one language, and `--no-whole` skips slow store cases and the older AI SDK.
  */
 import { strict as assert } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,8 +11,10 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
+import { pageOfAgUi, pagesOfUseChat } from './chatClients.mjs';
 import { bundled, written } from './chromium.mjs';
 import { imagesOnACanvas } from './images.mjs';
+import { hooksOfReact } from './reactHooks.mjs';
 
 const SEED = 20261122;
 const { values } = parseArgs({
@@ -24,7 +26,7 @@ const { values } = parseArgs({
   },
 });
 const RANDOM = Number(values.logs);
-/** Each with what the language and the zone must show, so that it is known that they took effect. */
+/** Each place has a text that proves the effect of its language and time zone. */
 const ALL_PLACES = [
   { language: 'de-DE', TZ: 'Asia/Kolkata', month: 'Januar', number: '1.234,5', offset: -330 },
   { language: 'tr-TR', TZ: 'America/Los_Angeles', month: 'Aralık', number: '1.234,5', offset: 480 },
@@ -132,9 +134,17 @@ async function logsInIndexedDb() {
   }
 }
 
+async function hooks() {
+  const [library] = await load('reactServer.ts');
+  await hooksOfReact(library);
+  await pagesOfUseChat(library, values.whole ? ['ai 6', 'ai 7'] : ['ai 7']);
+  await pageOfAgUi(library);
+}
+
 await runOfTheCore();
 await logsInIndexedDb();
 await eventsOfAServer();
 await viewsOfTheProjector();
 await imagesOnACanvas();
-console.log(`browser: ${4 + PLACES.length} passed, 0 failed`);
+await hooks();
+console.log(`browser: ${7 + PLACES.length} passed, 0 failed`);

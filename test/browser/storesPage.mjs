@@ -37,7 +37,7 @@ async function suite() {
   return { cases: asked.length, failed };
 }
 
-/** What the other stores do three times in the tests of Node. */
+/** The repetitions that other stores perform in Node's tests. */
 async function secondTimes() {
   const failed = [];
   for (const [index, { act, same, run }] of STORE_ACTS.entries()) {
@@ -51,7 +51,7 @@ async function secondTimes() {
   return failed;
 }
 
-/** What handles leave when they are closed or refused: no lock, and no connection that holds up the end of the database. */
+/** Checks that closed or refused handles leave no lock, and no connection that delays the deletion of the database. */
 async function released() {
   const store = indexedDbStore('released');
   const entry = { seq: 0, at: 0, conversationId: 'c', runId: null, type: 'notice', code: 'n', text: 'x' };
@@ -88,7 +88,7 @@ const model = {
   },
 };
 
-/** Another page: opens what the first one holds, then holds a log of its own until it is taken away. */
+/** Another page opens the first one's log, then holds its own log until the page is removed. */
 async function otherPage() {
   const store = indexedDbStore('shared');
   const refused = await createAgent({ model, store })
@@ -102,7 +102,7 @@ async function otherPage() {
   parent.postMessage({ refused, status: listed.find(({ id }) => id === 'held')?.status }, '*');
 }
 
-/** A second tab is told that the log is busy; one that is gone holds nothing, and its log goes on. */
+/** A second tab receives the error that the log is busy. A closed tab holds nothing, and its log continues. */
 async function twoPages() {
   const store = indexedDbStore('shared');
   const agent = createAgent({ model, store });

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sampleEntries } from '../../machines/log/entryKinds.ts';
+import formats from '../../src/cli/formatted/textFormats.ts';
 import { approvalLines } from '../../src/cli/interactive/approval.ts';
 import { queuedLine, TranscriptRenderer } from '../../src/cli/interactive/conversationLines.ts';
 import { LineTerminal } from '../../src/cli/interactive/conversationTerminal.ts';
@@ -232,6 +233,29 @@ const rows: { readonly [name: string]: Row } = {
       return laidOut(entriesWith(text).flatMap((entry) => renderer.entry(entry)));
     },
   },
+  'a reply as Markdown': {
+    keepsLines: true,
+    shown: (text) => {
+      const stream = new formats.MarkdownStream(() => 1_000);
+      const lines = [text, `\`\`\`js\n${text}\n\`\`\``, `- ${text}\n`, `| a |\n|---|\n| ${text} |`].flatMap(
+        (source) => [...stream.push(`${source}\n\n`), ...stream.open()],
+      );
+      return laidOut(lines);
+    },
+  },
+  'a change of a file': {
+    shown: (text) => {
+      const renderer = new TranscriptRenderer({ formats: () => formats, rows: () => 90 });
+      const args = { file_path: text, content: text };
+      const called = { type: 'agent-output', item: { type: 'tool-call', callId: 'c', name: 'Write', args } };
+      const diff = [`Replaced ${text}`, '@@ -1 +1,2 @@', '-old', `+${text}`].join('\n');
+      const results = [`Created ${text}`, diff].flatMap((output) => [
+        called,
+        { type: 'tool-result', callId: 'c', outcome: 'succeeded', content: [{ type: 'text', text: output }] },
+      ]);
+      return laidOut(results.flatMap((entry) => renderer.entry({ seq: 0, at: 0, ...entry } as never)));
+    },
+  },
   'the current activity of a conversation': {
     shown: (text) => {
       const renderer = new TranscriptRenderer();
@@ -267,7 +291,11 @@ const rows: { readonly [name: string]: Row } = {
   'the list of sessions': {
     shown: (text) => {
       const times = { createdAt: 0, updatedAt: 0, turns: 0, costUsd: 0 };
-      return sessionText({ id: text, cwd: text, lastCause: text, status: 'idle', ...times } as never, 0, true);
+      return sessionText(
+        { id: text, cwd: text, title: text, lastCause: text, status: 'idle', ...times } as never,
+        0,
+        true,
+      );
     },
   },
   'the list of sessions as JSON': { shown: (text) => jsonLine({ id: text, cwd: text, [text]: text }) },

@@ -2,7 +2,8 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type PromptOptions, readPrompt, showCall } from '../../src/cli/personInput.ts';
 import { Screen } from '../../src/cli/screen.ts';
-import { newSessionId, sessionsDirectory } from '../../src/cli/sessions/sessionStore.ts';
+import { sessionsDirectory } from '../../src/cli/sessions/sessionPlace.ts';
+import { newSessionId } from '../../src/cli/sessions/sessionStore.ts';
 
 const options = (given: Partial<PromptOptions> = {}): PromptOptions => ({
   optional: true,

@@ -4,6 +4,7 @@ import { sampleEntries } from '../../machines/log/entryKinds.ts';
 import { Renderer } from '../../src/cli/renderLog.ts';
 import { type Output, Screen } from '../../src/cli/screen.ts';
 import type { Live } from '../../src/live.ts';
+import { printable } from '../../src/printable.ts';
 
 function shown(styled = false) {
   const written = { reply: '', steps: '' };
@@ -28,6 +29,21 @@ const replied = (costUsd: number | null) => {
 const stopped = { type: 'run-stop', reason: 'completed', cause: 'end_turn' } as const;
 
 describe('the output of a run', () => {
+  test.each(['a', 'a\n', 'a\r', 'a\r\n', 'half \ud83d', 'emoji \ud83d\ude00', '\r', '\ud83d'])(
+    'streamed text %j is shown to its last character, in pieces of any size, whatever ends it',
+    (whole) => {
+      const lines = printable(whole);
+      const expected = lines.endsWith('\n') ? lines : `${lines}\n`;
+      for (const size of [1, 2, whole.length])
+        for (const end of [replied(null), stopped]) {
+          const { written, entry, text } = shown();
+          for (let at = 0; at < whole.length; at += size) text(whole.slice(at, at + size));
+          entry(end);
+          expect(written.reply).toBe(expected);
+        }
+    },
+  );
+
   test('streamed text is not repeated with its entry, and other text is shown', () => {
     const { written, entry, text } = shown();
     text('hel');
@@ -88,7 +104,7 @@ describe('the output of a run', () => {
     expect(call).toMatch(/^→ Say \{"text":"x+…$/);
     expect(call?.length).toBeLessThan(140);
     expect(result).toBe('  ✓ Say 2 lines, 13 B: first …');
-    expect(failure).toBe('  ✗ c2 (failed, denied) 0 lines, 0 B: ');
+    expect(failure).toBe('  ✗ c2 (failed, denied) no output');
   });
 
   test('a reply of a sub-agent is not mixed with the main reply', () => {

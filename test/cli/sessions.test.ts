@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { replayCommand } from '../../src/cli/replay/replayCommand.ts';
 import { Screen } from '../../src/cli/screen.ts';
 import { completionScript } from '../../src/cli/sessions/completion.ts';
+import { sessionPlace } from '../../src/cli/sessions/sessionPlace.ts';
 import { chosenSession, nearNames } from '../../src/cli/sessions/sessionStore.ts';
 import {
   removeCommand,
@@ -16,13 +18,15 @@ import {
 } from '../../src/cli/sessions/sessionsCommand.ts';
 import { createAgent } from '../../src/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
+import { hasSqlite } from '../stores/sqlitePlace.ts';
 import { scripted } from '../support/scriptedReplies.ts';
 
-/** Two sessions of one directory and one of another, the latest last. */
-async function sessions() {
+/** Two sessions of one directory and one of another, the latest last. `scheme`: the beginning of `--store`. */
+async function sessions(scheme = '') {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-sessions-')));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
-  const store = join(root, 'store');
+  const store = scheme + join(root, 'store');
+  const place = await sessionPlace(store);
   const places: [string, string][] = [
     ['rent', root],
     ['trip', root],
@@ -30,10 +34,11 @@ async function sessions() {
   ];
   for (const [at, [id, cwd]] of places.entries()) {
     const ports = { now: () => 1_000_000 * (at + 1) };
-    const agent = createAgent({ model: scripted(['hello']), store: jsonlStore(store), cwd, ports });
+    const agent = createAgent({ model: scripted(['hello']), store: place.store, cwd, ports });
     await (await agent.open(id)).send('hi').result;
     await agent.close();
   }
+  await place.close();
   let printed = '';
   const output = {
     write(text: string) {
@@ -49,24 +54,31 @@ async function sessions() {
   const list = (options: SessionsOptions = {}) =>
     outputOf(sessionsCommand({ store, cwd: root, ...options }, screen, 8_000_000_000));
   const remove = (...ids: string[]) => outputOf(removeCommand(ids, store, screen));
-  return { root, store, list, remove };
+  const replay = (id: string) =>
+    outputOf(replayCommand(id, { store }, { shown: output, notes: output }, new AbortController().signal));
+  return { root, store, list, remove, replay };
 }
 
 describe('sessions', () => {
-  test('they are listed by directory, the latest first, and removed permanently', async () => {
-    const { root, list, remove } = await sessions();
-    expect(await list({ ids: true })).toEqual([0, 'trip\nrent\n']);
-    expect(await list({ ids: true, all: true })).toEqual([0, 'far\ntrip\nrent\n']);
-    expect((await list())[1]).toMatch(/^trip +92 d +1 turn {2}cost unknown {2}idle\nrent +92 d /);
-    const rows = String((await list({ json: true }))[1])
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    expect(rows).toMatchObject([{ id: 'trip', cwd: root, turns: 1 }, { id: 'rent' }]);
-    expect(await remove('rent', 'rent')).toEqual([0, 'removed rent\n']);
-    expect(await list({ ids: true })).toEqual([0, 'trip\n']);
-    expect((await list({ cwd: tmpdir() }))[1]).toContain('no session in');
-  });
+  test.each(['', ...(hasSqlite ? ['sqlite:'] : [])])(
+    'with --store %s<path> they are listed by directory, the latest first, shown, and removed permanently',
+    async (scheme) => {
+      const { root, list, remove, replay } = await sessions(scheme);
+      expect((await replay('trip'))[1]).toContain('hello');
+      await expect(replay('trpi')).rejects.toThrow('Did you mean trip?');
+      expect(await list({ ids: true })).toEqual([0, 'trip\nrent\n']);
+      expect(await list({ ids: true, all: true })).toEqual([0, 'far\ntrip\nrent\n']);
+      expect((await list())[1]).toMatch(/^trip +92 d +1 turn {2}cost unknown {2}idle {2}hi\nrent +92 d /);
+      const rows = String((await list({ json: true }))[1])
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      expect(rows).toMatchObject([{ id: 'trip', cwd: root, turns: 1 }, { id: 'rent' }]);
+      expect(await remove('rent', 'rent')).toEqual([0, 'removed rent\n']);
+      expect(await list({ ids: true })).toEqual([0, 'trip\n']);
+      expect((await list({ cwd: tmpdir() }))[1]).toContain('no session in');
+    },
+  );
 
   test('none is removed if one name is wrong, and one in use stays', async () => {
     const { store, list, remove } = await sessions();
@@ -81,7 +93,7 @@ describe('sessions', () => {
 
   test('they are selected by name, as the latest of the directory, or created', async () => {
     const { root, store } = await sessions();
-    const of = (choice: object, cwd = root) => chosenSession(choice, store, cwd);
+    const of = (choice: object, cwd = root) => sessionPlace(store).then((place) => chosenSession(choice, place, cwd));
     expect(await of({})).toBeUndefined();
     expect(await of({ continue: true })).toBe('trip');
     expect([
@@ -99,6 +111,26 @@ describe('sessions', () => {
     ] as const)
       await expect(of(choice)).rejects.toThrow(wrong);
     await expect(of({ continue: true }, '/nowhere')).rejects.toThrow('no session to continue');
+  });
+
+  test('a failed one says so, and one without a turn has no cost', () => {
+    const info = { id: 'a', cwd: '/', createdAt: 0, updatedAt: 0, turns: 0, costUsd: 0, status: 'idle' as const };
+    const rowOf = (more: object) => sessionText({ ...info, ...more }, 0).replaceAll(/ {2,}/g, '|');
+    expect(rowOf({ lastCause: 'model' })).toBe('a|0 s|0 turns|no cost|failed (model)');
+    expect(rowOf({ lastCause: 'cancelled', turns: 1 })).toBe('a|0 s|1 turn|$0|cancelled');
+    expect(rowOf({ lastCause: 'crash', title: 'Fix it' })).toBe('a|0 s|0 turns|no cost|interrupted|Fix it');
+    expect(rowOf({ lastCause: 'end_turn', turns: 1, costUsd: 0.001 })).toBe('a|0 s|1 turn|$0.001000|idle');
+  });
+
+  test('one whose process was killed reads interrupted, and --continue passes over one without a message', async () => {
+    const { root, store, list } = await sessions();
+    const at = { at: 3_000_000, conversationId: 'killed' };
+    const handle = await jsonlStore(store).open('killed');
+    const first = { seq: 0, ...at, runId: null, type: 'conversation', schema: 1, cwd: root };
+    await handle.append([first, { seq: 1, ...at, runId: 'r', type: 'run-started' }] as never, 0);
+    await handle.close();
+    expect((await list())[1]).toMatch(/^killed +\d+ d +0 turns {2}no cost {2}interrupted\n/);
+    expect(await chosenSession({ continue: true }, await sessionPlace(store), root)).toBe('trip');
   });
 
   test('shells complete them, with commands and options', () => {

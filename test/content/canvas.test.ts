@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { scaleByCanvas, scaleByPlatform } from '../../src/content/scaleImage.ts';
 import { dot } from '../support/samplePictures.ts';
 
-/** A canvas that writes down what is done with it. */
+/** Returns a canvas that records its operations. */
 function canvas(picture: { width: number; height: number }, withPen = true) {
   const done: string[] = [];
   const pen = {

@@ -1,24 +1,15 @@
-/** Tests the validation of content where it comes in. */
+/** Tests the validation of content at its entry points. */
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { Images, readContent, readMessage, storedContent, textOf } from '../../src/content/content.ts';
+import { Attachments, readContent, readMessage, storedContent, textOf } from '../../src/content/content.ts';
 import { imageType } from '../../src/content/imageFormat.ts';
 import { ConfigurationError } from '../../src/errors.ts';
 import type { LogHandle, Message } from '../../src/index.ts';
 import { base64, dot, noise, plain } from '../support/samplePictures.ts';
+import { refusal } from './refusal.ts';
 
 const image = (data: unknown, mediaType: unknown = 'image/png') => [{ type: 'image', mediaType, data }] as never;
 const read = (data: unknown, mediaType?: unknown) => readContent(image(data, mediaType))[0];
-
-function refusal(act: () => unknown): string {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigurationError);
-    return (error as Error).message;
-  }
-  throw new Error('it was taken');
-}
 
 describe('an image is accepted as', () => {
   it('bytes, which are copied', () => {
@@ -106,7 +97,7 @@ describe('the first bytes are those of an image', () => {
 });
 
 describe('an image is refused, with the expected and the received value,', () => {
-  it.each(['image/svg+xml', 'image/tiff', 'IMAGE/PNG', 'png', '', undefined, 7, '__proto__'])(
+  it.each(['image/svg+xml', 'image/tiff', 'png', '', undefined, 7, '__proto__'])(
     'of the media type %s',
     (mediaType) => {
       const act = () => readContent([{ type: 'image', mediaType, data: dot }] as never);
@@ -188,7 +179,7 @@ describe('a message', () => {
   });
 
   it('is searched for images again after it was replaced', async () => {
-    const images = new Images({} as LogHandle);
+    const images = new Attachments({} as LogHandle);
     const { signal } = new AbortController();
     const words: Message = { role: 'user', content: [text('a')] };
     const shown: Message = { role: 'user', content: [{ type: 'image', mediaType: 'image/png', data: base64(dot) }] };
@@ -200,6 +191,22 @@ describe('a message', () => {
     expect(show(words, shown)).toBeInstanceOf(Promise);
   });
 });
+
+it.each(['png', 'jpeg', 'gif', 'webp'] as const)(
+  'the bytes of a %s in the result of a tool go to the store, in every form in which a result holds them',
+  async (format) => {
+    const bytes = await plain(2, 2, format);
+    const stored: Uint8Array[] = [];
+    const putBlob = async (each: Uint8Array) => `blob:${stored.push(each)}`;
+    const images = new Attachments({ putBlob } as Partial<LogHandle> as LogHandle);
+    const mediaType = `image/${format}`;
+    for (const data of [base64(bytes), base64(bytes).replace(/=+$/, '')]) {
+      const kept = await images.keepResult([{ type: 'image', mediaType, data }], () => expect.unreachable());
+      expect(kept).toEqual([{ type: 'image', mediaType, data: `blob:${stored.length}` }]);
+    }
+    expect(stored).toEqual([bytes, bytes].map((each) => new Uint8Array(each)));
+  },
+);
 
 it('content that is stored synchronously has bytes in base64, and a second reading returns it unchanged', async () => {
   const bytes = await noise(200, 200);

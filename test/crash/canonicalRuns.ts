@@ -1,7 +1,7 @@
 /**
- * Twelve runs that cover everything in a run, each as data: the messages of the user, the replies of the model, the
- * decisions of a person. Invariant: the model replies by its messages, and the host acts by the conversation's state.
- * So another process can continue the same run.
+ * Twelve runs that cover all parts of a run. Each is data: the user's messages, the model's replies, a person's
+ * decisions. Invariant: the model replies by its messages, and the host acts by the conversation's state. So another
+ * process can continue the same run.
  */
 import { z } from 'zod';
 import {
@@ -120,7 +120,7 @@ export function canonicalModel(run: CanonicalRun): Model {
         throw new ModelError({ code: 'server', status: 503, retryable: true });
       }
       const calls = due(run, messages);
-      // The same after half of the previous reply was lost.
+      // The result is the same after half of the previous reply was lost.
       const round = roundsIn(messages);
       for (const [index, [name, m]] of calls.entries()) {
         yield { type: 'tool-call', callId: `c${round}_${index}`, name, args: JSON.stringify({ m }) };

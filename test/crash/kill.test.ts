@@ -123,7 +123,7 @@ describe('a process killed during and around each write of its log, and in its t
           },
         );
       };
-      // Two at once: a process spends most of its life starting.
+      // Two processes run at once, because a process spends most of its life starting.
       while (due.length > 0) await Promise.all(due.splice(0, 2).map(check));
     },
   );
@@ -141,9 +141,9 @@ describe('a process killed during and around each write of its log, and in its t
 
 describe('a process killed between the effect of a tool and its result', () => {
   const named = (name: string): CanonicalRun => {
-    const found = canonicalRuns.find((run) => run.name === name);
-    if (!found) throw new Error(`no run is named ${name}`);
-    return found;
+    const canonicalRun = canonicalRuns.find((run) => run.name === name);
+    if (!canonicalRun) throw new Error(`no run is named ${name}`);
+    return canonicalRun;
   };
 
   it('B12: the outcome of the call is unknown, and it runs again only on request, with its key', async () => {

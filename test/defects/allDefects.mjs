@@ -13,6 +13,7 @@ import { printed } from './outputDefects.mjs';
 import { permissions } from './permissionDefects.mjs';
 import { outside } from './protocolDefects.mjs';
 import { runtime } from './runtimeDefects.mjs';
+import { shared } from './sharedDefects.mjs';
 import { stores } from './storeDefects.mjs';
 import { subAgents } from './subAgentDefects.mjs';
 import { tools } from './toolDefects.mjs';
@@ -25,6 +26,7 @@ export const defects = [
   ...models,
   ...tools,
   ...stores,
+  ...shared,
   ...subAgents,
   ...views,
   ...outside,

@@ -122,7 +122,13 @@ export const charts = [
     id: 'fallback-attempts',
     about: 'a fallback model continues the attempts of the previous one',
     witness: 'test/scenarios/retries.test.ts',
-    edits: [['model: attempts.model + 1, ofModel: 1 }', 'model: attempts.model + 1, ofModel: attempts.ofModel }']],
+    edits: [['failedOf(event)), ofModel: 1 }', 'failedOf(event)), ofModel: attempts.ofModel }']],
+  },
+  {
+    id: 'fallback-not-skipped',
+    about: 'a request falls back to a model that does not accept its files',
+    witness: 'test/scenarios/files.test.ts',
+    edits: [['Math.max(attempts.model + 1, failed?.nextModel ?? 0)', 'attempts.model + 1']],
   },
   {
     id: 'refused-call-runs',
@@ -333,5 +339,30 @@ export const charts = [
     about: 'a run whose suspension a cancel did not await is reported as suspended, although this is unknown',
     witness: 'test/scenarios/cancelStore.test.ts',
     edits: [[", ...(!durable && { termination: 'Error' as const })", '']],
+  },
+  {
+    id: 'close-promotes',
+    about: 'a close cancels a run and leaves the queue, so that a followUp is promoted',
+    witness: 'test/scenarios/closing.test.ts',
+    edits: [
+      [
+        "'close.requested': { target: 'cancelling', actions: [...emptyQueue, answer('cancelled')] }",
+        "'close.requested': { target: 'cancelling', actions: answer('cancelled') }",
+      ],
+    ],
+  },
+  {
+    id: 'close-once',
+    about: 'a close does not return messages that a slow store queues later',
+    witness: 'test/scenarios/closing.test.ts',
+    edits: [["isDone = outcome === 'nothing' && !hasActs;", 'isDone = outcome !== undefined || !hasActs;']],
+  },
+  {
+    id: 'rewind-beyond-a-missing-start',
+    about: 'a rewind before a message whose run has no start removes the request before it',
+    witness: 'test/machines/rewindPlaces.test.ts',
+    edits: [
+      ['(start?.runId === message.runId ? start.seq : message.seq) - 1', '(start ? start.seq : message.seq) - 1'],
+    ],
   },
 ];

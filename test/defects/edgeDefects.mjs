@@ -4,6 +4,24 @@
  */
 export const edges = [
   {
+    id: 'client-keeps-cut-text',
+    about: 'a client joins the text of a reply that a lost connection cut off with the whole text that comes again',
+    witness: 'test/client/connection.test.ts',
+    edits: [['this.#isInterrupted = this.#inFlight !== null;', '']],
+  },
+  {
+    id: 'client-repeats-under-a-new-id',
+    about: 'a server acts again on a request that a client repeats because its answer was lost',
+    witness: 'test/client/connection.test.ts',
+    edits: [["const requestId = url.searchParams.get('request');", 'const requestId = null;']],
+  },
+  {
+    id: 'client-mixes-two-logs',
+    about: 'a client continues with the log of another conversation that has the same id now',
+    witness: 'test/client/connection.test.ts',
+    edits: [['beginning.createdAt !== overview.createdAt', 'false']],
+  },
+  {
     id: 'address-before-header',
     about: 'a client that reconnects receives again the entries after the one in its address',
     witness: 'test/transports/handlers.test.ts',
@@ -83,5 +101,105 @@ export const edges = [
     about: 'a page that read nothing for a while is disconnected at its next short pause',
     witness: 'test/inspect/pagePace.test.ts',
     edits: [['this.#stalledSince = undefined; return true;', 'return true;']],
+  },
+  {
+    id: 'body-of-the-limit',
+    about: 'a body of exactly the limit is refused if its length is stated',
+    witness: 'test/transports/requestBounds.test.ts',
+    edits: [['if (Number(declared) > bytesMax) throw tooLarge;', 'if (Number(declared) >= bytesMax) throw tooLarge;']],
+  },
+  {
+    id: 'location-not-escaped',
+    about: 'the location of a new conversation leads elsewhere if its id is no plain word',
+    witness: 'test/transports/requestBounds.test.ts',
+    edits: [['conversations/${encodeURIComponent(conversation.id)}', 'conversations/${conversation.id}']],
+  },
+  {
+    id: 'id-outside-addresses',
+    about: 'a conversation is created under an id that no address can contain',
+    witness: 'test/transports/requestBounds.test.ts',
+    edits: [["id !== '.' && id !== '..' && !/\\p{Surrogate}/u.test(id)", "id !== '.' && !/\\p{Surrogate}/u.test(id)"]],
+  },
+  {
+    id: 'sent-signals-wait',
+    about: 'a page that reads in time loses live signals after enough of them in total',
+    witness: 'test/inspect/repeatedLogs.test.ts',
+    edits: [['if (this.#waiting.length === 0) this.#size = 0;', '']],
+  },
+  {
+    id: 'position-of-another-log',
+    about: 'another log of an id that was observed before is recorded from its middle',
+    witness: 'test/inspect/repeatedLogs.test.ts',
+    edits: [['position && position.began === began ?', 'position ?']],
+  },
+  {
+    id: 'client-keeps-old-overview',
+    about: 'a client compares what the server says with the log that the id had before',
+    witness: 'test/client/remoteParts.test.ts',
+    edits: [
+      [
+        `    this.#overview = undefined;
+`,
+        '',
+      ],
+    ],
+  },
+  {
+    id: 'client-hammers-server',
+    about: 'a client repeats requests without a wait',
+    witness: 'test/client/remoteParts.test.ts',
+    edits: [['Math.max(ms, leastMs)', 'Math.min(ms, leastMs)']],
+  },
+  {
+    id: 'client-receipt-unhandled',
+    about: 'a refused steer ends the process of a client',
+    witness: 'test/client/remoteParts.test.ts',
+    edits: [['delivered.catch(() => undefined);\n    accepting.catch', 'accepting.catch']],
+  },
+  {
+    id: 'client-loses-first-text',
+    about: 'a client loses the beginning of a reply after a reconnection between replies',
+    witness: 'test/client/remoteParts.test.ts',
+    edits: [['this.#isInterrupted = this.#inFlight !== null;', 'this.#isInterrupted = true;']],
+  },
+  {
+    id: 'second-question-not-rendered',
+    about: 'a component does not render the second question of a call',
+    witness: 'test/react/snapshots.test.ts',
+    edits: [['call.suspension === other?.suspension', 'call.callId === other?.callId']],
+  },
+  {
+    id: 'failed-close-for-ever',
+    about: 'after one failed close a page cannot open the id again',
+    witness: 'test/react/snapshots.test.ts',
+    edits: [['// The next opening says what is wrong.\n      .catch(() => undefined)', '']],
+  },
+  {
+    id: 'left-broadcast-subscribed',
+    about: 'a page that comes after all others have left receives each live signal twice',
+    witness: 'test/transports/secondReaders.test.ts',
+    edits: [
+      [
+        `    if (!this.#readers.delete(reader) || this.#readers.size > 0) return;
+    for (const subscription of this.#subscriptions.splice(0)) subscription.unsubscribe();
+`,
+        `    if (!this.#readers.delete(reader) || this.#readers.size > 0) return;
+`,
+      ],
+    ],
+  },
+  {
+    id: 'slow-page-keeps-status',
+    about: 'a page that was too slow keeps an old status',
+    witness: 'test/transports/secondReaders.test.ts',
+    edits: [
+      [
+        `    this.#join();
+    this.#beginning.push(...this.#broadcast.current().map((signal) => ({ signal })));
+`,
+        `    this.#join();
+`,
+      ],
+    ],
   },
 ];

@@ -53,7 +53,7 @@ const lives = [
   {
     id: 'connection-left-open',
     about: 'closing the MCP tools leaves the connection to the server open',
-    edits: [['await connection?.client.close().catch(() => undefined);', 'await connection?.ready;']],
+    edits: [['await connection?.close();', 'await connection?.ready;']],
   },
   {
     id: 'first-detach-ends-all',

@@ -21,6 +21,49 @@ export const extensions = [
     ],
   },
   {
+    id: 'mcp-lost-call-made-again',
+    about: 'a call of an MCP tool that may have run is made again after its server died',
+    witness: 'test/mcp/deadServers.test.ts',
+    edits: [['ended: readOnly ? 1 : 0,', 'ended: 1,']],
+  },
+  {
+    id: 'mcp-stream-without-end',
+    about: 'a call waits for ever when the stream of its answer breaks',
+    witness: 'test/mcp/httpServers.test.ts',
+    isSlow: true,
+    edits: [['return send(message, { ...options, onRequestStreamEnd });', 'return send(message, options);']],
+  },
+  {
+    id: 'mcp-secret-in-error',
+    about: 'the error of an MCP server that ended quotes the values of its variables',
+    witness: 'test/mcp/deadServers.test.ts',
+    edits: [['plain(this.#redact(stderr)).trim()', 'plain(stderr).trim()']],
+  },
+  {
+    id: 'mcp-removed-tool-runs',
+    about: 'a call that waited for approval runs although the MCP server has removed its tool',
+    witness: 'test/mcp/changingTools.test.ts',
+    edits: [['this.tools.some((tool) => tool.name === name) ||', 'this.tools.length >= 0 ||']],
+  },
+  {
+    id: 'mcp-tool-becomes-read-only',
+    about: 'an MCP server that calls a tool read-only later makes it run without approval',
+    witness: 'test/mcp/changingTools.test.ts',
+    edits: [['isReading && this.#readOnly.get(name) !== false;', 'isReading;']],
+  },
+  {
+    id: 'mcp-withheld-tool-offered',
+    about: 'a change of an MCP server brings back the tools that the host had left out',
+    witness: 'test/mcp/changingTools.test.ts',
+    edits: [['!withheld.has(name) && !others.has(name)', '!others.has(name)']],
+  },
+  {
+    id: 'mcp-stream-timer-left',
+    about: 'the timer that opens a broken stream of an MCP server again survives the close',
+    witness: 'test/mcp/httpServers.test.ts',
+    edits: [['for (const each of timers) clearTimeout(each);', '']],
+  },
+  {
     id: 'mcp-change-runs-again',
     about: 'a call of an MCP tool that changes something runs again after a crash',
     witness: 'test/mcp/foreignTools.test.ts',
@@ -154,5 +197,22 @@ export const extensions = [
     about: 'a result that arrived before its call is given to a call of a later cycle',
     witness: 'test/projector/pairs.test.ts',
     edits: [['calls.early.clear();', '']],
+  },
+  {
+    id: 'failed-change-fails-the-next',
+    about: "a failed change of the user's records fails the changes that wait for it",
+    witness: 'test/session/layers.test.ts',
+    edits: [
+      [
+        'const removeTurn = done .catch(() => undefined) .then(() => { if (turns.get(file) === removeTurn) turns.delete(file); }); turns.set(file, removeTurn);',
+        'void done.catch(() => undefined).then(() => { if (turns.get(file) === done) turns.delete(file); }); turns.set(file, done);',
+      ],
+    ],
+  },
+  {
+    id: 'filter-process-not-risky',
+    about: 'git lists changes although a setting of the repository makes it run a filter process',
+    witness: 'test/session/filesOfProjects.test.ts',
+    edits: [['filter\\..*\\.(clean|smudge|process)', 'filter\\..*\\.(clean|smudge)']],
   },
 ];

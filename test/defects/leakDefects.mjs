@@ -23,9 +23,9 @@ export const released = [
   },
   {
     id: 'reader-never-given-back',
-    about: 'a reader of events that disconnects holds its conversation forever',
-    witness: 'test/hostile/released.test.ts',
-    edits: [['this.#feed.close(); this.#options.over();', 'this.#feed.close();']],
+    about: 'a reader of events that disconnects takes the place of a client forever',
+    witness: 'test/transports/quotas.test.ts',
+    edits: [['this.#feed.close();\n    this.#options.over(reason);', 'this.#feed.close();']],
   },
   {
     id: 'question-kept',
@@ -49,7 +49,7 @@ export const released = [
     id: 'left-page-subscribed',
     about: 'a page of a chat that disconnected stays subscribed until the run emits something',
     witness: 'test/transports/releasedReaders.test.ts',
-    edits: [['chat.disconnect();', '']],
+    edits: [['begun?.chat.disconnect();', '']],
   },
   {
     id: 'drain-listeners-kept',
@@ -76,7 +76,7 @@ export const released = [
     id: 'connecting-server-kept',
     about: 'the close of an MCP server waits for a connection that is never made',
     witness: 'test/mcp/secondConnections.test.ts',
-    edits: [['await connection?.client.close()', 'await connection?.ready.then((client) => client.close())']],
+    edits: [['await connection?.close();', 'await connection?.ready.then(() => connection.close());']],
   },
   {
     id: 'closed-server-reconnects',
@@ -88,7 +88,10 @@ export const released = [
     id: 'old-connection-ends-new',
     about: 'the end of an older connection to an MCP server removes the next one',
     witness: 'test/mcp/secondConnections.test.ts',
-    edits: [['if (this.#connection?.client === client) this.#connection', 'this.#connection']],
+    edits: [
+      ['if (this.#connection !== connection) return;', ''],
+      ['if (this.#hasEnded) return;', ''],
+    ],
   },
   {
     id: 'saved-rule-lost',
@@ -106,6 +109,66 @@ export const released = [
     id: 'closed-handle-releases',
     about: 'a second close of a handle of a log in memory takes the log from its new holder',
     witness: 'test/scenarios/secondTimesOfAdapters.test.ts',
-    edits: [['if (open) release();', 'release();']],
+    edits: [['closing ??= blobsPut ?', 'closing = blobsPut ?']],
+  },
+  {
+    id: 'refused-write-leaves-file',
+    about: 'a write that is refused at its end leaves its temporary file',
+    witness: 'test/tools/coding/ownLeftovers.test.ts',
+    edits: [['await unlink(made).catch(() => undefined);', '']],
+  },
+  {
+    id: 'search-leaves-thread',
+    about: 'each search of Grep leaves its thread running',
+    witness: 'test/tools/coding/ownLeftovers.test.ts',
+    edits: [
+      [
+        'return answer(result, scope.cut); } finally { await matcher.end(); }',
+        'return answer(result, scope.cut); } finally { void matcher; }',
+      ],
+    ],
+  },
+  {
+    id: 'rejected-while-servers-close',
+    about: 'the rejection of mcpTools comes before the connected servers have closed',
+    witness: 'test/mcp/foreignTools.test.ts',
+    edits: [['} catch (error) { await close(); throw error; }', '} catch (error) { void close(); throw error; }']],
+  },
+  {
+    id: 'sandbox-held-after-cancel',
+    about: 'a cancelled command does not release its place in the sandbox',
+    witness: 'test/tools/coding/sandbox.test.ts',
+    edits: [
+      ['} finally { await launcher?.release(); }', '} finally { if (!signal.aborted) await launcher?.release(); }'],
+    ],
+  },
+  {
+    id: 'broadcast-without-readers',
+    about: 'the sessions keep the broadcast of a conversation that is closed and has no readers',
+    witness: 'test/transports/parkedReaders.test.ts',
+    edits: [['subscription.unsubscribe(); this.#abandoned(); }', 'subscription.unsubscribe(); }']],
+  },
+  {
+    id: 'prepared-call-kept',
+    about: 'a prepared call that never runs is kept while its conversation is open',
+    witness: 'test/hostile/released.test.ts',
+    edits: [['if (!open.has(callId)) this.#ready.delete(callId);', 'void open.has(callId);']],
+  },
+  {
+    id: 'mask-of-a-new-command',
+    about: 'a placeholder is removed although a command has begun to use it',
+    witness: 'test/tools/coding/sandboxPlaces.test.ts',
+    edits: [['!mounted.has(place) && !users.has(place)', '!mounted.has(place)']],
+  },
+  {
+    id: 'channel-without-pages-timed',
+    about: 'a channel inspector that is closed without a page keeps its timer',
+    witness: 'test/inspect/channel.test.ts',
+    edits: [
+      [
+        'clearInterval(this.#timer);\n    for (const { connection }',
+        'if (this.#pages.size > 0) clearInterval(this.#timer);\n    for (const { connection }',
+      ],
+    ],
   },
 ];

@@ -32,7 +32,7 @@ export const printed = [
     id: 'held-piece-lost',
     about: 'the end of a reply that may start a secret never reaches listeners',
     witness: 'test/hostile/streamedSecrets.test.ts',
-    edits: [['redacted?.end();', '']],
+    edits: [['this.#redacted?.end();', '']],
   },
   {
     id: 'pieces-apart',
@@ -129,5 +129,69 @@ export const printed = [
     about: 'the wait for a model that is silent after the clock was set back is longer by that time',
     witness: 'test/hostile/timeAndProcess.test.ts',
     edits: [['passed < 0 || passed > ms + 1_000 ?', 'passed > ms + 1_000 ?']],
+  },
+  {
+    id: 'question-of-the-session-before',
+    about: 'a session that waits does not ask if the session before it asked about a call with the same id',
+    witness: 'test/cli/interactive/session.test.ts',
+    edits: [
+      ['this.#queued = new AbortController(); this.#questions.reset();', 'this.#queued = new AbortController();'],
+    ],
+  },
+  {
+    id: 'last-piece-of-text-lost',
+    about: 'half of a character or of a line break at the end of streamed text is not shown',
+    witness: 'test/cli/render.test.ts',
+    edits: [['this.#put(this.#pieces.end()); if', 'if']],
+  },
+  {
+    id: 'question-after-a-refusal',
+    about: 'after a decision that was refused the terminal asks nothing more',
+    witness: 'test/cli/interactive/session.test.ts',
+    edits: [
+      [
+        `      say('red', thrownText(error));
+      this.#asked = undefined;
+`,
+        `      say('red', thrownText(error));
+`,
+      ],
+    ],
+  },
+  {
+    id: 'second-try-keeps-nothing',
+    about: 'a person who keeps a rule again after a full disk keeps nothing, and reads nothing about it',
+    witness: 'test/cli/interactive/session.test.ts',
+    edits: [['added.length === 0 && this.#unkept?.callId === callId ? this.#unkept.rules : added', 'added']],
+  },
+  {
+    id: 'logger-without-its-object',
+    about: 'a logger of a class receives nothing',
+    witness: 'test/scenarios/hostObjects.test.ts',
+    edits: [
+      [
+        '      logger[level]?.({ event,',
+        `      const write = logger[level];
+      write?.({ event,`,
+      ],
+    ],
+  },
+  {
+    id: 'error-to-stately-inspector',
+    about: 'the error of an actor reaches the Stately inspector with its secrets',
+    witness: 'test/inspect/statelySinks.test.ts',
+    edits: [['{ error: shown(error) }', '{ error }']],
+  },
+  {
+    id: 'served-list-ends-early',
+    about: 'a server lists the sessions of its directory among the latest 200 only',
+    witness: 'test/cli/servedSessions.test.ts',
+    edits: [['page.length < PAGE ||', 'page.length <= PAGE ||']],
+  },
+  {
+    id: 'credential-in-a-map',
+    about: 'a password in a Map is shown in the inspector',
+    witness: 'test/inspect/statelySinks.test.ts',
+    edits: [['isCredential(name, field) ? REDACTED : field', 'field']],
   },
 ];

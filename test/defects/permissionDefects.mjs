@@ -367,4 +367,39 @@ export const permissions = [
       ],
     ],
   },
+  {
+    id: 'ask-by-both-names',
+    about: 'an ask rule applies to a linked file only if it names the link and its target',
+    witness: 'test/permissions/linkedRules.test.ts',
+    edits: [
+      ['ask: rules.ask.filter((rule) => fits(rule, false)),', 'ask: rules.ask.filter((rule) => fits(rule, true)),'],
+    ],
+  },
+  {
+    id: 'glob-leaves-by-dots',
+    about: 'a pattern without a match may lead outside through .. after its wildcard',
+    witness: 'test/permissions/linkedRules.test.ts',
+    edits: [
+      ["if (rest.includes('..') || glob.includes('**')) return outside;", "if (glob.includes('**')) return outside;"],
+    ],
+  },
+  {
+    id: 'decide-without-limit',
+    about: 'a decide that never answers holds its call for ever',
+    witness: 'test/permissions/absentAnswers.test.ts',
+    edits: [
+      ['await within(PHASE_MS, { setTimer, signal }, () => decide({ name, args }))', 'await decide({ name, args })'],
+    ],
+  },
+  {
+    id: 'tree-of-another-repository',
+    about: 'git reads without approval in a tree whose part of the repository names another tree',
+    witness: 'test/permissions/expansions.test.ts',
+    edits: [
+      [
+        'real === own && resolve(own, back) === file ? { own, common }',
+        "real === own && back !== '' ? { own, common }",
+      ],
+    ],
+  },
 ];

@@ -1,6 +1,7 @@
 /** The list of planted defects matches the sources. `npm run defects` checks that each defect is detected. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { transform } from 'esbuild';
 import { expect, it } from 'vitest';
 
 interface Defect {
@@ -32,6 +33,18 @@ it('each defect replaces a text that the sources contain exactly once', () => {
     }
   });
   expect(unfit).toEqual([]);
+});
+
+it('each leaves sources that can be parsed, so that a failing witness is due to the defect', async () => {
+  const broken = defects.map(async ({ id, edits }) => {
+    try {
+      await Promise.all([...planted(edits).values()].map((source) => transform(source, { loader: 'ts' })));
+      return [];
+    } catch (error) {
+      return [`${id}: ${error instanceof Error ? error.message : error}`];
+    }
+  });
+  expect((await Promise.all(broken)).flat()).toEqual([]);
 });
 
 it('each has an existing witness, and every folder of the sources except inspect and testing has at least one', () => {

@@ -7,7 +7,12 @@ export const outside = [
     id: 'overrun-drops-said',
     about: "a transport's own messages are dropped with the live signals that a slow client cannot receive",
     witness: 'test/transports/router.test.ts',
-    edits: [["this.#waiting = this.#waiting.filter(({ item }) => !('signal' in item));", 'this.#waiting = [];']],
+    edits: [
+      [
+        'this.#at = undefined;\n    this.#beginning = [];',
+        'this.#at = undefined;\n    this.#beginning = [];\n    this.#added = [];',
+      ],
+    ],
   },
   {
     id: 'page-arguments-dropped',
@@ -18,14 +23,14 @@ export const outside = [
   {
     id: 'taken-counts-as-waiting',
     about: 'live signals that a client has read still count as waiting, until the client is disconnected',
-    witness: 'test/transports/gone.test.ts',
-    edits: [["if ('signal' in first.item) this.#size -= sizeOf(first.item.signal);", '']],
+    witness: 'test/transports/broadcast.test.ts',
+    edits: [['this.#broadcast.tail.size - this.#at.size <=', 'this.#broadcast.tail.size <=']],
   },
   {
     id: 'client-names-itself',
     about: 'a client that decides may choose another name',
     witness: 'test/transports/handlers.test.ts',
-    edits: [['{ ...input, by };\n  return', '{ by, ...input };\n  return']],
+    edits: [['? input : { ...input, by };', '? input : { by, ...input };']],
   },
   {
     id: 'working-conversation-closed',
@@ -50,7 +55,7 @@ export const outside = [
     id: 'body-without-length',
     about: 'a body without a length may have any length',
     witness: 'test/transports/interfaceHandlers.test.ts',
-    edits: [['if (size > bytesMax) {\n      await reader', 'if (size < 0) {\n      await reader']],
+    edits: [['if (size > bytesMax) throw tooLarge;', 'if (size < 0) throw tooLarge;']],
   },
   {
     id: 'content-type-anywhere',
@@ -120,7 +125,7 @@ export const outside = [
     id: 'two-tools-one-name',
     about: 'two tools of a server have one name',
     witness: 'test/mcp/mcpServer.test.ts',
-    edits: [['if (names.has(name)) throw new Error(`another tool is named ${name} too`);', '']],
+    edits: [['if (names.has(tool.name)) throw new Error(`another tool is named ${tool.name} too`);', '']],
   },
   {
     id: 'changing-calls-at-once',
@@ -137,7 +142,10 @@ export const outside = [
     id: 'ended-server-kept',
     about: 'a call uses a server that has ended, without a new connection',
     witness: 'test/mcp/mcpServer.test.ts',
-    edits: [['client.onclose = forget;', 'client.onclose = () => {};']],
+    edits: [
+      ['client.onclose = () => this.#end();', 'client.onclose = () => {};'],
+      ["if (loss !== 'cut') await this.#drop(connection);", ''],
+    ],
   },
   {
     id: 'question-to-another-call',
@@ -149,5 +157,41 @@ export const outside = [
         'return running[0]?.[0] ?? changing?.[0];',
       ],
     ],
+  },
+  {
+    id: 'calls-of-the-message-before',
+    about: 'a message of the AI SDK mentions calls that the message before it shows',
+    witness: 'test/transports/protocolLives.test.ts',
+    edits: [['this.#calls.clear(); this.#isWhole = true;', 'this.#isWhole = true;']],
+  },
+  {
+    id: 'beginning-after-the-lag',
+    about: 'a client that was too slow receives streamed text after the entry of its reply',
+    witness: 'test/transports/broadcast.test.ts',
+    edits: [['this.#at = undefined; this.#beginning = [];', 'this.#at = undefined;']],
+  },
+  {
+    id: 'queued-edit-twice',
+    about: 'a queued edit that a page sends again is queued again',
+    witness: 'test/transports/queuedEdits.test.ts',
+    edits: [['const last = named.at(-1);', 'const [last] = named;']],
+  },
+  {
+    id: 'followed-conversation-lags',
+    about: 'a request for a conversation of another process does not see what was written before it',
+    witness: 'test/transports/elsewhere.test.ts',
+    edits: [['      await followed.conversation.sync();\n', '']],
+  },
+  {
+    id: 'parked-readers-left',
+    about: 'readers of a conversation that was closed for lack of work miss what another process does with it',
+    witness: 'test/transports/elsewhere.test.ts',
+    edits: [['    if (conversation) await this.#followReaders(conversation.id);\n', '']],
+  },
+  {
+    id: 'repeated-request-acts-elsewhere',
+    about: 'a request that is repeated at another process acts again',
+    witness: 'test/transports/elsewhere.test.ts',
+    edits: [[', ...(request !== undefined && { request }) });', ' });']],
   },
 ];

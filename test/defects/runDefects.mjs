@@ -1,7 +1,7 @@
 /**
  * `npm run defects` plants each defect of the list alone. Its witness, simulated lives or a test file, must detect it.
  * `--only id,id` selects defects, `--share 1/2` half of the witnesses, and `--every 2` half of the defects; the sources
- * determine which half. `finds.json` contains the test or the seed that detected each, and `--record` updates it.
+ * determine which half. A part leaves out those that take minutes, `isSlow`. `finds.json` contains the test or the seed that detected each, and `--record` updates it.
  * Invariant: a record only determines the first try, so an outdated one costs time.
  * The exit code is 1 in these cases:
  * - A defect is not detected within 2,000 lives, or by any test of the file.
@@ -68,7 +68,8 @@ const from = Math.floor(seedOfSources(root) / 1_000) % every;
 
 /** All defects of one test file, which are searched one after another; each defect of the lives separately. */
 function units() {
-  const hunted = defects.filter(({ id }, index) => only?.includes(id) ?? index % every === from);
+  const isTaken = ({ isSlow }, index) => index % every === from && !(isSlow && every > 1);
+  const hunted = defects.filter((defect, index) => only?.includes(defect.id) ?? isTaken(defect, index));
   const ofTests = hunted.filter(({ witness }) => witness);
   const together = grouped(ofTests, ({ witness }) => witness).sort((a, b) => b.length - a.length);
   const alone = hunted.filter(({ witness }) => !witness).map((defect) => [defect]);

@@ -1,10 +1,39 @@
 /** Defects of stores, each with the test file that must detect it. */
 export const stores = [
   {
+    id: 'row-of-changed-file',
+    about: 'a row is listed although its file has changed',
+    witness: 'test/stores/jsonlRows.test.ts',
+    edits: [['if (!stats || !isSameStamp(stampOf(stats), known.stamp)) return true;', 'if (!stats) return true;']],
+  },
+  {
+    id: 'row-unannounced',
+    about: 'a store does not note which logs it opens',
+    witness: 'test/stores/jsonlRows.test.ts',
+    edits: [["await this.#notes.add([{ id, state: 'opened' }]);", '']],
+  },
+  {
+    id: 'owner-after-lease',
+    about: "another owner's open conversation is busy in place of not found",
+    witness: 'test/stores/memory.test.ts',
+    edits: [
+      [
+        'refuseOtherOwner(entries[0], owner);\n    this.#refuseLeased(id);',
+        'this.#refuseLeased(id);\n    refuseOtherOwner(entries[0], owner);',
+      ],
+    ],
+  },
+  {
+    id: 'claimed-sub-agent',
+    about: 'a delete takes what a log only claims to be its sub-agent',
+    witness: 'test/stores/jsonl.test.ts',
+    edits: [['if (isSubAgentOf(await firstEntryIn(root, child), id)) children.push(child);', 'children.push(child);']],
+  },
+  {
     id: 'no-fsync',
     about: 'durability power: nothing is synced after an append',
     witness: 'test/stores/jsonlFullDisk.test.ts',
-    edits: [["if (this.#durability === 'power') await this.#file.datasync();", '']],
+    edits: [["if (this.#durability === 'power') await file.datasync();", '']],
   },
   {
     id: 'changed-file',
@@ -62,9 +91,9 @@ export const stores = [
     about: 'the lines of a run with a missing header are read as those of the previous run',
     witness: 'test/stores/jsonlDamage.test.ts',
     edits: [
-      ['const { at = format.begins && 0 } = record;', 'const { at = 0 } = record;'],
+      ['at: since = format.begins && 0,', 'at: since = 0,'],
       [
-        "if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };",
+        "if (lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };",
         'void lacksHeader;',
       ],
     ],
@@ -73,7 +102,7 @@ export const stores = [
     id: 'torn-cut',
     about: 'a failed append is not rolled back',
     witness: 'test/stores/jsonlFullDisk.test.ts',
-    edits: [['await this.#cut().catch(async () => {', 'await Promise.resolve().catch(async () => {']],
+    edits: [['await this.#cut(file).catch(async () => {', 'await Promise.resolve().catch(async () => {']],
   },
   {
     id: 'bytes-not-synced',
@@ -86,5 +115,78 @@ export const stores = [
     about: "durability 'power': a reference exists to bytes whose name may not be on the disk",
     witness: 'test/stores/jsonlRefusals.test.ts',
     edits: [['if (durable) await syncDirectory(folder);', '']],
+  },
+  {
+    id: 'failed-append-in-the-row',
+    about: 'a failed append to IndexedDB counts in the row of the list',
+    witness: 'test/stores/indexedDb.test.ts',
+    edits: [
+      [
+        'let row = this.#row && { ...this.#row };\n      for (const entry of copies)',
+        'let row = this.#row;\n      for (const entry of copies)',
+      ],
+    ],
+  },
+  {
+    id: 'listening-connection-returned',
+    about: 'a connection of PostgreSQL goes back to the pool while it listens',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [['connection.release?.(true)', 'connection.release?.()']],
+  },
+  {
+    id: 'lease-from-the-answer',
+    about: 'a process counts its lease from the answer, and keeps it longer than the database',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      [
+        `    const at = this.#database.time.now();
+    try {
+      const renewed = await this.#ask(this.#statements.renew, asked, [this.leaseMs]);
+`,
+        `    try {
+      const renewed = await this.#ask(this.#statements.renew, asked, [this.leaseMs]);
+      const at = this.#database.time.now();
+`,
+      ],
+    ],
+  },
+  {
+    id: 'second-following-cut',
+    about: 'the time-out of an earlier following ends a later one',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      [
+        `  follow(ms: number, isNew: boolean): void {
+    this.#stopEnd?.();
+`,
+        `  follow(ms: number, isNew: boolean): void {
+`,
+      ],
+    ],
+  },
+  {
+    id: 'follower-waits-for-an-item',
+    about: 'a follower that stops ends with the next entry',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      [
+        `        follower.isStopped = true;
+        follower.wake();
+`,
+        `        follower.isStopped = true;
+`,
+      ],
+    ],
+  },
+  {
+    id: 'old-handle-ends-acts',
+    about: 'the end of an earlier handle ends the acts of the next one',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      [
+        'if (this.#takers.get(taker.id)?.taker === taker) this.#takers.delete(taker.id);',
+        'this.#takers.delete(taker.id);',
+      ],
+    ],
   },
 ];

@@ -98,4 +98,40 @@ export const tools = [
     witness: 'test/hostile/secrets.test.ts',
     edits: [['args: deepFreeze(redact(call.args)),', 'args: deepFreeze(call.args),']],
   },
+  {
+    id: 'webp-result-in-the-log',
+    about: 'an image of WebP in the result of a tool stays in the log as base64',
+    witness: 'test/content/content.test.ts',
+    edits: [['fromBase64(text.slice(0, 16))', 'fromBase64(text.slice(0, 12))']],
+  },
+  {
+    id: 'doubled-carriage-returns',
+    about: 'a text with CR LF for a file with CR LF gets every CR twice',
+    witness: 'test/tools/coding/lineEnds.test.ts',
+    edits: [["text.replace(/\\r?\\n/g, '\\r\\n')", "text.replaceAll('\\n', '\\r\\n')"]],
+  },
+  {
+    id: 'change-while-reading-unseen',
+    about: 'a file that changes while it is read counts as seen in its new version',
+    witness: 'test/tools/coding/otherPrograms.test.ts',
+    edits: [
+      [
+        `        const hash = await hashOfFile(opened.file);
+        if (hash !== undefined) knownFiles.markSeen(context.conversationId, place.path, hash);
+        return await answer(opened.file, place, { first: offset, count: limit }, context);
+`,
+        `        const result = await answer(opened.file, place, { first: offset, count: limit }, context);
+        const hash = await hashOfFile(opened.file);
+        if (hash !== undefined) knownFiles.markSeen(context.conversationId, place.path, hash);
+        return result;
+`,
+      ],
+    ],
+  },
+  {
+    id: 'change-in-the-same-second',
+    about: 'a change of another program in the same second is overwritten',
+    witness: 'test/tools/coding/otherPrograms.test.ts',
+    edits: [['`${ino}/${size}/${mtimeMs}`', '`${ino}/${size}/${Math.trunc(mtimeMs / 1_000)}`']],
+  },
 ];

@@ -19,6 +19,42 @@ export const views = [
     edits: [['records.rounds = outdated(rounds, owner, holder(rounds, call, callsOf));', '']],
   },
   {
+    id: 'rewind-keeps-messages',
+    about: 'after a rewind the model still receives the superseded messages',
+    witness: 'test/scenarios/rewind.test.ts',
+    edits: [
+      ["if (entry.type === 'rewound') return this.#rewind(entry.toSeq);", "if (entry.type === 'rewound') return;"],
+    ],
+  },
+  {
+    id: 'rewind-drops-results',
+    about: 'a rewind drops a late result of a call that still counts',
+    witness: 'test/scenarios/rewind.test.ts',
+    edits: [
+      [
+        'if (entry.seq > toSeq) return isCallEnd(entry) && callIds.has(entry.callId);',
+        'if (entry.seq > toSeq) return false;',
+      ],
+    ],
+  },
+  {
+    id: 'rewind-unmarked',
+    about: 'a view does not mark superseded cycles that were read before',
+    witness: 'test/scenarios/rewind.test.ts',
+    edits: [
+      [
+        'count: Math.min(settled.count, first), own: false };\n}\n\nexport function outdateRound',
+        'own: false };\n}\n\nexport function outdateRound',
+      ],
+    ],
+  },
+  {
+    id: 'rewind-continues',
+    about: 'a resumption continues a request that was rewound',
+    witness: 'test/scenarios/rewind.test.ts',
+    edits: [["logState.cycle = 'none';\n  logState.asked = false;\n", '']],
+  },
+  {
     id: 'reset-run',
     about: 'a reset of another run drops the text in flight',
     witness: 'test/projector/operators.test.ts',
@@ -53,5 +89,17 @@ export const views = [
     edits: [
       ['before === null || !isPrice ? null : (before ?? 0) + costUsd', '(before ?? 0) + (isPrice ? costUsd : 0)'],
     ],
+  },
+  {
+    id: 'same-line-again',
+    about: 'Down in a prompt shows the same earlier line again',
+    witness: 'test/cli/interactive/earlierLines.test.ts',
+    edits: [['history.at(1 - line.back)', 'history.at(-line.back)']],
+  },
+  {
+    id: 'lost-output-is-ctrl-c',
+    about: 'an output that is lost after Ctrl-C ends the program before its run has stopped',
+    witness: 'test/cli/interrupts.test.ts',
+    edits: [["stream.on('error', () => controller.abort());", "stream.on('error', () => ask('SIGTERM'));"]],
   },
 ];

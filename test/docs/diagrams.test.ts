@@ -12,9 +12,21 @@ import {
   toolCallMachine,
   toolRoundMachine,
 } from '../../machines/index.ts';
+import { ACT_LIFE } from '../../machines/internal.ts';
 import { promptMachine } from '../../src/cli/interactive/prompt.machine.ts';
 import { nodesOf } from '../../src/diagrams/chartNodes.ts';
 import { drawChart } from '../../src/diagrams/drawChart.ts';
+
+/** The table of the life of an act, as a chart. */
+const actMachine = createMachine({
+  id: 'ACT',
+  initial: 'called',
+  states: {
+    ...Object.fromEntries(Object.entries(ACT_LIFE).map(([stage, on]) => [stage, { on }])),
+    answered: { type: 'final' },
+    refused: { type: 'final' },
+  },
+});
 
 const charts: readonly [string, AnyStateMachine][] = [
   ['conversation', conversationMachine],
@@ -26,6 +38,7 @@ const charts: readonly [string, AnyStateMachine][] = [
   ['responseState', responseStateMachine],
   ['compaction', compactionMachine],
   ['prompt', promptMachine],
+  ['act', actMachine],
 ];
 
 describe('the diagrams are drawn from the charts', () => {

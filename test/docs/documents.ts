@@ -1,7 +1,7 @@
 /**
- * The written documents as tests see them. Rule: read from the files, nothing is listed by hand; a code fence says in its
- * opening line which part of which example it quotes: ```ts quickstart.ts#region, or ```text quickstart.ts for what
- * the example prints.
+ * The written documents, for tests. Invariant: everything is read from the files, and nothing is listed by hand. The
+ * opening line of a code fence names its example and part: ```ts quickstart.ts#region, or ```text quickstart.ts for the
+ * output of the example.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -25,7 +25,7 @@ export interface Fence {
   document: string;
   line: number;
   language: string;
-  /** What stands behind the language. */
+  /** The text after the language. */
   tag: string;
   text: string;
 }

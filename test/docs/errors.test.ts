@@ -1,4 +1,4 @@
-/** docs/errors.md: every code that the sources can give has its row. */
+/** Checks that docs/errors.md has a row for every code in the sources. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const sources = ['machines', 'src']
   .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))))
   .filter((file) => file.endsWith('.ts') && !/^src\/testing\/|\.(cases|inputs|surroundings)\.ts$/.test(file));
 
-/** What the first group of a pattern holds wherever it is found in the sources that `where` picks. */
+/** Returns the first group of each match in the sources that `where` selects. */
 function found(pattern: RegExp, where = /./): string[] {
   const codes = sources.filter((file) => where.test(file)).flatMap((file) => [...read(file).matchAll(pattern)]);
   return [...new Set(codes.map(([, code = '']) => code))].sort();

@@ -1,4 +1,4 @@
-/** The documents say what the code does: fences are parts of examples that run, links and paths lead somewhere. */
+/** Checks the documents against the code: fences are parts of executed examples, and links and paths exist. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -7,12 +7,15 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chatServer, delta, ends } from '../../src/testing/modelSuite/chatServer.ts';
 import { proves } from '../support/tier.ts';
 import { documents, entries, examples, fencesOf, headingsOf, proseOf, read, regionOf, root } from './documents.ts';
 
-/** They want a model server and a person, or servers of tools; they are compiled with the rest and not run. */
-const NOT_RUN = ['chat.ts', 'mcp.ts'];
-/** Needs a package that is found from where it stands: test/e2e/install.test.ts runs it in a project. */
+/** They need a model server and a person, servers of tools, or a database, so they are only compiled. */
+const NOT_RUN = ['chat.ts', 'first.ts', 'mcp.ts', 'postgres.ts'];
+/** It needs `node:sqlite`, which the oldest supported Node does not have. */
+const LATER_NODE = ['sqlite.ts'];
+/** It needs an installed package: test/e2e/install.test.ts runs it in a project. */
 const PACKED = ['agentCases.ts'];
 /** Lives a hundred lives. */
 const LONG = ['simulate.ts'];
@@ -21,10 +24,10 @@ const told = ({ document, line, tag }: { document: string; line: number; tag: st
   `${document}:${line} ${tag}`;
 
 describe('fences', () => {
-  const quotes = fences.filter(({ language }) => language === 'ts');
+  const quotes = fences.filter(({ language }) => language === 'ts' || language === 'tsx');
 
   it('every TypeScript fence names the example and the region it quotes', () => {
-    expect(quotes.filter(({ tag }) => !/^[\w-]+\.ts#[\w-]+$/.test(tag)).map(told)).toEqual([]);
+    expect(quotes.filter(({ tag }) => !/^[\w-]+(\/[\w-]+)?\.tsx?#[\w-]+$/.test(tag)).map(told)).toEqual([]);
   });
 
   it.each(quotes.map((fence) => [told(fence), fence] as const))('%s is that region, letter for letter', (_, fence) => {
@@ -40,12 +43,12 @@ describe('fences', () => {
 
 describe('examples', () => {
   let place = '';
-  const run = examples.filter((example) => !NOT_RUN.includes(example) && !PACKED.includes(example));
-  /** Each is a process of its own, from the sources behind the names that a reader imports. */
+  const run = examples.filter((example) => ![...NOT_RUN, ...LATER_NODE, ...PACKED].includes(example));
+  /** Each example is a separate process, with the sources in place of the package's names. */
   beforeAll(async () => {
     place = await mkdtemp(join(tmpdir(), 'runchart-examples-'));
     const alias = Object.fromEntries([...entries].map(([name, source]) => [name, join(root, source)]));
-    const entryPoints = run.map((example) => join(root, 'docs/examples', example));
+    const entryPoints = [...run, 'first.ts'].map((example) => join(root, 'docs/examples', example));
     const outExtension = { '.js': '.mjs' };
     // Packages of the old kind ask for Node's modules by `require`.
     const js = "import { createRequire as ofModule } from 'node:module'; const require = ofModule(import.meta.url);";
@@ -54,10 +57,13 @@ describe('examples', () => {
   });
   afterAll(() => rm(place, { recursive: true, force: true }));
 
-  async function outputOf(example: string): Promise<{ stdout: string; stderr: string }> {
+  async function outputOf(example: string, keys = {}): Promise<{ stdout: string; stderr: string }> {
     const outfile = join(place, example.replace(/ts$/, 'mjs'));
     const { PATH = '', SystemRoot = '' } = process.env;
-    return promisify(execFile)(process.execPath, [outfile], { cwd: place, env: { PATH, SystemRoot, TMPDIR: place } });
+    return promisify(execFile)(process.execPath, [outfile], {
+      cwd: place,
+      env: { PATH, SystemRoot, TMPDIR: place, ...keys },
+    });
   }
 
   it.each(run.filter((example) => proves || !LONG.includes(example)))(
@@ -70,6 +76,17 @@ describe('examples', () => {
       for (const { text } of printed) expect(stdout).toBe(text);
     },
   );
+
+  it('first.ts, the first example of the README, answers by a server of chat completions, and its second start sends the earlier messages', async () => {
+    const server = await chatServer({ chunks: [delta({ content: 'A light one.' }), ends('stop')] });
+    const keys = { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: server.baseURL };
+    for (let time = 0; time < 2; time++)
+      expect(await outputOf('first.ts', keys)).toEqual({ stdout: 'A light one.\n', stderr: '' });
+    await server.close();
+    const question = { role: 'user', content: 'Do I need a jacket in Lisbon?' };
+    const answer = { role: 'assistant', content: 'A light one.' };
+    expect(server.requests.map(({ messages }) => messages)).toEqual([[question], [question, answer, question]]);
+  });
 
   it('every output that the documents show is that of an example that is run', () => {
     const shown = fences.filter(({ language, tag }) => language === 'text' && tag !== '');
@@ -120,9 +137,19 @@ describe('what the documents point at', () => {
     expect(listed.sort()).toEqual([...entries.keys()].sort());
   });
 
-  it('the README has 100 to 150 lines, and its first example begins on the first screen', () => {
-    expect(read('README.md').split('\n').length).toBeGreaterThan(100);
-    expect(read('README.md').split('\n').length).toBeLessThanOrEqual(151);
+  it('the list of all pages names each page', () => {
+    const listed = [...proseOf('docs/README.md').matchAll(/\]\(([^)#]+\.md)\)/g)].map(([, page]) =>
+      join('docs', page ?? ''),
+    );
+    expect(
+      documents
+        .filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
+        .filter((page) => !listed.includes(page)),
+    ).toEqual([]);
+  });
+
+  it('the README has at most 100 lines, and its first example begins on the first screen', () => {
+    expect(read('README.md').split('\n').length).toBeLessThanOrEqual(101);
     expect(fencesOf('README.md').find(({ language }) => language === 'ts')?.line).toBeLessThan(25);
   });
 });

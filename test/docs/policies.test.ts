@@ -18,7 +18,7 @@ interface Group {
 }
 type Rows = { readonly [name: string]: Row | Group };
 
-/** The table of each constant with rows, and what stands before the names of its policies. */
+/** The table of each constant with rows, and the prefix of its policies' names. */
 const CONSTANTS: { readonly [constant: string]: readonly [table: string, prefix: string] } = {
   messageRows: ['messages', ''],
   toolRows: ['tools', ''],
@@ -107,7 +107,7 @@ describe('docs/policies.md', () => {
     expect(rows.filter(({ sentence }) => !/^[A-Z0-9].*\.$/.test(sentence)).map(({ name }) => name)).toEqual([]);
   });
 
-  /** What uses policies: not their definition, nor the cases that tests are made from. */
+  /** The files that use policies, without their definition and the cases of generated tests. */
   const users = ['machines', 'src']
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))))
     .filter((file) => file.endsWith('.ts') && !/\.(cases|inputs|surroundings)\.ts$/.test(file))

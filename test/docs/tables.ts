@@ -1,6 +1,6 @@
 /**
- * Tables of a page that are made from declarations in the sources. Rule: a table stands between two comments of its page, and a
- * sentence about a declaration is the comment of that declaration.
+ * Tables of a page that are made from declarations in the sources. Invariant: a table is between two comments of its
+ * page. A sentence about a declaration is that declaration's comment.
  */
 import { join } from 'node:path';
 import { parseSync } from 'vite';
@@ -49,7 +49,7 @@ export interface Comment {
   readonly sentence: string;
 }
 
-/** Syntax of a file, as far as it matters here. */
+/** The parts of a file's syntax that matter here. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -61,7 +61,7 @@ interface Node {
 export function commentsIn(file: string): Comment[] {
   const code = read(file);
   const { program, comments } = parseSync(file, code);
-  /** By the place of what follows the comment. */
+  /** The comments by the position of the code after them. */
   const sentences = new Map(
     comments
       .filter(({ type, value }) => type === 'Block' && value.startsWith('*'))

@@ -51,7 +51,7 @@ it('each word of the vocabulary is one of runchart, or links to a heading of doc
 
 it('the log of one request in the architecture is the one that the first example prints', () => {
   const [, section = ''] = proseOf('docs/ARCHITECTURE.md').split('## The log of one request');
-  const printed = fencesOf('README.md')
+  const printed = fencesOf('docs/models.md')
     .find(({ tag }) => tag === 'quickstart.ts')
     ?.text.split('\n')[1];
   expect(rowsOf(section.split('\n## ')[0] ?? '').join(' ')).toBe(printed);

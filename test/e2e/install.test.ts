@@ -14,10 +14,12 @@ import { fencesOf, root } from '../docs/documents.ts';
 import { proves } from '../support/tier.ts';
 
 const run = promisify(execFile);
-const [example] = fencesOf('README.md').filter(({ language }) => language === 'ts');
-const [printed] = fencesOf('README.md').filter(({ language, tag }) => language === 'text' && tag === 'quickstart.ts');
+const fences = fencesOf('docs/models.md');
+const example = fences.find(({ tag }) => tag === 'quickstart.ts#quickstart');
+const printed = fences.find(({ tag }) => tag === 'quickstart.ts');
 
-type Packages = { [path: string]: { dependencies?: { [name: string]: string } } };
+type Names = { [name: string]: string };
+type Packages = { [path: string]: { dependencies?: Names; bin?: Names } };
 
 /** These packages and all their dependencies. */
 async function needed(names: readonly string[]): Promise<Set<string>> {
@@ -39,7 +41,7 @@ beforeAll(async () => {
   for (const name of proves ? await needed(wanted) : wanted) {
     const place = join('node_modules', name);
     await mkdir(dirname(join(project, place)), { recursive: true });
-    if (proves) await cp(join(root, place), join(project, place), { recursive: true });
+    if (proves) await copied(name, place);
     else await symlink(join(root, place), join(project, place), 'dir');
   }
   const { PATH = '' } = process.env;
@@ -61,6 +63,15 @@ beforeAll(async () => {
   await npm('install', '--ignore-scripts');
 });
 
+/** npm fetches a package again whose programs are not linked. */
+async function copied(name: string, place: string): Promise<void> {
+  await cp(join(root, place), join(project, place), { recursive: true });
+  const { bin = {} } = JSON.parse(await readFile(join(root, place, 'package.json'), 'utf8')) as Packages[string];
+  await mkdir(join(project, 'node_modules/.bin'), { recursive: true });
+  for (const [program, file] of Object.entries(bin))
+    await symlink(join('..', name, file), join(project, 'node_modules/.bin', program));
+}
+
 /** The output of a module of the project. */
 async function outputOf(name: string, source: string): Promise<string> {
   await writeFile(join(project, name), source);
@@ -76,7 +87,7 @@ describe('the package in an empty project', () => {
     for (const peer of ['@xstate', '@pydantic', 'openai', 'sharp', 'typescript']) expect(installed).not.toContain(peer);
   });
 
-  test('it runs the first example of the README unchanged, and prints the output in the README', async () => {
+  test('it runs the example with a scripted model unchanged, and prints the documented output', async () => {
     expect(await outputOf('first.mjs', example?.text ?? '')).toBe(printed?.text);
   });
 

@@ -78,8 +78,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     first.type(`then the tests${ALT_ENTER}`);
     await first.shows(/\+ steer: be quick\n\+ later: then the tests\n. working/);
     first.type(ESCAPE);
-    // A cancel waits 100 ms for the store. On a slow disk the program reports that it does not know yet what was
-    // stored.
+    // A cancel waits 100 ms for the store. On a slow disk the program reports an unknown storage state.
     await first.shows(/■ interrupted \(cancelled\).*\n(error \(store\).*\n.*\n)*> be quick\n {2}then the tests$/);
     first.type(CTRL_C);
     await first.idle('■ interrupted');

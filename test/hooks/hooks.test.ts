@@ -27,7 +27,7 @@ function recorder() {
   return { inputs, options, events: () => inputs.map(({ event }) => event) };
 }
 
-/** `echo` returns its text, and fails or waits if the text says so. */
+/** `echo` returns its text, and fails or waits if the text requires that. */
 function echo() {
   const ran: string[] = [];
   const tool = defineTool({

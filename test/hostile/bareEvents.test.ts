@@ -1,6 +1,6 @@
 /**
- * A string that looks like an event, through every public entry point. It is content, or it is refused; it moves no
- * chart.
+ * A string that looks like an event, through every public entry point. It is accepted as content or refused. It moves
+ * no chart.
  */
 import { describe, expect, test } from 'vitest';
 import { chartCases, conversationMachine, nextState } from '../../machines/index.ts';

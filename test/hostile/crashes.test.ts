@@ -54,7 +54,7 @@ function world(options: { idempotent?: boolean } = {}) {
   };
 }
 const approve = { callId: 'a', action: 'approve' } as const;
-/** A whole life: a request, an approval, a resume. It continues as far as the store permits. */
+/** A whole life: a request, an approval, a resume. The conversation continues until the store fails. */
 async function live(conversation: Conversation): Promise<void> {
   await conversation.send('go').result;
   await conversation.decide(approve);

@@ -6,6 +6,8 @@ import { mkdtempSync, realpathSync } from 'node:fs';
 import { appendFile, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { type AgentOptions, createAgent, defineTool, type Model, type ModelPart } from '../../src/index.ts';
@@ -397,4 +399,43 @@ describe('transports', () => {
     expect(census.left()).toEqual(NOTHING);
     await agent.close();
   });
+});
+
+describe('the arguments of a call', () => {
+  class Arguments {}
+
+  it.each(['an approval', 'a denial', 'a cancel', 'a message in its place'] as const)(
+    'after %s nothing keeps them once the model is called again, though the conversation is open',
+    async (end) => {
+      setFlagsFromString('--expose-gc');
+      const collect: () => void = runInNewContext('gc');
+      const made: WeakRef<object>[] = [];
+      const parameters = z.object({}).transform(() => {
+        const args = new Arguments();
+        made.push(new WeakRef<object>(args));
+        return args;
+      });
+      const tools = [false, true].map((needsApproval, index) =>
+        defineTool({ name: `t${index}`, description: 't', parameters, needsApproval, execute: () => 'ran' }),
+      );
+      const replies = [[call('c1', 't0'), call('c2', 't1')], 'one', 'two', 'three'];
+      const { conversation, agent } = await bench({ tools, replies, policies: { whileSuspended: 'denyAndRun' } });
+      await conversation.send('go').result;
+      expect([conversation.status, made.length]).toEqual(['waiting', 2]);
+      if (end === 'a cancel') await conversation.cancel();
+      if (end === 'an approval' || end === 'a denial') {
+        await conversation.decide({ callId: 'c2', action: end === 'a denial' ? 'deny' : 'approve' });
+        await conversation.resume().result;
+      }
+      await conversation.send('next').result;
+      const remaining = () => made.filter((each) => each.deref() !== undefined).length;
+      for (let round = 0; round < 20 && remaining() > 0; round += 1) {
+        await flush();
+        collect();
+      }
+      expect(remaining()).toBe(0);
+      expect(conversation.status).toBe('idle');
+      await agent.close();
+    },
+  );
 });

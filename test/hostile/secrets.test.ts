@@ -136,6 +136,9 @@ const OWN_WORDS = new Set([
     'why',
     'idempotencyKey',
     'model',
+    // Names that the agent has, or the message is refused.
+    'tools',
+    'output',
     'finish',
     'child',
     'phase',

@@ -3,16 +3,20 @@
  * after each test. A page that contacts another host, throws, or is refused something fails the test.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join, relative } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { createAgent } from '../../src/index.ts';
+import { type Agent, createAgent } from '../../src/index.ts';
+import { type InspectorHandlerOptions, inspectorHandlerOf } from '../../src/inspect/inspectorHandler.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import type { PageFiles } from '../../src/inspect/pageFiles.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
-import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
+import { startServer } from '../../src/inspect/server.ts';
+import { nodeHandler } from '../../src/transports/index.ts';
 import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
 import { approvedTool } from './approvalTool.ts';
 
@@ -44,6 +48,7 @@ export function inspectedPages() {
   let browser: Browser;
   let files: PageFiles;
   const faults: string[] = [];
+  let isCut = false;
   const opened: { close(): unknown }[] = [];
 
   beforeAll(async () => {
@@ -65,6 +70,7 @@ export function inspectedPages() {
   });
   afterEach(async () => {
     for (const one of opened.splice(0).reverse()) await one.close();
+    isCut = false;
     expect(faults.splice(0)).toEqual([]);
   });
 
@@ -81,7 +87,26 @@ export function inspectedPages() {
     return { server, observed };
   }
 
-  async function open({ url }: InspectorServer, before?: (page: Page) => Promise<void>): Promise<Page> {
+  /** The inspector in a server of the test, below a path. */
+  async function hosted(agent: Agent, options: InspectorHandlerOptions) {
+    const handler = inspectorHandlerOf(agent, options, { files: () => files, graceMs: 60_000 });
+    const server = createServer(nodeHandler(handler));
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    opened.push({
+      close() {
+        server.closeAllConnections();
+        return new Promise((resolve) => server.close(resolve));
+      },
+    });
+    /** Cuts every connection, which the browser reports. */
+    const cut = (): void => {
+      isCut = true;
+      server.closeAllConnections();
+    };
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cut };
+  }
+
+  async function open({ url }: { url: string }, before?: (page: Page) => Promise<void>): Promise<Page> {
     const page = await watched();
     const { host } = new URL(url);
     page.on('request', (request) => {
@@ -101,7 +126,10 @@ export function inspectedPages() {
     const page = await context.newPage();
     page.on('pageerror', (error) => faults.push(`${error.stack}`));
     // The browser reports a refused style, script or request there.
-    page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())));
+    page.on('console', (message) => {
+      if (message.type() !== 'error' || (isCut && message.text().includes('ERR_INCOMPLETE_CHUNKED_ENCODING'))) return;
+      faults.push(message.text());
+    });
     return page;
   }
 
@@ -152,5 +180,5 @@ export function inspectedPages() {
     opened.push(one);
     return one;
   };
-  return { inspector, open, openFile, agentOf, asked, madeLog, kept };
+  return { inspector, hosted, open, openFile, agentOf, asked, madeLog, kept };
 }

@@ -71,6 +71,15 @@ describe('a page of a channel', () => {
     }
   });
 
+  it.each([0, 1, 2])('leaves no timer of an inspector that is closed with %i pages', async (pages) => {
+    const { inspector, subscribe, held } = await inspected();
+    for (let page = 1; page <= pages; page++) subscribe(`p${page}`);
+    await expect.poll(held).toBe(pages);
+    expect(vi.getTimerCount()).toBe(1);
+    inspector.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('is told of each inspector that it has begun, and once that it is over, however often that one is closed', async () => {
     const line = new BroadcastChannel('runchart-inspector:test');
     onTestFinished(() => line.close());

@@ -162,6 +162,14 @@ const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = 
     steps: { note: 'The context is nearly full: 900 of 1,000 tokens.' },
     bar: 'model: context nearly full',
   },
+  renamed: {
+    log: [{ type: 'renamed', title: 'Rent' }],
+    steps: { note: 'The conversation was renamed to Rent.' },
+  },
+  rewound: {
+    log: [{ type: 'rewound', toSeq: 4 }],
+    steps: { note: 'The conversation was rewound. It continues after entry 4.' },
+  },
   notice: { log: [{ type: 'notice', code: 'n', text: 'Look here.' }], steps: { note: 'Look here.' } },
   diagnostic: { log: [{ type: 'diagnostic', code: 'odd' }], steps: { note: 'Diagnostic: odd' } },
   'run-resumed': { log: [{ type: 'run-resumed', of: 'r' }], steps: { note: 'The run was resumed.' } },

@@ -354,6 +354,19 @@ describe('lanes of calls that wait together', () => {
   });
 });
 
+describe('the lane of a call that asks several times', () => {
+  it.each([1, 2, 3])('it has a bar for each of %i questions, and only the last one waits', async (questions) => {
+    const { entries } = await observed([asks], async (c) => void (await c.send('Hi').result));
+    const at = entries.findIndex(({ type }) => type === 'tool-suspended');
+    const asked = entries[at] as Extract<LogEntry, { type: 'tool-suspended' }>;
+    const again = Array.from({ length: questions }, (_, index) => ({ ...asked, suspension: index + 1 }));
+    const log = [...entries.slice(0, at), ...again].map((entry, seq) => ({ ...entry, seq }));
+    const waits = lanesOf(log, foldLog(log)).flatMap(({ bars }) => bars.filter(({ kind }) => kind === 'person'));
+    const places = again.map((_, index) => [at + index, index + 1 < questions ? at + index + 1 : undefined]);
+    expect(waits.map(({ from, to }) => [from, to])).toEqual(places);
+  });
+});
+
 describe('lanes of sub-agents', () => {
   it("they have a bar for each run in the time of the parent's entries, their waits, and their own lanes when unfolded", async () => {
     const store = memoryStore();

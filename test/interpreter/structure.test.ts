@@ -149,6 +149,8 @@ describe('the plan of a chart', () => {
       /stands at the top/,
     ],
     ['an eventless transition to nowhere', { always: { actions: [] } }, /needs a target/],
+    ['an invoke without an id', { invoke: { src: 'b' } }, /invoke names src and id/],
+    ['an invoke of a chart instead of its name', { invoke: { src: {}, id: 'b' } }, /invoke names src and id/],
     ['several targets', { on: { go: { target: ['.a', '.b'] } } }, /one target at most/],
   ])('is refused when it is compiled where the chart has %s', (_, change, message) => {
     let machine: AnyStateMachine | undefined;

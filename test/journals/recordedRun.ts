@@ -69,7 +69,7 @@ export function expectSame({ entries, logged, replayed, conversation }: Recorded
 export interface Faults {
   /** Called with the number of each append, from 0. It throws to make the append fail, and may answer late. */
   append(count: number): void | Promise<void>;
-  /** Whether the store can append at once. */
+  /** The store can append synchronously. */
   atOnce: boolean;
 }
 

@@ -240,3 +240,10 @@ test('a sink that throws ends the recording and not the run', async () => {
   expect((await agent.run('go')).termination).toBe('NaturalEnd');
   expect(lines).toBe(2);
 });
+
+test('a run whose message was withdrawn before it began replays to the same log', async () => {
+  const run = await recorded({ model: scripted([say('done')]), ports: ports() });
+  expect((await run.conversation.send('no', { signal: AbortSignal.abort() }).result).termination).toBe('Cancelled');
+  expect(entriesOf(run.conversation.log(), 'run-stop')).toMatchObject([{ reason: 'interrupted' }]);
+  expectSame(run);
+});

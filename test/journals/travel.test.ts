@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { forkConversation } from '../../src/conversation/fork.ts';
+import { forkConversation } from '../../src/conversation/copies/fork.ts';
 import { pastOf } from '../../src/conversation/timeTravel.ts';
 import { createAgent, type LogEntry, memoryStore, subAgents } from '../../src/index.ts';
 import { replayUntil } from '../../src/journals/index.ts';

@@ -1,4 +1,4 @@
-/** What a run writes for a call that is open when it ends early, for every place and progress of the call. */
+/** The entries of a run for a call that is open at an early end, for every place and progress of the call. */
 import { describe, expect, it } from 'vitest';
 import type { RoundCall, ToolCallOutput } from '../../machines/calls.ts';
 import type { NewEntry } from '../../machines/index.ts';

@@ -1,6 +1,6 @@
 /**
- * What each act of a host comes to, in each state of a conversation. The table is written by hand. Orders of up to three acts are
- * compared with CONVERSATION itself, which takes them one after the other.
+ * The result of each act of a host, in each state of a conversation. The table is written by hand. Orders of up to
+ * three acts are compared with CONVERSATION itself, which takes them one after the other.
  */
 import { describe, expect, it } from 'vitest';
 import {
@@ -9,11 +9,9 @@ import {
   type ChartPolicies,
   conversationChart,
   defaultPolicies,
-  fatesOf,
   freshCounters,
   judgeAct,
   noOpenCalls,
-  type PendingAct,
   type Standing,
   standingAfter,
   standingOf,
@@ -55,7 +53,7 @@ const STATES: { readonly [state: string]: { open: typeof suspended | undefined; 
 class Chart {
   readonly #root: RootChart;
   #acts = 0;
-  /** What the last act came to. */
+  /** The result of the last act. */
   answer: string | undefined;
 
   constructor(state: string, policies: Policies) {
@@ -90,13 +88,13 @@ class Chart {
   }
 }
 
-/** A message of `send()` as the policies accept it; undefined where they refuse it. */
+/** Returns a message of `send()` as the policies accept it. Undefined if they refuse it. */
 function accepted(standing: Standing, kind: 'send' | 'steer' | 'followUp'): (Act & Event) | undefined {
   const answer = acceptMessage(standing, kind === 'send' ? {} : { kind });
   return 'refused' in answer ? undefined : message(answer.kind);
 }
 
-/** What becomes of the act; for `send`, why it is refused. */
+/** Returns the result of the act, or the reason for the refusal of a `send`. */
 function outcomeOf(state: string, act: string, policies: Policies): string {
   const { standing } = new Chart(state, policies);
   if (act === 'resume') return judgeAct(standing, { type: 'resume.requested' });
@@ -174,61 +172,6 @@ describe('S001: what an act of the host comes to', () => {
     for (const asked of [{}, { kind: 'steer' }, { kind: 'followUp' }] as const)
       expect(acceptMessage(full, asked)).toEqual({ refused: 'full' });
     expect(acceptMessage({ ...full, status: 'idle' }, { kind: 'steer' })).toEqual({ kind: 'steer' });
-  });
-});
-
-describe('what becomes of acts that the chart has not taken', () => {
-  const { standing } = new Chart('idle', { whileActive: 'steer', whileSuspended: 'followUp' });
-  const at = (act: Act, rest: Partial<PendingAct> = {}): PendingAct => ({
-    act,
-    isHeld: false,
-    isStoring: false,
-    ...rest,
-  });
-  const stored = { isHeld: true, isStoring: true };
-  const resume: Act = { type: 'resume.requested' };
-  const promotion: Act = { type: 'promotion.requested' };
-  const [direct, steer, followUp] = [message('direct'), message('steer'), message('followUp')];
-
-  it.each<[name: string, pending: PendingAct[], by: 'cancel' | 'close' | number, fates: string]>([
-    ['a cancel: the run that would start first is logged as cancelled', [at(direct)], 'cancel', 'cancelled'],
-    ['a cancel: so is a resumption', [at(resume)], 'cancel', 'cancelled'],
-    ['a cancel: the messages after it stay', [at(direct), at(steer), at(followUp)], 'cancel', 'cancelled kept kept'],
-    ['a cancel: a promotion is given up, and its message stays in the queue', [at(promotion)], 'cancel', 'returned'],
-    ['a cancel: a message with images is given back', [at(direct, stored)], 'cancel', 'returned'],
-    ['a cancel: a steer with images is given back', [at(direct), at(steer, stored)], 'cancel', 'cancelled returned'],
-    ['a cancel: a followUp with images stays', [at(direct), at(followUp, stored)], 'cancel', 'cancelled kept'],
-    ['a cancel: a followUp with images that starts first does not', [at(followUp, stored)], 'cancel', 'returned'],
-    [
-      'a cancel: what waits for such images stays',
-      [at(steer, stored), at(followUp, { isHeld: true })],
-      'cancel',
-      'returned kept',
-    ],
-    ['a close: no run starts, and nothing is logged', [at(direct), at(followUp)], 'close', 'returned kept'],
-    [
-      'a close: every message with images is given back',
-      [at(direct), at(followUp, stored)],
-      'close',
-      'returned returned',
-    ],
-    ['one act: what starts a run is logged as cancelled', [at(direct), at(steer)], 0, 'cancelled kept'],
-    ['one act: what starts none is given back', [at(direct), at(steer)], 1, 'kept returned'],
-    ['one act: what is not on its way is none', [at(direct)], -1, 'kept'],
-    [
-      'one act: a message that waits for the images of others is given back',
-      [at(direct, { isHeld: true })],
-      0,
-      'returned',
-    ],
-  ])('%s', (_, pending, by, fates) => {
-    expect(fatesOf(standing, pending, by).join(' ')).toBe(fates);
-  });
-
-  it('a run under way is not the one that would start', () => {
-    const active = new Chart('active', { whileActive: 'steer', whileSuspended: 'followUp' }).standing;
-    expect(fatesOf(active, [at(steer), at(followUp)], 'cancel')).toEqual(['kept', 'kept']);
-    expect(fatesOf(active, [at(steer), at(followUp)], 'close')).toEqual(['kept', 'kept']);
   });
 });
 

@@ -1,12 +1,12 @@
 /**
- * The life of appends: every order of up to three steps, answers of the store, and cancels that overtake or give up. What is right
- * is said by clauses over the acts of each order.
+ * The life of appends: every order of up to three steps, answers of the store, and cancels that overtake or give up.
+ * Clauses over the acts of each order define the correct result.
  */
 import { expect, it } from 'vitest';
 import { type Append, type AppendAct, type AppendEvent, nextAppend } from '../../src/runtime/appendQueue.ts';
 
 const STEPS_MAX = 3;
-/** How often a cancel overtakes, and how often it gives up, in one order. */
+/** The number of cancels that overtake, and of cancels that give up, in one order. */
 const CANCELS_MAX = 2;
 
 interface Order {
@@ -18,7 +18,7 @@ interface Order {
 const count = ({ events }: Order, type: AppendEvent['type']): number =>
   events.filter((event) => event.type === type).length;
 
-/** What can happen next. A step comes only where no append is waited for. */
+/** Returns the possible next events. A step occurs only if no append is awaited. */
 function eventsAfter(order: Order): AppendEvent[] {
   const added = count(order, 'added');
   const isAwaited = order.appends.some(({ stage }) => stage === 'awaited');
@@ -41,7 +41,7 @@ const idsOf = (acts: readonly AppendAct[], what: 'begin' | 'lose' | 'giveUp' | '
   acts.flatMap((act) => (act.do === what ? [act.id] : []));
 const isRising = (ids: readonly number[]): boolean => ids.every((id, at) => at === 0 || id > (ids[at - 1] ?? id));
 
-/** What is wrong with an order. */
+/** Returns the faults of an order. */
 function faultsOf({ events, appends, acts }: Order): string[] {
   const faults: string[] = [];
   const carried = acts.flatMap((act) => (act.do === 'carry' ? [act.from] : []));

@@ -317,4 +317,36 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
     expect(await outcome).toBe('mcp');
     expect(closed.sort()).toEqual([0, 1]);
   });
+
+  it.each(['a server cannot be reached', 'a server does not list its tools'])(
+    'if %s, the rejection comes after the others have closed, however long that takes',
+    async (fault) => {
+      const { transport } = serverByHand();
+      const open = new Set<object>();
+      const slow = () => {
+        const client = transport();
+        const close = client.close.bind(client);
+        open.add(client);
+        client.close = async () => {
+          await flush();
+          await close();
+          open.delete(client);
+        };
+        return client;
+      };
+      const deafTo = serverByHand();
+      const failing = () => {
+        if (fault === 'a server cannot be reached') throw new Error('not up');
+        const client = deafTo.transport();
+        const send = client.send.bind(client);
+        client.send = async (message, options) => {
+          if ('method' in message && message.method === 'tools/list') throw new Error('no list');
+          return send(message, options);
+        };
+        return client;
+      };
+      await expect(mcpTools({ a: { transport: slow }, b: { transport: failing } })).rejects.toThrow();
+      expect(open.size).toBe(0);
+    },
+  );
 });

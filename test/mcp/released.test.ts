@@ -40,7 +40,7 @@ function silentServer() {
         open.questions.delete(1000 + (params?.requestId ?? -1));
       } else if (method === undefined && open.questions.delete(id)) {
         answers.push((result as { action?: unknown } | undefined)?.action);
-        // The server continues after its message, and its call ends.
+        // The server receives the answer to its question, so it ends the call that asked.
         open.calls.delete(id - 1000);
         send({ id: id - 1000, result: { content: [{ type: 'text', text: 'ended' }] } });
       }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Message } from '../../machines/vocabulary.ts';
 import { createAgent } from '../../src/index.ts';
-import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
+import { type AiSdkLanguageModel, aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { Model, ModelPart } from '../../src/models/model.ts';
 import { finishIn, play, request, userSays } from './scriptedFetch.ts';
 import { end, type Part, provider, said, streamOf } from './sdkProvider.ts';
@@ -29,7 +29,7 @@ describe('a model of the AI SDK', () => {
       { type: 'diagnostic', code: 'provider_warning', detail: { type: 'other', message: 'mind the gap' } },
       { type: 'reasoning-delta', text: 'hm' },
       { type: 'text-delta', text: 'hi' },
-      { type: 'tool-call-delta', index: 0, name: 'look', text: '' },
+      { type: 'tool-call-delta', index: 0, callId: 'c', name: 'look', text: '' },
       { type: 'tool-call-delta', index: 0, text: '{"a":1}' },
       {
         ...{ type: 'tool-call', callId: 'c', name: 'look', args: '{"a":1}' },
@@ -206,7 +206,7 @@ describe('the request to the provider', () => {
       { type: 'tool-call', toolCallId: 'c', toolName: 'gone', input: {}, providerOptions: { acme: { t: 1 } } },
       { type: 'text', text: 'after' },
     ]);
-    // Another provider is sent what the message says, and nothing that it does not know.
+    // Another provider receives the message's content, without data that it does not support.
     const other = provider([], { provider: 'other' });
     await play(aiSdkModel(other.model), request({ messages: conversation.messages() }));
     expect(other.asked[0]?.prompt.find(({ role }) => role === 'assistant')?.content).toEqual([
@@ -357,6 +357,34 @@ describe('an abort', () => {
   });
 });
 
+describe('a provider of specification version 4', () => {
+  const version = { specificationVersion: 'v4' as const };
+
+  it('has its own content and files of its reasoning sent back in their places', async () => {
+    const custom = { type: 'custom', kind: 'acme.canvas', providerMetadata: { acme: { id: 'cv_1' } } };
+    const file = {
+      type: 'reasoning-file',
+      mediaType: 'image/png',
+      data: { type: 'data', data: new Uint8Array([1, 2]) },
+    };
+    const source = provider([[custom, file, ...said('so'), end()], [end()]], version);
+    const agent = createAgent({ model: aiSdkModel(source.model) });
+    const conversation = await agent.open();
+    await conversation.send('draw').result;
+    await conversation.send('again').result;
+    expect(source.asked[1]?.prompt[1]?.content).toEqual([
+      { type: 'custom', kind: 'acme.canvas', providerOptions: { acme: { id: 'cv_1' } } },
+      { type: 'reasoning-file', mediaType: 'image/png', data: { type: 'data', data: 'AQI=' } },
+      { type: 'text', text: 'so' },
+    ]);
+  });
+
+  it('has not ended its reply where the stream was interrupted', async () => {
+    const { model } = provider([[...said('half'), end('interrupted')]], version);
+    expect((await play(aiSdkModel(model))).error).toMatchObject({ code: 'stream-incomplete' });
+  });
+});
+
 describe('invalid arguments', () => {
   it.each([
     ['nothing', undefined],
@@ -365,7 +393,13 @@ describe('invalid arguments', () => {
     ['another version', { ...provider([]).model, specificationVersion: 'v1' }],
     ['a model without an id', { ...provider([]).model, modelId: '' }],
   ])('%s is no language model', (_, given) => {
-    expect(() => aiSdkModel(given as object)).toThrow(expect.objectContaining({ code: 'configuration' }));
+    expect(() => aiSdkModel(given as AiSdkLanguageModel)).toThrow(expect.objectContaining({ code: 'configuration' }));
+  });
+
+  it('what is no language model does not compile', () => {
+    // @ts-expect-error a provider is not a model
+    const ofProvider = () => aiSdkModel({ languageModel: () => provider([]).model });
+    expect(ofProvider).toThrow('doStream');
   });
 
   it.each([

@@ -135,7 +135,7 @@ describe('blocks of a stream', () => {
       end(),
     );
     expect(parts.filter(({ type }) => type === 'tool-call-delta' || type === 'tool-call')).toEqual([
-      { type: 'tool-call-delta', index: 1, name: 'look', text: '' },
+      { type: 'tool-call-delta', index: 1, callId: 'c', name: 'look', text: '' },
       { type: 'tool-call-delta', index: 1, text: '{}' },
     ]);
     const finish = finishIn(parts);

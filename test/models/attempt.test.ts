@@ -57,7 +57,7 @@ function attempt(more: Partial<AttemptOptions> = {}) {
   };
   return { clock, made, feed, end, signals, diagnosed };
 }
-/** What one list of parts makes. */
+/** Returns the reply for one list of parts. */
 async function reply(...parts: Part[]) {
   const { made, feed, end, signals, diagnosed } = attempt();
   const run = made.run();
@@ -205,7 +205,10 @@ describe('the streamed text', () => {
 
 describe('the time of an attempt', () => {
   const timeouts = { firstPartMs: 1_000, idleMs: 500, totalMs: 2_000 };
-  /** Parts at these times after the start, the clock of the host set by so much at another one; when it ended, and how. */
+  /**
+   * Plays parts at these times after the start, with one change of the host's clock. Returns the time and the kind of
+   * the end.
+   */
   async function timed(at: readonly number[], set?: { at: number; by: number }, more: Partial<typeof timeouts> = {}) {
     let skew = 0;
     const { clock, made, feed } = attempt({

@@ -124,11 +124,11 @@ function byTheSdk(content: Exclude<Content, 'a refusal'>, end: End): Model {
     });
     return { stream };
   };
-  const fields = { specificationVersion: 'v3', provider: 'acme.chat', modelId: 'm-1', supportedUrls: {} };
+  const fields = { specificationVersion: 'v3' as const, provider: 'acme.chat', modelId: 'm-1', supportedUrls: {} };
   return aiSdkModel({ ...fields, doStream } as never);
 }
 
-/** What became of the first reply. */
+/** The outcome of the first reply. */
 type Fate =
   | 'the answer'
   | 'the answer, a refusal'
@@ -176,7 +176,7 @@ const RAN = 'its calls ran';
 const NOT_RUN = 'its call was not run';
 const GOES_ON = 'not the end: the model is asked again';
 const CUT = 'an answer that is cut off';
-/** Whatever came before it. */
+/** The outcome of each end, whatever parts came before it. */
 const BY_END: { [end in End]?: Fate } = {
   'content filter': 'the run failed',
   error: 'the attempt failed, and is made again',

@@ -77,7 +77,7 @@ describe('the type of an error determines its code', () => {
   it.each(rows)('%s is %s, by its type, its code or its status', (kind, code) => {
     for (const field of ['type', 'code', 'status'])
       expect(providerError({ error: { [field]: kind, message: 'm' } }, []).code).toBe(code);
-    // Of these two nothing else says more than the server's words.
+    // For these two only the server's text has more details.
     const isFinal = code === 'quota' || code === 'content-filter';
     expect(of(429, JSON.stringify({ error: { type: kind } })).code).toBe(isFinal ? code : 'rate-limit');
   });

@@ -1,4 +1,5 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { createOpenAICompatible as createOfVersion4 } from 'ai-sdk-openai-compatible-v4';
 import { createOpenAICompatible as createOfVersion2 } from 'openai-compatible-v2';
 import { describe, test } from 'vitest';
 
@@ -22,6 +23,13 @@ describe('aiSdkModel with an OpenAI-compatible provider', () => {
 describe('aiSdkModel with a provider of specification version 2', () => {
   modelSuite(({ baseURL }) => {
     const provider = createOfVersion2({ name: 'suite', baseURL, apiKey: 'key-of-the-suite', includeUsage: true });
+    return aiSdkModel(provider('suite'));
+  }, runner);
+});
+
+describe('aiSdkModel with a provider of specification version 4', () => {
+  modelSuite(({ baseURL }) => {
+    const provider = createOfVersion4({ name: 'suite', baseURL, apiKey: 'key-of-the-suite', includeUsage: true });
     return aiSdkModel(provider('suite'));
   }, runner);
 });

@@ -18,7 +18,7 @@ import { call, type Reply, type ScriptedModel, scripted, t } from '../support/sc
 import { byTask, spawn, submit } from '../support/subAgentBench.ts';
 
 const FIELDS = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const;
-/** What a model reports; anything may come instead of a count. */
+/** A model's report. Any value may replace a count. */
 type Reported = { [field in (typeof FIELDS)[number]]?: unknown };
 
 /** Every way to fill the fields: one value of each list, `undefined` for a field that is left out. */
@@ -39,7 +39,7 @@ const PRICE_TABLES: readonly (Prices | undefined)[] = [
     cacheWrite: [undefined, 0, 3.75],
   }),
 ];
-/** 5,000 cached tokens are more than the whole input; the rest of the odd ones are no counts at all. */
+/** 5,000 cached tokens are more than the whole input. The other unusual values are not counts. */
 const USAGES: readonly (Reported | undefined)[] = [
   undefined,
   ...each<Reported>({
@@ -50,7 +50,10 @@ const USAGES: readonly (Reported | undefined)[] = [
   }),
 ];
 
-/** By hand. What is no count is 0; tokens that the cache read or took have the price of the input where they have none of their own. */
+/**
+ * By hand. An invalid count is 0. Tokens that the cache read or stored have the input's price if they have none of
+ * their own.
+ */
 function byHand(prices: Prices | undefined, usage: Reported = {}): number | null {
   if (prices === undefined) return null;
   const count = (field: keyof Reported): number => {
@@ -85,7 +88,7 @@ const same = (found: number | null | undefined, expected: number | null): boolea
   expected === null ? found === null : typeof found === 'number' && Math.abs(found - expected) < 1e-12;
 const repliesOf = (log: readonly LogEntry[]) => log.flatMap((entry) => (entry.type === 'model-reply' ? [entry] : []));
 
-/** What the log, the sum of it, and the list of conversations say, here and after a restart. */
+/** Returns the sums in the log, its fold and the list of conversations, before and after a restart. */
 async function sums(on: Bench, options: BenchOptions): Promise<(number | null | undefined)[]> {
   const read = async ({ conversation, agent }: Bench) => [
     costOf(conversation.log()).total.costUsd,
@@ -100,7 +103,7 @@ describe('the cost of one reply', () => {
     'S004-29: with %s each usage costs what a sum by hand says, in its entry, its result, the log and the list',
     async (_, index) => {
       const prices = PRICE_TABLES[index];
-      // Each table meets a share of the usages; together they meet each pair of values many times over.
+      // Each table covers a share of the usages. Together they cover each pair of values many times.
       const usages = USAGES.filter((_, at) => at % 9 === index % 9);
       const model = modelOf(
         'm',

@@ -61,7 +61,7 @@ const answerGood = (response: ServerResponse): void => {
   setTimeout(() => response.end(good.slice(40)), 2);
 };
 
-/** A tool that only writes down what it is to read. */
+/** Returns a tool that only records the paths of its calls. */
 function reader() {
   const calls: string[] = [];
   const tool = defineTool({
@@ -293,7 +293,13 @@ describe('the options of openai()', () => {
     ];
     for (const text of shown.slice(0, 5)) expect(text).toMatch(/m/);
     for (const text of shown) expect(text).not.toMatch(/proxy-token|sk-/);
-    expect(JSON.parse(JSON.stringify(model))).toEqual({ id: 'm', contextWindow: 1000 });
+    expect(JSON.parse(JSON.stringify(model))).toEqual({
+      ...{ id: 'm', provider: 'openai', contextWindow: 1000, nativeOutput: true },
+      accepts: [
+        ...['image/*', 'application/pdf', 'audio/wav', 'audio/x-wav', 'audio/wave'],
+        ...['audio/vnd.wave', 'audio/mpeg', 'audio/mp3'],
+      ],
+    });
   });
 
   it('describe the model, and the key is its secret', () => {

@@ -30,7 +30,7 @@ const ending = fc.constantFrom(
   'data: {"broken"\n\n',
 );
 const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
-/** An event's data may stand in several lines. */
+/** An event's data may occupy several lines. */
 const dataLines = fc.constantFrom('"choices"', '\ndata: "choices"', '\ndata:\ndata:"choices"');
 const comment = fc.constantFrom('', ': ping\n\n', '\ufeff', 'id: 1\nretry: 5\n');
 

@@ -32,7 +32,7 @@ describe('a tool call in pieces', () => {
       callDelta(tail(':"x"}', { index: 0 })),
     );
     expect(parts).toEqual([
-      { type: 'tool-call-delta', index: 0, name: 'read', text: '' },
+      { type: 'tool-call-delta', index: 0, callId: 'a', name: 'read', text: '' },
       { type: 'tool-call-delta', index: 0, text: '{"path"' },
       { type: 'tool-call-delta', index: 0, text: ':"x"}' },
       { type: 'tool-call', callId: 'a', name: 'read', args: '{"path":"x"}' },

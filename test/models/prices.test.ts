@@ -49,6 +49,16 @@ describe('knownModel', () => {
     expect(knownModel(name)).toEqual({});
   });
 
+  it.each([
+    ['voyage-3', ['input_mtok']],
+    ['gemini-embedding-001', ['input_mtok']],
+    ['whisper-1', []],
+  ])('%s, whose list has no price of the output, has no prices, since a missing one is not 0', (name, listed) => {
+    const list: object = calcPrice({ input_tokens: 1, output_tokens: 1 }, name)?.model_price ?? {};
+    expect(['input_mtok', 'output_mtok'].filter((field) => field in list)).toEqual(listed);
+    expect(knownModel(name)).not.toHaveProperty('prices');
+  });
+
   it('a server that is not a listed provider has no prices, whatever the names of its models', () => {
     expect(knownModel('gpt-4o', { baseURL: 'http://127.0.0.1:8080/v1' })).toEqual({});
     expect(knownModel('gpt-4o', { baseURL: 'https://api.openai.com/v1' })).toEqual(knownModel('gpt-4o'));

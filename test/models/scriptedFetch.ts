@@ -26,9 +26,9 @@ type Piece = string | Uint8Array;
 interface Served {
   status?: number;
   headers?: Record<string, string>;
-  /** What the body does after its last piece. */
+  /** The behaviour of the body after its last piece. */
   end?: 'close' | 'hang' | Error;
-  /** Told when the body is cancelled. */
+  /** Called when the body is cancelled. */
   cancelled?: () => void;
 }
 
@@ -72,7 +72,7 @@ export interface Played {
   error: ModelError | undefined;
 }
 
-/** All parts of one call and what it threw. */
+/** Returns all parts of one call and the error that it threw. */
 export async function play(model: Model, asked = request(), signal = new AbortController().signal): Promise<Played> {
   const parts: ModelPart[] = [];
   try {

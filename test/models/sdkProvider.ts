@@ -28,11 +28,11 @@ interface Asked {
   [option: string]: unknown;
 }
 
-/** A provider's model that gives one list of parts a call, and remembers what it was asked. */
+/** Returns a provider's model that gives one list of parts per call and records its requests. */
 export function provider(replies: readonly (readonly Part[])[], fields: object = {}) {
   const asked: Asked[] = [];
   const model = {
-    specificationVersion: 'v3',
+    specificationVersion: 'v3' as const,
     provider: 'acme.chat',
     modelId: 'm-1',
     supportedUrls: {},

@@ -9,7 +9,7 @@ import { secretsIn } from '../../src/models/wire/secrets.ts';
 import { wireArguments, wireName } from '../../src/models/wire/toolCalls.ts';
 import { parseJson, plainCopy } from '../../src/models/wire/wireJson.ts';
 
-/** Lists in lists, so many. */
+/** Returns lists nested to this depth. */
 const nested = (depth: number): Json => (depth === 0 ? 1 : [nested(depth - 1)]);
 const nestedIn = (depth: number): Json => (depth === 0 ? 1 : { a: nestedIn(depth - 1) });
 

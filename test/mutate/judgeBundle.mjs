@@ -7,14 +7,14 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 import { build } from 'esbuild';
-import { mistaken } from './sourceMutants.mjs';
+import { machinesBehaviour, mistaken } from './sourceMutants.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const require = createRequire(import.meta.url);
 
 /** The text, and the mistakes by number. */
 export async function written() {
-  const { texts, mistakes } = await mistaken(ROOT);
+  const { texts, mistakes } = mistaken(ROOT, await machinesBehaviour(ROOT));
   const plugin = {
     name: 'mistakes',
     setup: ({ onLoad }) =>

@@ -1,5 +1,5 @@
 /**
- * The small mistakes in the functions of `machines/`, all in one text: each place becomes `(__m(17) ? mistaken :
+ * The small mistakes in the functions of a folder, all in one text: each place becomes `(__m(17) ? mistaken :
  * original)`. Invariant: files are found by glob and parsed as syntax; none is named.
  */
 import { readFile } from 'node:fs/promises';
@@ -62,6 +62,12 @@ const isTypeOnly = ({ value }) =>
   /^TSAs/.test(value?.type ?? '') &&
   value.expression.type === 'ObjectExpression' &&
   value.expression.properties.length === 0;
+
+/** `a?.b.c()` is undefined as a whole without `a`; in parentheses a part of it is not. */
+const isPartOfChain = (node, parent, text) =>
+  /^(Member|Call)Expression$/.test(parent?.type ?? '') &&
+  (parent.object === node || parent.callee === node) &&
+  text.slice(node.start, node.end).includes('?.');
 
 const pastComma = (text, at) => at + (/^\s*,/.exec(text.slice(at))?.[0].length ?? 0);
 
@@ -215,7 +221,7 @@ function placesIn(file, text) {
   const places = new Map();
   const lineOf = (at) => text.slice(0, at).split('\n').length;
   const owners = [];
-  const note = (kind, node, what, becomes, said = node) => {
+  const note = (inFunction, kind, node, what, becomes, said = node) => {
     const key = `${node.start}-${node.end}`;
     const place = places.get(key) ?? { kind, start: node.start, end: node.end, mistakes: [] };
     places.set(key, place);
@@ -223,6 +229,7 @@ function placesIn(file, text) {
     place.mistakes.push({
       file,
       owner: owners.join('.'),
+      loads: !inFunction,
       line: lineOf(node.start),
       what,
       was: was.length > 70 ? `${was.slice(0, 67)}...` : was,
@@ -232,12 +239,16 @@ function placesIn(file, text) {
   const walk = (node, parent, inFunction) => {
     const named = !(inFunction && owners.length > 0) && nameOf(node);
     if (named) owners.push(named);
-    for (const [what, becomes] of mistakesAt(node, parent, text, inFunction)) note('expression', node, what, becomes);
-    for (const [what, becomes] of rightSide(node, parent)) note('expression', node.right, what, becomes, node);
-    for (const mistake of statementMistakes(node)) note(...mistake);
+    const own = isPartOfChain(node, parent, text) ? [] : mistakesAt(node, parent, text, inFunction);
+    for (const [what, becomes] of own) note(inFunction, 'expression', node, what, becomes);
+    for (const [what, becomes] of rightSide(node, parent))
+      note(inFunction, 'expression', node.right, what, becomes, node);
+    for (const mistake of statementMistakes(node)) note(inFunction, ...mistake);
     for (const [key, child] of childrenOf(node)) {
       if (isType(child) || key === 'typeAnnotation' || key === 'returnType' || key === 'typeArguments') continue;
       if (key === 'key' && !node.computed) continue;
+      // The compiler reads the name of a module and the parts of a tagged text.
+      if (node.type === 'ImportExpression' || key === 'quasi') continue;
       // A destructuring pattern is not an object.
       if (/Pattern$/.test(child.type) || (key === 'id' && child.type !== 'ClassExpression')) continue;
       walk(child, node.type === 'ParenthesizedExpression' ? parent : node, inFunction || isFunction(node));
@@ -282,12 +293,20 @@ function written(text, places, from) {
   return { text: emit(0, text.length, 0), next };
 }
 
+/** The behaviour of `machines/`: what its charts and entry points reach. */
+export const machinesBehaviour = async (root) => behaviour(root, await glob('machines/**/*.ts', { cwd: root }));
+
+/** All files that match the patterns. */
+export async function filesOf(root, patterns) {
+  const files = (await glob(patterns, { cwd: root })).filter((file) => !file.endsWith('.d.ts')).sort();
+  return new Map(await Promise.all(files.map(async (file) => [file, await readFile(join(root, file), 'utf8')])));
+}
+
 /** For each file the text with all mistakes, and the mistakes in the order of their numbers; the first is number 1. */
-export async function mistaken(root) {
-  const files = await glob('machines/**/*.ts', { cwd: root });
+export function mistaken(root, sources) {
   const mistakes = [undefined];
   const texts = new Map();
-  for (const [file, text] of await behaviour(root, files)) {
+  for (const [file, text] of sources) {
     const places = placesIn(file, text);
     const { text: asked, next } = written(text, places, mistakes.length);
     for (const { mistakes: own } of places) {

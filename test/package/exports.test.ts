@@ -47,14 +47,17 @@ describe('public names', () => {
         "DecisionRefusedError",
         "InvalidDecisionError",
         "LimitError",
+        "MediaTypeError",
         "ModelError",
         "RunError",
         "RunchartError",
         "SessionBusyError",
         "StoreConflictError",
+        "copyConversations",
         "costOf",
         "createAgent",
         "defineTool",
+        "deleteBefore",
         "forkConversation",
         "memoryStore",
         "pastOf",
@@ -103,9 +106,18 @@ describe('public names', () => {
   });
 
   it('runchart/openai', async () => {
-    expect(await namesOf('src/models/openai/openai.ts')).toMatchInlineSnapshot(`
+    expect(await namesOf('src/models/openai/index.ts')).toMatchInlineSnapshot(`
       [
         "openai",
+        "openaiResponses",
+      ]
+    `);
+  });
+
+  it('runchart/anthropic', async () => {
+    expect(await namesOf('src/models/anthropic/anthropic.ts')).toMatchInlineSnapshot(`
+      [
+        "anthropic",
       ]
     `);
   });
@@ -121,7 +133,16 @@ describe('public names', () => {
   it('runchart/mcp', async () => {
     expect(await namesOf('src/mcp/mcpTools.ts')).toMatchInlineSnapshot(`
       [
+        "mcpServer",
         "mcpTools",
+      ]
+    `);
+  });
+
+  it('runchart/otel', async () => {
+    expect(await namesOf('src/otel/openTelemetry.ts')).toMatchInlineSnapshot(`
+      [
+        "openTelemetry",
       ]
     `);
   });
@@ -147,6 +168,14 @@ describe('public names', () => {
         "sandboxStatus",
         "systemPrompt",
         "trustProject",
+      ]
+    `);
+  });
+
+  it('runchart/sqlite', async () => {
+    expect(await namesOf('src/stores/sqlite/sqliteStore.ts')).toMatchInlineSnapshot(`
+      [
+        "sqliteStore",
       ]
     `);
   });
@@ -184,12 +213,31 @@ describe('public names', () => {
         "agUiHandler",
         "createHandlers",
         "inProcessTransport",
+        "nodeHandler",
         "route",
         "sessions",
         "stdioTransport",
         "toAgUi",
         "toUiMessages",
         "uiMessageHandler",
+        "uiMessagesOf",
+      ]
+    `);
+  });
+
+  it('runchart/client', async () => {
+    expect(await namesOf('src/client/index.ts')).toMatchInlineSnapshot(`
+      [
+        "connect",
+      ]
+    `);
+  });
+
+  it('runchart/react', async () => {
+    expect(await namesOf('src/react/index.ts')).toMatchInlineSnapshot(`
+      [
+        "useAgent",
+        "useConversation",
       ]
     `);
   });
@@ -227,6 +275,7 @@ describe('public names', () => {
   it('runchart/inspect', async () => {
     expect(await namesOf('src/inspect/index.ts')).toMatchInlineSnapshot(`
       [
+        "inspectorHandler",
         "startInspector",
         "statelyInspector",
       ]

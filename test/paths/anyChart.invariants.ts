@@ -1,4 +1,4 @@
-/** The rules that hold for every chart. Each rule names its clause (docs/internals/ids.md, Clauses in test names). */
+/** The rules that apply to every chart. Each rule names its clause (docs/internals/ids.md, Clauses in test names). */
 import { type EffectRequest, type EffectValue, nextState } from '../../machines/index.ts';
 import { documentEdges, extraEdges, superstateEdges } from '../support/documentEdges.ts';
 import { type ChartInvariant, type Trace, told } from './edgeTrace.ts';
@@ -9,7 +9,7 @@ type Documented = keyof typeof documentEdges;
 const isDocumented = (chart: string): chart is Documented => chart in documentEdges;
 
 const done = { type: 'effect.done', value: { kind: 'committed' } };
-/** One answer for each kind of request; timers and ends have none. */
+/** One answer for each kind of request. Timers and ends have no answer. */
 const ANSWERS: { readonly [kind in EffectRequest['kind']]?: EffectValue } = {
   commit: { kind: 'committed' },
   phase: { kind: 'done' },
@@ -20,7 +20,7 @@ const ANSWERS: { readonly [kind in EffectRequest['kind']]?: EffectValue } = {
   context: { kind: 'context', used: 1, limit: 10, warned: false },
   summary: { kind: 'failed', model: 'm', code: 'auth', message: 'no', retryable: false, random: 0 },
 };
-/** The names of a state, from the outside in. */
+/** Returns the names of a state, from the outside in. */
 function namesOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return Object.entries(value as object).flatMap(([key, inner]) => [key, ...namesOf(inner)]);
@@ -32,11 +32,11 @@ interface Diagram {
 }
 const maps = new Map<string, Diagram>();
 function mapOf(chart: Documented): Diagram {
-  const known = maps.get(chart);
-  if (known) return known;
+  const cached = maps.get(chart);
+  if (cached) return cached;
   const edges = [...documentEdges[chart], ...extraEdges[chart].map(({ edge }) => edge)];
   const states = new Set(edges.flat());
-  // Exits of a superstate leave each of its states; the ends of a run are in no superstate.
+  // The exits of a superstate leave each of its states. The ends of a run are in no superstate.
   const tail = new Set([
     'Terminate',
     'NaturalEnd',
@@ -49,12 +49,12 @@ function mapOf(chart: Documented): Diagram {
   ]);
   const exits = superstateEdges[chart].map(({ edge: [, to] }) => to);
   const around = [...states].filter((state) => !tail.has(state)).flatMap((from) => exits.map((to) => [from, to]));
-  const found = { states, arrows: new Set([...edges, ...around].map(([from, to]) => `${from} → ${to}`)) };
-  maps.set(chart, found);
-  return found;
+  const map = { states, arrows: new Set([...edges, ...around].map(([from, to]) => `${from} → ${to}`)) };
+  maps.set(chart, map);
+  return map;
 }
 
-/** The documented state of a chart; its end is `[*]`. */
+/** Returns the documented state of a chart. Its end is `[*]`. */
 export function documented(chart: string, value: unknown): string {
   const names = namesOf(value);
   if (names.join() === 'Done') return '[*]';
@@ -62,7 +62,7 @@ export function documented(chart: string, value: unknown): string {
   return names.find((name) => states.has(name)) ?? names.join('.');
 }
 
-/** The state that a chart begins in. */
+/** Returns the initial state of a chart. */
 function firstOf({ chart }: Trace): unknown {
   let at = chart.root;
   const names: string[] = [];
@@ -75,7 +75,7 @@ function firstOf({ chart }: Trace): unknown {
   return names.reduceRight<unknown>((inner, name) => (inner === undefined ? name : { [name]: inner }), undefined);
 }
 
-/** The documented states that a step passes, beginning with the one that it leaves. */
+/** Returns the documented states that a step passes, beginning with the one that it leaves. */
 function wayOf(trace: Trace): string[] {
   const { chart, before, situation } = trace;
   const first = before ? before.state.value : firstOf(trace);
@@ -85,21 +85,21 @@ function wayOf(trace: Trace): string[] {
 
 type Leg = readonly [from: string, to: string];
 const legs = new WeakMap<Trace, readonly Leg[]>();
-/** The legs of a step, as pairs. */
+/** Returns the legs of a step, as pairs. */
 export function legsOf(trace: Trace): readonly Leg[] {
-  const known = legs.get(trace);
-  if (known) return known;
+  const cached = legs.get(trace);
+  if (cached) return cached;
   const way = wayOf(trace);
-  const found = way.slice(1).map((to, index): Leg => [way[index] ?? '', to]);
-  legs.set(trace, found);
-  return found;
+  const pairs = way.slice(1).map((to, index): Leg => [way[index] ?? '', to]);
+  legs.set(trace, pairs);
+  return pairs;
 }
-/** True if a step enters a documented state. */
+/** Returns true if a step enters a documented state. */
 export const enters = (trace: Trace, state: string): boolean => legsOf(trace).some(([, to]) => to === state);
 
 const twice = <T>(items: readonly T[]): T[] => items.filter((item, index) => items.indexOf(item) !== index);
 
-/** Whether an id is under the id of a failed effect. */
+/** Returns true if an id is under the id of a failed effect. */
 export const commitsOf = (asked: readonly EffectRequest[]): Extract<EffectRequest, { kind: 'commit' }>[] =>
   asked.filter((request): request is Extract<EffectRequest, { kind: 'commit' }> => request.kind === 'commit');
 
@@ -202,6 +202,6 @@ export const anyChart: readonly ChartInvariant[] = [
   },
 ];
 
-/** The number of running children. Some charts stop finished children later. */
+/** Returns the number of running children. Some charts stop finished children later. */
 const childrenOf = ({ situation }: Trace): number =>
   Object.values(situation.state.children).filter((child) => !situation.ended.includes(child)).length;

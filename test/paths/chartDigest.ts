@@ -1,7 +1,7 @@
 /**
- * What a chart does, as a short text that is committed: a line for each start and one for each state, with a hash over
- * all that is done there. Rule: a step counts by what it brings about (state, way, log, asks, children, what is
- * told, which answers the chart waits for then); what it keeps in its context does not.
+ * The behaviour of a chart as a short committed text: one line for each start and each state, with a hash of all steps
+ * there. Invariant: the visible results of a step count: state, path, log, requests, children, messages, and the
+ * expected answers. Its context does not.
  */
 import { createHash } from 'node:crypto';
 import { awaited } from '../../machines/nextState.ts';
@@ -14,7 +14,7 @@ export const hashOf = (records: readonly string[]): string =>
     .digest('hex')
     .slice(0, 12);
 
-/** The visible results of a step. */
+/** Returns the visible results of a step. */
 export function recordOf({ before, event, situation, spawned }: Trace): string {
   const { state, through } = situation;
   const effects = [...situation.effects.filter(({ type }) => type !== 'spawn'), ...spawned];
@@ -31,12 +31,12 @@ export function recordOf({ before, event, situation, spawned }: Trace): string {
   ].join('\t');
 }
 
-/** How many steps ahead two futures are told apart. */
+/** The number of steps after which two futures are no longer distinguished. */
 const AHEAD = 3;
 
 /**
- * The steps from one start, each with the steps that can follow. A step that loses part of the context differs by its
- * followers.
+ * Returns the steps from one start, each with the steps that can follow. A step that loses part of the context has
+ * other followers.
  */
 export function stepsOf(traces: readonly Trace[], records: readonly string[] = traces.map(recordOf)): string[] {
   const own = records.map((record) => hashOf([record]));
@@ -46,9 +46,9 @@ export function stepsOf(traces: readonly Trace[], records: readonly string[] = t
     const leaving = new Map<string, string[]>();
     for (const [index, { before }] of traces.entries()) {
       const from = before?.vertex ?? '';
-      const found = leaving.get(from) ?? [];
-      leaving.set(from, found);
-      found.push(steps[index] ?? '');
+      const fromHere = leaving.get(from) ?? [];
+      leaving.set(from, fromHere);
+      fromHere.push(steps[index] ?? '');
     }
     futures = new Map([...leaving].map(([vertex, all]) => [vertex, hashOf(all)]));
     steps = traces.map(({ vertex }, index) => `${own[index]} ${futures.get(vertex) ?? ''}`);
@@ -56,7 +56,7 @@ export function stepsOf(traces: readonly Trace[], records: readonly string[] = t
   return steps;
 }
 
-/** `{active:{LlmCall:'attempting'}}` as `active.LlmCall.attempting`. */
+/** Returns `active.LlmCall.attempting` for `{active:{LlmCall:'attempting'}}`. */
 function nameOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return Object.entries(value as object)

@@ -1,6 +1,6 @@
 /**
- * The results of a chart's functions (guards, parameters of its acts, context, output) for many drawn moments. Rule: each function
- * is called with every event of its chart, and an event of another kind changes nothing.
+ * The results of a chart's functions (guards, parameters of its acts, context, output) for many drawn moments.
+ * Invariant: each function is called with every event of its chart. An event of another kind changes nothing.
  */
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, createMachine, spawnChild } from 'xstate';
 import type { Replay, RoundCall, ToolCallOutput } from '../../machines/calls.ts';
@@ -42,7 +42,7 @@ function failedOf(draw: Chance): object {
   };
 }
 
-/** An answer of each kind, with and without what may be missing. */
+/** Returns an answer of each kind, with and without optional fields. */
 function answerOf(draw: Chance): object {
   const perhaps = (part: object): object => (draw.odds(0.5) ? part : {});
   const { usage, costUsd } = spentOf(draw);
@@ -143,7 +143,7 @@ function slotsOf(draw: Chance): object[] {
   });
 }
 
-/** The charts with their events, and a context of each. */
+/** The charts with their events, and a context for each. */
 const CHARTS: readonly (readonly [chart: Chart, takes: Events, of: (draw: Chance) => object])[] = [
   [
     modelCallChart,
@@ -204,19 +204,21 @@ const CHARTS: readonly (readonly [chart: Chart, takes: Events, of: (draw: Chance
   ],
 ];
 
-/** Moments of each chart, in its order. */
+/** The moments of each chart, in its order. */
 type Moments = readonly Moment[];
-const given = CHARTS.map(([chart]) => functionsOf(chart));
+const functionsByChart = CHARTS.map(([chart]) => functionsOf(chart));
 const FOLDS: Record<string, Fold<Moments>> = Object.fromEntries(
   CHARTS.map(([chart], index) => [
     chart.id,
-    ({ [index]: moment }: Moments) => moment && given[index]?.map((one) => json(answered(one, moment))),
+    ({ [index]: moment }: Moments) => moment && functionsByChart[index]?.map((one) => json(answered(one, moment))),
   ]),
 );
 
 type Count = { context: { n: number } };
 const next = assign(({ context }: Count) => ({ n: context.n + 1 }));
-/** A foreign chart: its requests are plain values or read the event, it stays in its state, and its child has no name. */
+/**
+ * A foreign chart. Its requests are plain values or read the event, it stays in its state, and its child has no name.
+ */
 const foreign = createMachine({
   id: 'FOREIGN',
   context: { n: 0 },
@@ -248,7 +250,7 @@ function foreignSteps(): unknown {
   return [effects, awaited(state), steps];
 }
 
-/** A chart alone: an answer without a request, and children that the test provides. */
+/** A single chart: an answer without a request, and children that the test provides. */
 function aloneOf(input: object, event: object): unknown {
   const { state } = nextState(compactionMachine, undefined, { input });
   const stray = nextState(compactionMachine, state, { ...event, id: 'nobody' });
@@ -261,7 +263,7 @@ function aloneOf(input: object, event: object): unknown {
   ];
 }
 const ALONE: Record<string, Fold<Moments>> = {
-  // The second chart of the moments, at few of them.
+  // The second chart of the moments, at only a few of them.
   alone: ([, moment], draw) => draw.odds(0.1) && moment && aloneOf(moment.context, moment.event),
 };
 
@@ -271,12 +273,12 @@ const forwarding = createMachine(
   { actions: verbs<object, Event, never, Message>() } as never,
 );
 type Event = Moment['event'];
-/** The event that a chart forwards to its parent. */
+/** Returns the event that a chart forwards to its parent. */
 function handedOn(event: Event): Event[] {
   const heard: Event[] = [];
   const parent = createMachine({
     invoke: { id: 'child', src: forwarding },
-    on: { '*': { actions: ({ event: told }: { event: Event }) => heard.push(told) } },
+    on: { '*': { actions: ({ event }: { event: Event }) => heard.push(event) } },
   } as never);
   const actor = createActor(parent).start();
   (actor.getSnapshot().children as Record<string, AnyActorRef>).child?.send(event);
@@ -300,7 +302,7 @@ const clauses: readonly Clause<Moments>[] = [
       for (const [index, moment] of moments.entries()) {
         // Without remaining calls nothing is requested.
         if ('rest' in moment.context && json(moment.context.rest) === '[]') continue;
-        const broken = (given[index] ?? []).filter((one) => answered(one, moment) === BREAKS);
+        const broken = (functionsByChart[index] ?? []).filter((one) => answered(one, moment) === BREAKS);
         hold(broken.length === 0, `${broken.map(({ name }) => name)} of ${CHARTS[index]?.[0].id} at ${json(moment)}`);
       }
     },

@@ -34,7 +34,7 @@ const judged = (machine: AnyStateMachine, cases: Cases, own: readonly ChartInvar
   invariants: [...anyChart, ...own],
 });
 
-/** The smallest first. */
+/** The smallest chart comes first. */
 export const charts: readonly Judged[] = [
   judged(toolCallMachine, chartCases.toolCall, toolCallInvariants),
   judged(modelCallMachine, chartCases.modelCall, modelCallInvariants),

@@ -66,8 +66,11 @@ export const compactionInvariants: readonly ChartInvariant[] = [
       if (!entry) return;
       hold(!summary || (entry.summary === summary.text && entry.model === summary.model), json(entry));
       hold(json(entry.usage) === json(spent?.usage) && entry.costUsd === spent?.costUsd, `it took ${json(entry)}`);
-      const told = (trace.state.output as CompactionOutput).spent;
-      hold(json(told?.usage) === json(spent?.usage) && told?.costUsd === spent?.costUsd, `told ${json(told)}`);
+      const reported = (trace.state.output as CompactionOutput).spent;
+      hold(
+        json(reported?.usage) === json(spent?.usage) && reported?.costUsd === spent?.costUsd,
+        `told ${json(reported)}`,
+      );
     },
   },
   {
@@ -90,10 +93,10 @@ export const compactionInvariants: readonly ChartInvariant[] = [
       const phases = trace.asked.filter(({ kind }) => kind === 'phase');
       hold(phases.length === (heard && !trace.before ? 1 : 0), `${phases.length} phases`);
       const block = heardOf(trace)?.block;
-      const told = trace.now('notice').filter(({ code }) => code === 'compaction_blocked');
-      hold(told.length === (block ? 1 : 0), `${told.length} blocks are told`);
+      const notices = trace.now('notice').filter(({ code }) => code === 'compaction_blocked');
+      hold(notices.length === (block ? 1 : 0), `${notices.length} blocks are told`);
       if (!block) return;
-      hold(told[0]?.text.includes(block.by) === true && told[0].text.includes(block.reason), json(told));
+      hold(notices[0]?.text.includes(block.by) === true && notices[0].text.includes(block.reason), json(notices));
       hold(asksIn(trace.steps.flatMap((step) => step.asked)).length === 0, 'a model is asked');
     },
   },
@@ -121,9 +124,9 @@ export const compactionInvariants: readonly ChartInvariant[] = [
       const again = trace.answer?.kind === 'failed' && !isSpent(trace);
       const { models } = inputOf(trace);
       const stand = new Proxy(trace, {
-        // Attempts of a summary count like those of a model call.
-        get: (of, key) =>
-          key === 'asked' ? [...of.asked, ...(asked ? [{ kind: 'model' }] : [])] : Reflect.get(of, key),
+        // The attempts of a summary count like those of a model call.
+        get: (turn, key) =>
+          key === 'asked' ? [...turn.asked, ...(asked ? [{ kind: 'model' }] : [])] : Reflect.get(turn, key),
       });
       if (again) holdRetry(stand, turnOf(trace), models);
       else hold(trace.now('model-retry').length === 0, 'a retry of nothing');

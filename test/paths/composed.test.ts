@@ -6,11 +6,11 @@ import { type Move, Play } from './playScript.ts';
 import { type RunScript, runScripts } from './runScripts.ts';
 import { toolScripts } from './toolScripts.ts';
 
-/** The end of each call: the outcome of its result, or `suspended`. */
+/** Returns the end of each call: the outcome of its result, or `suspended`. */
 function callsOf(entries: readonly LogEntry[], { suspended, kept, reruns }: RunChartOutput): Record<string, string> {
   const results = entriesOf(entries, 'tool-result').map(({ callId, outcome }) => [callId, outcome] as const);
-  const left = [...suspended, ...kept, ...reruns].map(({ call }) => [call.callId, 'suspended'] as const);
-  const all = [...results, ...left];
+  const open = [...suspended, ...kept, ...reruns].map(({ call }) => [call.callId, 'suspended'] as const);
+  const all = [...results, ...open];
   hold(new Set(all.map(([callId]) => callId)).size === all.length, `each call once: ${JSON.stringify(all)}`);
   return Object.fromEntries(all);
 }
@@ -40,7 +40,7 @@ function play(script: RunScript, moves: readonly Move[], cut: (play: Play) => vo
   return played;
 }
 
-/** The run is over and every call is accounted for. */
+/** Checks that the run has ended and that every call has a result or waits. */
 function over(script: RunScript, { ride }: Play): RunChartOutput {
   const { status, output } = ride.state;
   expect(status).toBe('done');
@@ -66,7 +66,7 @@ describe('a run with its real round, calls and gate', () => {
   });
 });
 
-/** Each script, interrupted after each of its moves, until the run is in its last states. */
+/** Each script is interrupted after each of its moves, until the run is in its last states. */
 const cuts = sampled(scripts, volume.cutOf).flatMap((script) =>
   [...script.moves.keys()]
     .filter((count) => typeof play(script, script.moves.slice(0, count), nothing, false).ride.state.value === 'object')

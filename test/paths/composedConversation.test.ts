@@ -42,7 +42,7 @@ const callsOf = (open: ConversationInput['open']) => ({
   decisions: open.decisions.map(({ callId, suspension }) => `${callId}#${suspension}`),
 });
 
-/** What the chart knows at rest is what a restart would read from the log. */
+/** Checks that the chart at rest has the same facts as a restart would read from the log. */
 function atRest({ ride }: Play): void {
   const { state, journal } = ride;
   expect(state.matches('busy' as never)).toBe(false);
@@ -51,7 +51,7 @@ function atRest({ ride }: Play): void {
   expect(queue.map(({ messageId }) => messageId)).toEqual(knowledge.queue.map(({ messageId }) => messageId));
   expect(state.matches('waiting')).toBe(knowledge.cycle === 'suspended');
   expect(callsOf(open)).toEqual(callsOf(openCalls(knowledge)));
-  // A stop that could not be stored is not in the log; the conversation says so.
+  // The log does not contain a stop that could not be stored, but the conversation's state shows it.
   if (knowledge.cycle === 'running') expect(state.value).toEqual({ idle: 'error' });
 }
 

@@ -25,6 +25,7 @@ import {
   placeOf,
   queueOf,
   retriesOf,
+  rewindsAtRest,
   same,
   sentOf,
   spentOf,
@@ -38,7 +39,7 @@ import {
 import type { ChartInvariant, Trace } from './edgeTrace.ts';
 import { hold } from './invariants.ts';
 
-/** The answer that is due to an act, by what it asked for and where the conversation was. */
+/** Returns the answer that an act requires, by its request and the state of the conversation. */
 function dueAnswer(trace: Trace): string {
   const came = cameOf(trace);
   const { type, receipt, messageId } = came;
@@ -47,10 +48,16 @@ function dueAnswer(trace: Trace): string {
   if (type === 'message.returned') return queue.some((each) => each.messageId === messageId) ? 'returned' : 'nothing';
   if (type === 'sub-agent.changed') return 'applied';
   if (receipt) return String(receipt);
+  if (type === 'close.requested' && isAtRest(trace)) return queue.length > 0 ? 'returned' : 'nothing';
   const standing = standingOf((trace.before ?? trace).state as never);
   const outcome = judgeAct(standing, came as never);
   return type === 'promotion.requested' && outcome === 'continued' && !startOf(trace) ? 'nothing' : outcome;
 }
+
+/** A close cancels a run, and leaves a waiting cycle as it is. */
+const isCancel = (trace: Trace): boolean => ['cancel.requested', 'close.requested'].includes(cameOf(trace).type);
+/** No run is active, and none is about to start. */
+const isAtRest = (trace: Trace): boolean => !['busy', 'superseding'].includes(wasIn(trace));
 
 export const conversationInvariants: readonly ChartInvariant[] = [
   {
@@ -114,7 +121,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('kept their turn', run.kept, open.kept);
       same('decided', run.decisions, open.decisions);
       same('to run again', idsOf(run.reruns), [...idsOf(open.reruns), ...retriesOf(trace.before)]);
-      // What the log has not heard of was spent all the same.
+      // Usage counts even if the log does not contain it.
       if (named && of?.waits) same('its counts', run.counters, of.counters);
     },
   },
@@ -165,28 +172,27 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     },
   },
   {
-    says: 'semantics 3: a message that is taken back is message-returned, once, and the run under way hears of it',
+    says: 'semantics 3: a message that is taken back is message-returned, once, and the run under way hears of it; a close takes back all',
     holds: (trace) => {
       const { type, messageId, why } = cameOf(trace);
-      const listed =
-        type === 'message.returned' &&
-        trace.before &&
-        queueOf(trace.before).some((each) => each.messageId === messageId);
+      const queue = trace.before ? queueOf(trace.before) : [];
+      const listed = type === 'message.returned' && queue.some((each) => each.messageId === messageId);
+      const closed = type === 'close.requested' ? queue.map((each) => [each.messageId, 'closed']) : [];
       same(
         'returned',
         trace.now('message-returned').map((entry) => [entry.messageId, entry.why]),
-        listed ? [[messageId, why]] : [],
+        listed ? [[messageId, why]] : closed,
       );
-      const told = toldTo(trace, 'run').filter((event) => event.type === 'message.returned');
-      hold(told.length === (listed && wasIn(trace) === 'busy' ? 1 : 0), `${told.length} are told`);
+      const returned = toldTo(trace, 'run').filter((event) => event.type === 'message.returned');
+      hold(returned.length === (listed && wasIn(trace) === 'busy' ? 1 : 0), `${returned.length} are told`);
     },
   },
   {
-    says: 'semantics 7: a cancel while busy is told to the run once, with what was streamed; when idle it is nothing',
+    says: 'semantics 7: a cancel or a close while busy is told to the run once, with what was streamed; when idle it is nothing',
     holds: (trace) => {
       const cancels = toldTo(trace, 'run').filter(({ type }) => type === 'run.cancelled');
       const { type, withdrawn } = cameOf(trace);
-      const isFirst = type === 'cancel.requested' && json(trace.before?.state.value) === '{"busy":"active"}';
+      const isFirst = isCancel(trace) && json(trace.before?.state.value) === '{"busy":"active"}';
       const isCancelled = isFirst || (withdrawn === true && startOf(trace) !== undefined);
       hold(cancels.length === (isCancelled ? 1 : 0), `${cancels.length} are told`);
       if (isCancelled) same('where it is', trace.state.value, { busy: 'cancelling' });
@@ -201,7 +207,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 7 and 14: cancelling a conversation that waits ends its calls as cancelled and its cycle as interrupted, in one append',
     holds: (trace) => {
-      const cancelled = isCut(trace) || (wasIn(trace) === 'waiting' && cameOf(trace).type === 'cancel.requested');
+      const ends = ['cancel.requested', 'rewind.requested'].includes(cameOf(trace).type);
+      const cancelled = isCut(trace) || (wasIn(trace) === 'waiting' && ends);
       const superseded = supersedes(trace);
       same(
         'where it is',
@@ -223,7 +230,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       same('stop', [stops[0]?.reason, stops[0]?.cause], ['interrupted', cancelled ? 'cancelled' : 'superseded']);
       same(
         'of the run',
-        trace.log.every(({ runId }) => runId === (trace.before && lastRun(trace.before))),
+        trace.log.every(({ runId, type }) => type === 'rewound' || runId === (trace.before && lastRun(trace.before))),
         true,
       );
       same(
@@ -246,9 +253,9 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       const stored = trace.answer?.kind === 'committed';
       const { type, lost } = cameOf(trace) as { type: string; lost?: NewEntry[] };
       const isLost = type === 'append.failed' && (lost ?? []).some((entry) => entry.type === 'run-stop');
-      const cancelled = at === 'superseding' && type === 'cancel.requested';
+      const cancelled = at === 'superseding' && isCancel(trace);
       const place = placeOf(trace);
-      // Without its suspension the cycle does not wait: by the log its run has failed, and its call is still open.
+      // Without its suspension the cycle does not wait. In the log its run has failed, and its call is still open.
       const isOfSuspension = isLost && (lost ?? []).some((entry) => entry.type === 'run-suspended');
       if (isOfSuspension) {
         same('value', trace.state.value, { idle: 'error' });
@@ -259,9 +266,32 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       }
       if (isLost) return hold(place === 'waiting', `lost, and ${place}`);
       if (stored) return hold(place === 'idle' || place === 'busy', `stored, and ${place}`);
+      if (rewindsAtRest(trace)) return same('value', trace.state.value, { idle: 'ready' });
       if (at === 'late' && startOf(trace)) return hold(place === 'busy', `begun, and ${place}`);
       const givenUp = at === 'closing' && type === 'append.failed' && lost?.length === 0;
       hold(place === (cancelled ? 'closing' : givenUp ? 'late' : at), `${place}`);
+    },
+  },
+  {
+    says: 'semantics 17: a rewind is on record with its place, unless a run is active; it ends every open call',
+    holds: (trace) => {
+      const { type, toSeq } = cameOf(trace);
+      const rewinds = type === 'rewind.requested' && ['idle', 'late', 'waiting'].includes(wasIn(trace));
+      same(
+        'rewound',
+        trace.now('rewound').map((entry) => [entry.runId, entry.toSeq]),
+        rewinds ? [[null, toSeq]] : [],
+      );
+      if (!rewindsAtRest(trace)) return;
+      const { suspended, kept, reruns } = wasIn(trace) === 'late' ? openOf(trace) : openAt(trace);
+      const results = trace.now('tool-result').map(({ callId }) => callId);
+      same('results', results.sort(), idsOf([...suspended, ...kept, ...reruns]).sort());
+      same(
+        'nothing is asked',
+        trace.asked.filter((request) => !REPORT_KINDS.has(request.kind)),
+        [],
+      );
+      hold(trace.log.at(-1)?.type === 'rewound', 'the rewind comes last');
     },
   },
   {
@@ -275,10 +305,10 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         trace.now('decision').map((entry) => [entry.callId, entry.suspension, entry.decision]),
         due,
       );
-      const told = toldTo(trace, 'run').flatMap((event) =>
+      const decisions = toldTo(trace, 'run').flatMap((event) =>
         event.type === 'decision.arrived' ? [(event as unknown as { held: unknown }).held] : [],
       );
-      same('told', told, wasIn(trace) === 'busy' && due.length > 0 ? [held] : []);
+      same('told', decisions, wasIn(trace) === 'busy' && due.length > 0 ? [held] : []);
     },
   },
   {
@@ -306,7 +336,7 @@ export const conversationInvariants: readonly ChartInvariant[] = [
         same(
           'end',
           [result?.termination, result?.cause, result?.error, result?.durable],
-          // Nobody knows of an end that may not have been stored.
+          // An end that may not be stored is not reported.
           [end.durable ? termination : 'Error', cause, error, end.durable],
         );
         return same('of', [ends[0]?.runId, result?.runId], [lastRun(before), lastRun(before)]);
@@ -348,12 +378,12 @@ export const conversationInvariants: readonly ChartInvariant[] = [
     says: 'semantics 5: what could not be stored is an error of the conversation at rest, and the run under way hears of its own',
     holds: (trace) => {
       const { type, lost, error } = cameOf(trace) as { type: string; lost?: NewEntry[]; error?: unknown };
-      const told = toldTo(trace, 'run').filter((event) => event.type === 'append.failed');
+      const passedOn = toldTo(trace, 'run').filter((event) => event.type === 'append.failed');
       const isOwn =
         type === 'append.failed' &&
         (lost?.length === 0 || lost?.some(({ runId, type: what }) => what === 'decision' || runId === lastRun(trace)));
-      hold(told.length === (isOwn && wasIn(trace) === 'busy' ? 1 : 0), `${told.length} are told`);
-      for (const event of told) same('what is told', event, { type, error, lost });
+      hold(passedOn.length === (isOwn && wasIn(trace) === 'busy' ? 1 : 0), `${passedOn.length} are told`);
+      for (const event of passedOn) same('what is told', event, { type, error, lost });
       if (type === 'append.failed' && wasIn(trace) === 'idle')
         same('where it rests', trace.state.value, { idle: 'error' });
     },
@@ -361,8 +391,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 5: an executor that failed is told to the run under way',
     holds: (trace) => {
-      const told = toldTo(trace, 'run').filter((event) => event.type === 'effect.failed');
-      same('told', told, cameOf(trace).type === 'effect.failed' && wasIn(trace) === 'busy' ? [trace.event] : []);
+      const passedOn = toldTo(trace, 'run').filter((event) => event.type === 'effect.failed');
+      same('told', passedOn, cameOf(trace).type === 'effect.failed' && wasIn(trace) === 'busy' ? [trace.event] : []);
     },
   },
   {
@@ -379,8 +409,8 @@ export const conversationInvariants: readonly ChartInvariant[] = [
       hold(trace.now('extension').length === (due ? 1 : 0), 'its use is logged');
       const busy = wasIn(trace) === 'busy';
       for (const { runId } of due ? trace.log : []) same('of the run', runId, busy ? lastRun(trace) : null);
-      const told = toldTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
-      hold(told.length === (due && busy ? 1 : 0), `${told.length} are told`);
+      const passedOn = toldTo(trace, 'run').filter((event) => event.type === 'sub-agent.changed');
+      hold(passedOn.length === (due && busy ? 1 : 0), `${passedOn.length} are told`);
       const run = startOf(trace);
       const { of } = cameOf(trace) as { of?: Continued };
       const counts = of?.waits ? sumsOf(of.counters) : spentOf(trace);

@@ -1,6 +1,6 @@
 /**
- * What has come to a CONVERSATION so far: its queue, the calls that wait, and the run that has to begin, by the events
- * alone. Rule: nothing is read from the chart's own context.
+ * The history of a CONVERSATION, from its events alone: its queue, the waiting calls, and the run that must begin.
+ * Invariant: nothing is read from the chart's own context.
  */
 import type { Continued } from '../../machines/conversation/context.ts';
 import type {
@@ -25,7 +25,7 @@ export const placeOf = ({ state }: Trace): Place =>
   state.matches({ closing: 'late' } as never)
     ? 'late'
     : ((typeof state.value === 'string' ? state.value : Object.keys(state.value)[0]) as Place);
-/** Where the conversation was when the event came. */
+/** Returns the state of the conversation when the event arrived. */
 export const wasIn = ({ before }: Trace): Place => (before ? placeOf(before) : 'opening');
 
 type Sent = {
@@ -43,10 +43,10 @@ export function isGivenBack(trace: Trace): boolean {
   const at = wasIn(trace);
   return withdrawn === true && at !== 'idle' && at !== 'late' && (at !== 'waiting' || type === 'message.sent');
 }
-/** The message that came, unless it was given back. */
+/** Returns the message that arrived, unless it was returned. */
 export const sentOf = (trace: Trace): Sent | undefined =>
   trace.event?.type === 'message.sent' && !isGivenBack(trace) ? (trace.event as unknown as Sent) : undefined;
-/** A decision or settlement that is new to the log. */
+/** Returns true for a decision or settlement that is new to the log. */
 export const isAccepted = (trace: Trace): boolean => ['applied', 'held'].includes(String(cameOf(trace).receipt));
 export const startOf = ({ spawned: [first] }: Trace): RunInput | undefined => first?.input as RunInput | undefined;
 export const toldTo = ({ told }: Trace, to: string): readonly { type: string }[] =>
@@ -55,29 +55,29 @@ export const endOf = ({ event }: Trace): RunChartOutput | undefined =>
   event?.type === 'xstate.done.actor.run' ? (event as unknown as { output: RunChartOutput }).output : undefined;
 export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
-/** What the log has that a chart may have lost: it comes with what begins a run. */
+/** Returns the facts of the log that a chart may have lost. The event that starts a run contains them. */
 const waitsOf = (trace: Trace): Continued['waits'] => (cameOf(trace) as Came & { of?: Continued }).of?.waits;
 
-/** What was queued and has neither been delivered, promoted nor returned. */
+/** Returns the queued messages that were neither delivered, promoted nor returned. */
 export function queueOf(trace: Trace): QueuedMessage[] {
   const { steps: all } = trace;
   const from = all.map((step) => waitsOf(step) !== undefined).lastIndexOf(true);
   const steps = all.slice(Math.max(0, from));
-  const told = all[from]?.before;
+  const start = all[from]?.before;
   const ids = (type: 'message-queued' | 'message-returned'): Set<string> =>
-    new Set(told?.all(type).map(({ messageId }) => messageId));
+    new Set(start?.all(type).map(({ messageId }) => messageId));
   const [before, returned] = [ids('message-queued'), ids('message-returned')];
-  const known = (all[from] && waitsOf(all[from])?.queue) ?? inputOf(trace).queue;
-  const queued = [...known, ...trace.all('message-queued').filter(({ messageId }) => !before.has(messageId))];
-  const left = new Set(trace.all('message-returned').map(({ messageId }) => messageId));
-  for (const messageId of returned) left.delete(messageId);
+  const initial = (all[from] && waitsOf(all[from])?.queue) ?? inputOf(trace).queue;
+  const queued = [...initial, ...trace.all('message-queued').filter(({ messageId }) => !before.has(messageId))];
+  const removed = new Set(trace.all('message-returned').map(({ messageId }) => messageId));
+  for (const messageId of returned) removed.delete(messageId);
   for (const step of steps) {
     const { trigger } = startOf(step) ?? {};
-    if (trigger?.kind === 'message') left.add(trigger.message.messageId);
+    if (trigger?.kind === 'message') removed.add(trigger.message.messageId);
     const { type, messages } = cameOf(step) as { type: string; messages?: QueuedMessage[] };
-    if (type === 'steers.delivered') for (const { messageId } of messages ?? []) left.add(messageId);
+    if (type === 'steers.delivered') for (const { messageId } of messages ?? []) removed.add(messageId);
   }
-  return queued.filter(({ messageId }) => !left.has(messageId));
+  return queued.filter(({ messageId }) => !removed.has(messageId));
 }
 
 interface Calls {
@@ -87,7 +87,7 @@ interface Calls {
   decisions: readonly HeldDecision[];
 }
 const none: Calls = { suspended: [], kept: [], reruns: [], decisions: [] };
-/** The calls that are open behind a step, while no run has them. */
+/** Returns the calls that are open after a step and belong to no run. */
 export function openOf(trace: Trace | undefined): Calls {
   if (!trace?.before) return (trace ? inputOf(trace).open : none) as Calls;
   const before = openOf(trace.before);
@@ -104,19 +104,26 @@ export function openOf(trace: Trace | undefined): Calls {
     return { ...before, decisions: before.decisions.filter(({ callId }) => !gone.includes(callId)) };
   }
   const ended = trace.answer?.kind === 'committed' && ['closing', 'late', 'superseding'].includes(wasIn(trace));
-  if (ended || (wasIn(trace) === 'late' && startOf(trace))) return none;
+  if (ended || (wasIn(trace) === 'late' && startOf(trace)) || rewindsAtRest(trace)) return none;
   return sentOf(trace) && wasIn(trace) === 'idle' ? { ...before, reruns: [] } : before;
 }
-/** The calls that are open as an event comes. A decision is as it was given: the log may have it without its secrets. */
+/** Returns true for a rewind while no cycle waits. */
+export const rewindsAtRest = (trace: Trace): boolean =>
+  cameOf(trace).type === 'rewind.requested' && ['idle', 'late'].includes(wasIn(trace));
+
+/**
+ * Returns the calls that are open when an event arrives. A decision is unchanged here, but the log may contain it
+ * without its secrets.
+ */
 export function openAt(trace: Trace): Calls {
   const open = openOf(trace.before);
   const waits = waitsOf(trace);
   if (!waits) return open;
-  const given = (held: HeldDecision): HeldDecision =>
+  const withSecrets = (held: HeldDecision): HeldDecision =>
     open.decisions.find(
       ({ callId, suspension }) => `${callId} ${suspension}` === `${held.callId} ${held.suspension}`,
     ) ?? held;
-  return { ...open, ...waits, decisions: waits.decisions.map(given) };
+  return { ...open, ...waits, decisions: waits.decisions.map(withSecrets) };
 }
 
 const isUndecided = ({ suspended, decisions }: Calls): boolean =>
@@ -124,13 +131,13 @@ const isUndecided = ({ suspended, decisions }: Calls): boolean =>
     ({ call, suspension }) => !decisions.some((held) => held.callId === call.callId && held.suspension === suspension),
   );
 
-/** Calls that a host wants run again, and no run has taken up. */
+/** Returns the calls that a host wants to run again and that no run has started. */
 export function retriesOf(trace: Trace): string[] {
   const { before } = trace;
   if (!before) return idsOf(inputOf(trace).retries ?? []);
   const { trigger } = startOf(trace) ?? {};
   if (trigger && trigger.kind !== 'message') return [];
-  const known = retriesOf(before);
+  const retries = retriesOf(before);
   const { type, callId, retry, lost } = cameOf(trace) as {
     type: string;
     callId?: string;
@@ -138,32 +145,32 @@ export function retriesOf(trace: Trace): string[] {
     lost?: NewEntry[];
   };
   if (type === 'outcome.settled' && callId && retry && isAccepted(trace))
-    return [...known.filter((id) => id !== callId), callId];
+    return [...retries.filter((id) => id !== callId), callId];
   const gone =
     type === 'append.failed'
       ? (lost ?? []).flatMap((entry) => (entry.type === 'call-settled' ? [entry.callId] : []))
       : [];
-  return known.filter((id) => !gone.includes(id));
+  return retries.filter((id) => !gone.includes(id));
 }
 
 const followUpIn = (queue: readonly QueuedMessage[]): QueuedMessage | undefined =>
   queue.find(({ kind }) => kind === 'followUp');
 const REASONS: Record<string, 'completed' | 'interrupted' | 'error'> = {
   NaturalEnd: 'completed',
-  // Only where a call was retried alone: its conversation waits for nobody.
+  // This occurs only after a retry of a single call, so its conversation waits for nobody.
   Suspended: 'completed',
   PluginRequested: 'completed',
   Stopped: 'error',
   Cancelled: 'interrupted',
   Error: 'error',
 };
-/** The followUp that begins now, by the reason for which the cycle before it stopped. */
+/** Returns the followUp that begins now, by the reason for the end of the previous cycle. */
 function promoted(trace: Trace, reason: 'completed' | 'interrupted' | 'error'): QueuedMessage | undefined {
   const allowed = inputOf(trace).settings.policies.promoteFollowUpOn.includes(reason);
   return allowed && trace.before ? followUpIn(queueOf(trace.before)) : undefined;
 }
 
-/** Which run has to begin in this step: of a message, a resumption, or none. */
+/** Returns the run that must begin in this step: for a message, a resumption, or none. */
 export function dueRun(trace: Trace): { message?: string; resume?: true } | undefined {
   const at = wasIn(trace);
   const { type } = cameOf(trace);
@@ -172,8 +179,8 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
   if (at === 'idle' || (at === 'late' && !trace.answer)) {
     if (message) return { message: message.messageId };
     if (type === 'resume.requested') return { resume: true };
-    const known = waitsOf(trace)?.queue ?? (trace.before ? queueOf(trace.before) : []);
-    const next = type === 'promotion.requested' ? followUpIn(known) : undefined;
+    const queue = waitsOf(trace)?.queue ?? (trace.before ? queueOf(trace.before) : []);
+    const next = type === 'promotion.requested' ? followUpIn(queue) : undefined;
     return next && { message: next.messageId };
   }
   if (at === 'waiting') {
@@ -198,12 +205,12 @@ export function dueRun(trace: Trace): { message?: string; resume?: true } | unde
     : undefined;
   return next && { message: next.messageId };
 }
-/** A run that was cancelled while it was being suspended: its cycle waits for nobody. */
+/** Returns true for a run that was cancelled during its suspension, so its cycle waits for nobody. */
 export const isCut = (trace: Trace): boolean =>
   trace.before?.state.matches({ busy: 'cancelling' } as never) === true &&
   endOf(trace)?.end.termination === 'Suspended' &&
   !onlyRetries(trace);
-/** A decision that the run took behind its last gate is applied without being asked for. */
+/** A decision that the run accepted after its last gate is applied without a request. */
 const isDecidedInTail = ({ suspended, decisions, kept, reruns }: RunChartOutput): boolean =>
   suspended.length + kept.length + reruns.length > 0 &&
   (reruns.length > 0 ||
@@ -219,13 +226,13 @@ export function supersedes(trace: Trace): boolean {
   );
 }
 
-/** The message that takes the place of the cycle that waits; none once that was taken back. */
+/** Returns the message that replaces the waiting cycle, unless that message was withdrawn. */
 export const superseder = (trace: Trace): Sent | undefined => {
   const step = [...trace.steps].reverse().find(supersedes);
   return step && sentOf(step);
 };
 
-/** Whether the run that this step ends, or that is under way, runs calls of ended cycles again and nothing else: no log has it. */
+/** Returns true if the run of this step only repeats calls of ended cycles. No log contains such a run. */
 export function onlyRetries(trace: Trace): boolean {
   for (let step = trace.before; step; step = step.before) {
     const run = startOf(step);
@@ -234,7 +241,7 @@ export function onlyRetries(trace: Trace): boolean {
   return false;
 }
 
-/** Id of the last run that a log has. */
+/** Returns the id of the last run in a log. */
 export function lastLogged(trace: Trace): string {
   for (let step: Trace | undefined = trace; step; step = step.before) {
     const run = startOf(step);
@@ -243,7 +250,7 @@ export function lastLogged(trace: Trace): string {
   return inputOf(trace).runId;
 }
 
-/** Id of the last run that began. */
+/** Returns the id of the last run that began. */
 export function lastRun(trace: Trace): string {
   for (let step: Trace | undefined = trace; step; step = step.before) {
     const run = startOf(step);
@@ -252,7 +259,7 @@ export function lastRun(trace: Trace): string {
   return inputOf(trace).runId;
 }
 
-/** The message was told that nothing of its stop was stored, or the stop was lost. */
+/** Returns true if a message learned that its stop was not stored, or if the stop was lost. */
 export function lostSince(trace: Trace): boolean {
   const from = trace.steps.map(supersedes).lastIndexOf(true);
   return trace.steps.slice(from + 1).some(({ event, answer }) => {
@@ -267,7 +274,7 @@ export function lostSince(trace: Trace): boolean {
 type Sums = [tokens: number, costUsd: number, unpriced: number];
 export const sumsOf = ({ tokens, costUsd, unpriced }: Counters): Sums => [tokens, costUsd, unpriced];
 
-/** Tokens and cost, as the last run left them and sub-agents added to them. */
+/** Returns tokens and cost after the last run, with those of later sub-agents. */
 export function spentOf(trace: Trace): Sums {
   let [tokens, costUsd, unpriced] = sumsOf(inputOf(trace).counters);
   for (const step of trace.steps) {

@@ -1,21 +1,25 @@
 /**
- * What the functions of a conversation say of many drawn moments of one, as `runFunctions.ts` asks those of a run. Rule: every
- * exported function is asked, none by its name, and a clause looks at what is logged and what a run is given.
+ * The results of a conversation's functions for many drawn moments, like those of a run in `runFunctions.ts`.
+ * Invariant: every exported function is called, none by its name. A clause checks the logged entries and the inputs of
+ * runs.
  */
 
+import {
+  type ActEvent,
+  fatesOf,
+  hasCancel,
+  isCancelling,
+  nextActs,
+  nextRunOf,
+  type PendingAct,
+  placeOfRun,
+  standingAfterActs,
+} from '../../machines/conversation/actLife.ts';
 import type { ConversationContext, ConversationEvent } from '../../machines/conversation/context.ts';
 import * as conversationContext from '../../machines/conversation/context.ts';
 import { conversationChart, conversationMachine } from '../../machines/conversation/conversation.machine.ts';
 import * as entries from '../../machines/conversation/entries.ts';
-import {
-  type Act,
-  acceptMessage,
-  fatesOf,
-  judgeAct,
-  judgePending,
-  type PendingAct,
-  standingOf,
-} from '../../machines/conversation/judgeAct.ts';
+import { type Act, acceptMessage, judgeAct, standingOf } from '../../machines/conversation/judgeAct.ts';
 import type { ChartPolicies, ConversationStatus } from '../../machines/index.ts';
 import { type Chance, chance } from '../support/seededChance.ts';
 import { answered, answersOf, type Clause, drawn, type Fold, functionsOf, json, unnamed } from './drawnResults.ts';
@@ -23,13 +27,15 @@ import { hold } from './invariants.ts';
 import { lostEntries } from './lostEntries.ts';
 import { callOf, decisionsOf, idsOf, inputOf, resultsIn, some, spentOf, text } from './runFunctions.ts';
 
-/** What changes a context; the others read its parts. */
+/** The functions that change a context. The others read its parts. */
 const { contextOf: _c, runOf: _r, queued: _q, nextFollowUp: _n, ...assigns } = conversationContext;
 
 interface Moment {
   context: ConversationContext;
   event: ConversationEvent;
   place: { status: ConversationStatus } & Pick<ChartPolicies, 'whileActive' | 'whileSuspended'>;
+  /** Two acts that the chart has not taken. */
+  calls: [PendingAct['act'], PendingAct['act']];
 }
 
 const retriesOf = (draw: Chance, ids: readonly string[]) =>
@@ -55,7 +61,7 @@ function contextOf(draw: Chance): ConversationContext {
   };
 }
 
-/** As the log has it: what was decided is there without its secrets. */
+/** Returns the waiting calls as the log contains them, with decisions without their secrets. */
 function waitsOf(draw: Chance) {
   const { suspended, kept, reruns, decisions } = inputOf(draw);
   const marked = decisions.map((held) => ({ ...held, decision: { ...held.decision, by: 'log' } }));
@@ -67,7 +73,7 @@ function eventOf(draw: Chance): ConversationEvent {
   const { counters } = inputOf(draw);
   const ended = draw.odds(0.5) && { ended: draw.odds(0.5) };
   const waits = draw.odds(0.6) && { waits: waitsOf(draw) };
-  const of = draw.odds(0.6) && { of: { runId: 'p', counters, ...ended, ...waits } };
+  const continued = draw.odds(0.6) && { of: { runId: 'p', counters, ...ended, ...waits } };
   const output = (): object => {
     const { suspended, kept, reruns, decisions } = inputOf(draw);
     const end = draw.one<() => object>([
@@ -94,12 +100,16 @@ function eventOf(draw: Chance): ConversationEvent {
       messageId: draw.one(['o', 'f1']),
       content: text('so'),
       kind: draw.one(['direct', 'steer', 'followUp']),
-      ...of,
+      ...continued,
     }),
-    () => ({ type: 'resume.requested', runId: 'w', ...(draw.odds(0.5) && { continuation: 'Go on.' }), ...of }),
-    () => ({ type: 'promotion.requested', ...of }),
+    () => ({ type: 'resume.requested', runId: 'w', ...(draw.odds(0.5) && { continuation: 'Go on.' }), ...continued }),
+    () => ({ type: 'promotion.requested', ...continued }),
+    () => ({ type: 'rewind.requested', toSeq: draw.one([2, 5]), ...continued }),
     () => ({ type: 'message.returned', messageId: draw.one(['m1', 'f1', 'z']), why: 'host' }),
-    () => ({ type: 'cancel.requested', ...(draw.odds(0.5) && { partial: draw.one(['so f', '']) }) }),
+    () => ({
+      type: draw.one(['cancel.requested', 'close.requested']),
+      ...(draw.odds(0.5) && { partial: draw.one(['so f', '']) }),
+    }),
     () => ({
       type: 'decision.arrived',
       held: decisionsOf(draw, ['s', 's', 's'])[0] ?? { callId: 's', suspension: 1 },
@@ -130,43 +140,96 @@ function eventOf(draw: Chance): ConversationEvent {
 
 const STATUSES = ['idle', 'error', 'active', 'waiting', 'cancelling'] as const;
 const SENT = (['direct', 'steer', 'followUp'] as const).map((kind) => ({ type: 'message.sent' as const, kind }));
-const ACTS: readonly Act[] = [
+const ACTS: readonly [Act, ...Act[]] = [
+  { type: 'close.requested' },
   ...SENT,
   { type: 'message.sent', kind: 'direct', whileSuspended: 'denyAndRun' },
+  // Its caller withdrew it before it was sent.
+  Object.assign({ type: 'message.sent' as const, kind: 'direct' as const }, { withdrawn: true }),
   { type: 'resume.requested' },
   { type: 'promotion.requested' },
+  { type: 'rewind.requested' },
   { type: 'cancel.requested' },
 ];
-/** The acts pending in three ways: no image is being stored, the first act's image is, and the second act's is. */
-const pendingOf = (acts: readonly Act[]): PendingAct[][] => [
-  acts.map((act) => ({ act, isHeld: false, isStoring: false })),
-  acts.map((act, index) => ({ act, isHeld: true, isStoring: index === 0 })),
-  acts.map((act, index) => ({ act, isHeld: index > 0, isStoring: index === 1 })),
+/** Acts that come to nothing by themselves. Later acts are judged as if the decision was applied. */
+const OTHERS: readonly PendingAct['act'][] = [
+  Object.assign({ type: 'decision.proposed' }, { decision: { callId: 's' } }),
+  Object.assign({ type: 'decision.proposed' }, { decision: { callId: 's', suspension: 2 } }),
+  { type: 'message.returned' },
 ];
+const CALLED: readonly [PendingAct['act'], ...PendingAct['act'][]] = [...ACTS, ...OTHERS];
+const STAGES: readonly (readonly [PendingAct['stage'], PendingAct['stage']])[] = [
+  ['sent', 'sent'],
+  ['storing', 'held'],
+  ['sent', 'storing'],
+  ['withdrawn', 'sent'],
+  ['taken', 'held'],
+];
+const actIds = ['f1', 'o'];
+const runIds = actIds.map((messageId) => conversationContext.runOf(messageId));
+/** Two acts in the stages of each pair, of two runs and of one. */
+const pendingOf = (acts: readonly PendingAct['act'][]): PendingAct[][] =>
+  STAGES.flatMap((stages) =>
+    [runIds, [runIds[0], runIds[0]]].map((runs) =>
+      acts.map((act, index) => ({ id: actIds[index] ?? '', act, runId: runs[index], stage: stages[index] ?? 'sent' })),
+    ),
+  );
 
-/** The outcomes of two successive acts, and the fate of each if it is withdrawn. */
-function judgements({ context, place }: Moment): unknown {
+const lifeOf = (pending: readonly PendingAct[], standing: ReturnType<typeof standingOf>): unknown => {
+  const [id = ''] = actIds;
+  const events: readonly ActEvent[] = [
+    ...(['imagesStored', 'imagesLost', 'deliver', 'durable', 'lost'] as const).map((type) => ({ type, id })),
+    ...(['send', 'break', 'close'] as const).map((type) => ({ type })),
+    ...(['cancel', 'close'] as const).map((by) => ({ type: 'giveUp' as const, by, standing })),
+    { type: 'called', id: 'n', act: { type: 'message.returned' }, hasImages: false },
+    { type: 'called', id: 'n', act: { type: 'settlement.proposed' }, hasImages: false },
+    { type: 'called', id: 'n', act: { type: 'message.sent', kind: 'steer' }, hasImages: true },
+  ];
+  return events.map((event) => {
+    const { acts, tasks } = nextActs(pending, event);
+    const left = acts.map(({ id: own, act, runId, stage }) => [own, act.type, runId, stage].join(' '));
+    return [left, tasks.map((task) => `${task.do} ${task.id}`)].join(' | ');
+  });
+};
+
+/** The outcomes of two successive acts, and the life of each. */
+function judgements({ context, place, calls: [first, second] }: Moment): unknown {
   const { status, ...policies } = place;
   const settings = { policies: { ...context.settings.policies, ...policies } };
   const standing = standingOf({ tags: new Set([status]), context: { ...context, settings } });
   const full = { ...standing, queued: settings.policies.limits.queue };
-  const asked = [{}, { kind: 'steer' as const }, { kind: 'followUp' as const }, { whileSuspended: 'reject' as const }];
+  const asked = [
+    {},
+    { kind: 'steer' as const },
+    { kind: 'followUp' as const },
+    ...(['reject', 'followUp', 'denyAndRun'] as const).map((whileSuspended) => ({ whileSuspended })),
+  ];
   return [
     standing,
     asked.map((message) => [acceptMessage(standing, message), acceptMessage(full, message)]),
-    ACTS.flatMap((first) => ACTS.map((second) => [first, second])).map((pair) => [
-      judgePending(standing, pair).standing.status,
-      pair.map((act) => judgeAct(standing, act)),
-      pendingOf(pair).flatMap((pending) =>
-        (['cancel', 'close', 0, 1, -1] as const).map((by) => fatesOf(standing, pending, by).join()),
-      ),
-    ]),
+    ACTS.map((act) => judgeAct(standing, act)),
+    CALLED.flatMap((other) => [
+      [first, other],
+      [other, second],
+    ]).map((pair) =>
+      pendingOf(pair).map((pending) => [
+        { ...standingAfterActs(standing, pending), policies: 0 },
+        nextRunOf(standing, pending),
+        hasCancel(standing, pending),
+        isCancelling(standing, pending),
+        ...(['cancel', 'close', ...runIds.map((runId) => ({ runId }))] as const).map((by) =>
+          fatesOf(standing, pending, by).join(),
+        ),
+        ...[...runIds, context.runId].map((runId) => placeOfRun(context, pending, runId)),
+      ]),
+    ),
+    pendingOf([first, second]).map((pending) => lifeOf(pending, standing)),
   ];
 }
 
-const given = functionsOf(conversationChart);
+const chartFunctions = functionsOf(conversationChart);
 const FOLDS: Record<string, Fold<Moment>> = {
-  acts: (moment) => given.map((one) => json(answered(one, moment))),
+  acts: (moment) => chartFunctions.map((one) => json(answered(one, moment))),
   changes: (moment) => unnamed(answersOf(assigns, moment)),
   entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(conversationMachine.implementations.guards, moment),
@@ -180,8 +243,8 @@ const clauses: readonly Clause<Moment>[] = [
       const { suspended, kept, reruns } = moment.context.open;
       const due = [...idsOf(suspended), ...idsOf(kept), ...idsOf(reruns)].sort().join();
       for (const written of [entries.closingEntries(moment), entries.supersedingEntries(moment)]) {
-        const given = resultsIn(written).sort().join();
-        hold(given === due, `${given} have results, and ${due} are open`);
+        const results = resultsIn(written).sort().join();
+        hold(results === due, `${results} have results, and ${due} are open`);
         hold(written.filter(({ type }) => type === 'run-stop').length === 1, 'one stop');
         hold(written.at(-1)?.type === 'checkpoint', 'the checkpoint stands last');
       }
@@ -221,6 +284,7 @@ function momentAt(seed: number): Moment {
       whileActive: draw.one(['reject', 'steer', 'followUp']),
       whileSuspended: draw.one(['reject', 'followUp', 'denyAndRun']),
     },
+    calls: [draw.one(CALLED), draw.one(CALLED)],
   };
 }
 export const conversations = drawn('CONVERSATIONS', momentAt, FOLDS, clauses);

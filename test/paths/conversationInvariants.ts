@@ -1,4 +1,6 @@
-/** What holds around the runs of a conversation. Rule: a message is queued, delivered, promoted or returned, once. */
+/**
+ * The rules around the runs of a conversation. Invariant: a message is queued, delivered, promoted or returned, once.
+ */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Continued } from '../../machines/conversation/context.ts';
 import type { ConversationInput, Trigger } from '../../machines/index.ts';
@@ -15,7 +17,7 @@ interface Context {
 }
 const contextOf = (state: AnyMachineSnapshot): Context => state.context as Context;
 
-/** One run while busy, none elsewhere. */
+/** A busy conversation has one run, and any other has none. */
 const oneRun: Invariant = (state, { actors }) => {
   const alive = actors.slice(1).filter((actor) => actor.getSnapshot().status === 'active').length;
   hold(alive === (at(state, 'busy') ? 1 : 0), `${alive} runs are alive in ${JSON.stringify(state.value)}`);
@@ -27,44 +29,49 @@ const waitsForSomething: Invariant = (state) => {
   hold(waiting && open.suspended.length > 0, 'a conversation that waits has a call that waits');
 };
 
-/** Runs that were under way, by conversation. */
+/** The active runs by conversation. */
 const runsOf = new WeakMap<Seen, Set<string>>();
 
-/** The host is told of each run's end once; a run that never began is told of where its message was given back. */
+/** The host receives each run's end once. If a run never began, the host receives it when the message is returned. */
 const endsAreTold: Invariant = (state, seen) => {
   const { journal, events } = seen;
   const runs = runsOf.get(seen) ?? new Set();
   runsOf.set(seen, runs);
   if (at(state, 'busy')) runs.add(contextOf(state).runId);
-  const given = new Set<string>();
-  const told = journal.started.filter((request) => {
+  const reportedIds = new Set<string>();
+  const reports = journal.started.filter((request) => {
     if (request.kind !== 'ended') return false;
-    if (!runs.has(request.runId)) given.add(request.runId);
+    if (!runs.has(request.runId)) reportedIds.add(request.runId);
     return runs.has(request.runId);
   }).length;
-  for (const runId of given) hold(!runs.has(runId), `${runId} was given back and begun`);
+  for (const runId of reportedIds) hold(!runs.has(runId), `${runId} was given back and begun`);
   const ended = events.filter(({ type }) => type === 'xstate.done.actor.run').length;
-  hold(told === ended, `${ended} runs ended and ${told} ends were told`);
+  hold(reports === ended, `${ended} runs ended and ${reports} ends were told`);
 };
 
-/** The messages that runs began with, by conversation. */
+/** The first message of each run, by conversation. */
 const begunOf = new WeakMap<Seen, Set<string>>();
 
-/** The queue as the log had it when a run began, with the entries that are behind it, by conversation. */
-const loggedOf = new WeakMap<Seen, { queue: readonly { messageId: string }[]; from: number; event: object }>();
+interface LoggedQueue {
+  queue: readonly { messageId: string }[];
+  /** The entries before it. A failed append may take some of them away. */
+  before: ReadonlySet<object>;
+}
+/** The log's queue where an event brought it, by conversation. */
+const loggedOf = new WeakMap<Seen, LoggedQueue & { event: object }>();
 
-/** Where a run begins with what the log has, that is the queue from then on. */
-function loggedQueue(seen: Seen, input: ConversationInput): { queue: readonly { messageId: string }[]; from: number } {
+/** If a run or a rewind starts from the log, the log's queue is valid from then on. */
+function loggedQueue(seen: Seen, input: ConversationInput): LoggedQueue {
   const event = seen.events.at(-1);
   const { waits } = (event as { of?: Continued } | undefined)?.of ?? {};
-  const known = loggedOf.get(seen);
-  if (!event || !waits || known?.event === event) return known ?? { queue: input.queue, from: 0 };
-  const logged = { queue: waits.queue, from: seen.journal.entries.length, event };
+  const earlier = loggedOf.get(seen);
+  if (!event || !waits || earlier?.event === event) return earlier ?? { queue: input.queue, before: new Set() };
+  const logged = { queue: waits.queue, before: new Set(seen.journal.entries), event };
   loggedOf.set(seen, logged);
   return logged;
 }
 
-/** The queue is what was queued and has not left it. */
+/** The queue contains the queued messages that have not left it. */
 function nothingQueuedIsLost(input: ConversationInput): Invariant {
   return (state, seen) => {
     const { journal, events } = seen;
@@ -72,18 +79,21 @@ function nothingQueuedIsLost(input: ConversationInput): Invariant {
     const begun = begunOf.get(seen) ?? new Set();
     begunOf.set(seen, begun);
     if (trigger.kind === 'message') begun.add(trigger.message.messageId);
-    const { queue: known, from } = loggedQueue(seen, input);
-    const since = entriesOf(journal.entries.slice(from), 'message-queued');
-    const queued = [...known, ...since].map(({ messageId }) => messageId);
+    const { queue: initial, before } = loggedQueue(seen, input);
+    const since = entriesOf(
+      journal.entries.filter((entry) => !before.has(entry)),
+      'message-queued',
+    );
+    const queued = [...initial, ...since].map(({ messageId }) => messageId);
     const returned = entriesOf(journal.entries, 'message-returned').map(({ messageId }) => messageId);
     const delivered = events.flatMap((event) =>
       event.type === 'steers.delivered'
         ? (event as unknown as { messages: { messageId: string }[] }).messages.map(({ messageId }) => messageId)
         : [],
     );
-    const left = queued.filter((id) => ![...returned, ...delivered].includes(id) && !begun.has(id));
+    const expected = queued.filter((id) => ![...returned, ...delivered].includes(id) && !begun.has(id));
     const now = queue.map(({ messageId }) => messageId);
-    hold(left.join() === now.join(), `the queue holds ${now}, and should hold ${left}`);
+    hold(expected.join() === now.join(), `the queue holds ${now}, and should hold ${expected}`);
     hold(new Set(returned).size === returned.length, `a message is returned once: ${returned}`);
   };
 }

@@ -1,4 +1,4 @@
-/** What a conversation goes through with its real runs, as scripts. Rule: one story a script, told by its moves. */
+/** Scripts of a conversation with its real runs. Invariant: each script tells one story through its moves. */
 import {
   type ChartPolicies,
   type ConversationInput,
@@ -40,9 +40,9 @@ export interface ConversationScript {
   name: string;
   input: ConversationInput;
   moves: readonly Move[];
-  /** The state it comes to rest in. */
+  /** The final state at rest. */
   rests: unknown;
-  /** The ends of its runs, in order. */
+  /** The ends of its runs in order. */
   ends: readonly string[];
 }
 
@@ -55,7 +55,7 @@ const resumed = (runId: string): Move => event('resume.requested', { runId });
 const cancelled = event('cancel.requested');
 const commit: Move = ['commit', committed];
 const answer = (calls = ''): Move => ['model', reply(calls)];
-/** A request whose only call waits for a person. */
+/** Moves until the only call of a request waits for a person. */
 const untilItWaits: readonly Move[] = [sent('u1'), commit, answer('A'), commit, ['gate', suspend, 'a'], commit, commit];
 const ready = { idle: 'ready' };
 

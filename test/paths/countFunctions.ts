@@ -1,6 +1,6 @@
 /**
- * The functions for counts, prices, fingerprints and earlier messages, called with drawn values. Rule: values are at the bounds of
- * the limits, and also values that no program writes.
+ * The functions for counts, prices, fingerprints and earlier messages, called with drawn values. Invariant: values are
+ * at the limits, and some of them are values that no program writes.
  */
 import * as counters from '../../machines/counters.ts';
 import * as fingerprint from '../../machines/fingerprint.ts';
@@ -8,8 +8,9 @@ import type { Json, LogEntry, Message, NewEntry } from '../../machines/index.ts'
 import { goesOn, isCutOff, isUnfinished, modelMessages, openCalls } from '../../machines/internal.ts';
 import { eachEarlierEntry } from '../../machines/log/earlierMessages.ts';
 import { defaultLimits, type Limits } from '../../machines/policies.ts';
+import { PRUNED } from '../../machines/transcript/contextEntries.ts';
 import { PRUNED_RESULT } from '../../machines/transcript/texts.ts';
-import { PRUNED, prunableIn } from '../../machines/transcript/transcript.ts';
+import { prunableIn } from '../../machines/transcript/transcript.ts';
 import { type Chance, chance } from '../support/seededChance.ts';
 import { type Clause, drawn, type Fold, knowledgeOf } from './drawnResults.ts';
 import { hold } from './invariants.ts';
@@ -42,7 +43,7 @@ function countedOf(draw: Chance): counters.Counters {
   };
 }
 
-/** Values at, above and below a count. */
+/** Returns limits at, above and below a count. */
 function limitsOf(draw: Chance, { turns, emptyReplies, tokens, costUsd, streaks }: counters.Counters): Limits {
   const about = (count: number): number => count + draw.below(3) - 1;
   const [first] = streaks;
@@ -105,10 +106,10 @@ function entriesOf(draw: Chance): NewEntry[] {
   return Array.from({ length: draw.below(4) }, () => ({ runId: 'r', ...made() }) as NewEntry);
 }
 
-/** Characters of results that are never removed. */
+/** The number of characters of results that are never removed. */
 const KEPT = 160_000;
 
-/** A log with a summary, and with entries about calls before and after it. */
+/** Returns a log with a summary, and with entries about calls before and after it. */
 function summedUp(draw: Chance): LogEntry[] {
   const replied = { type: 'model-reply', turn: 1, model: 'm', finish: 'stop', ...spentOf(draw) };
   const call = (callId: string): object => ({
@@ -143,7 +144,7 @@ function summedUp(draw: Chance): LogEntry[] {
   return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
 }
 
-/** A call that runs again after its cycle, and in a resumed cycle. */
+/** Returns entries of a call that runs again after its cycle, and in a resumed cycle. */
 function retried(draw: Chance): LogEntry[] {
   const callId = 'a';
   const stop = { type: 'run-stop', reason: draw.one(['completed', 'completed', 'interrupted']) };
@@ -166,7 +167,7 @@ function retried(draw: Chance): LogEntry[] {
   return made.map((entry, seq) => ({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry }) as LogEntry);
 }
 
-/** Messages as a host stored them: results may be missing, apart or doubled, and ids may repeat. */
+/** Returns messages as a host stored them: results may be missing, separated or doubled, and ids may repeat. */
 function messagesOf(draw: Chance): Message[] {
   const callId = (): string => draw.one(['a', 'b', 'c']);
   const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' };
@@ -198,7 +199,7 @@ function earlier(messages: readonly Message[]): LogEntry[] {
   return entries;
 }
 
-/** A call before them, and its result after them. */
+/** Returns a call before the messages, and its result after them. */
 const answeredLate = (messages: readonly Message[]): Message[] => [
   { role: 'assistant', content: [], toolCalls: [{ callId: 'z', name: 'read', args: {} }] },
   ...messages,
@@ -261,8 +262,8 @@ const FOLDS: Record<string, Fold<Worth>> = {
   },
   summed: (_, draw) => modelMessages(summedUp(draw)),
   retried: (_, draw) => {
-    const known = knowledgeOf(retried(draw));
-    return [goesOn(known), isCutOff(known), isUnfinished(known), openCalls(known)];
+    const logState = knowledgeOf(retried(draw));
+    return [goesOn(logState), isCutOff(logState), isUnfinished(logState), openCalls(logState)];
   },
   earlier: ({ messages }) => [
     [earlier(messages)],
@@ -312,18 +313,18 @@ const clauses: readonly Clause<Worth>[] = [
         ...messages,
         { role: 'assistant', content: [...text(' '), ...text('so')], toolCalls: [] } as Message,
       ];
-      const told = words.filter(
+      const spoken = words.filter(
         (message) => message.role === 'user' || (message.role === 'assistant' && message.toolCalls.length === 0),
       );
-      const shown = told.flatMap((message): Message[] => {
+      const shown = spoken.flatMap((message): Message[] => {
         if (message.role !== 'assistant') return [message];
         const content = message.content.filter((part) => part.type === 'text' && part.text.trim() !== '');
         return content.length > 0 ? [{ ...message, content }] : [];
       });
-      const read = modelMessages([historyOf(told)]);
-      // The extra of the provider is kept with the last item of a message, which may be blank.
+      const received = modelMessages([historyOf(spoken)]);
+      // The provider's extra data is kept with the last item of a message, even a blank one.
       const plain = (list: readonly Message[]): unknown => list.map(({ role, content }) => [role, content]);
-      hold(same(plain(read), plain(shown)), JSON.stringify(read));
+      hold(same(plain(received), plain(shown)), JSON.stringify(received));
     },
   },
 ];

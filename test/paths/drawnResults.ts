@@ -1,6 +1,6 @@
 /**
- * The results of pure functions for many drawn subjects (logs, moments of a run): a hash of each, a digest of all, and clauses that
- * hold for each. Rule: subjects are drawn from seeds alone and do not depend on the code under test.
+ * The results of pure functions for many drawn inputs: a hash of each, a digest of all, and clauses for each.
+ * Invariant: the inputs are drawn from seeds alone and do not depend on the code under test.
  */
 import { applyEntry, countersOf, emptyLogState, type LogEntry, type LogState } from '../../machines/internal.ts';
 import type { Chart } from '../../machines/verbs.ts';
@@ -17,7 +17,7 @@ export const json = (value: unknown): string =>
         : inner,
   );
 
-/** The state of a log, with all counts. */
+/** Returns the state of a log, with all counts. */
 export function knowledgeOf(log: readonly LogEntry[]): LogState {
   const logState = emptyLogState();
   for (const entry of log) applyEntry(logState, entry);
@@ -29,16 +29,16 @@ export interface Moment {
   context: object;
   event: { type: string };
 }
-/** All functions of a chart, each once: its guards, and those in its states. */
+/** Returns all functions of a chart, each once: its guards, and those in its states. */
 export function functionsOf({ config, implementations }: Chart): ((args: unknown) => unknown)[] {
-  const found = new Set<unknown>();
+  const functions = new Set<unknown>();
   const look = (part: unknown): void => {
-    if (typeof part === 'function') found.add(part);
+    if (typeof part === 'function') functions.add(part);
     else if (typeof part === 'object' && part !== null) for (const inner of Object.values(part)) look(inner);
   };
   look(implementations.guards);
   look(config);
-  return [...found] as ((args: unknown) => unknown)[];
+  return [...functions] as ((args: unknown) => unknown)[];
 }
 
 /** The answer of a function that throws. */
@@ -53,8 +53,8 @@ export function answered(one: (args: unknown) => unknown, { context, event }: Mo
 
 const BOUNDARY = 'UserMessage';
 /**
- * The results of all functions of a module for a moment, by name. Some take context and event, some one of them, and some
- * return the function for a boundary, so each receives everything.
+ * Returns the results of all functions of a module for a moment, by name. Every function receives everything, because
+ * some take the context, some the event, and some return the function for a boundary.
  */
 export function answersOf(
   module: object,
@@ -62,18 +62,18 @@ export function answersOf(
 ): [name: string, answer: unknown][] {
   const args = { ...event, ...context.end, ...context, context, event };
   return Object.entries(module).flatMap(([name, one]): [string, unknown][] => {
-    const given: unknown = typeof one === 'object' && one !== null && 'params' in one ? one.params : one;
-    if (typeof given !== 'function') return [];
+    const value: unknown = typeof one === 'object' && one !== null && 'params' in one ? one.params : one;
+    if (typeof value !== 'function') return [];
     try {
-      const answer: unknown = given(args, event);
-      return [[name, typeof answer === 'function' ? given(BOUNDARY)(args) : answer]];
+      const answer: unknown = value(args, event);
+      return [[name, typeof answer === 'function' ? value(BOUNDARY)(args) : answer]];
     } catch {
       return [[name, 'throws']];
     }
   });
 }
 
-/** The results without the names of the functions. */
+/** Returns the results without the names of the functions. */
 export const unnamed = (answers: readonly [name: string, answer: unknown][]): string[] =>
   answers.map(([, answer]) => json(answer)).sort();
 
@@ -82,7 +82,7 @@ export interface Clause<S> {
   readonly says: string;
   readonly holds: (subject: S) => void;
 }
-/** Each fold of each subject of a batch, as a hash. */
+/** The hash of each fold of each input in a batch. */
 export interface Answer {
   fold: string;
   subject: unknown;
@@ -95,13 +95,13 @@ export interface Drawn {
   readonly folds: readonly string[];
   seedsOf(batch: number): number[];
   subjectOf(seed: number): unknown;
-  /** The hash of one fold of the subject of this seed. */
+  /** Returns the hash of one fold of this seed's input. */
   ask(fold: string, subject: unknown, seed: number): string;
   subjects(batches: readonly number[]): unknown[];
   answers(batch: number): Generator<Answer>;
-  /** A line for each fold, then one for each batch. */
+  /** Returns a line for each fold, then one for each batch. */
   digest(): string;
-  /** The line of one batch in the digest. */
+  /** Returns the line of one batch in the digest. */
   batchLine(batch: number): string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Every edge of a chart once, each after the shortest path to it, as pure transitions. Rule: a trace contains the events, entries,
- * requests, children and messages of the chart, and not its context.
+ * Yields every edge of a chart once, each after the shortest path to it, as pure transitions. Invariant: a trace
+ * contains the events, entries, requests, children and messages of the chart, but not its context.
  */
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Cases, EffectRequest, EffectValue, NewEntry } from '../../machines/index.ts';
@@ -17,20 +17,20 @@ export interface Spawned {
 }
 type Of<T extends NewEntry['type']> = Extract<NewEntry, { type: T }>;
 
-/** One step, with all that was before it. */
+/** One step with all earlier steps. */
 export class Trace {
   readonly chart: AnyStateMachine;
   readonly input: unknown;
   readonly before: Trace | undefined;
-  /** Undefined where the chart starts. */
+  /** Undefined for the start of the chart. */
   readonly event: Came | undefined;
   readonly situation: Situation;
-  /** What this step appends, starts, tells its parent and children, and which children it starts. */
+  /** The step's appends, requests, new children, and messages to its parent and children. */
   readonly log: readonly NewEntry[];
   readonly asked: readonly EffectRequest[];
   readonly told: readonly Sent[];
   readonly spawned: readonly Spawned[];
-  /** Where it leads in the graph of its start: equal for equal futures, as far as guards tell. */
+  /** The vertex after the step. It is equal for equal futures, as far as guards can distinguish them. */
   vertex = '';
   /** All entries that are durable now. */
   readonly entries: readonly NewEntry[];
@@ -49,7 +49,7 @@ export class Trace {
     this.entries = [...withoutLost(before?.entries ?? [], event), ...this.log];
   }
 
-  /** Children that a context update started: they are in the state and in no effect. */
+  /** Returns the children that a context update started. The state contains them, but no effect does. */
   #assigned(): Spawned[] {
     const { state, effects } = this.situation;
     const others = new Set<unknown>(Object.values(this.before?.state.children ?? {}));
@@ -64,12 +64,12 @@ export class Trace {
     return this.situation.state;
   }
 
-  /** The answer that this step takes, if it is one. */
+  /** The answer in this step, or undefined. */
   get answer(): EffectValue | undefined {
     return this.event?.type === 'effect.done' ? (this.event as unknown as { value: EffectValue }).value : undefined;
   }
 
-  /** This step and those before it, the first one first. */
+  /** All steps up to this one, the first one first. */
   get steps(): readonly Trace[] {
     const steps: Trace[] = [];
     for (let step: Trace | undefined = this; step; step = step.before) steps.push(step);
@@ -84,7 +84,7 @@ export class Trace {
     return this.log.filter((entry): entry is Of<T> => entry.type === type);
   }
 
-  /** The last answer of these kinds up to now. */
+  /** Returns the last answer of these kinds so far. */
   last<K extends EffectValue['kind']>(...kinds: K[]): Extract<EffectValue, { kind: K }> | undefined {
     for (let step: Trace | undefined = this; step; step = step.before) {
       const { answer } = step;
@@ -97,19 +97,19 @@ export class Trace {
 const subjectOf = (entry: object): unknown =>
   'callId' in entry ? entry.callId : 'messageId' in entry ? entry.messageId : undefined;
 
-/** What a failed append took away is not in the log. */
+/** Returns the entries without those that a failed append lost. */
 function withoutLost(entries: readonly NewEntry[], event: Came | undefined): readonly NewEntry[] {
   if (event?.type !== 'append.failed') return entries;
-  const left = [...entries];
+  const remaining = [...entries];
   for (const gone of (event as unknown as { lost: readonly NewEntry[] }).lost) {
     const alike = (entry: NewEntry): boolean => entry.type === gone.type && subjectOf(entry) === subjectOf(gone);
-    const at = left.map(alike).lastIndexOf(true);
-    if (at >= 0) left.splice(at, 1);
+    const at = remaining.map(alike).lastIndexOf(true);
+    if (at >= 0) remaining.splice(at, 1);
   }
-  return left;
+  return remaining;
 }
 
-/** Asks a chart with stubs for children: all that a way through it depends on. */
+/** Explores a chart with stubs for children, and asks for all facts that its paths depend on. */
 export class Walk extends Explorer {
   constructor(machine: AnyStateMachine, { cases, projection }: Cases) {
     super({ machine: withStubs(machine), cases, projection });
@@ -121,8 +121,8 @@ export class Walk extends Explorer {
 }
 
 /**
- * The start, and then each edge that can be reached from it, the shortest ways first. Where a step changes only what no
- * guard reads, what comes next is looked at once more behind it.
+ * Yields the start, and then each edge that can be reached from it, the shortest paths first. After a step that changes
+ * only values that no guard reads, the next steps are explored once more.
  */
 export function* tracesOf(
   machine: AnyStateMachine,
@@ -154,11 +154,12 @@ export function* tracesOf(
 }
 
 const error = { code: 'disk', message: 'no space left' };
-/** What comes where the store refuses what a step has logged, until the end of what then ends is stored. */
+/** Yields the steps after a refused append, until the end that it causes is stored. */
 function* lostBehind(step: Trace, nextOf: (trace: Trace, event: Came) => Trace, explorer: Walk): Generator<Trace> {
   const refused = { type: 'append.failed', error, lost: step.log };
   if (!explorer.takes(step.situation, refused)) return;
-  // Open: a message that was taken back is off the chart's queue, also where the log could not be told so.
+  // A withdrawn message is not in the chart's queue, even if the log does not contain its return. This question is
+  // open.
   if (step.now('message-returned').length > 0) return;
   const ended = nextOf(step, refused);
   ended.vertex = `${step.vertex} refused`;
@@ -173,13 +174,13 @@ const isChanged = ({ state: before }: Trace, { state }: Trace): boolean =>
   before.context !== state.context && JSON.stringify(before.context) !== JSON.stringify(state.context);
 
 export interface ChartInvariant {
-  /** The clause that asks for it, and what it says. */
+  /** The clause of the requirement, and its text. */
   readonly says: string;
-  /** Looks at the last step, with what was before; throws where it does not hold. */
+  /** Checks the last step and the earlier ones. Throws if the clause is violated. */
   readonly holds: (trace: Trace) => void;
 }
 
-/** A step in words, for messages. */
+/** Returns a step in words, for messages. */
 export const told = ({ steps }: Trace): string =>
   steps
     .map(({ event, answer, state }) => {

@@ -1,6 +1,6 @@
 /**
- * The rules of every chart, at every step of every path. Rule: an invariant reads the entries, requests, running children and
- * events, and never the decisions of a chart.
+ * The rules of every chart, at every step of every path. Invariant: a rule reads the entries, requests, running
+ * children and events, but never the decisions of a chart.
  */
 import type { AnyMachineSnapshot } from 'xstate';
 import type { LogEntry, RunChartOutput, RunInput } from '../../machines/index.ts';
@@ -44,7 +44,7 @@ const startedBeforeRun: Invariant = (_, { journal }) => {
   }
 };
 
-/** Suspensions count from 1 by one, and a call with a result is not suspended any more. */
+/** Suspensions are numbered from 1, and a call with a result is never suspended again. */
 const suspensionsCount: Invariant = (_, { journal }) => {
   const done = new Set<string>();
   const last = new Map<string, number>();
@@ -143,7 +143,7 @@ const endIsLogged: Invariant = (state, { journal }) => {
   } else hold(stop?.type === 'run-stop', `the run's end is in the log, not ${stop?.type}`);
 };
 
-/** Calls that a child of the run completed. */
+/** Returns the calls that a child of the run completed. */
 function answeredByChildren({ events }: Seen): string[] {
   return events.flatMap((event) => {
     const { type, output } = event as { type: string; output?: unknown };
@@ -176,7 +176,7 @@ export const everyCallAccounted =
     hold(accounted.join() === calls.join(), `of the calls ${calls} these are accounted for: ${accounted}`);
   };
 
-/** The conversation hears of each steer that has begun to count. */
+/** The conversation receives each steer that takes effect. */
 const steersAreTold: Invariant = (_, { journal, sent }) => {
   const delivered = sent.flatMap(({ event }) =>
     event.type === 'steers.delivered'

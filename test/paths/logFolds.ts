@@ -1,6 +1,6 @@
 /**
- * The folds of a log for many short logs: state, messages, repairs, receipts, and accepted entries. Rule: the logs are drawn from
- * one seed, in likely and unlikely orders, and do not depend on the code that reads them.
+ * The folds of a log for many short logs: state, messages, repairs, receipts, and accepted entries. Invariant: the logs
+ * are drawn from one seed, in likely and unlikely orders, and do not depend on the code that reads them.
  */
 import {
   addUsage,
@@ -39,7 +39,7 @@ import { hold } from './invariants.ts';
 
 const text = (words: string): StoredPart[] => [{ type: 'text', text: words }];
 const image: StoredPart = { type: 'image', mediaType: 'image/png', data: 'aGk=' };
-/** Large enough that three of them can be pruned. */
+/** Large enough to prune three of them. */
 const LARGE = 'x'.repeat(90_000);
 
 function drawnUsage(draw: Chance) {
@@ -72,7 +72,7 @@ const decisionOf = (draw: Chance, callId: string): Decision =>
 const contentOf = (draw: Chance): StoredPart[] =>
   draw.one<StoredPart[]>([text('done'), text('done'), [], [...text('see'), image]]);
 
-/** An entry about one call. */
+/** Returns an entry about one call. */
 function ofCall(draw: Chance): object {
   const callId = draw.one(['a', 'b', 'c']);
   const suspension = 1 + draw.below(2);
@@ -129,7 +129,7 @@ function ofCall(draw: Chance): object {
   ])();
 }
 
-/** An entry about a queued message, or about the end of its run. */
+/** Returns an entry about a queued message, or about the end of its run. */
 function ofQueue(draw: Chance): object {
   const messageId = draw.one(['m', 'n']);
   return draw.one<object>([
@@ -141,7 +141,7 @@ function ofQueue(draw: Chance): object {
   ]);
 }
 
-/** An entry about the conversation, a run or the window. */
+/** Returns an entry about the conversation, a run or the window. */
 function ofConversation(draw: Chance): object {
   const messageId = draw.one(['m', 'n', 'o']);
   const kind = draw.one(['steer', 'followUp']);
@@ -202,7 +202,7 @@ function spentValue(draw: Chance): Json {
 const LARGE_EVERY = 8;
 
 const isLarge = (seed: number): boolean => seed % LARGE_EVERY === 0;
-/** Calls with results that the model has received and that are pruned, some of them twice. */
+/** Returns calls with results that the model has received and that are pruned, some of them twice. */
 const roundWithResults = (draw: Chance): object[] => [
   { type: 'user-message', messageId: 'n', kind: 'direct', content: text('and') },
   ...['a', 'b', 'c', 'd'].map((callId) => ({
@@ -224,7 +224,7 @@ const roundWithResults = (draw: Chance): object[] => [
   { type: 'extension', name: 'runchart.pruned', value: { callIds: draw.one([['a'], ['b', 'a', 'd'], ['c', 'z']]) } },
 ];
 
-/** The entries of one call, in order. Some are missing, as after a crash. */
+/** Returns the entries of one call in order. Some entries are missing, as after a crash. */
 function lifeOf(draw: Chance, callId: string): object[] {
   const call = {
     type: 'agent-output',
@@ -289,7 +289,7 @@ function lifeOf(draw: Chance, callId: string): object[] {
   return [call, ...life.slice(0, 1 + draw.below(life.length)).filter(() => draw.odds(0.9))];
 }
 
-/** A run, or several, with calls at the same time. */
+/** Returns one or more runs with concurrent calls. */
 function livesOf(draw: Chance): object[] {
   const lives = ['a', 'b', 'c'].slice(0, 1 + draw.below(3)).map((callId) => lifeOf(draw, callId));
   const waiting = { type: 'message-queued', kind: 'followUp', content: text('later') };
@@ -326,7 +326,10 @@ function livesOf(draw: Chance): object[] {
   return [...made, ...end];
 }
 
-/** The log of a seed: the entries of calls in order, calls with random entries after them, or random entries; a third each. */
+/**
+ * Returns the log of a seed. A third each has the calls' entries in order, the same with random entries after them, or
+ * random entries only.
+ */
 function logOf(seed: number): LogEntry[] {
   const draw = chance(seed);
   if (seed % 3 === 0) return stampedAs(seed, draw, livesOf(draw));
@@ -353,7 +356,7 @@ function stampedAs(seed: number, draw: Chance, made: readonly object[]): LogEntr
   return made.map((entry, seq) => {
     const { type } = entry as { type: string };
     if (type === 'run-started' && draw.odds(0.7)) runId = draw.one(['r1', 'r2', 'run_m', 'run_n']);
-    // Prunable results in few logs only, because large results take time.
+    // Only a few logs contain prunable results, because large results take time.
     const content = type === 'tool-result' && isLarge(seed) && { content: text(LARGE) };
     return {
       seq,

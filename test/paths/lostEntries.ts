@@ -1,6 +1,6 @@
 /**
- * The entries that a failed append contains at a drawn moment of a run. Rule: only entries that the run can lose at that moment
- * are drawn, because what a run does with any others is not specified.
+ * The entries that a failed append contains at a drawn moment of a run. Invariant: only entries that the run can lose
+ * at that moment are drawn. The behaviour for any others is not specified.
  */
 import type { Slot } from '../../machines/calls.ts';
 import type { NewEntry } from '../../machines/index.ts';
@@ -8,7 +8,7 @@ import { type RunArgs, type RunContext, roundOf } from '../../machines/run/runCo
 import type { Chance } from '../support/seededChance.ts';
 import { idsOf, text } from './runFunctions.ts';
 
-/** The entries of a failed append: each type, of calls in any place. */
+/** Returns the entries of a failed append: each type, of calls in any place. */
 export function lostEntries(draw: Chance): NewEntry[] {
   const callId = () => draw.one(['a', 'a', 'b', 's', 's', 't', 'k', 'x']);
   const result = (id: string, rest: object): NewEntry =>
@@ -44,8 +44,8 @@ export function lostEntries(draw: Chance): NewEntry[] {
 }
 
 /**
- * Whether a failed append can contain an entry at this moment: a reply is durable before its round, a suspension before its
- * decision starts a tool, and a start before the tool runs.
+ * Returns true if a failed append can contain an entry at this moment. Replies, suspensions and starts are durable
+ * before the work that follows them.
  */
 function canBeLost(entry: NewEntry, context: RunContext, slots: readonly Slot[]): boolean {
   const { suspended, kept, reruns, replaying, concluded } = context;

@@ -9,7 +9,7 @@ type Retry = ModelCallInput['retry'];
 const inputOf = ({ input }: Trace): ModelCallInput => input as ModelCallInput;
 type Request<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 
-/** What failed and what was asked since the turn began. */
+/** The failures and requests since the start of the turn. */
 export interface Turn {
   runId: string;
   turn: number;
@@ -19,26 +19,31 @@ export interface Turn {
   asked: readonly EffectRequest[];
 }
 
-/** Where the call stands behind its failures: the attempts of the model in use, or that no other attempt may follow. */
+/** Returns the attempts of the current model after its failures, or that no other attempt may follow. */
 export function attemptsOf({ retry, models, failures }: Pick<Turn, 'retry' | 'models' | 'failures'>) {
   let [model, ofModel, spent] = [0, 1, false];
   for (const failed of failures) {
     const tooLong = retry.respectRetryAfter && (failed.retryAfterMs ?? 0) > retry.maxRetryAfterMs;
+    const named = failed.nextModel;
+    // A model that comes later in the list, never one that was tried.
+    const next = named !== undefined && named > model ? named : model + 1;
     if (!failed.retryable || tooLong) spent = true;
     else if (ofModel < retry.attempts) ofModel += 1;
-    else if (model + 1 < models) [model, ofModel] = [model + 1, 1];
+    else if (next < models) [model, ofModel] = [next, 1];
     else spent = true;
   }
   return { attempt: failures.length + 1, model, ofModel, spent };
 }
 
-/** Milliseconds that an attempt waits behind a failure of the same model. */
+/** Returns the milliseconds between a failure and the next attempt of the same model. */
 export function waitBehind(retry: Retry, { retryAfterMs, random }: Failed, ofModel: number): number {
   if (retry.respectRetryAfter && retryAfterMs !== undefined) return retryAfterMs;
   return Math.min(retry.capMs, retry.baseMs * retry.factor ** (ofModel - 2)) * (1 + retry.jitter * random);
 }
 
-/** Attempt numbers run through the turn, one attempt is active, and each follows from the one before. */
+/**
+ * Checks that attempts are numbered through the turn, that one is active, and that each follows from the previous one.
+ */
 export function holdAttempts({ runId, turn, models, retry, failures, asked }: Turn): void {
   const attempts = asked.filter((request): request is Request<'model'> => request.kind === 'model');
   for (const [index, request] of attempts.entries()) {
@@ -63,7 +68,7 @@ const turnOf = (trace: Trace): Turn => {
   return { runId, turn, models: models.length, retry, failures: failuresOf(trace), asked };
 };
 
-/** Attempts are visible: the logged wait equals the requested wait. */
+/** Checks that attempts are visible: the logged wait equals the requested wait. */
 export function holdRetry(trace: Trace, turn: Turn, modelIds: readonly string[]): void {
   const { retry, failures } = turn;
   const failed = trace.answer?.kind === 'failed' ? trace.answer : undefined;
@@ -84,7 +89,9 @@ export function holdRetry(trace: Trace, turn: Turn, modelIds: readonly string[])
     'what is logged is what is waited',
   );
   hold(entry.attempt === due.attempt && entry.turn === turn.turn, `attempt ${entry.attempt}`);
-  hold(entry.model === modelIds[due.model] && entry.runId === turn.runId, `model ${entry.model}`);
+  // The request may have chosen a model that is not among the agent's: a repeated attempt names the model that failed.
+  const model = waits ? failed.model : modelIds[due.model];
+  hold(entry.model === model && entry.runId === turn.runId, `model ${entry.model}`);
   hold(entry.reason.includes(failed.code) && entry.reason.includes(failed.message), `the reason is ${entry.reason}`);
   const attempted = trace.asked.some(({ kind }) => kind === 'model');
   hold(attempted !== waits, waits ? 'the attempt waits' : 'a fallback is asked at once');

@@ -1,6 +1,6 @@
 /**
- * The generated tests of one chart. Rule: the paths come from the chart as it is, each is driven through the driver
- * that real conversations run on, and a transition that no path takes fails the suite.
+ * The generated tests of one chart. Invariant: the paths come from the unchanged chart, and the driver of real
+ * conversations runs each. A transition without a path fails the suite.
  */
 
 import { afterAll, describe, expect, it } from 'vitest';
@@ -13,7 +13,7 @@ import { transitionCoverage } from '../../src/testing/transitionCoverage.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { everywhere } from './invariants.ts';
 
-/** Contexts are compared whole. */
+/** Complete contexts are compared. */
 const projection = (context: never): unknown => context;
 
 export function pathSuite(

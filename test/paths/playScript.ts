@@ -1,13 +1,13 @@
 /**
- * Plays a script against a chart with its real children. Rule: a move answers something that is open, or is an event
- * from outside; when the script is over, or cut, the rest is answered in the plainest way until nothing is open.
+ * Plays a script against a chart with its real children. Invariant: a move answers an open request, or is an event from
+ * outside. After the script or its cut, the plainest answers follow until nothing is open.
  */
 import type { AnyStateMachine } from 'xstate';
 import type { EffectRequest, EffectValue, ModelValue, RoundCall } from '../../machines/index.ts';
 import type { Report } from '../../machines/ports.ts';
 import { DrivenChart, type DrivenChartOptions } from '../../src/testing/chartPaths/drivenChart.ts';
 
-/** An answer by kind, and by call where there are several; or an event. */
+/** An answer by kind, and by call if there are several, or an event. */
 export type Move =
   | readonly [kind: Exclude<EffectRequest['kind'], 'timer' | Report['kind']>, value: EffectValue, callId?: string]
   | readonly ['ring', id: string]
@@ -21,7 +21,9 @@ const call = (callId: string, gated: boolean): RoundCall => ({
   readOnly: false,
   fingerprint: callId,
 });
-/** A reply that makes these calls; a capital letter is a gated one. Without calls it ends the turn. */
+/**
+ * Returns a reply with these calls. A capital letter means a call that needs approval. Without calls it ends the turn.
+ */
 export function reply(calls = ''): ModelValue {
   const made = [...calls].map((name) => call(name.toLowerCase(), name !== name.toLowerCase()));
   return {
@@ -89,7 +91,7 @@ export class Play {
     return [...this.ride.journal.open.keys()];
   }
 
-  /** Answers what is open, oldest first, until nothing but timers is. */
+  /** Answers open requests, oldest first, until only timers are open. */
   finish(): void {
     for (let step = 0; step < STEPS_MAX; step++) {
       const request = [...this.ride.journal.open.values()].find(({ kind }) => kind !== 'timer');

@@ -22,8 +22,11 @@ export const responseStateInvariants: readonly ChartInvariant[] = [
   {
     says: '2.5: the task is completed by what completes the request and by nothing else, and stays completed',
     holds: (trace) => {
-      const said = trace.steps.some(({ event }) => event?.type === 'request.completed');
-      hold(isCompleted(trace) === said, `completed is ${isCompleted(trace)}, and it was ${said ? '' : 'not '}said`);
+      const wasReported = trace.steps.some(({ event }) => event?.type === 'request.completed');
+      hold(
+        isCompleted(trace) === wasReported,
+        `completed is ${isCompleted(trace)}, and it was ${wasReported ? '' : 'not '}said`,
+      );
     },
   },
   {

@@ -1,5 +1,5 @@
 import { chartCases, responseStateMachine } from '../../machines/index.ts';
 import { pathSuite } from './pathSuite.ts';
 
-// It waits for what its request does and asks for nothing: what wakes charts that act is not said of it.
+// This chart waits for its request and asks for nothing, so the rule about wake-ups does not apply.
 pathSuite(responseStateMachine, chartCases.responseState, () => []);

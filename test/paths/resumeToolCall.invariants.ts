@@ -14,11 +14,11 @@ const isDenied = ({ decision }: Replay): boolean => decision?.action === 'deny';
 
 interface Handled {
   replay: Replay;
-  /** Undefined where it was denied. */
+  /** Undefined if the call was denied. */
   output: ToolCallOutput | undefined;
 }
 
-/** What of its list the gate has handled, in its order, and what it is at now. */
+/** Returns the calls that the gate has handled, in order, and the current one. */
 function progressOf(trace: Trace): { handled: Handled[]; current: Replay | undefined } {
   const { replays, phases } = inputOf(trace);
   const ends = trace.steps.flatMap(({ event }) =>
@@ -142,7 +142,7 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
   {
     says: 'run-lifecycle, ClearResolved: the run hears of each call as it is settled, with what it came to',
     holds: (trace) => {
-      const told = trace.steps.flatMap((step) =>
+      const sent = trace.steps.flatMap((step) =>
         step.told.flatMap(({ to, event }) =>
           event.type === 'call.settled' && to === 'parent'
             ? [(event as unknown as { output: ToolCallOutput }).output]
@@ -152,10 +152,10 @@ export const resumeToolCallInvariants: readonly ChartInvariant[] = [
       const { handled } = progressOf(trace);
       same(
         'told',
-        told.map(({ callId }) => callId),
+        sent.map(({ callId }) => callId),
         handled.map(({ replay }) => replay.call.callId),
       );
-      for (const [index, { replay, output }] of handled.entries()) holdOutput(told[index], replay, output);
+      for (const [index, { replay, output }] of handled.entries()) holdOutput(sent[index], replay, output);
     },
   },
   {
@@ -213,7 +213,7 @@ const sorted = (object: object): unknown =>
     .filter(([, value]) => value !== undefined)
     .sort();
 
-/** A denial is a failed call, and what has run is what its chart says. */
+/** Checks that a denial is a failed call, and that an executed call has the output of its chart. */
 function holdOutput(
   is: ToolCallOutput | undefined,
   { call, suspension }: Replay,

@@ -6,12 +6,15 @@ import { hold } from './invariants.ts';
 import { type Facts, factsOf, inputOf, json, limitOf } from './runFacts.ts';
 
 export const cameAs = ({ event }: Trace, type: string): boolean => event?.type === type;
-/** When an arrow may be taken, by what came and what was agreed. */
+/** An arrow, and the condition for it on events and facts. */
 type Arrow = readonly [leg: string, when: (trace: Trace, facts: Facts) => boolean];
 const hasReply = ({ reply }: Facts): boolean => reply !== undefined;
 export const isEmpty = (trace: Trace, { reply }: Facts): boolean =>
   reply?.empty === true && inputOf(trace).settings.policies.onEmptyReply !== 'accept';
-/** A reply without calls does not end the run: the model has more to say, or something to hear. */
+/**
+ * Returns true if a reply without calls does not end the run, because the model continues or has another message to
+ * read.
+ */
 const goesOn = (trace: Trace, facts: Facts): boolean =>
   facts.reply?.finish === 'pause' ||
   isEmpty(trace, facts) ||
@@ -26,16 +29,16 @@ const isFull = (trace: Trace, { context }: Facts): boolean => {
     (context.prunable?.used ?? context.used) / context.limit >= exhaust
   );
 };
-/** A reply was cut, and a summary of earlier messages makes room for the rest. */
+/** Returns true if a reply was cut, and a summary of earlier messages frees space for the rest. */
 const isCutShort = (trace: Trace, { reply }: Facts): boolean =>
   reply?.finish === 'length' && trace.answer?.kind === 'context' && trace.answer.compactable !== undefined;
 const waits = (trace: Trace): boolean => inputOf(trace).settings.policies.onPartialSuspend === 'wait';
-/** The calls of the last round that ran, and whether each still waits. */
+/** Returns for each call of the last round whether it still waits. */
 const inRound = ({ round, suspended }: Facts): boolean[] =>
   round.map((callId) => suspended.some((each) => each.callId === callId));
 const isQuiet = (trace: Trace, ...phases: Phase[]): boolean =>
   phases.every((phase) => !inputOf(trace).settings.phases[phase]);
-/** The run was resumed with undecided calls only, whatever the end of the run before. */
+/** Returns true if the run was resumed with undecided calls only, whatever the end of the previous run. */
 const isUndecided = (trace: Trace, { suspended, steers }: Facts): boolean =>
   inputOf(trace).trigger.kind !== 'message' && suspended.length > 0 && steers.length === 0;
 const isDone = ({ event }: Trace): boolean => event?.type === 'effect.done';

@@ -16,7 +16,7 @@ const asksOf = <K extends EffectRequest['kind']>(trace: Trace, kind: K): Request
   trace.asked.filter((request): request is Request<K> => request.kind === kind);
 const at = ({ state, chart }: Trace): string => documented(chart.id, state.value);
 
-/** The events that end a run in any state, and the state after them. */
+/** Returns the state after an event that ends a run in any state. */
 function exitOf(trace: Trace, facts: Facts): 'Cancelled' | 'Error' | undefined {
   const { event, before } = trace;
   if (!before || typeof before.state.value === 'string') return undefined;
@@ -52,7 +52,7 @@ function turnOf(trace: Trace): Turn & { models: number } {
   return { runId, turn, models: settings.models.length, retry: settings.policies.modelRetry, failures, asked };
 }
 
-/** Plugins handle the natural end. */
+/** Returns true if plugins handle the natural end. */
 const endsNaturally = ({ state }: Trace): boolean =>
   !state.matches('active') && state.context.end.termination === 'NaturalEnd';
 const hearsEnd = ({ state }: Trace): boolean => state.matches({ active: { CommitAssistant: 'hearing' } } as never);
@@ -81,8 +81,8 @@ export const runInvariants: readonly ChartInvariant[] = [
         ['run.cancelled', 'append.failed', 'effect.failed'].includes(trace.event?.type ?? '') ||
         (cameAs(trace, 'timer.elapsed') && exitLike(trace));
       const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
-      const told = trace.told.filter(({ to, event }) => to === 'round' && event.type === 'round.stopped');
-      hold(told.length === (ended && running ? 1 : 0), `${told.length} are told`);
+      const stops = trace.told.filter(({ to, event }) => to === 'round' && event.type === 'round.stopped');
+      hold(stops.length === (ended && running ? 1 : 0), `${stops.length} are told`);
       if (ended && running) same('it waits', trace.state.value, trace.before?.state.value);
     },
   },
@@ -205,14 +205,14 @@ export const runInvariants: readonly ChartInvariant[] = [
         ? waiting.slice(0, all ? undefined : 1).map(({ messageId }) => messageId)
         : [];
       same('delivered', logged, due);
-      const told = trace.told.flatMap(({ to, event }) =>
+      const sentToParent = trace.told.flatMap(({ to, event }) =>
         event.type === 'steers.delivered' && to === 'parent'
           ? (event as unknown as { messages: { messageId: string }[] }).messages
           : [],
       );
       same(
         'told',
-        told.map(({ messageId }) => messageId),
+        sentToParent.map(({ messageId }) => messageId),
         due,
       );
     },
@@ -251,10 +251,10 @@ export const runInvariants: readonly ChartInvariant[] = [
       if (cameAs(trace, 'append.failed')) return;
       const { answer, before } = trace;
       const isLast = answer?.kind === 'answer' && before !== undefined && hearsEnd(before) && endsNaturally(trace);
-      const given = trace.now('extension').filter(({ name }) => name === 'output');
+      const outputs = trace.now('extension').filter(({ name }) => name === 'output');
       same(
         'the answer',
-        given.map(({ value }) => value),
+        outputs.map(({ value }) => value),
         isLast ? [answer.value] : [],
       );
     },
@@ -343,8 +343,8 @@ export const runInvariants: readonly ChartInvariant[] = [
       const results = !reply?.empty && settled > 0 && settled === settledDuringReply && steers.length === 0;
       const { answer } = trace;
       if (answer?.kind === 'continue' && steers.length === 0 && settled === 0) {
-        const told = entries.map(({ why, text }) => [why, text]);
-        return same('a plugin goes on', told, [['stop_hook', answer.text]]);
+        const continuations = entries.map(({ why, text }) => [why, text]);
+        return same('a plugin goes on', continuations, [['stop_hook', answer.text]]);
       }
       if (answer?.kind === 'context')
         return same(
@@ -420,14 +420,14 @@ export const runInvariants: readonly ChartInvariant[] = [
   {
     says: 'semantics 2, steerAt: a steer in a round is told to it under afterTool, and to nobody else',
     holds: (trace) => {
-      const told = trace.told.filter(({ event }) => event.type === 'round.steered');
+      const steered = trace.told.filter(({ event }) => event.type === 'round.steered');
       const running = trace.before?.state.matches({ active: { ToolRound: 'running' } } as never) === true;
       const due =
         cameAs(trace, 'message.steered') && running && inputOf(trace).settings.policies.steerAt === 'afterTool';
       const { message } = (trace.event ?? {}) as { message?: { messageId: string } };
       same(
         'told',
-        told.map(({ to, event }) => [to, (event as unknown as { messageId: string }).messageId]),
+        steered.map(({ to, event }) => [to, (event as unknown as { messageId: string }).messageId]),
         due ? [['round', message?.messageId]] : [],
       );
     },

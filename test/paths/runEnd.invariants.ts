@@ -1,5 +1,5 @@
 /**
- * The ends of a RUN (docs/internals/lifecycle.md, Terminations), and the input of its gates
+ * The rules for the ends of a RUN (docs/internals/lifecycle.md, Terminations), and for the input of its gates
  * (docs/internals/lifecycle.md, Resume Gate).
  */
 
@@ -16,7 +16,7 @@ type Tail = (typeof TAIL)[number];
 const isTail = (name: string): name is Tail => (TAIL as readonly string[]).includes(name);
 const at = ({ state, chart }: Trace): string => documented(chart.id, state.value);
 
-/** The end state of the run, and the step that entered it. */
+/** Returns the end state of the run, and the step that entered it. */
 function exitOf(trace: Trace): { tail: Tail; step: Trace } | undefined {
   for (let step: Trace | undefined = trace; step; step = step.before) {
     const tail = legsOf(step)
@@ -27,7 +27,7 @@ function exitOf(trace: Trace): { tail: Tail; step: Trace } | undefined {
   return undefined;
 }
 
-/** The expected termination and cause (docs/internals/lifecycle.md, Terminations). */
+/** Returns the expected termination and cause (docs/internals/lifecycle.md, Terminations). */
 function endOf(trace: Trace): [termination: string, cause: string | undefined] | undefined {
   const { tail, step } = exitOf(trace) ?? {};
   if (!tail || !step) return undefined;
@@ -59,7 +59,7 @@ function endOf(trace: Trace): [termination: string, cause: string | undefined] |
   }
 }
 
-/** The cause of an early end: the last one before it, because the run waits for its round. */
+/** Returns the cause of an early end. The last one before the end counts, because the run waits for its round. */
 function causeOf(trace: Trace): string | undefined {
   const { step, tail } = exitOf(trace) ?? {};
   for (let each = step; each; each = each.before) {
@@ -85,7 +85,7 @@ const REASONS: Record<string, string> = {
 };
 const outputOf = ({ state }: Trace): RunChartOutput => state.output as RunChartOutput;
 
-/** Calls that a child of the run completed, also in an interrupted round. */
+/** Returns the calls that a child of the run completed, even in an interrupted round. */
 function answeredByChildren(trace: Trace): string[] {
   return trace.steps.flatMap(({ event }) => {
     const { type, output } = (event ?? { type: '' }) as { type: string; output?: unknown };
@@ -103,7 +103,10 @@ const madeBy = (trace: Trace): string[] =>
 const isDecided = ({ decisions }: Facts, each: { callId: string; suspension: number }): HeldDecision | undefined =>
   decisions.find((held) => held.callId === each.callId && held.suspension === each.suspension);
 
-/** The calls that are due at a gate: decided calls and reruns in call-id order, each followed by the calls that wait for it. */
+/**
+ * Returns the calls that are due at a gate: decided calls and reruns in call-id order, each followed by the calls that
+ * wait for it.
+ */
 function gateDue(facts: Facts): string[] {
   const decided = facts.suspended.filter((each) => isDecided(facts, each)).map(({ callId }) => callId);
   const first = [...decided, ...idsOf(facts.reruns)].sort();
@@ -400,9 +403,9 @@ export const closingInvariants: readonly ChartInvariant[] = [
       const { suspended } = outputOf(trace);
       const facts = factsOf(exitOf(trace)?.step ?? trace);
       const results = trace.all('tool-result').map(({ callId }) => callId);
-      const left = facts.suspended.filter(({ callId }) => !results.includes(callId)).map(({ callId }) => callId);
+      const open = facts.suspended.filter(({ callId }) => !results.includes(callId)).map(({ callId }) => callId);
       const stopped = exitOf(trace)?.step.event?.type === 'xstate.done.actor.round';
-      if (!stopped) same('it waits', idsOf(suspended).sort(), left.sort());
+      if (!stopped) same('it waits', idsOf(suspended).sort(), open.sort());
     },
   },
   {

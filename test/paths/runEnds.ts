@@ -1,6 +1,6 @@
 /**
- * The results of a run's functions at an early end, a reply, a measured context, a round or a replayed call, for many drawn
- * moments. Rule: lost entries belong to the run's own calls, so that each rule about losses applies.
+ * The results of a run's functions at an early end, a reply, a measured context, a round or a replayed call, for many
+ * drawn moments. Invariant: lost entries belong to the run's own calls, so that each rule about losses applies.
  */
 import type { NewEntry } from '../../machines/index.ts';
 import { ofUnstarted } from '../../machines/log/reconcile.ts';
@@ -14,7 +14,7 @@ import { hold } from './invariants.ts';
 import { asStored } from './lostEntries.ts';
 import { callOf, decisionsOf, endClauses, idsOf, momentOf, outputOfCall, slotOf, some, text } from './runFunctions.ts';
 
-/** The entries of a call in order, some of which may not be stored yet. */
+/** Returns the entries of a call in order, some of which may not be stored yet. */
 function lifeOf(draw: Chance, callId: string, suspension: number): NewEntry[] {
   const call: NewEntry = {
     runId: 'r',
@@ -45,16 +45,16 @@ function lifeOf(draw: Chance, callId: string, suspension: number): NewEntry[] {
 function lostOf(draw: Chance, { suspended, kept, reruns, calls, slots }: RunContext): NewEntry[] {
   const open = [...suspended, ...reruns, ...[...kept, ...slots].map(({ call }) => ({ call, suspension: 1 }))];
   const all = new Map([...calls.map((call) => [call.callId, 1] as const), ...open.map(suspensionOf)]);
-  const said: NewEntry = { runId: draw.one(['r', 'q']), type: 'continuation', text: 'Go on.', why: 'resume' };
+  const continuation: NewEntry = { runId: draw.one(['r', 'q']), type: 'continuation', text: 'Go on.', why: 'resume' };
   return [
-    ...some(draw, 0.2, [said]),
+    ...some(draw, 0.2, [continuation]),
     ...[...all].flatMap(([callId, suspension]) => (draw.odds(0.6) ? lifeOf(draw, callId, suspension) : [])),
   ];
 }
 const idsOfCalls = (calls: RunContext['calls']): string[] => calls.map(({ callId }) => callId);
 const suspensionOf = ({ call, suspension }: RunContext['suspended'][number]) => [call.callId, suspension] as const;
 
-/** A moment during a round, at a gate, or after both. */
+/** Returns a moment during a round, at a gate, or after both. */
 function endAt(seed: number): RunArgs {
   const draw = chance(seed * 86_028_121);
   const context = momentOf(draw);
@@ -77,7 +77,7 @@ function endAt(seed: number): RunArgs {
   return asStored({ context: { ...context, end, decisions }, event: (isRound ? round : failed) as RunEvent });
 }
 
-/** All results for one event at the moment. */
+/** Returns all results for one event at the moment. */
 function saidOf(context: RunContext, event: object): unknown[] {
   const moment = { context, event: event as RunEvent };
   const changes = unnamed(answersOf(assigns, moment));

@@ -1,6 +1,6 @@
 /**
- * The history of a RUN, read from its events alone: replies, calls, steers and decisions. Rule: nothing is read from the context of
- * the chart.
+ * The history of a RUN, from its events alone: replies, calls, steers and decisions. Invariant: nothing is read from
+ * the context of the chart.
  */
 
 import type { Slot, ToolCallOutput } from '../../machines/calls.ts';
@@ -26,7 +26,7 @@ export const same = (what: string, is: unknown, due: unknown): void =>
 export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
 export interface Facts {
-  /** Of the model call under way, or of the last one. */
+  /** The turn of the current model call, or of the last one. */
   turn: number;
   replies: number;
   emptyReplies: number;
@@ -34,11 +34,11 @@ export interface Facts {
   costUsd: number;
   unpriced: number;
   reply: Extract<ModelValue, { kind: 'reply' }> | undefined;
-  /** Since the model call began. */
+  /** The failures since the model call began. */
   failures: readonly Extract<ModelValue, { kind: 'failed' }>[];
-  /** Calls of the last reply whose round is not finished. */
+  /** The calls of the last reply whose round is not finished. */
   made: readonly RoundCall[];
-  /** Calls of the last round that were started or have a result. */
+  /** The calls of the last round that were started or have a result. */
   round: readonly string[];
   suspended: readonly { callId: string; suspension: number }[];
   kept: RunInput['kept'];
@@ -48,7 +48,7 @@ export interface Facts {
   /** A gate was open before this step and is still open. */
   stillOpen: boolean;
   gate: boolean;
-  /** Calls replayed and settled since the last model call began, and how many were settled when its reply came. */
+  /** The calls replayed and settled since the last model call began, and the number settled when its reply arrived. */
   replayed: number;
   settled: number;
   settledDuringReply: number;
@@ -93,20 +93,20 @@ function begun(trace: Trace): Facts {
   };
 }
 
-const known = new WeakMap<Trace, Facts>();
-/** The facts after the event of this step, before the chart handles it. */
+const factsByTrace = new WeakMap<Trace, Facts>();
+/** Returns the facts after the event of this step, before the chart handles it. */
 export function factsOf(trace: Trace): Facts {
-  const found = known.get(trace);
-  if (found) return found;
+  const cached = factsByTrace.get(trace);
+  if (cached) return cached;
   const before = trace.before ? carriedOf(trace.before) : begun(trace);
   const facts = taken(trace, { ...before, conflict: false });
   if (trace.spawned.some(({ src }) => src === 'resumeToolCall')) facts.gate = true;
   if (enters(trace, 'LlmCall')) Object.assign(facts, { turn: facts.replies + 1, failures: [] });
-  known.set(trace, facts);
+  factsByTrace.set(trace, facts);
   return facts;
 }
 
-/** The facts after the step. */
+/** Returns the facts after the step. */
 export function carriedOf(trace: Trace): Facts {
   const facts = { ...factsOf(trace), stillOpen: factsOf(trace).gate };
   if (enters(trace, 'LlmCall')) Object.assign(facts, { replayed: 0, settled: 0, settledDuringReply: 0 });
@@ -242,7 +242,7 @@ function collected(trace: Trace, facts: Facts, { kind, slots, steered }: ToolRou
   };
 }
 
-/** The cause of the limit that stops the run now. */
+/** Returns the cause of the limit that stops the run now. */
 export function limitOf(trace: Trace, { replies, emptyReplies, tokens, costUsd, unpriced }: Facts): string | undefined {
   const { settings, trigger } = inputOf(trace);
   const { limits } = settings.policies;

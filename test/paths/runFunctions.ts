@@ -1,6 +1,6 @@
 /**
- * The results of a run's functions for many drawn moments: entries, requests, context and output. Rule: moments are drawn from one
- * seed, likely and unlikely ones; every exported function is called, none by its name.
+ * The results of a run's functions for many drawn moments: entries, requests, context and output. Invariant: moments
+ * are drawn from one seed, likely and unlikely ones. Every exported function is called, none by its name.
  */
 
 import type {
@@ -73,7 +73,7 @@ export function outputOfCall(
   };
   return output as ToolCallOutput;
 }
-/** An outcome that plugins still handle: the next suspension of the call, or its result. */
+/** Returns an outcome that plugins still handle: the next suspension of the call, or its result. */
 function unhandledOutput(draw: Chance, callId: string, suspension: number): ToolCallOutput {
   const output = outputOfCall(draw, callId);
   const { outcome } = output;
@@ -81,7 +81,7 @@ function unhandledOutput(draw: Chance, callId: string, suspension: number): Tool
   if (output.result) return output;
   return { ...output, result: { runId: 'r', type: 'tool-result', callId, outcome, content: text('own words') } };
 }
-export const some = <T>(draw: Chance, of: number, all: readonly T[]): T[] => all.filter(() => draw.odds(of));
+export const some = <T>(draw: Chance, share: number, all: readonly T[]): T[] => all.filter(() => draw.odds(share));
 
 export function decisionsOf(draw: Chance, ids: readonly string[]): HeldDecision[] {
   return some(draw, 0.5, ids).map((callId) => ({
@@ -97,7 +97,7 @@ export function slotOf(draw: Chance, call: RoundCall): Slot {
   const status = draw.one(['queued', 'running', 'done', 'suspended', 'running', 'done'] as const);
   if (status === 'queued') return { call, status };
   if (status === 'running' && draw.odds(0.5)) return { call, status };
-  // Plugins still handle a running call: the run that ends now writes its result.
+  // Plugins still handle a running call, so the ending run writes its result.
   if (status === 'running') return { call, status, output: unhandledOutput(draw, call.callId, 0) };
   const outcome = status === 'suspended' ? 'suspended' : draw.one(['succeeded', 'failed']);
   const { result: _, ...output } = outputOfCall(draw, call.callId, outcome);
@@ -196,7 +196,7 @@ const terminationOf = (draw: Chance) => ({
   ...(draw.odds(0.4) && { stopped: true as const }),
 });
 
-/** A moment before, during or after a round. After it suspended calls wait and queued calls are kept. */
+/** Returns a moment before, during or after a round. After it suspended calls wait and queued calls are kept. */
 export function momentOf(draw: Chance): RunContext {
   const input = inputOf(draw);
   const start = contextOf(input);
@@ -354,9 +354,9 @@ export const spentOf = (draw: Chance) => ({
   usage: { inputTokens: 5, outputTokens: draw.below(5), cachedInputTokens: 1, cacheWriteTokens: 1, reasoningTokens: 1 },
 });
 
-const given = functionsOf(runChart);
+const chartFunctions = functionsOf(runChart);
 const FOLDS: Record<string, Fold<RunArgs>> = {
-  acts: (moment) => given.map((one) => json(answered(one, moment))),
+  acts: (moment) => chartFunctions.map((one) => json(answered(one, moment))),
   changes: (moment) => unnamed(answersOf(assigns, moment)),
   entries: (moment) => unnamed(answersOf(entries, moment)),
   guards: (moment) => answersOf(runGuards, moment),
@@ -402,17 +402,17 @@ export const resultsIn = (all: readonly NewEntry[]): string[] =>
   all.flatMap((entry) => (entry.type === 'tool-result' ? [entry.callId] : []));
 export const idsOf = (calls: readonly { call: { callId: string } }[]): string[] => calls.map(({ call }) => call.callId);
 
-/** The results that a run writes if it ends here, and the calls that stay open, for each kind of end. */
+/** Returns for each kind of end the results that the run writes, and the calls that stay open. */
 function endsOf({ context, event }: RunArgs) {
   const moment = { context: { ...context, ...assigns.endEarly({ context, event }) }, event };
-  const left = { cancelled: assigns.closeOpenCalls(moment), failed: assigns.keepOpenCalls(moment) };
+  const openByEnd = { cancelled: assigns.closeOpenCalls(moment), failed: assigns.keepOpenCalls(moment) };
   return [
-    { written: resultsIn(entries.cancelEntries(moment)), open: idsOf(left.cancelled.suspended ?? []) },
-    { written: resultsIn(entries.errorEntries(moment)), open: idsOf(left.failed.suspended ?? []) },
+    { written: resultsIn(entries.cancelEntries(moment)), open: idsOf(openByEnd.cancelled.suspended ?? []) },
+    { written: resultsIn(entries.errorEntries(moment)), open: idsOf(openByEnd.failed.suspended ?? []) },
   ];
 }
 
-/** Clauses for every moment. */
+/** The clauses for every moment. */
 export const endClauses: readonly Clause<RunArgs>[] = [
   {
     says: 'run-lifecycle, CancellationToken Impact: if a run ends early, no call gets two results',
@@ -426,7 +426,7 @@ export const endClauses: readonly Clause<RunArgs>[] = [
     holds: (moment) => {
       const [cancelled, failed] = endsOf(moment);
       hold(cancelled?.open.length === 0, `${cancelled?.open} waits`);
-      // A call that has a result does not wait.
+      // A call with a result does not wait.
       const over = resultsIn(
         moment.event.type === 'append.failed' ? moment.event.lost : (moment.context.end.lost ?? []),
       );
@@ -444,9 +444,9 @@ const clauses: readonly Clause<RunArgs>[] = [
       const ids = idsOf(work);
       hold(new Set(ids).size === ids.length, `twice: ${ids}`);
       for (const { call, suspension, decision } of work) {
-        const of = context.suspended.find((each) => each.call.callId === call.callId);
+        const suspended = context.suspended.find((each) => each.call.callId === call.callId);
         hold(
-          !of || (of.suspension === suspension && decision?.callId === call.callId),
+          !suspended || (suspended.suspension === suspension && decision?.callId === call.callId),
           `${call.callId} is not decided`,
         );
       }

@@ -1,4 +1,4 @@
-/** What a run and its real children go through, as scripts. Rule: one story a script, told by its moves. */
+/** Scripts of a run and its real children. Invariant: each script tells one story through its moves. */
 import {
   type ChartPolicies,
   defaultPolicies,

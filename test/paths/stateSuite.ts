@@ -1,6 +1,6 @@
 /**
- * The generated tests of a chart's invariants on every edge, and of its committed digest. Rule: every edge is checked after the
- * shortest path to it, and each clause is a test of its own.
+ * The generated tests of a chart's invariants on every edge, and of its committed digest. Invariant: every edge is
+ * checked after the shortest path to it, and each clause is a separate test.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,21 +13,21 @@ import { type ChartInvariant, type Trace, told, tracesOf } from './edgeTrace.ts'
 /** The number of failing steps that a clause reports. */
 const SHOWN = 5;
 
-/** The steps that break an invariant. */
+/** Returns the steps that break an invariant. */
 function broken({ holds }: ChartInvariant, traces: readonly Trace[]): string[] {
-  const found: string[] = [];
+  const failures: string[] = [];
   for (const trace of traces) {
     try {
       holds(trace);
     } catch (error) {
-      found.push(`${error instanceof Error ? error.message : error}: ${told(trace)}`);
-      if (found.length === SHOWN) break;
+      failures.push(`${error instanceof Error ? error.message : error}: ${told(trace)}`);
+      if (failures.length === SHOWN) break;
     }
   }
-  return found;
+  return failures;
 }
 
-/** Takes one of `startOf` starts. The sources decide which. */
+/** Selects one of `startOf` starts. The sources determine which. */
 export function stateSuite({ machine, cases, invariants }: Judged, startOf = 1): void {
   const taken = sampled([...cases.inputs.entries()], startOf);
   let starts: readonly (readonly Trace[])[] | undefined;

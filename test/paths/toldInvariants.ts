@@ -1,4 +1,7 @@
-/** What the charts inside a run tell it. Rule: each is told once, in its order, and nothing else is. */
+/**
+ * The messages that a run receives from the charts inside it. Invariant: each message is sent once, in order, and there
+ * are no others.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolCallOutput } from '../../machines/calls.ts';
 import type { Invariant } from '../../src/testing/chartPaths/drive.ts';
@@ -7,29 +10,29 @@ import { everywhere, hold } from './invariants.ts';
 
 const outputsOf = (events: readonly { readonly type: string }[], type: string): ToolCallOutput[] =>
   events.filter((event) => event.type === type).map((event) => (event as unknown as { output: ToolCallOutput }).output);
-const told = ({ sent }: Seen, type: string): ToolCallOutput[] =>
+const outputsSent = ({ sent }: Seen, type: string): ToolCallOutput[] =>
   outputsOf(
     sent.flatMap(({ to, event }) => (to === 'parent' ? [event] : [])),
     type,
   );
 const endsOf = ({ events }: Seen): ToolCallOutput[] =>
   events.flatMap((event) => (event.type.startsWith('xstate.done.actor.') ? outputsOf([event], event.type) : []));
-const same = (told: readonly unknown[], due: readonly unknown[], what: string): void =>
-  hold(isDeepStrictEqual(told, due), `${what}: told was ${JSON.stringify(told)}, due is ${JSON.stringify(due)}`);
+const same = (actual: readonly unknown[], due: readonly unknown[], what: string): void =>
+  hold(isDeepStrictEqual(actual, due), `${what}: told was ${JSON.stringify(actual)}, due is ${JSON.stringify(due)}`);
 
-/** The run hears of a call that waits as soon as it waits. */
+/** The run receives a waiting call as soon as it waits. */
 const suspensionsAreTold: Invariant = (_, seen) =>
   same(
-    told(seen, 'call.suspended'),
+    outputsSent(seen, 'call.suspended'),
     endsOf(seen).filter(({ outcome }) => outcome === 'suspended'),
     'suspensions',
   );
 export const ofRound: readonly Invariant[] = [...everywhere, suspensionsAreTold];
 
-/** The run hears of each call of a gate as it is settled; a denial is settled when it has its result. */
+/** The run receives each call of a gate when it is settled. A denied call is settled when it has its result. */
 const replaysAreTold: Invariant = (state, seen) => {
   const { outputs } = state.context as { outputs: readonly ToolCallOutput[] };
   const settled = state.value === 'ReplayCancel' ? outputs.slice(0, -1) : outputs;
-  same(told(seen, 'call.settled'), settled, 'replays');
+  same(outputsSent(seen, 'call.settled'), settled, 'replays');
 };
 export const ofGate: readonly Invariant[] = [...everywhere, replaysAreTold];

@@ -15,11 +15,11 @@ const asksOf = <K extends EffectRequest['kind']>({ steps }: Trace, kind: K): Req
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 const words = (text: string) => [{ type: 'text', text }];
 
-/** The answer of the gate, and the outcomes of the executions. */
+/** Returns the answer of the gate, and the outcomes of the executions. */
 const verdictOf = (trace: Trace): GateValue | undefined => trace.last('allow', 'block', 'refuse', 'suspend');
 const outcomeOf = (trace: Trace): ToolValue | undefined => trace.last('succeeded', 'erred', 'pending');
 
-/** The host allows another execution and the policy has one left. */
+/** Returns true if the host allows another execution and the policy has one left. */
 function mayRepeat(trace: Trace): boolean {
   const { retry } = inputOf(trace);
   const ended = [...trace.steps].reverse().find(({ answer }) => /^(succeeded|erred|pending)$/.test(answer?.kind ?? ''));
@@ -32,7 +32,7 @@ type Due =
   | { outcome: 'succeeded' | 'failed'; code?: string; content: unknown }
   | { outcome: 'suspended'; reason: string }
   | undefined;
-/** The required outcome of the call; undefined while it is open. */
+/** Returns the required outcome of the call. Undefined while the call is open. */
 function dueOf(trace: Trace): Due {
   const { call, suspension, suspensionsMax } = inputOf(trace);
   if (call.refused) return { outcome: 'failed', code: call.refused.code, content: words(call.refused.text) };
@@ -60,7 +60,7 @@ function dueOf(trace: Trace): Due {
 }
 const outputOf = ({ state }: Trace): ToolCallOutput | undefined => state.output as ToolCallOutput | undefined;
 
-/** The outcome of the call is decided. */
+/** Returns true if the outcome of the call is decided. */
 const isDecided = (trace: Trace): boolean => dueOf(trace) !== undefined && !mayRepeat(trace);
 const startedOf = (trace: Trace) => trace.all('tool-started');
 
@@ -202,8 +202,11 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       const output = outputOf(trace);
       const [result] = trace.all('tool-result');
       if (!output || !result) return;
-      const told = resultFingerprint(inputOf(trace).call.fingerprint, result);
-      hold(output.fingerprint === told, `${output.fingerprint} is not ${told}, the fingerprint of what is logged`);
+      const fingerprint = resultFingerprint(inputOf(trace).call.fingerprint, result);
+      hold(
+        output.fingerprint === fingerprint,
+        `${output.fingerprint} is not ${fingerprint}, the fingerprint of what is logged`,
+      );
     },
   },
   {
@@ -218,9 +221,9 @@ export const toolCallInvariants: readonly ChartInvariant[] = [
       const [entry] = entries as [NewEntry & { type: 'tool-suspended' }];
       const { call, suspension } = inputOf(trace);
       hold(entry.callId === call.callId && entry.suspension === suspension + 1, `suspension ${entry.suspension}`);
-      const said = value as { reason: string; payload?: unknown; args?: unknown };
+      const expected = value as { reason: string; payload?: unknown; args?: unknown };
       hold(
-        same([entry.reason, entry.payload, entry.args], [said.reason, said.payload, said.args]),
+        same([entry.reason, entry.payload, entry.args], [expected.reason, expected.payload, expected.args]),
         'it says what waits',
       );
     },

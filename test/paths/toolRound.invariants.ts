@@ -11,7 +11,7 @@ const json = (value: unknown): string => JSON.stringify(value);
 
 const startsOf = ({ steps }: Trace): ToolCallInput[] =>
   steps.flatMap(({ spawned }) => spawned.map(({ input }) => input as ToolCallInput));
-/** The outcomes of calls, in the order in which they ended. */
+/** Returns the outcomes of calls, in the order of their ends. */
 const endsOf = ({ steps }: Trace): ToolCallOutput[] =>
   steps.flatMap(({ event }) =>
     event?.type.startsWith('xstate.done.actor.') ? [(event as unknown as { output: ToolCallOutput }).output] : [],
@@ -23,7 +23,7 @@ const steersOf = ({ steps }: Trace): string[] =>
 const isStopped = ({ steps }: Trace): boolean => steps.some(({ event }) => event?.type === 'round.stopped');
 const outputOf = ({ state }: Trace): ToolRoundOutput => state.output as ToolRoundOutput;
 
-/** No further call may start: after a steer, or after a suspended call of a sequential round. */
+/** Returns true if no further call may start: after a steer, or after a suspended call of a sequential round. */
 function isClosed(trace: Trace): boolean {
   const waits = endsOf(trace).some(({ outcome }) => outcome === 'suspended');
   return steersOf(trace).length > 0 || isStopped(trace) || (inputOf(trace).sequential && waits);

@@ -1,4 +1,7 @@
-/** Rounds and gates under the policies of tools, with their real children. Rule: one story a script, told by its moves. */
+/**
+ * Rounds and gates under the policies of tools, with their real children. Invariant: each script tells one story
+ * through its moves.
+ */
 import type { EffectValue } from '../../machines/index.ts';
 import { allow, decision, type Move, reply, succeeded, suspend } from './playScript.ts';
 import { commit, decided, input, type RunScript, resumed, steered, waiting } from './runScripts.ts';
@@ -8,7 +11,7 @@ const retryable: EffectValue = { ...erred, retry: { random: 0 } };
 const toolRetry = { attempts: 3, baseMs: 100, factor: 2, capMs: 1000, jitter: 0 };
 const failRun = { onToolFailure: 'failRun' } as const;
 const afterTool = { steerAt: 'afterTool', toolExecution: 'sequential' } as const;
-/** Until the calls of the first reply run. */
+/** Moves until the calls of the first reply run. */
 const calling = (calls: string): readonly Move[] => [commit, ['model', reply(calls)], commit];
 const wait = (attempt: number): Move => ['ring', `r/t1/call/0/wait/${attempt}`];
 

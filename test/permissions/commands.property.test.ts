@@ -217,7 +217,8 @@ it('a pattern of a rule matches what it would match as a regular expression, and
       if (!pattern) return;
       const source = (spec.match(/\\\*|./g) ?? []).map((token) => sources[token] ?? token).join('');
       const whole = new RegExp(`^(?:${source.replace(/ \.\*$/, '(?: .*)?')})$`);
-      // What is most like the pattern without being it: no star, or a character that would belong to two parts.
+      // Returns texts that are similar to the pattern but do not match: without the star, or with a character that two
+      // parts share.
       const pieces = spec.split(/(?<!\\)\*/).map((piece) => piece.replaceAll('\\', ''));
       const shared = pieces.reduce((text, piece) => text + (text.endsWith(piece.charAt(0)) ? piece.slice(1) : piece));
       const near = [pieces.join(''), shared, spec];

@@ -2,7 +2,8 @@
  * Command lines whose real targets differ from their text: links before `..`, patterns and brace forms in directories,
  * computed words, options that open files, and repositories whose settings run programs.
  */
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PermissionOptions } from '../../src/node.ts';
@@ -371,6 +372,53 @@ describe('git in a repository with its own settings', () => {
 
   it('it requires approval below the top of a repository, because git reads all of it', async () => {
     expect((await explain({}, 'Bash', { command: 'git diff' }, join(ws, 'src'))).outcome).toBe('ask');
+  });
+});
+
+describe('git in a working tree of git worktree', () => {
+  /** A tree beside the repository that has it, and its part there. Both name each other. */
+  async function workingTree() {
+    const home = await realpath(await mkdtemp(join(tmpdir(), 'runchart-trees-')));
+    onTestFinished(() => rm(home, { recursive: true, force: true }));
+    const [tree, common] = [join(home, 'tree'), join(home, 'main/.git')];
+    const own = join(common, 'worktrees/w');
+    for (const directory of [tree, own, join(common, 'objects'), join(common, 'refs')])
+      await mkdir(directory, { recursive: true });
+    await writeFile(join(common, 'HEAD'), 'ref: refs/heads/main\n');
+    await writeFile(join(own, 'HEAD'), 'ref: refs/heads/w\n');
+    await writeFile(join(own, 'commondir'), '../..\n');
+    await writeFile(join(own, 'gitdir'), `${join(tree, '.git')}\n`);
+    await writeFile(join(tree, '.git'), `gitdir: ${own}\n`);
+    return { home, tree, common, own };
+  }
+  type Tree = Awaited<ReturnType<typeof workingTree>>;
+  const judged = async ({ tree }: Tree): Promise<string> =>
+    (await explain({}, 'Bash', { command: 'git log --oneline' }, tree)).outcome;
+
+  it.each<[string, 'allow' | 'ask', (tree: Tree) => Promise<unknown>]>([
+    ['names it, and is named by it', 'allow', async () => undefined],
+    ['names another tree', 'ask', ({ own, home }) => writeFile(join(own, 'gitdir'), `${join(home, 'other/.git')}\n`)],
+    ['names no tree', 'ask', ({ own }) => rm(join(own, 'gitdir'))],
+    ['has its own objects elsewhere', 'ask', ({ own }) => writeFile(join(own, 'commondir'), '../../..\n')],
+    ['names no other part', 'ask', ({ own }) => rm(join(own, 'commondir'))],
+    [
+      'is reached by a link',
+      'ask',
+      async ({ tree, own, common }) => {
+        await rename(own, join(common, 'moved'));
+        await symlink(join(common, 'moved'), own);
+        await writeFile(join(tree, '.git'), `gitdir: ${own}\n`);
+      },
+    ],
+    [
+      'is a whole repository of another directory',
+      'ask',
+      ({ tree, common }) => writeFile(join(tree, '.git'), `gitdir: ${common}\n`),
+    ],
+  ])('if its part of the repository %s, a command that reads gets: %s', async (_, expected, change) => {
+    const tree = await workingTree();
+    await change(tree);
+    expect(await judged(tree)).toBe(expected);
   });
 });
 

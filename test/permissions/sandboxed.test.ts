@@ -1,7 +1,7 @@
 /**
  * The effect of a sandbox on permissions. Read-only commands run without approval, whatever their words name. The
- * network and leaving the sandbox are questions. A person sees where a command will run. The verdicts apply on every
- * machine; commands run only if bubblewrap works.
+ * network and leaving the sandbox are questions. A person sees the place of a command's execution. The verdicts apply
+ * on every machine; commands run only if bubblewrap works.
  */
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,6 @@
-/** Every field that a phase or a check may answer: in which phases it counts, which values it takes, and what is said of others. */
+/**
+ * Tests every field in the answer of a phase or a check: its phases, its accepted values, and the errors for others.
+ */
 import { describe, expect, it } from 'vitest';
 import type { Phase } from '../../machines/internal.ts';
 import { PHASES } from '../../src/plugins/plugin.ts';

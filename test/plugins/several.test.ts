@@ -1,4 +1,4 @@
-/** What several plugins come to: who is first, what is joined, how they share their time, and what none of them can do to another. */
+/** Tests several plugins together: their order, joined answers, shared time, and isolation from each other. */
 import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import type { LogEntry, Phase } from '../../machines/internal.ts';

@@ -1,4 +1,7 @@
-/** Rules of several plugins about one call: the strictest counts, and what was judged is what runs. */
+/**
+ * Tests the rules of several plugins for one call: the strictest applies, and the judged arguments are the executed
+ * ones.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin, type ToolContext } from '../../src/index.ts';
@@ -6,7 +9,7 @@ import { CALL_CHECKS, type CallChecks, type RuleVerdict } from '../../src/plugin
 import { bench, only } from '../support/agentBench.ts';
 import { call } from '../support/scriptedReplies.ts';
 
-/** As the library's own: what it says of a call is said by its checks. */
+/** Returns a plugin like the library's own, whose checks judge a call. */
 const checks = (name: string, given: CallChecks): Plugin =>
   ({ name, beforeToolExecute: () => undefined, [CALL_CHECKS]: given }) as Plugin;
 const permits = (name: string, verdict: (m: string) => Omit<RuleVerdict, 'by'>): Plugin =>
@@ -45,7 +48,7 @@ describe('of two verdicts', () => {
 });
 
 describe('the place that a call was judged for', () => {
-  /** Whoever decides sees the place; it may be another one when the call is judged again. */
+  /** The deciding person sees the place, which may differ when the call is judged again. */
   const asking = (place: (m: string) => string) =>
     permits('rules', (m) => ({ outcome: 'ask', payload: { place: place(m) }, grant: { place: place(m) } }));
 

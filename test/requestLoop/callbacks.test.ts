@@ -17,7 +17,7 @@ import { echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, lines, t } from '../support/scriptedReplies.ts';
 import { loopBench } from './sessionBench.ts';
 
-/** Does what the script says, one execution after the other, its last line for ever. */
+/** Returns a tool that follows the script, one line for each execution, and repeats the last line. */
 function flaky(...script: (() => unknown)[]) {
   let ran = 0;
   const tool = defineTool({

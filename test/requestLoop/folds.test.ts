@@ -1,4 +1,4 @@
-/** What a request makes of single entries, parts, errors and messages: pure functions, case by case. */
+/** Tests the effects of single entries, parts, errors and messages on a request, as pure functions. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type LogEntry, type Message, PRUNED_RESULT, zeroUsage } from '../../machines/internal.ts';
@@ -14,7 +14,7 @@ import { volume } from '../support/tier.ts';
 
 const text = (words: string) => [{ type: 'text' as const, text: words }];
 const { usage } = zeroUsage;
-/** Entries of one run; what no fold reads is left out. */
+/** Entries of one run, without the fields that no fold reads. */
 const entries = (...given: object[]): LogEntry[] => given as LogEntry[];
 const said = (words: string, more = {}) => ({
   type: 'agent-output',

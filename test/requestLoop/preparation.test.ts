@@ -19,7 +19,7 @@ const result = (callId: string, text = 'text', isError = false): Message => ({
   content: [{ type: 'text', text }],
   isError,
 });
-/** So many tokens, as far as characters tell. */
+/** Returns a text of this many tokens, by the estimate from characters. */
 const tokens = (count: number): string => 'abcd'.repeat(count);
 
 describe('clean-up', () => {

@@ -23,7 +23,7 @@ const callPart = (toolCallId: string, toolName: string, args: Part['args']): Par
   ...(args !== undefined && { args }),
 });
 
-/** A session whose callback writes down what it executes, in virtual time. */
+/** Returns a session whose callback records its executions, in virtual time. */
 function nodes() {
   const on = loopBench({ tools: [echoTool().tool] });
   const executed: string[] = [];

@@ -1,4 +1,4 @@
-/** What reaches the agent of a request, its tools and its callbacks; and what of one request does not reach another. */
+/** Tests the inputs of a request's agent, tools and callbacks, and the isolation between requests. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type Plugin } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-/** A request of the agent-loop contract: its handle, its nodes, and what it changes in the session. */
+/** Tests a request of the agent-loop contract: its handle, its nodes, and its changes to the session. */
 import { describe, expect, it } from 'vitest';
 import { ModelError, RunError, subAgents } from '../../src/index.ts';
 import { type Node, processRequest } from '../../src/requestLoop/index.ts';

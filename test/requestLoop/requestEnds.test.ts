@@ -20,7 +20,7 @@ import { loopBench } from './sessionBench.ts';
 const partly = (text: string) => deaf(t(text));
 
 describe('an abort', () => {
-  /** A request that is aborted when it has said its part. */
+  /** Runs a request that is aborted after its part. */
   async function aborted(part: string, policies = {}) {
     const on = loopBench({ replies: [partly(part), 'hello'], policies });
     const stop = new AbortController();

@@ -1,4 +1,4 @@
-/** A session on a bench: scripted model, virtual time, and what its callbacks were told, in order. */
+/** A session for tests: a scripted model, virtual time, and the calls of its callbacks in order. */
 import { beforeAll } from 'vitest';
 import type { Tool } from '../../src/index.ts';
 import {
@@ -11,7 +11,7 @@ import { echoTool } from '../support/scenarioTools.ts';
 import { call, type Reply, type ScriptedModel, scripted } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 
-// What is loaded on demand comes from the disk, for which virtual time does not wait.
+// Parts on demand come from the disk, for which virtual time does not wait.
 beforeAll(async () => {
   const model = scripted([[call('c1', 'echo', { m: '' })], 'ready', 'steady']);
   const state = createStateManager({ resolveModel: () => model, tools: [echoTool().tool] });

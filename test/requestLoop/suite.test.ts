@@ -8,7 +8,7 @@ import { type RequestLoopEngine, requestLoopSuite } from '../../src/testing/inde
 
 describe('7: the engine of runchart', () => requestLoopSuite(ours, { describe, test }));
 
-/** Of the cases for a clause, those that fail on an engine. */
+/** Returns the cases for a clause that fail on an engine. */
 async function failedOn(engine: RequestLoopEngine, clause: RegExp): Promise<string[]> {
   const cases: (readonly [string, () => Promise<void>])[] = [];
   requestLoopSuite(engine, {
@@ -21,7 +21,7 @@ async function failedOn(engine: RequestLoopEngine, clause: RegExp): Promise<stri
 }
 
 type Fault = Partial<RequestLoopEngine>;
-/** Does something behind each request. */
+/** Adds an act after each request. */
 const behind = (act: (session: ours.Session, run: ours.AgentRun) => void): Fault => ({
   async processRequest(...args) {
     const run = await ours.processRequest(...args);

@@ -322,3 +322,27 @@ it('INV-6: a run whose signal was aborted before its start ends in time on a sto
   expect(on.clock.waiting).toBe(0);
   expect(on.model.calls).toHaveLength(0);
 });
+
+it('INV-6: a cancel does not wait for what a later cancel ends', async () => {
+  const clock = new VirtualClock();
+  const store = troubledStore({ clock });
+  const { conversation } = await bench({ clock, store, replies: ['one', 'two', 'three'] });
+  // The stop of the first run takes 10 ms. Later entries are not stored.
+  store.trouble((entries) => {
+    if (entries[0]?.type === 'message-queued') return 'stuck';
+    return commits(entries, 'RunFinished') ? { afterMs: 10 } : 'stored';
+  });
+  conversation.send('hi');
+  while (!store.tried.some((entries) => commits(entries, 'RunFinished'))) await clock.advance(1);
+  conversation.steer('first');
+  const later: Promise<void>[] = [];
+  conversation.log$(conversation.log().length).subscribe((entry) => {
+    if (entry.type === 'run-stop') later.push(conversation.cancel());
+  });
+  const cancelled = conversation.cancel();
+  await clock.advance(20);
+  conversation.steer('second');
+  expect(await clock.until(cancelled)).toBeLessThanOrEqual(100);
+  expect(later).toHaveLength(1);
+  expect(await clock.until(Promise.all(later))).toBeLessThanOrEqual(100);
+});

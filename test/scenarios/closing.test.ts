@@ -4,9 +4,9 @@ import { createAgent, type LogEntry, type LogStore, memoryStore } from '../../sr
 import { bench, only } from '../support/agentBench.ts';
 import { restFaults } from '../support/logRules.ts';
 import { asks, echoTool } from '../support/scenarioTools.ts';
-import { call, scripted } from '../support/scriptedReplies.ts';
+import { call, deaf, scripted } from '../support/scriptedReplies.ts';
 import { troubledStore } from '../support/troubledStore.ts';
-import { VirtualClock } from '../support/virtualClock.ts';
+import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 it.each([{ synchronous: true }, { synchronous: false }])(
   'decisions that are being stored when a conversation closes are durable before it is closed (%o)',
@@ -26,6 +26,23 @@ it.each([{ synchronous: true }, { synchronous: false }])(
     expect(await Promise.all(decisions)).toEqual(['applied', 'applied', 'applied']);
     expect(only(on.conversation.log(), 'decision')).toEqual(['decision c1 1', 'decision c2 1', 'decision c3 1']);
     await expect(on.conversation.decide({ callId: 'c1', action: 'approve' })).rejects.toThrow(/closed/);
+  },
+);
+
+it.each([{ synchronous: true }, { synchronous: false }])(
+  'a close returns every message of the queue, ends the run, and starts no other (%o)',
+  async (how) => {
+    const { conversation, model } = await bench({ replies: [deaf()], store: troubledStore(how) });
+    const run = conversation.send('hi');
+    while (model.calls.length === 0) await flush();
+    const receipts = [conversation.followUp('later'), conversation.steer('now'), conversation.followUp('last')];
+    while (conversation.queue.length < 3) await flush();
+    await conversation.close();
+    expect(await Promise.all(receipts.map(({ delivered }) => delivered))).toEqual(['returned', 'returned', 'returned']);
+    expect((await run.result).termination).toBe('Cancelled');
+    const types = conversation.log().map(({ type }) => type);
+    expect(types.filter((type) => type === 'message-returned')).toHaveLength(3);
+    expect(types.filter((type) => type === 'run-started' || type === 'run-stop')).toEqual(['run-started', 'run-stop']);
   },
 );
 

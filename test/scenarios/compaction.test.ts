@@ -445,3 +445,29 @@ describe('a reply that its length limit cut', () => {
     expect(await say(to, 'hi')).toMatchObject({ termination: 'Stopped', cause: 'max_tokens' });
   });
 });
+
+it('a result that comes after its call was summarized follows the summary as a message of its own', () => {
+  const of = { conversationId: 'c', at: 0, runId: 'r' };
+  const entries = [
+    { type: 'run-started' },
+    { type: 'user-message', messageId: 'm', kind: 'direct', content: [{ type: 'text', text: 'pay' }] },
+    { type: 'agent-output', item: { type: 'tool-call', callId: 'c1', name: 'pay', args: {} } },
+    { type: 'model-reply', turn: 1, model: 'm', finish: 'tool-calls', usage: {}, costUsd: 0 },
+    { type: 'compaction', upToSeq: 3, summary: SUMMARY, model: 'm', usage: {}, costUsd: 0 },
+    { type: 'tool-result', callId: 'c1', outcome: 'succeeded', content: [{ type: 'text', text: 'it is paid' }] },
+  ].map((fields, seq) => ({ ...of, seq, ...fields }) as unknown as LogEntry);
+  const [summary, late, ...rest] = modelMessages(entries);
+  expect(summary).toEqual({ role: 'user', content: [{ type: 'text', text: SUMMARY }] });
+  expect(late?.role).toBe('user');
+  expect(JSON.stringify(late)).toContain('it is paid');
+  expect(rest).toEqual([]);
+});
+
+it('messages that are too long for the own request of a summary are cut, and the request says by how much', async () => {
+  const room = { contextWindow: 4_000, maxOutputTokens: 600 };
+  const to = await on(['read', 'heard', summed(), 'ok'], {}, room);
+  for (const tokens of [3_000, 150, 300]) await say(to, text(tokens));
+  const request = to.model.calls.find(({ messages }) => JSON.stringify(messages).includes('characters more]'));
+  expect(request?.tools).toEqual([]);
+  expect(JSON.stringify(request?.messages).length).toBeLessThan(room.contextWindow * 4);
+});

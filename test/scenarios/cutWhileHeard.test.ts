@@ -42,7 +42,7 @@ describe('a waiting call whose suspension plugins still handle', () => {
     expect((await after.conversation.resume().result).termination).toBe('NaturalEnd');
   });
 
-  /** c1 is suspended again at a gate during the model's answer, which fails when the test says so. */
+  /** c1 is suspended again at a gate during the model's answer. The answer fails on the test's request. */
   async function askedAgain() {
     const { plugin, begun } = slowAt(2);
     let fail = (): void => {};

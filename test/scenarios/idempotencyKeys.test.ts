@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { forkConversation } from '../../src/conversation/fork.ts';
+import { forkConversation } from '../../src/conversation/copies/fork.ts';
 import { createAgent, defineTool, type LogStore, memoryStore } from '../../src/index.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
 

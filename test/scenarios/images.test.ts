@@ -51,7 +51,7 @@ describe('S003-32 a message with two images', () => {
     const run = conversation.send([text('See'), image(large), image(small, 'image/jpeg')]);
     expect(await run.text).toBe('Two areas.');
     const { content } = await entry(conversation, 'user-message');
-    const references = content.map((part) => (part.type === 'image' ? part.data : part.text));
+    const references = content.map((part) => (part.type === 'text' ? part.text : part.data));
     expect(references).toEqual([
       'See',
       expect.stringMatching(/^blob:[0-9a-f]{64}:image\/png$/),

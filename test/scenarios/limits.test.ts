@@ -315,6 +315,17 @@ describe('decisions', () => {
     expect(await conversation.decide(approve('c1'))).toBe('duplicate');
   });
 
+  it('decisions that came before the suspension of their call count too', async () => {
+    const gate = gateTool();
+    const policies = { limits: { decisions: 1 } };
+    const replies = [[call('c1', 'gate'), call('c2', 'gate')], 'done'];
+    const { conversation } = await bench({ replies, tools: [gate.tool], policies });
+    conversation.send('hi');
+    await entry(conversation, 'tool-started', ({ callId }) => callId === 'c2');
+    expect(await conversation.decide(approve('c1'))).toBe('held');
+    await expect(conversation.decide(approve('c2'))).rejects.toThrow(LimitError);
+  });
+
   it('a decision that its call has used is no longer held', async () => {
     const { conversation, ran } = await waiting(['c1', 'c2', 'c3', 'c4']);
     for (const callId of ['c1', 'c2']) await conversation.decide(approve(callId));

@@ -4,7 +4,7 @@ import { textOfContent } from '../../machines/internal.ts';
 import type { Decision, ModelRequest, Plugin } from '../../src/index.ts';
 import { bench, entry, only, resultText, story } from '../support/agentBench.ts';
 import { asks, boom, echoTool, gateTool, recorder } from '../support/scenarioTools.ts';
-import { call, lines } from '../support/scriptedReplies.ts';
+import { call, lines, t } from '../support/scriptedReplies.ts';
 
 const args = { m: 'a' };
 const once = (): Plugin['beforeInference'] => {
@@ -290,4 +290,19 @@ describe('after a tool', () => {
     expect(outcomes.sort()).toEqual(['c1 succeeded 1', 'c2 failed 1', 'c3 failed 1', 'c4 suspended 0']);
     expect(resultText(on.conversation.log(), 'c1')).toBe('replaced');
   });
+});
+
+it('afterInference receives the text and the calls of the reply', async () => {
+  const replies: unknown[] = [];
+  const watcher: Plugin = { name: 'watcher', afterInference: ({ reply }) => void replies.push(reply) };
+  const { conversation } = await bench({
+    replies: [[t('let me see'), call('c1', 'echo', { m: 'a' })], 'done'],
+    tools: [echoTool().tool],
+    plugins: [watcher],
+  });
+  await conversation.send('hi').result;
+  expect(replies).toMatchObject([
+    { text: 'let me see', calls: [{ callId: 'c1', name: 'echo', args: { m: 'a' } }] },
+    { text: 'done', calls: [] },
+  ]);
 });

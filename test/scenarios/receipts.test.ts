@@ -84,6 +84,30 @@ describe('receipts', () => {
     await clock.advance(10_000);
     expect(only(on.conversation.log(), 'message-queued')).toHaveLength(2);
   });
+
+  it('INV-7, I4: a message whose return is not stored keeps its place, also where a cancel overtook the store', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const gate = gateTool();
+    const policies = { limits: { queue: 2 }, whileActive: 'followUp' as const };
+    const on = await bench({ replies: [[call('c1', 'gate')], 'next'], tools: [gate.tool], clock, store, policies });
+    on.conversation.send('hi');
+    await gate.begun('c1');
+    store.trouble((entries) =>
+      entries.some(({ type }) => type === 'message-returned') ? { afterMs: 9_000, fails: true } : { afterMs: 1_000 },
+    );
+    on.conversation.followUp('1');
+    const second = on.conversation.send('2', { kind: 'followUp' });
+    const cancelled = on.conversation.cancel();
+    await clock.advance(60);
+    void second.cancel();
+    await clock.advance(60);
+    on.conversation.send('3');
+    expect(() => on.conversation.followUp('4')).toThrow(LimitError);
+    await clock.advance(60_000);
+    await cancelled;
+    expect(on.conversation.queue.length).toBeLessThanOrEqual(2);
+  });
 });
 
 describe('a message while the conversation waits for a person', () => {

@@ -7,6 +7,7 @@ import { bench, entry, only, restart } from '../support/agentBench.ts';
 import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call, during, lines, type Reply } from '../support/scriptedReplies.ts';
 import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const held = () => {
   let goOn = (): void => {};
@@ -32,6 +33,26 @@ describe('a message that is repeated under its id', () => {
     expect(await run.result).toMatchObject({ runId: 'run_m1', text: 'done' });
     expect(only(on.conversation.log(), 'user-message', 'message-queued')).toEqual(['user-message direct hi']);
     expect(on.model.calls).toHaveLength(1);
+  });
+
+  it('whose run was cancelled before a slow store has it, it is stored once', async () => {
+    const { wait, goOn } = held();
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const on = await bench({ store, clock, replies: ['done'] });
+    store.trouble((entries) => (entries.some(({ type }) => type === 'user-message') ? { after: wait } : 'stored'));
+    const run = on.conversation.send('hi', { messageId: 'm1' });
+    await clock.advance(0);
+    const cancelled = on.conversation.cancel();
+    await clock.advance(1000);
+    await cancelled;
+    await run.result;
+    const again = on.conversation.send('hi', { messageId: 'm1' });
+    goOn();
+    await clock.advance(1000);
+    await again.result;
+    await on.conversation.close();
+    expect(only(on.conversation.log(), 'user-message')).toEqual(['user-message direct hi']);
   });
 
   const ends: readonly (readonly [string, readonly Reply[], object])[] = [

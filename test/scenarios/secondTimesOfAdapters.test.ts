@@ -450,7 +450,11 @@ const ofOthers: readonly Row[] = [
         await Promise.all([server.close(), server.close()]);
         await server.close();
         await flush();
-        return { names: lists.flat().map(({ name }) => name), connections: ends.length - time, closed };
+        return {
+          names: lists.flat().map(({ name }) => name),
+          connections: ends.length - time,
+          closed,
+        };
       };
     },
   },

@@ -9,6 +9,7 @@ import { bench, entry, only, restart, types } from '../support/agentBench.ts';
 import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, deaf, during, t } from '../support/scriptedReplies.ts';
 import { troubledStore } from '../support/troubledStore.ts';
+import { VirtualClock } from '../support/virtualClock.ts';
 
 const args = { m: 'a' };
 const oneRound = [[call('c1', 'echo', args)], 'done'];
@@ -225,6 +226,37 @@ describe('view and view$', () => {
     });
     expect(last?.queued).toHaveLength(1);
     expect(last).toEqual(on.conversation.view());
+  });
+
+  it('view$ emits one view for each append, never a state between the entries of one', async () => {
+    const on = await bench({ replies: [[call('c1', 'echo', { m: 'a' })], 'done'], tools: [echoTool().tool] });
+    const appends: number[] = [];
+    const views: unknown[] = [];
+    on.conversation.view$.subscribe((view) => {
+      views.push(view);
+      appends.push(on.conversation.log().length);
+    });
+    await on.conversation.send('hi').result;
+    expect(new Set(appends).size).toBe(appends.length);
+    expect(views.at(-1)).toEqual(on.conversation.view());
+  });
+
+  it('live$ reports a cancel of a waiting call from its call until its stop is stored', async () => {
+    const clock = new VirtualClock();
+    const store = troubledStore({ clock });
+    const on = await bench({
+      clock,
+      store,
+      replies: oneRound,
+      tools: [echoTool().tool],
+      plugins: [asks('echo').plugin],
+    });
+    await on.conversation.send('hi').result;
+    store.trouble(() => ({ afterMs: 10 }));
+    const seen: string[] = [];
+    on.conversation.live$.subscribe((signal) => void (signal.type === 'status' && seen.push(signal.status)));
+    await on.clock.until(on.conversation.cancel());
+    expect(seen).toEqual(['cancelling', 'idle']);
   });
 
   it('live$ reports each change of the status', async () => {

@@ -43,7 +43,7 @@ function watch(conversation: Conversation, { from, how }: Watcher): LogEntry[] {
   return seen;
 }
 
-/** Returns where it left: at once, from inside its own `next`. */
+/** Subscribes again at the same entry, synchronously within its own `next`. */
 function reconnecting(conversation: Conversation, from: number, leaves: number, seen: LogEntry[]): void {
   let remaining = leaves;
   let gone = false;

@@ -264,3 +264,14 @@ describe('I4: limits count stored entries', () => {
     expect(await next.result).toMatchObject({ termination: 'NaturalEnd' });
   });
 });
+
+it('I4: a message is accepted as if the decisions before it were applied, so that it never exceeds the queue', async () => {
+  const { clock, conversation, store } = await waiting({ limits: { queue: 2 }, whileSuspended: 'denyAndRun' });
+  store.trouble(() => ({ afterMs: 20 }));
+  conversation.steer('first');
+  void conversation.decide({ callId: 'c1', action: 'deny' });
+  await clock.advance(0);
+  // It resumes the cycle, since no call waits undecided after the denial.
+  conversation.followUp('second');
+  expect(() => conversation.send('third')).toThrow(expect.objectContaining({ code: 'limit' }));
+});

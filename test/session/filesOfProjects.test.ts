@@ -183,6 +183,30 @@ describe('the output of git', () => {
     expect(lines[44]).toContain(head);
   });
 
+  it.each([
+    ['filter.f.clean', false],
+    ['filter.f.smudge', false],
+    ['filter.f.process', false],
+    ['filter.two.words.process', false],
+    ['core.worktree', false],
+    ['core.attributesFile', false],
+    ['extensions.worktreeConfig', false],
+    ['filter.f.required', true],
+    ['core.autocrlf', true],
+    ['diff.f.textconv', true],
+  ])('with the setting %s, of its own or included, the changes are looked at: %s', async (name, isLookedAt) => {
+    for (const place of ['.git/config', 'included']) {
+      const cwd = folder({ first: '', '.gitattributes': '* filter=f' });
+      git(cwd, 'init', '-q', '-b', 'trunk');
+      if (place === 'included') git(cwd, 'config', 'include.path', '../included');
+      const value = name === 'core.worktree' ? '..' : name.startsWith('filter') ? 'touch ran; cat' : 'true';
+      git(cwd, 'config', '--file', place, name, value);
+      const context = await gitContext(cwd, signal);
+      expect([place, context?.includes('Changes: not looked at')]).toEqual([place, !isLookedAt]);
+      expect(existsSync(join(cwd, 'ran'))).toBe(false);
+    }
+  });
+
   it('outside a repository: nothing', async () => {
     expect(await gitContext(folder(), signal)).toBeUndefined();
   });

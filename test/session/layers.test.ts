@@ -186,6 +186,18 @@ describe("the user's records of projects", () => {
     });
   });
 
+  it.each([0, 1, 2, 3])('of four changes at once the others are kept, if number %i fails', async (failing) => {
+    const { home, options } = place({ 'user/allowed.json': { '/spoiled': ['bash('] } });
+    const rules = ['bash(a)', 'bash(b)', 'bash(c)', 'bash(d)'];
+    const outcomes = await Promise.allSettled(
+      rules.map((rule, at) => allowAlways([rule], { ...options, cwd: at === failing ? '/spoiled' : options.cwd })),
+    );
+    const statuses = outcomes.map(({ status }) => status);
+    expect(statuses).toEqual(rules.map((_, at) => (at === failing ? 'rejected' : 'fulfilled')));
+    const records = JSON.parse(readFileSync(join(home, 'user/allowed.json'), 'utf8'));
+    expect(records[options.cwd]).toEqual(rules.filter((_, at) => at !== failing));
+  });
+
   it('they apply to a directory, whatever link leads to it', async () => {
     const { home, options, load } = place();
     const link = join(home, 'link');

@@ -1,6 +1,6 @@
 /**
- * Where simulated lives have been: every arrow of the charts, and every state in which an act or a crash met them. Rule:
- * an arrow is known by the head of the tape that first led along it, so that other lives can be sent there.
+ * Records the places that simulated lives reach: every arrow of the charts, and every state in which an act or a crash
+ * occurred. Invariant: the prefix of a tape identifies an arrow, so that other lives can be sent there.
  */
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate';
 import {
@@ -22,7 +22,7 @@ const CHARTS: readonly AnyStateMachine[] = [
   resumeToolCallMachine,
   compactionMachine,
 ];
-/** What comes from outside, by the event of the chart that takes it. */
+/** The acts from outside, by the chart's event. */
 const ACTS: Readonly<Record<string, string>> = {
   'cancel.requested': 'cancel',
   'message.sent': 'message',
@@ -31,18 +31,18 @@ const ACTS: Readonly<Record<string, string>> = {
 
 const LIVES_KEPT = 12;
 export interface Arrow {
-  /** Ids of the state it leaves and of those it leads to. */
+  /** The ids of its source state and its target states. */
   readonly source: string;
   readonly targets: readonly string[];
   readonly name: string;
-  /** The first lives that took it, and how many of their choices led there: each goes wrong in its own way. */
+  /** The first lives that took the arrow, and the number of choices before it. Each of them continues differently. */
   readonly taken: { readonly seed: number; readonly choices: number }[];
 }
 type Ref = AnyActorRef & { logic: { id?: string }; _parent?: AnyActorRef };
 
 export class Atlas {
   readonly arrows = new Map<string, Arrow>();
-  /** By state: which acts, or a crash, came while a chart stood there. */
+  /** By state: the acts and crashes that occurred in it. */
   readonly met = new Map<string, Set<string>>();
   readonly #values = new Map<Ref, string>();
 
@@ -62,17 +62,17 @@ export class Atlas {
     }
   }
 
-  /** Places that some act, or a crash, has not met yet. */
+  /** The states in which some act or a crash has not occurred yet. */
   get thin(): string[] {
     const most = Object.keys(ACTS).length + 1;
     return [...this.met].flatMap(([place, acts]) => (acts.size < most ? [place] : []));
   }
 
-  /** To be told what happens in the life of a seed. */
+  /** Returns a function that records the events in the life of a seed. */
   follow(seed: number): (event: unknown, choices: number) => void {
     this.#values.clear();
-    return (told, choices) => {
-      const event = told as InspectionEvent;
+    return (inspected, choices) => {
+      const event = inspected as InspectionEvent;
       const ref = event.actorRef as Ref;
       if (event.type === '@xstate.actor' && !ref._parent) this.#crashed();
       else if (event.type === '@xstate.event') this.#acted(ref, event.event.type);
@@ -97,7 +97,7 @@ export class Atlas {
     if (act && !ref._parent) this.#meets(act);
   }
 
-  /** A conversation begins while another process's is still under way. */
+  /** A conversation may start while another process's conversation is active. */
   #crashed(): void {
     this.#meets('crash');
     this.#values.clear();

@@ -1,4 +1,7 @@
-/** Code of somebody's own agent that takes real time: tools, approvals, hooks and rules. It hangs, or does twice what it declares to do once. */
+/**
+ * A caller's agent with code that takes real time: tools, approvals, hooks and rules. The code hangs, or repeats an
+ * effect although its tool declares to be idempotent.
+ */
 import { setTimeout as later } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -29,7 +32,7 @@ const agentWith =
       ...world,
     });
 
-/** The first violation of the first seeds. */
+/** Returns the first violation of the first seeds. */
 async function firstViolation(options: Omit<Parameters<typeof simulate>[0], 'seed'>, seeds: number) {
   for (let seed = 1; seed <= seeds; seed++) {
     const [violation] = (await simulate({ seed, ...options })).violations;
@@ -86,7 +89,7 @@ describe('a tool of the caller', () => {
   });
 
   describe('that is declared idempotent and waits', () => {
-    /** What was paid, by idempotency key; it outlives each crash. */
+    /** The payments by idempotency key, which outlive each crash. */
     const payments = (paysFirst: boolean, looksFirst: boolean) => {
       const paid: string[] = [];
       const pay = (key: string): void => void (!(looksFirst && paid.includes(key)) && paid.push(key));

@@ -1,6 +1,6 @@
 /**
- * Simulated lives of runchart itself: of an agent that has everything, or of a test's own, with every check. Rule: the same
- * seed and options give the same life as `simulate` of the library would with that world.
+ * Simulated lives with every check: of the agent with every ability, or of a test's own agent. Invariant: the same seed
+ * and options give the same life as the library's `simulate` with that world.
  */
 import type { Interpreter } from '../../src/runtime/interpreter/interpreter.ts';
 import {
@@ -16,18 +16,18 @@ import type { Equipment } from './equipment/equipment.ts';
 
 export interface CheckedOptions extends SimulationOptions {
   /**
-   * Receives what XState tells an inspector of the agent that has everything, with the number of choices made so far: so many
-   * numbers of the report's tape lead to that moment.
+   * Receives each inspection event of XState, with the number of choices so far. That prefix of the report's tape leads
+   * to the same moment.
    */
   inspect?(event: unknown, choices: number): void;
-  /** Runs the charts of that agent. */
+  /** Runs the agent's charts. */
   interpreter?: Interpreter;
 }
 
-/** Makes what the agent of a life has besides, before its first process. */
+/** Creates the additional equipment of a life's agent, before its first process. */
 export type Equip = (life: Life<CheckedWorld>) => Promise<readonly Equipment[]>;
 
-/** One life. `equip` adds to the agent that has everything. */
+/** One life. `equip` adds to the agent with every ability. */
 export function simulate(
   { inspect, interpreter, ...options }: CheckedOptions,
   equip?: Equip,

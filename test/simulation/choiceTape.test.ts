@@ -1,4 +1,4 @@
-/** One tape drives everything: seeds, recorded lists and shrunken ones. */
+/** One tape drives everything: seeds, recorded lists and shrunken lists. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAgent, memoryStore } from '../../src/index.ts';

@@ -1,18 +1,18 @@
 /**
- * Sends simulated lives along the charts. Rule: chance comes first; what chance left out, an arrow or an act in some
- * state, is then looked for from the places right before it, which the heads of other lives' tapes lead to.
+ * Sends simulated lives along the charts. Invariant: random lives come first. For each missing arrow or act, further
+ * lives start from the tape prefixes that lead right before it.
  */
 
 import { type Arrow, Atlas } from './arrowAtlas.ts';
 import { simulate } from './checkedLife.ts';
 
-/** What a step draws where the host is to act: no crash, no jump of the clock, an act. */
+/** The draws of a step in which the host acts: no crash, no change of the clock, an act. */
 const ACT = [0, 0, 999];
 
 export interface Exploration {
   readonly atlas: Atlas;
   readonly lives: number;
-  /** Lives that were sent somewhere. */
+  /** The number of lives that were sent somewhere. */
   readonly sent: number;
   readonly broken: readonly string[];
 }
@@ -31,7 +31,7 @@ export async function explore({ lives, tries }: { lives: number; tries: number }
     }
   };
   const headsOf = ({ taken }: Arrow): (readonly number[])[] =>
-    taken.map(({ seed: of, choices }) => (tapes.get(of) ?? []).slice(0, choices));
+    taken.map(({ seed: arrowSeed, choices }) => (tapes.get(arrowSeed) ?? []).slice(0, choices));
 
   while (seed < lives) await live();
   for (let round = 0; round < tries; round++) {
@@ -46,6 +46,6 @@ export async function explore({ lives, tries }: { lives: number; tries: number }
   return { atlas, lives: seed, sent: seed - lives, broken };
 }
 
-/** The arrow ends in the state, in a part of it or around it. */
+/** Returns true if the arrow ends in the state, in a child of it or in a parent. */
 const leadsTo = ({ targets }: Arrow, state: string): boolean =>
   targets.some((target) => target === state || target.startsWith(`${state}.`) || state.startsWith(`${target}.`));

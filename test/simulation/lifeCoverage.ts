@@ -1,6 +1,6 @@
 /**
- * What simulated lives have to come to. Rule: a kind that many lives do not reach is not tested, whatever they hold; it is
- * told by its name. `seldom` is what a small number of lives may miss.
+ * The kinds of events that simulated lives must reach. Invariant: a kind that too few lives reach is reported by name,
+ * because it is not tested. A small number of lives may miss the kinds in `seldom`.
  */
 import type { SimulationReport } from '../../src/testing/index.ts';
 
@@ -56,18 +56,19 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
     ),
     seldom: words('call-settled, notice, extension, sub-agent, context-warning, compaction'),
   },
-  // What became of earlier messages, and of a summary that was under way.
+  // The outcome of earlier messages, and of an interrupted summary.
   summaries: { often: words('made'), seldom: words('useless, failed, cut') },
-  // Final answers that are held to a schema, of the agent or of a message; replies that miss it, and what became of them.
+  // Final answers with a schema of the agent or of a message, replies that violate it, and their outcomes.
   answers: {
     often: words('fits, asked again, mended, given up, of the agent, of the message'),
     seldom: words('fenced'),
   },
-  // What rules and hooks said of calls that ran, what reached an MCP server, and what an observer did.
+  // The answers of rules and hooks for executed calls, the calls that reached an MCP server, and the acts of an
+  // observer.
   guards: { often: words('allow alone'), seldom: words('allow decided, ask decided, ask answered') },
   mcp: { often: [], seldom: words('look, set, order, question accept, question cancel') },
   inspected: { often: words('attached, attached again, detached, compared'), seldom: [] },
-  // Appends that others overtook, and that were refused then, by the rarest kind of entry in them.
+  // Overtaken appends that were then refused, by the rarest kind of their entries.
   overtaken: {
     often: [],
     seldom: words(
@@ -94,7 +95,7 @@ const EXPECTED: Readonly<Record<string, Kinds>> = {
   },
 };
 
-/** What lives have come to so far. */
+/** The kinds that lives have reached so far. */
 export class Coverage {
   readonly #counts: Counts = {};
 
@@ -106,7 +107,7 @@ export class Coverage {
     }
   }
 
-  /** The kinds that should have been reached and were not; `many`: so many lives that the rare ones count too. */
+  /** Returns the expected kinds that were not reached. `many`: enough lives for the rare kinds. */
   missing(many: boolean): string[] {
     return Object.entries(EXPECTED).flatMap(([group, { often, seldom }]) =>
       [...often, ...(many ? seldom : [])]

@@ -1,7 +1,7 @@
 /**
- * Defects that simulated lives have to find, each planted alone into the sources while they are loaded. Rule: a fault
- * kind without a caught defect is not tested. `fault` is what must happen for the defect to show; an edit is a text that
- * stands exactly once in `src/` and `machines/`, and what takes its place.
+ * Defects that simulated lives must find. Each is planted alone into the sources while they are loaded. Invariant:
+ * every kind of fault has a caught defect. `fault` is the event that makes the defect visible. An edit is a text that
+ * occurs exactly once in `src/` and `machines/`, with its replacement.
  */
 
 export const defects = [
@@ -22,8 +22,8 @@ export const defects = [
     fault: 'cancel, cancel',
     edits: [
       [
-        "'cancel.requested': { actions: answer('joined') },\n            'xstate.done.actor.run'",
-        "'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },\n            'xstate.done.actor.run'",
+        "'cancel.requested': { actions: answer('joined') },\n            'close.requested'",
+        "'cancel.requested': { target: '#CONVERSATION.busy', reenter: true },\n            'close.requested'",
       ],
     ],
   },
@@ -408,7 +408,7 @@ export const defects = [
     id: 'lease-not-checked',
     about: 'a conversation that is open is opened a second time',
     fault: 'a second opener',
-    edits: [['if (!leased.has(id))', 'if (id)']],
+    edits: [['if (!this.#leased.has(id))', 'if (id)']],
   },
   {
     id: 'subscriber-misses-entries',
@@ -572,8 +572,8 @@ export const defects = [
     fault: 'sub-agents',
     edits: [
       [
-        'this.#options.runtime.live.join(opened.runtime.live, callId);',
-        'opened.runtime.log.listen(({ seq, at, conversationId, ...entry }) => void this.#options.runtime.log.append([entry], at));',
+        'runtime.live.join(opened.runtime.live, callId);',
+        'opened.runtime.log.listen(({ seq, at, conversationId, ...entry }) => void runtime.log.append([entry], at));',
       ],
     ],
   },
@@ -799,7 +799,7 @@ export const defects = [
     id: 'time-without-process-counted',
     about: 'the time until a cycle is resumed counts as time in which it ran',
     fault: 'crash, resume',
-    edits: [['logState.reply = noReply();\n      logState.workedUntil = entry.at;', 'logState.reply = noReply();']],
+    edits: [['logState.reply = noReply();\n  logState.workedUntil = at;', 'logState.reply = noReply();']],
   },
   {
     id: 'abort-unheard',

@@ -1,4 +1,4 @@
-/** Simulated lives whose seeds stay: what held yesterday holds today. Those of the sources stand beside these. */
+/** Simulated lives with fixed seeds, which detect regressions. Another file has the seeds of the sources. */
 import { describe, expect, it } from 'vitest';
 import { proves } from '../support/tier.ts';
 import { Coverage } from './lifeCoverage.ts';

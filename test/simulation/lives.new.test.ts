@@ -1,4 +1,6 @@
-/** Simulated lives whose seeds come from the sources: what changes them tries something new, nothing else does. */
+/**
+ * Simulated lives whose seeds depend on the sources. A change of the sources tries new lives, and nothing else does.
+ */
 import { describe, expect, it } from 'vitest';
 import { sourceSeed } from '../support/sourceSeed.ts';
 import { batches, brokenBy, INVARIANTS } from './lives.ts';

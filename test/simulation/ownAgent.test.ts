@@ -1,4 +1,4 @@
-/** Somebody's own agent in a simulation: what its tools are called with, what is decided, and what its author holds of it. */
+/** A caller's own agent in a simulation: the arguments of its tools, its decisions, and its author's invariants. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, type LogEntry } from '../../src/index.ts';
@@ -80,9 +80,11 @@ describe('the agent of somebody else', () => {
       expect(violations).toEqual([]);
       logs.push(...log);
     }
-    const given = logs.flatMap((entry) => (entry.type === 'extension' && entry.name === 'output' ? [entry.value] : []));
-    expect(given.length).toBeGreaterThan(20);
-    for (const answer of given) output.parse(answer);
+    const outputs = logs.flatMap((entry) =>
+      entry.type === 'extension' && entry.name === 'output' ? [entry.value] : [],
+    );
+    expect(outputs.length).toBeGreaterThan(20);
+    for (const answer of outputs) output.parse(answer);
     expect(logs.some((entry) => entry.type === 'continuation' && entry.why === 'output')).toBe(true);
   });
 
@@ -91,12 +93,12 @@ describe('the agent of somebody else', () => {
       const count = log.filter(({ type }) => type === 'tool-started').length;
       return count > 2 ? `${count} tables are booked` : undefined;
     }
-    const found = new Set<string>();
+    const violated = new Set<string>();
     for (let seed = 1; seed <= volume.brokenLives; seed++) {
       const { violations } = await simulate({ seed, agent: booking([]), invariants: [twoTablesAtMost] });
-      for (const { invariant } of violations) found.add(invariant);
+      for (const { invariant } of violations) violated.add(invariant);
     }
-    expect([...found]).toEqual(['twoTablesAtMost']);
+    expect([...violated]).toEqual(['twoTablesAtMost']);
   });
 
   it('lives the same life when one of its tools returns an image, the first of the process too', async () => {

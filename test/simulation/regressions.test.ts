@@ -1,7 +1,7 @@
 /**
- * The lives that brought to light what was wrong with the library, as tapes. Rule: a tape is of use while the planted
- * defect still breaks on it, which `npm run defects` holds; a change of the simulator calls for tapes that are new. The
- * tape of an `equipped` life also decides its equipment.
+ * The lives that found defects of the library, as tapes. Invariant: the planted defect still fails on its tape, as `npm
+ * run defects` checks. A change of the simulator requires new tapes. The tape of an `equipped` life also decides its
+ * equipment.
  */
 import { describe, expect, it } from 'vitest';
 import { simulate } from './checkedLife.ts';

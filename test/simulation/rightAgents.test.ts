@@ -1,4 +1,4 @@
-/** An agent without a mistake is simulated without a violation. */
+/** A correct agent is simulated without a violation. */
 import { describe, expect, it } from 'vitest';
 import type { SimulationReport } from '../../src/testing/index.ts';
 import { sourceSeed } from '../support/sourceSeed.ts';
@@ -6,7 +6,7 @@ import { sampled, volume } from '../support/tier.ts';
 import { simulate } from './checkedLife.ts';
 import { rightAgents } from './rightAgents.ts';
 
-/** Seeds on which a check was once wrong about an agent of these kinds. */
+/** Seeds for which a check once reported a false violation of these agents. */
 const KNOWN = [95, 157, 1038, 1722];
 
 describe('a right agent of somebody else', () => {

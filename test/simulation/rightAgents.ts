@@ -1,4 +1,7 @@
-/** Agents that make no mistake, each with other abilities. Rule: whatever a simulation reports about one of them is wrong. */
+/**
+ * Correct agents, each with other abilities. Invariant: every violation that a simulation reports for one of them is
+ * false.
+ */
 import { z } from 'zod';
 import { type Agent, createAgent, defineTool, subAgents } from '../../src/index.ts';
 import { hooks, permissions } from '../../src/node.ts';

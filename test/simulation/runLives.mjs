@@ -1,10 +1,10 @@
 /**
- * `npm run simulate`: many simulated lives, one seed each. `--seed N` the first seed (with `--runs 1`, the default where a
- * seed is given, that life is shown), `--runs N` how many, `--minutes N` until the time is up. A broken invariant ends it
- * with the seed, the shortest tape that was found and the line that repeats it; the exit code is 1. `--twice` lives each
- * life a second time and compares the logs; the digest of all logs compares two processes, or two versions of Node. About
- * half of the agents are equipped (`equipment/`): permissions, hooks, an MCP server, the inspector's observer, each in every
- * second of them. A run of some minutes prints its progress once a minute.
+ * `npm run simulate`: many simulated lives, one seed each. `--seed N` is the first seed, and `--runs N` the number of
+ * lives. With one life, the default after `--seed`, that life is printed. `--minutes N` is a time limit. A violation
+ * ends it with exit code 1, the seed, the shortest tape found and the command that repeats it. `--twice` repeats each
+ * life and compares the logs. The digest of all logs compares two processes, or two versions of Node. About half of the
+ * agents are equipped (`equipment/`). Each kind occurs in half of them: permissions, hooks, an MCP server, the
+ * inspector's observer. A run of some minutes prints its progress once a minute.
  */
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
@@ -50,7 +50,7 @@ const having = new Map(EQUIPMENT.map((kind) => [kind, 0]));
 const faults = new Map();
 const lengths = [];
 const digest = createHash('sha256');
-/** How many agents had each kind of equipment. */
+/** The number of agents with each kind of equipment. */
 const equipped = () =>
   `${totals.equipped} of them equipped (${[...having].map(([kind, count]) => `${kind} ${count}`).join(', ')})`;
 let progressAt = Date.now() + PROGRESS_MS;

@@ -1,4 +1,5 @@
 /** Blobs of broken stores. Invariant: without a fault they keep the contract. */
+import { createHash } from 'node:crypto';
 import { RunchartError } from '../../src/errors.ts';
 
 export const BLOB_FAULTS = [
@@ -7,6 +8,7 @@ export const BLOB_FAULTS = [
   'names equal blobs apart',
   'names a blob by its type',
   'names blobs by their bytes',
+  'names blobs by a number',
   'knows one media type of equal bytes',
   'finds a blob for any reference',
   'keeps the bytes of its caller',
@@ -60,6 +62,8 @@ export class Blobs {
       if (this.#is('names equal blobs apart')) break;
       if (reference.endsWith(ending) && Buffer.from(kept).equals(bytes)) return reference;
     }
-    return `blob:${this.#kept.size}${ending}`;
+    if (this.#is('names blobs by a number') || this.#is('names equal blobs apart'))
+      return `blob:${this.#kept.size}${ending}`;
+    return `blob:${createHash('sha256').update(bytes).digest('hex')}${ending}`;
   }
 }

@@ -19,13 +19,13 @@ const values =
   (change: (value: unknown, key: string) => unknown): Distortion =>
   (entry) =>
     JSON.parse(JSON.stringify(entry), (key, value) => change(value, key));
-/** What is larger is taken for a number with a point. */
+/** A larger number is treated as a fraction. */
 const isWhole = (value: unknown): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 51;
 const isList = (value: unknown): value is unknown[] => Array.isArray(value);
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !isList(value);
 const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 
-/** What comes back instead of an entry that was stored. */
+/** The values that replace a stored entry. */
 export const distortions = {
   'cuts texts at a newline': texts((text) => text.split('\n', 1)[0]),
   'makes one kind of line break of all': texts((text) => text.replace(/\r\n?|[\u2028\u2029\u0085]/g, '\n')),
@@ -63,7 +63,7 @@ export const distortions = {
   'rounds times': (entry) => ({ ...entry, at: Math.max(0, Math.round(entry.at)) }),
 } satisfies { [fault: string]: Distortion };
 
-/** What comes back where a log or an entry is large. */
+/** The results for a large log or entry. */
 export const limits = {
   'keeps 60,000 characters of a text': texts((text) => text.slice(0, 60_000)),
   'keeps seqs in ten bits': (entry) => ({ ...entry, seq: entry.seq & 1023 }),
@@ -92,7 +92,7 @@ export const idFaults = {
   },
 } satisfies { [fault: string]: (id: string) => string };
 
-/** What the list sees instead of an entry. */
+/** The values that the list reads in place of an entry. */
 export const sights = {
   'lists sub-agents': (entry) => (entry.type === 'conversation' ? without(entry, 'parent') : entry),
   'takes an unknown price for nothing': (entry) =>
@@ -112,7 +112,7 @@ export const sights = {
     entry.type === 'run-stop' && entry.cause === undefined ? { ...entry, cause: 'end_turn' } : entry,
 } satisfies { [fault: string]: Distortion };
 
-/** What is listed instead of a conversation; `held`: a handle of it is open. */
+/** The values that are listed in place of a conversation. `held`: one of its handles is open. */
 export const listings = {
   'lists every conversation as idle': (info) => ({ ...info, status: 'idle' }),
   'lists what is held as active': (info, { held }) => (held ? { ...info, status: 'active' } : info),

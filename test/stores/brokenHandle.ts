@@ -64,7 +64,7 @@ export const HANDLE_FAULTS = [
 export interface Kept {
   id: string;
   texts: string[];
-  /** What there was at the last opening. */
+  /** The listed ids at the last opening. */
   listed: string[];
   blobs: Blobs;
 }
@@ -75,7 +75,7 @@ export class BrokenHandle implements LogHandle {
   readonly #kept: Kept;
   readonly #is: (fault: Fault) => boolean;
   readonly #release: (whoever: boolean) => void;
-  /** What faults hand in or out instead of copies. */
+  /** The objects that faults pass without a copy. */
   readonly #shared = new Map<number, LogEntry>();
   readonly #lists: (readonly LogEntry[])[] = [];
   readonly #atOpening: number;

@@ -4,8 +4,18 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { SessionBusyError } from '../../src/errors.ts';
-import { conversationSummary, newestFirst } from '../../src/stores/conversationSummary.ts';
-import type { ConversationInfo, LogStore } from '../../src/stores/logStore.ts';
+import { type ConversationRow, listedRow } from '../../src/stores/conversationRow.ts';
+import { addToRow } from '../../src/stores/conversationSummary.ts';
+import {
+  type ConversationInfo,
+  isSubAgentOf,
+  type ListOptions,
+  type LogStore,
+  noConversation,
+  type StoreOpening,
+  subAgentIds,
+} from '../../src/stores/logStore.ts';
+import { pageOf } from '../../src/stores/rowTable.ts';
 import { BLOB_FAULTS, Blobs } from './brokenBlobs.ts';
 import { distortions, idFaults, limits, listings, sights } from './brokenContent.ts';
 import { BrokenHandle, HANDLE_FAULTS, type Kept } from './brokenHandle.ts';
@@ -14,6 +24,28 @@ const STORE_FAULTS = [
   'ignores the lease',
   'takes the lease too late',
   'has one lease for all conversations',
+  'opens what does not exist',
+  'opens conversations of other owners',
+  'opens conversations without an owner for any owner',
+  'refuses every owner',
+  'is busy before it looks at the owner',
+  'deletes no sub-agents',
+  'deletes what only claims to be a sub-agent',
+  'deletes the conversation of an open sub-agent',
+  'pages by the number of rows',
+  'repeats the last row on the next page',
+  'ignores the limit',
+  'counts other rows in the limit',
+  'ignores the cursor',
+  'takes any cursor',
+  'lists every owner',
+  'lists every status',
+  'matches owners without their case',
+  'forgets the status where it looks for an owner',
+  'keeps eighty letters of a title',
+  'gives one cursor for every row',
+  'keeps the first title',
+  'lists no title',
   'gives the lease to nobody when it refuses an open',
   'forgets everything on close',
   'drops the first entry on reopening',
@@ -41,7 +73,7 @@ const STORE_FAULTS = [
 ] as const;
 
 const names = <T extends object>(table: T) => Object.keys(table) as (keyof T & string)[];
-/** By what they are about. */
+/** The faults by topic. */
 export const FAULTS = {
   store: STORE_FAULTS,
   handle: HANDLE_FAULTS,
@@ -66,14 +98,19 @@ class BrokenStore implements LogStore {
   readonly #common: Blobs;
   readonly #deleting = new Set<string>();
   #listed: ConversationInfo[] | undefined;
+  readonly #places = new Map<string, number>();
 
   constructor(is: (fault: Fault) => boolean) {
     this.#is = is;
     this.#common = new Blobs(is);
   }
 
-  async open(id: string) {
+  async open(id: string, { existing, owner }: StoreOpening = {}) {
     const key = this.#keyOf(id);
+    const texts = this.#kept.get(key)?.texts ?? [];
+    if (existing && texts.length === 0 && !this.#is('opens what does not exist')) throw noConversation();
+    const busyFirst = this.#is('is busy before it looks at the owner') && this.#leases.has(key);
+    if (!busyFirst) this.#refuseOwner(texts[0], owner);
     const lease = this.#is('has one lease for all conversations') ? 'all' : key;
     if (this.#leases.has(lease) && !this.#is('ignores the lease')) {
       if (this.#is('gives the lease to nobody when it refuses an open')) this.#leases.delete(lease);
@@ -97,7 +134,7 @@ class BrokenStore implements LogStore {
     });
   }
 
-  async list() {
+  async list(options: ListOptions = {}) {
     if (this.#is('lists nothing')) return [];
     if (this.#is('takes all leases to list')) {
       const taken = [...this.#kept.keys()].filter((key) => !this.#leases.has(key));
@@ -106,7 +143,8 @@ class BrokenStore implements LogStore {
       for (const key of taken) this.#leases.delete(key);
     }
     const found = [...this.#kept].flatMap(([key, kept]) => this.#lookedAt(key, kept) ?? []);
-    if (!this.#is('lists in order of age')) newestFirst(found);
+    const page = this.#page(found, options);
+    found.splice(0, found.length, ...page);
     if (this.#is('lists itself')) found.push({ ...NEVER_USED, id: 'index' });
     if (this.#is('lists conversations twice')) found.push(...found);
     if (!this.#is('lists what it listed before'))
@@ -120,6 +158,10 @@ class BrokenStore implements LogStore {
     const key = this.#keyOf(id);
     if (this.#leases.has(key) && !this.#is('deletes what is open')) throw new SessionBusyError(`${id} is open`);
     const kept = this.#kept.get(key);
+    const children = this.#subAgentsOf(kept);
+    if (children.some((child) => this.#leases.has(child)) && !this.#is('deletes the conversation of an open sub-agent'))
+      throw new SessionBusyError(`a sub-agent of ${id} is open`);
+    if (!this.#is('deletes no sub-agents')) for (const child of children) this.#kept.delete(child);
     if (!kept && this.#is('fails to delete what is not there')) throw new Error('no such conversation');
     if (kept && this.#is('deletes listed conversations only') && !this.#lookedAt(key, kept)) return;
     if (this.#is('fails to delete twice at once')) {
@@ -136,6 +178,63 @@ class BrokenStore implements LogStore {
     else this.#kept.delete(key);
   }
 
+  #refuseOwner(first: string | undefined, owner: string | undefined): void {
+    if (owner === undefined || first === undefined) return;
+    if (this.#is('refuses every owner')) throw noConversation();
+    const { owner: written } = JSON.parse(first) as { owner?: string };
+    if (written === undefined && this.#is('opens conversations without an owner for any owner')) return;
+    if (written !== owner && !this.#is('opens conversations of other owners')) throw noConversation();
+  }
+
+  /** The sub-agents that the log names, and theirs. */
+  #subAgentsOf(kept: Kept | undefined): string[] {
+    const entries = (kept?.texts ?? []).map((text) => JSON.parse(text) as LogEntry);
+    return [...subAgentIds(entries)].flatMap((child) => {
+      const own = this.#kept.get(child);
+      const isOwn = isSubAgentOf(JSON.parse(own?.texts[0] ?? 'null') ?? undefined, kept?.id ?? '');
+      return own && (isOwn || this.#is('deletes what only claims to be a sub-agent'))
+        ? [child, ...this.#subAgentsOf(own)]
+        : [];
+    });
+  }
+
+  #page(found: readonly ConversationInfo[], options: ListOptions): ConversationInfo[] {
+    const { owner, status, limit, cursor } = options;
+    const wanted: ListOptions = {
+      owner: this.#is('lists every owner') || this.#is('matches owners without their case') ? undefined : owner,
+      status:
+        this.#is('lists every status') ||
+        (owner !== undefined && this.#is('forgets the status where it looks for an owner'))
+          ? undefined
+          : status,
+    };
+    if (this.#is('takes any cursor') && cursor !== undefined && !/^-?\d+:/.test(cursor)) return [];
+    let rows = pageOf(found, { ...wanted, cursor: this.#is('ignores the cursor') ? undefined : cursor });
+    if (owner !== undefined && this.#is('matches owners without their case'))
+      rows = rows.filter((row) => row.owner?.toLowerCase() === owner.toLowerCase());
+    if (this.#is('pages by the number of rows')) {
+      const all = pageOf(found, wanted);
+      rows = all.slice(this.#places.get(cursor ?? '') ?? 0);
+      for (const [at, row] of all.entries()) if (row.cursor) this.#places.set(row.cursor, at + 1);
+    }
+    if (this.#is('repeats the last row on the next page') && cursor !== undefined) {
+      const all = pageOf(found, wanted);
+      rows = [...all.filter((row) => row.cursor === cursor), ...rows];
+    }
+    if (this.#is('counts other rows in the limit') && limit !== undefined)
+      rows = rows.filter((row) =>
+        pageOf(found)
+          .slice(0, limit)
+          .some(({ id }) => id === row.id),
+      );
+    if (this.#is('gives one cursor for every row')) rows = rows.map((row) => ({ ...row, cursor: '0:' }));
+    if (this.#is('lists no title')) for (const row of rows) delete row.title;
+    if (this.#is('keeps eighty letters of a title'))
+      for (const row of rows) if (row.title) row.title = row.title.slice(0, 80);
+    if (this.#is('lists in order of age')) rows.reverse();
+    return this.#is('ignores the limit') ? rows : rows.slice(0, limit);
+  }
+
   #newBlobs(): Blobs {
     return this.#is('has blobs in common for all conversations') ? this.#common : new Blobs(this.#is);
   }
@@ -145,16 +244,17 @@ class BrokenStore implements LogStore {
   }
 
   #lookedAt(key: string, kept: Kept): ConversationInfo | null {
-    const summary = conversationSummary(kept.id);
+    let row: ConversationRow | undefined;
     const texts = this.#is('lists what was there at the last opening') ? kept.listed : kept.texts;
     const entries = texts.map((text) => JSON.parse(text) as LogEntry);
     for (const entry of entries) {
       let seen: LogEntry | null = entry;
       for (const fault of names(sights)) if (seen && this.#is(fault)) seen = sights[fault](seen);
-      if (seen) summary.add(seen);
+      if (seen?.type === 'renamed' && this.#is('keeps the first title')) continue;
+      if (seen) row = addToRow(row, seen, kept.id);
     }
     const held = this.#leases.has(key);
-    let info = summary.result(held ? 'self' : 'nobody');
+    let info = listedRow(row, held ? 'self' : 'nobody');
     if (!info && entries.length === 0 && this.#is('lists empty conversations')) {
       info = { ...NEVER_USED, id: kept.id };
     }

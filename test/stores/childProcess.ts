@@ -1,5 +1,5 @@
 /**
- * Other processes that use the JSONL store. Invariant: they run the real source, bundled once for each test file,
+ * Other processes that use a store. Invariant: they run the real source, bundled once for each test file,
  * because Node reads no TypeScript. Each process is killed after its test.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -21,9 +21,9 @@ export interface Child {
 }
 
 /**
- * For the top of a test file. The returned function runs a script as a module of its own in a new process; the script
- * has `jsonlStore`, `say(text)` (prints a line), `entry(seq)` (an entry of conversation `c`) and `directory`. `within`:
- * the command that starts it.
+ * For the top of a test file. The returned function runs a script as a module in a new process. The script has
+ * `jsonlStore`, `directory`, `say(text)` (prints a line) and `entry(seq)` (an entry of conversation `c`). `within`: the
+ * command that starts it.
  */
 export function children(): (directory: string, script: string, within?: readonly string[]) => Child {
   let folder = '';
@@ -43,11 +43,12 @@ export function children(): (directory: string, script: string, within?: readonl
       const entry = (seq) => ({ seq, at: seq, conversationId: 'c', runId: null, type: 'notice', code: 'n', text: 't' });
       setInterval(() => {}, 1000);
     `;
-    return start(prelude + script, within);
+    return startChild(prelude + script, within);
   };
 }
 
-function start(script: string, within: readonly string[]): Child {
+/** Runs the script as a module in a new process. */
+export function startChild(script: string, within: readonly string[] = []): Child {
   const [command = process.execPath, ...args] = [...within, process.execPath, '--input-type=module', '-e', script];
   const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -17,6 +17,7 @@ const probe = await open(process.execPath);
 export const fileHandle = Object.getPrototypeOf(probe) as {
   write: Write;
   truncate(): Promise<void>;
+  read(): Promise<unknown>;
   datasync(): Promise<void>;
   sync(): Promise<void>;
 };

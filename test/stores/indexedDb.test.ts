@@ -9,6 +9,7 @@ import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import {
   all,
   conversation,
+  modelReply,
   notice,
   onlyListed,
   stamped,
@@ -101,6 +102,22 @@ describe('indexedDbStore', () => {
   });
 });
 
+describe('a database of the first version', () => {
+  test('gets the rows of its logs when it is opened', async () => {
+    const entries = [...log, conversation('d'), conversation('sub', { conversationId: 'd', callId: 'call' })];
+    const records = entries.map((value) => ({ key: [value.conversationId, value.seq], value }));
+    browser.addDatabase('one', 1, { entries: records, blobs: [] });
+    const store = indexedDbStore('one');
+    expect((await store.list()).map(({ id, updatedAt }) => [id, updatedAt])).toEqual([
+      ['c', log[1]?.at],
+      ['d', log[0]?.at],
+    ]);
+    const handle = await store.open('c');
+    await handle.append([notice('c', 2)], 2);
+    expect((await store.list())[0]).toMatchObject({ id: 'c', status: 'active', updatedAt: notice('c', 2).at });
+  });
+});
+
 describe('a browser that fails', () => {
   test('to open the database: open rejects without a lock, and the next open succeeds', async () => {
     const store = indexedDbStore('one');
@@ -138,6 +155,30 @@ describe('a browser that fails', () => {
     await settled();
     expect(await stored(store, 'c')).toHaveLength(3);
   });
+
+  test.each([1, 2, 3])(
+    'to store, %i in a row: the row of the list counts what is stored, now and after the next opening',
+    async (failures) => {
+      const priced = (seq: number) => modelReply('c', seq, 0.25);
+      const [store, never] = [indexedDbStore('one'), indexedDbStore('another')];
+      const handle = await store.open('c');
+      await handle.append(log, 0);
+      for (const seq of [2, 3]) {
+        for (let failure = 0; failure < failures; failure += 1) {
+          browser.refusedChanges.push(undefined);
+          await expect(handle.append([priced(seq)], seq)).rejects.toMatchObject({ code: 'store' });
+        }
+        await handle.append([priced(seq)], seq);
+      }
+      const holder = await never.open('c');
+      await holder.append([...log, priced(2), priced(3)], 0);
+      expect(await store.list()).toEqual(await never.list());
+      for (const each of [handle, holder]) await each.close();
+      await settled();
+      expect(await onlyListed(store)).toMatchObject({ turns: 2, costUsd: 0.5 });
+      expect(await store.list()).toEqual(await never.list());
+    },
+  );
 
   test('to keep its connection: the next call makes another one, and the handle continues', async () => {
     const store = indexedDbStore('one');

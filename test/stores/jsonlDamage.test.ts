@@ -84,7 +84,7 @@ describe('the middle of a file', () => {
     const bytes = Buffer.from(second);
     for (let cut = 1; cut < bytes.length; cut += 1) {
       const torn = bytes.subarray(0, cut);
-      // Whole characters only: half a one is refused for its encoding before anything else is looked at.
+      // Only whole characters are cut, because half a character is refused for its encoding first.
       if (torn.toString().includes('\ufffd')) continue;
       await writeFile(found.path('c.jsonl'), file(header, first, `${torn}${second}`, third));
       // If a value may follow, the next record could be that value, so nothing is guessed.

@@ -73,7 +73,7 @@ describe('H-140, B23: a log file of a version', () => {
     const model: Model = {
       id: 'later',
       async *stream({ messages }) {
-        for (const part of messages[0]?.content ?? []) shown.push(part.type === 'image' ? part.mediaType : part.text);
+        for (const part of messages[0]?.content ?? []) shown.push(part.type === 'text' ? part.text : part.mediaType);
         yield { type: 'text-delta', text: 'fine' };
         yield { type: 'finish', reason: 'stop' };
       },

@@ -30,7 +30,7 @@ describe.skipIf(!possible)('two process namespaces of one host', () => {
     await refused('session_busy', () => store.open('c'));
     expect((await store.list()).map(({ status }) => status)).toEqual(['active']);
     await holder.kill();
-    // The system ends what is left of the namespace in its own time.
+    // The system ends the remains of the namespace at an unknown time.
     const tried = () => stored(store, 'c').then((entries) => entries.length, String);
     await expect.poll(tried).toBe(1);
   });

@@ -13,14 +13,14 @@ import { linesFor, type Place, place, placeWith } from './storeDirectory.ts';
 const [header = '', first = ''] = await linesFor([conversation('c')]);
 const file = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
 const UNITS = ['y\n', '{\n', '{x}\n', '"\n', 'null\n', 'no {"seq":0, no\n'];
-/** Several pieces of what is read at a time. */
+/** Larger than several reads. */
 const rubbish = (unit: string, bytes = 1_000_000) => unit.repeat(bytes / unit.length);
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** How often something is parsed meanwhile. */
+/** Returns how often JSON is parsed during the act. */
 async function parses(use: () => Promise<unknown>): Promise<number> {
   const spy = vi.spyOn(JSON, 'parse');
   try {

@@ -13,6 +13,7 @@ import {
 } from '../../machines/internal.ts';
 import { mergedPolicies } from '../../src/agentPolicies.ts';
 import { defineTool, RunchartError, subAgents, type Tool } from '../../src/index.ts';
+import { noNames } from '../../src/runtime/currentRequest.ts';
 import { type ConversationCore, type OpenedChild, type OwnProfile, WAITS } from '../../src/runtime/subAgentPort.ts';
 import { forkedSubAgents } from '../../src/subAgents/forkIds.ts';
 import { type SubAgentOptions, spawnProfiles } from '../../src/subAgents/spawnProfile.ts';
@@ -35,7 +36,7 @@ const waitingCall: PendingCall = {
 const costs = (inputTokens: number) =>
   ({ type: 'model-reply', model: 'm', usage: { ...zeroUsage.usage, inputTokens }, costUsd: null }) as LogEntry;
 
-/** A conversation of a sub-agent: it waits after a run, unless a test says otherwise. */
+/** A conversation of a sub-agent, which waits after a run unless a test changes that. */
 function played(statuses: string[] = ['waiting']) {
   const acts: string[] = [];
   const conversation = {
@@ -177,7 +178,9 @@ function registry() {
   const callIds = new CallIds();
   const made = new SubAgentRegistry({
     ...{ id: 'c', runtime: core as unknown as ConversationCore, policies, callIds },
-    spawns: new Map([['spawn_agents', { profile: profile as unknown as OwnProfile, concurrency: 2, turns: 3 }]]),
+    spawns: new Map([
+      ['spawn_agents', { profile: profile as unknown as OwnProfile, concurrency: 2, turns: 3, hasOwnModel: false }],
+    ]),
     openChild: async () => children[opened++]?.opened as OpenedChild,
   });
   const context = (more: object = {}) =>
@@ -319,6 +322,7 @@ describe('the profile of sub-agents', () => {
       plugins: [],
       policies,
       instructions: 'Own.',
+      named: noNames,
     } as OwnProfile;
     return spawnProfiles([...tools, subAgents(options)], own).get(options.name ?? 'spawn_agents');
   };

@@ -6,7 +6,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { forkConversation } from '../../src/conversation/fork.ts';
+import { forkConversation } from '../../src/conversation/copies/fork.ts';
 import {
   type Conversation,
   createAgent,

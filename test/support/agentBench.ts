@@ -2,6 +2,7 @@
  * An agent for tests: scripted model, virtual time, counted ids, and access to every running actor. Invariant: a test
  * reads here only what any caller can read, except for the actors, which come from the inspection hook.
  */
+import { expect, onTestFinished } from 'vitest';
 import type { AnyActorRef } from 'xstate';
 import {
   type Agent,
@@ -12,6 +13,7 @@ import {
   type LogStore,
   memoryStore,
 } from '../../src/index.ts';
+import { logEntrySchema } from '../../src/schema.ts';
 import { type Reply, type ScriptedModel, scripted } from './scriptedReplies.ts';
 import { VirtualClock } from './virtualClock.ts';
 
@@ -66,6 +68,8 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
     },
   });
   const conversation = await agent.open('c');
+  const { length: stored } = conversation.log();
+  onTestFinished(() => void expect(misshapen(conversation.log().slice(stored))).toEqual([]));
   const alive = (): string[] =>
     [...actors].filter((actor) => actor._parent && actor.getSnapshot().status === 'active').map(({ id }) => id);
   const contextOf = (id: string): unknown =>
@@ -75,6 +79,10 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
       ?.getSnapshot().context;
   return { agent, conversation, model, clock, store, alive, contextOf };
 }
+
+/** Entries that violate the schema of logs. */
+const misshapen = (log: readonly LogEntry[]): unknown[] =>
+  log.flatMap((entry) => (logEntrySchema.safeParse(entry).success ? [] : [entry]));
 
 let births = 0;
 /** Ids differ from agent to agent, like those of two processes. */
@@ -157,8 +165,8 @@ export const only = (log: readonly LogEntry[], ...wanted: LogEntry['type'][]): s
   story(log.filter(({ type }) => wanted.includes(type)));
 
 export const resultText = (log: readonly LogEntry[], callId: string): string => {
-  const found = log.find((each) => each.type === 'tool-result' && each.callId === callId);
-  return found?.type === 'tool-result' ? textIn(found.content) : '';
+  const result = log.find((each) => each.type === 'tool-result' && each.callId === callId);
+  return result?.type === 'tool-result' ? textIn(result.content) : '';
 };
 
 /** A store that contains this log, as another process finds it after the writer has died. */

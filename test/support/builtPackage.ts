@@ -23,7 +23,7 @@ declare module 'vitest' {
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 /** The main entries of these packages; the package and its examples import nothing else from them. */
 const IN_ONE_FILE = ['diff', 'openai', 'rxjs', 'string-width', 'tinyglobby', 'unbash', 'ws', 'xstate', 'zod'];
-/** Node sees a CommonJS module, which exports no names after bundling. */
+/** Node receives a CommonJS module, which exports no names after bundling. */
 const ENTRIES: Record<string, string> = { rxjs: './node_modules/rxjs/dist/esm/index.js' };
 const TSC = join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc');
 

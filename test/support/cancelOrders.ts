@@ -43,7 +43,7 @@ export interface Order {
 }
 
 const ACTS: readonly Act[] = ['cancel', 'run.cancel', 'send', 'steer', 'followUp', 'resume'];
-/** In the same tick; during an append; after the append. */
+/** Returns the first documented state after the chart's initial arrow. */
 const PAUSES = [0, 10, 30] as const;
 export const ACTS_MAX = 4;
 
@@ -370,13 +370,13 @@ class Life {
     for (const { receipt, outcome } of this.#messages) {
       const { messageId } = receipt;
       const isInLog = log.some((entry) => entry.type === 'user-message' && entry.messageId === messageId);
-      const found = isInLog ? 'delivered' : queued.has(messageId) ? 'queued' : 'returned';
+      const actual = isInLog ? 'delivered' : queued.has(messageId) ? 'queued' : 'returned';
       const outcomeOrQueued = outcome ?? 'queued';
-      if (outcomeOrQueued === found && !(isClosed && outcomeOrQueued === 'queued')) continue;
+      if (outcomeOrQueued === actual && !(isClosed && outcomeOrQueued === 'queued')) continue;
       // The message could not be taken off the queue, so it may still be delivered.
       if (outcomeOrQueued === 'rejected' && !this.#isSound) continue;
       this.faults.push(
-        `${messageId} is ${found} in the log, its receipt says ${outcomeOrQueued}${isClosed ? ' after the close' : ''}`,
+        `${messageId} is ${actual} in the log, its receipt says ${outcomeOrQueued}${isClosed ? ' after the close' : ''}`,
       );
     }
   }

@@ -17,11 +17,13 @@ interface Request {
   error?: unknown;
   onsuccess?: () => void;
   onerror?: () => void;
-  onupgradeneeded?: () => void;
+  transaction?: unknown;
+  onupgradeneeded?: (event: { oldVersion: number }) => void;
 }
+type Stores = Map<string, Records>;
 
 const rank = (key: Key): number => (typeof key === 'number' ? 0 : typeof key === 'string' ? 1 : 2);
-/** Numbers come first, then texts, then lists, which are compared item by item. */
+/** Returns negative or positive by order: numbers first, then texts, then lists, which are compared item by item. */
 function compare(a: Key, b: Key): number {
   if (rank(a) !== rank(b)) return rank(a) - rank(b);
   if (typeof a !== 'object' || typeof b !== 'object') return a < b ? -1 : a > b ? 1 : 0;
@@ -54,25 +56,29 @@ class Transaction {
   oncomplete?: () => void;
   onabort?: () => void;
   error: unknown = null;
-  readonly #records: Records;
+  readonly #stores: Stores;
   readonly #acts: (() => void)[] = [];
 
-  constructor(records: Records) {
-    this.#records = records;
+  constructor(stores: Stores) {
+    this.#stores = stores;
   }
 
   /** Runs the requests of a transaction. `refused`: the disk rejects it. */
   run(refused?: { cause: unknown }): void {
-    const before = [...this.#records];
+    const before = [...this.#stores].map(([name, records]) => [name, [...records]] as const);
+    // An answer may ask for more.
     for (const act of this.#acts) if (this.error === null) act();
     this.error ??= refused?.cause ?? null;
     if (this.error === null && !refused) return this.oncomplete?.();
-    this.#records.splice(0, this.#records.length, ...before);
+    for (const [name, kept] of before) {
+      const records = this.#stores.get(name) ?? [];
+      records.splice(0, records.length, ...kept);
+    }
     this.onabort?.();
   }
 
-  objectStore() {
-    const records = this.#records;
+  objectStore(name: string) {
+    const records = this.#stores.get(name) as Records;
     const asked = (answer: () => unknown): Request => {
       const request: Request = {};
       this.#acts.push(() => {
@@ -96,23 +102,37 @@ class Transaction {
       });
     };
     const within = (range: Range, most = records.length): Records => {
-      const found: Records = [];
-      for (let at = placeOf(records, range.lower); at < records.length && found.length < most; at += 1) {
+      const matching: Records = [];
+      for (let at = placeOf(records, range.lower); at < records.length && matching.length < most; at += 1) {
         const record = records[at] as Records[number];
-        if (isWithin(record.key, range)) found.push(record);
+        if (isWithin(record.key, range)) matching.push(record);
         else if (compare(record.key, range.upper) >= 0) break;
       }
-      return found;
+      return matching;
     };
     return {
       add: (value: unknown, key: Key) => put(value, key, false),
       put: (value: unknown, key: Key) => put(value, key, true),
       get: (key: Key) => asked(() => structuredClone(within({ lower: key, upper: key })[0]?.value)),
-      getAll: (range: Range, most: number) =>
-        asked(() => structuredClone(within(range, most)).map(({ value }) => value)),
-      getAllKeys: () => asked(() => records.map(({ key }) => key)),
-      delete: (range: Range) =>
-        asked(() => void records.splice(0, records.length, ...records.filter(({ key }) => !isWithin(key, range)))),
+      getAll: (range?: Range, most?: number) =>
+        asked(() => structuredClone(range ? within(range, most) : records).map(({ value }) => value)),
+      delete: (range: Range | string) => {
+        const gone = typeof range === 'string' ? { lower: range, upper: range } : range;
+        return asked(
+          () => void records.splice(0, records.length, ...records.filter(({ key }) => !isWithin(key, gone))),
+        );
+      },
+      openCursor: () => {
+        const request: Request = {};
+        const show = (at: number): void =>
+          void this.#acts.push(() => {
+            const record = records[at];
+            request.result = record ? { ...structuredClone(record), continue: () => show(at + 1) } : null;
+            request.onsuccess?.();
+          });
+        show(0);
+        return request;
+      },
       openKeyCursor: (range: Range, direction: string) =>
         asked(() => (direction === 'prev' ? within(range).at(-1) : within(range)[0]) ?? null),
     };
@@ -121,7 +141,7 @@ class Transaction {
 
 class FakeBrowser {
   /** Databases by name, and their stores by name. */
-  readonly #databases = new Map<string, Map<string, Records>>();
+  readonly #databases = new Map<string, { version: number; stores: Stores }>();
   readonly #held = new Set<string>();
   readonly connections: { onclose?: () => void; onversionchange?: () => void; isClosed: boolean }[] = [];
   /** Each is the error of the next opening, or of the next transaction that changes something. */
@@ -129,7 +149,7 @@ class FakeBrowser {
   readonly refusedChanges: unknown[] = [];
 
   readonly indexedDB = {
-    open: (name: string): Request => {
+    open: (name: string, version: number): Request => {
       const request: Request = {};
       later(() => {
         const refusal = this.refusedOpenings.shift();
@@ -137,15 +157,25 @@ class FakeBrowser {
           request.error = refusal;
           return request.onerror?.();
         }
-        const stores = this.#databases.get(name) ?? new Map<string, Records>();
-        request.result = this.#connection(stores);
-        if (!this.#databases.has(name)) request.onupgradeneeded?.();
-        this.#databases.set(name, stores);
+        const database = this.#databases.get(name) ?? { version: 0, stores: new Map() };
+        request.result = this.#connection(database.stores);
+        if (database.version < version) {
+          const transaction = new Transaction(database.stores);
+          request.transaction = transaction;
+          request.onupgradeneeded?.({ oldVersion: database.version });
+          transaction.run();
+        }
+        this.#databases.set(name, { ...database, version });
         request.onsuccess?.();
       });
       return request;
     },
   };
+
+  /** A database of an earlier version of the store, with these stores. */
+  addDatabase(name: string, version: number, stores: Readonly<Record<string, Records>>): void {
+    this.#databases.set(name, { version, stores: new Map(Object.entries(stores)) });
+  }
 
   /** Another page asks to delete the databases. This is done when each connection was closed on request. */
   deleteDatabases(): boolean {
@@ -173,16 +203,17 @@ class FakeBrowser {
     query: async () => ({ held: [...this.#held].map((name) => ({ name })) }),
   };
 
-  #connection(stores: Map<string, Records>) {
+  #connection(stores: Stores) {
     const connection = {
       isClosed: false,
       createObjectStore: (name: string) => void stores.set(name, []),
       close: () => {
         connection.isClosed = true;
       },
-      transaction: (name: string, mode: string) => {
+      transaction: (names: string | readonly string[], mode: string) => {
         if (connection.isClosed) throw new DOMException('the connection is closed', 'InvalidStateError');
-        const transaction = new Transaction(stores.get(name) as Records);
+        const used = [names].flat().map((name) => [name, stores.get(name) as Records] as const);
+        const transaction = new Transaction(new Map(used));
         const isRefused = (): boolean => mode === 'readwrite' && this.refusedChanges.length > 0;
         later(() => transaction.run(isRefused() ? { cause: this.refusedChanges.shift() } : undefined));
         return transaction;

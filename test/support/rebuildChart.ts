@@ -36,7 +36,7 @@ export const placeOfList = (node: Node, event: string): Place => [
 
 /** The configuration at this path, as a list. */
 export function listAt(machine: AnyStateMachine, place: Place): readonly Part[] {
-  const found = place.reduce<unknown>((part, key) => (part as Part)[key], machine.config);
-  const list: readonly unknown[] = Array.isArray(found) ? found : [found];
+  const value = place.reduce<unknown>((part, key) => (part as Part)[key], machine.config);
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
   return list.map((part) => (typeof part === 'string' ? { target: part } : (part as Part)));
 }

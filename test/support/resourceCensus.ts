@@ -53,7 +53,10 @@ export class Census {
     this.#groups.add(pid);
   }
 
-  /** Yields the values, then hangs forever if `hangs` is set. It is counted until it ends or `return()` is called. */
+  /**
+   * Yields the values, then hangs forever if `hangs` is set. The iterable is counted until it ends or `return()` is
+   * called.
+   */
   iterable<T>(values: readonly T[], hangs = false): AsyncIterable<T> {
     return {
       [Symbol.asyncIterator]: () => {
@@ -82,7 +85,7 @@ export class Census {
     };
   }
 
-  /** The same as a stream, which is counted until it was read to its end or cancelled. */
+  /** Returns the same as a stream, which is counted until it was read to its end or cancelled. */
   stream<T>(values: readonly T[], hangs = false): ReadableStream<T> {
     let at = 0;
     this.#streams += 1;

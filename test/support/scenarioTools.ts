@@ -41,7 +41,7 @@ interface Held {
   reject(error: unknown): void;
 }
 
-/** Blocks until the test releases it; ignores its signal unless an option says otherwise. */
+/** Blocks until the test releases it. It ignores its signal unless an option changes that. */
 export function gateTool(
   name = 'gate',
   options: { hearsAbort?: boolean; readOnly?: boolean; idempotent?: boolean; timeoutMs?: number } = {},
@@ -71,10 +71,10 @@ export function gateTool(
       });
     },
   });
-  const of = (callId: string): Held => {
-    const found = held.get(callId);
-    if (!found) throw new Error(`${callId} was not started`);
-    return found;
+  const heldCall = (callId: string): Held => {
+    const existing = held.get(callId);
+    if (!existing) throw new Error(`${callId} was not started`);
+    return existing;
   };
   return {
     tool,
@@ -83,9 +83,9 @@ export function gateTool(
     /** Resolves when the call has started. */
     begun: (callId: string): Promise<void> =>
       held.has(callId) ? Promise.resolve() : new Promise((resolve) => waiters.set(callId, resolve)),
-    release: (callId: string, value: unknown = `${callId} is done`) => of(callId).resolve(value),
-    fail: (callId: string, error: unknown) => of(callId).reject(error),
-    context: (callId: string) => of(callId).context,
+    release: (callId: string, value: unknown = `${callId} is done`) => heldCall(callId).resolve(value),
+    fail: (callId: string, error: unknown) => heldCall(callId).reject(error),
+    context: (callId: string) => heldCall(callId).context,
   };
 }
 

@@ -60,14 +60,14 @@ export interface ScriptedModel extends Model {
 
 let faults: string[] = [];
 afterEach(() => {
-  const found = faults;
+  const pairingFaults = faults;
   faults = [];
-  expect(found).toEqual([]);
+  expect(pairingFaults).toEqual([]);
 });
 
 export function scripted(
   replies: readonly Reply[],
-  options: { id?: string; prices?: Prices; contextWindow?: number; maxOutputTokens?: number } = {},
+  options: { id?: string; provider?: string; prices?: Prices; contextWindow?: number; maxOutputTokens?: number } = {},
 ): ScriptedModel {
   const script = [...replies];
   const calls: ModelRequest[] = [];

@@ -6,7 +6,7 @@ export interface Chance {
   below(most: number): number;
   one<T>(choices: readonly [T, ...T[]]): T;
   /** True with this probability. */
-  odds(of: number): boolean;
+  odds(probability: number): boolean;
 }
 
 export function chance(seed: number): Chance {
@@ -23,6 +23,6 @@ export function chance(seed: number): Chance {
     below,
     // `undefined` may be one of the choices.
     one: <T>(choices: readonly [T, ...T[]]) => choices[below(choices.length)] as T,
-    odds: (of) => next() < of,
+    odds: (probability) => next() < probability,
   };
 }

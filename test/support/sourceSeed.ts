@@ -15,8 +15,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export function seedOfSources(place: string): number {
   const hash = createHash('sha256');
   for (const folder of FOLDERS) {
-    const found = readdirSync(join(place, folder), { recursive: true, encoding: 'utf8' });
-    const files = found.filter((file) => SOURCE.test(file)).map((file) => file.replaceAll('\\', '/'));
+    const names = readdirSync(join(place, folder), { recursive: true, encoding: 'utf8' });
+    const files = names.filter((file) => SOURCE.test(file)).map((file) => file.replaceAll('\\', '/'));
     for (const file of files.sort()) {
       const text = readFileSync(join(place, folder, file), 'utf8').replaceAll('\r\n', '\n');
       hash.update(`${folder}/${file}\0${text}\0`);

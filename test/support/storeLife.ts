@@ -99,15 +99,15 @@ class Lives {
 
   /** Called when a tool starts: the log must permit it. */
   #begins({ callId }: ToolContext, name: string): void {
-    const of = this.log.filter((entry) => 'callId' in entry && entry.callId === callId);
-    const count = (type: LogEntry['type']): number => of.filter((entry) => entry.type === type).length;
-    const retries = of.filter((entry) => entry.type === 'call-settled' && 'retry' in entry.how).length;
+    const entries = this.log.filter((entry) => 'callId' in entry && entry.callId === callId);
+    const count = (type: LogEntry['type']): number => entries.filter((entry) => entry.type === type).length;
+    const retries = entries.filter((entry) => entry.type === 'call-settled' && 'retry' in entry.how).length;
     const ran = (this.#ran.get(callId) ?? 0) + 1;
     this.#ran.set(callId, ran);
     if (count('tool-started') === 0) this.#fault(`${callId} began before that was on record`);
     if (count('tool-result') > retries) this.#fault(`${callId} ran after its result`);
     if (ran > 1 + retries && name !== 'same') this.#fault(`${callId} ran ${ran} times`);
-    const decided = of.some((entry) => entry.type === 'decision' && entry.decision.action !== 'deny');
+    const decided = entries.some((entry) => entry.type === 'decision' && entry.decision.action !== 'deny');
     if (name === 'ask' && !decided) this.#fault(`${callId} ran without a decision on record`);
   }
 
@@ -177,8 +177,8 @@ class Lives {
     if (how === 'send') return this.#hear(conversation.send('words'));
     const { messageId, delivered } = conversation[how]('words');
     const life = this.#life;
-    const heard = (said: string): void => {
-      if (life !== this.#life || said !== 'delivered') return;
+    const heard = (outcome: string): void => {
+      if (life !== this.#life || outcome !== 'delivered') return;
       this.#tell(`${messageId} delivered`, (entry) => entry.type === 'user-message' && entry.messageId === messageId);
     };
     // A failing store leaves the outcome open.

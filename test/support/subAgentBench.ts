@@ -20,7 +20,7 @@ export function byTask(
 ): TaskModel {
   const models = new Map(Object.entries(scripts).map(([task, replies]) => [task, scripted(replies, options)]));
   const order: string[] = [];
-  const of = (task: string): ScriptedModel => {
+  const modelOf = (task: string): ScriptedModel => {
     const model = models.get(task);
     if (!model) throw new Error(`no script for the task ${task}`);
     return model;
@@ -28,13 +28,13 @@ export function byTask(
   return {
     id: 'scripted',
     ...options,
-    of,
+    of: modelOf,
     order,
     stream(request, context) {
       const [first] = request.messages[0]?.content ?? [];
       const task = first?.type === 'text' ? first.text : '';
       order.push(task);
-      return of(task).stream(request, context);
+      return modelOf(task).stream(request, context);
     },
   };
 }
@@ -65,8 +65,8 @@ export interface Reported {
 }
 /** The result of a spawn call, as a parent's model reads it. Undefined if the call has no result of its own. */
 export function reported(log: readonly LogEntry[], callId: string): Reported[] {
-  const found = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
-  const [part] = found?.type === 'tool-result' && found.outcome === 'succeeded' ? found.content : [];
+  const result = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
+  const [part] = result?.type === 'tool-result' && result.outcome === 'succeeded' ? result.content : [];
   return part?.type === 'text' ? (JSON.parse(part.text) as Reported[]) : [];
 }
 

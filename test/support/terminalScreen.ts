@@ -72,10 +72,10 @@ export class TerminalScreen {
       const character = text[at] ?? '';
       if (character === ESCAPE) {
         SEQUENCE.lastIndex = at;
-        const found = SEQUENCE.exec(text);
-        if (!found) throw new Error(`an unknown sequence: ${JSON.stringify(text.slice(at, at + 20))}`);
-        this.#sequence(found[1] ?? '', found[2] ?? '');
-        at += found[0].length;
+        const match = SEQUENCE.exec(text);
+        if (!match) throw new Error(`an unknown sequence: ${JSON.stringify(text.slice(at, at + 20))}`);
+        this.#sequence(match[1] ?? '', match[2] ?? '');
+        at += match[0].length;
       } else if (character === '\r' || character === '\n' || character === '\b') {
         this.#control(character);
         at += 1;
@@ -111,14 +111,14 @@ export class TerminalScreen {
     this.#column += width;
   }
 
-  #sequence(given: string, kind: string): void {
-    const count = Number(given || '1');
-    if (kind === 'm' || /^\?(25|2004|2026)$/.test(given)) return;
+  #sequence(parameters: string, kind: string): void {
+    const count = Number(parameters || '1');
+    if (kind === 'm' || /^\?(25|2004|2026)$/.test(parameters)) return;
     if (kind === 'A') this.#row = Math.max(0, this.#row - count);
     else if (kind === 'C') this.#column = Math.min(this.#columns - 1, this.#column + count);
-    else if (kind === 'J' && given === '') {
+    else if (kind === 'J' && parameters === '') {
       this.#rows.length = this.#row + 1;
       this.#rows[this.#row]?.splice(this.#column);
-    } else throw new Error(`an unknown sequence: CSI ${given}${kind}`);
+    } else throw new Error(`an unknown sequence: CSI ${parameters}${kind}`);
   }
 }

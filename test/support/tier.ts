@@ -14,9 +14,13 @@ export const proves: boolean = process.env.PROVE === '1' || exhausts;
 const VOLUME = {
   /** Simulated lives: half with the first seeds, half with seeds of the sources. */
   lives: [160, 2_000],
+  /** Lives of several processes over one simulated database; half with seeds of the sources. */
+  sharedLives: [40, 1_000, 10_000],
+  /** Generated orders of the statements of the store in PostgreSQL, compared with the simulated database. */
+  statementOrders: [3, 60, 300],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */
   shadowLives: [12, 400, 2_000],
-  /** Of the starts of charts, one in so many: XState takes their paths too. */
+  /** One in this many starts of charts, whose paths XState takes too. */
   shadowStartOf: [24, 3, 1],
   randomCharts: [60, 500, 2_000],
   /** Lives that run twice and are compared byte for byte. */
@@ -27,30 +31,35 @@ const VOLUME = {
   brokenLives: [6, 40],
   /** Lives of each agent that makes no mistake. */
   rightLives: [6, 60, 200],
-  /** Of the starts of a chart, one in so many; the sources determine which ones. */
+  /** One in this many starts of a chart. The sources determine which ones. */
   startOf: [12, 1],
   /** Paths that run from one start, spread evenly over all generated paths. */
   pathsMost: [150, 1_000_000],
-  /** Of the starts of RUN and CONVERSATION, one in so many; their every edge is checked. */
+  /** One in this many starts of RUN and CONVERSATION. Every edge from them is checked. */
   stateStartOf: [20, 1],
-  /** Of the batches of random input for the functions of charts, one in so many. */
+  /** One in this many batches of random input for the functions of charts. */
   batchOf: [4, 1],
-  /** Of the cuts of a composed run, one in so many. */
+  /** One in this many cuts of a composed run. */
   cutOf: [6, 1],
-  /** Of the canonical runs, and of the moments at which a real process is killed, one in so many. */
+  /** The seconds for which one of several processes is killed each second, and the conversations meanwhile. */
+  killSeconds: [0, 12, 60],
+  killedConversations: [0, 30, 200],
+  /** One in this many canonical runs, and moments at which a real process is killed. */
   killedRunOf: [6, 2, 1],
   killOf: [30, 4, 2],
   /** Runs of the walk against the strict server. */
   walks: [12, 150],
   /** Random lives on failing stores, of subscribers, of messages and of recordings. */
   storeLives: [60, 300, 1_000],
+  /** Random lives of a directory of logs whose lists are compared with a whole reading. */
+  rowLives: [8, 100, 500],
   /** Random lives in the events of AG-UI and the chunks of UI messages. */
   protocolLives: [40, 200, 1_000],
   watchers: [50, 150, 300],
   readers: [20, 100],
   messageLives: [40, 200, 500],
   recordings: [80, 300],
-  /** Of the kinds of messages under all policies, one in so many; the skipped kinds are spread over the policies. */
+  /** One in this many kinds of messages under all policies. The skipped kinds are spread over the policies. */
   messagesOf: [3, 1],
   /** Arbitrary values, schemas and bytes at each boundary. */
   anything: [40, 100, 150],
@@ -59,7 +68,8 @@ const VOLUME = {
   /** Random logs whose views are compared with a browser's. */
   browserLogs: [40, 150, 400],
   /**
-   * Of the command lines with one shell operator, one in so many (a prime, relative to the number for each operator).
+   * One in this many command lines with one shell operator. The figure is a prime, relative to the number for each
+   * operator.
    */
   operatorLineOf: [5, 2, 1],
   /** Files that rules hide from one command; the second figure is the limit of the library. */
@@ -84,7 +94,7 @@ const VOLUME = {
   filePaths: [60, 200, 6_000],
   /** Lists of events, and views of each prefix. */
   events: [80, 500],
-  /** Of the bytes of a file, one in so many: the file is cut there, and the disk is full there. */
+  /** One in this many bytes of a file, at which the file is cut, or the disk is full. */
   byteStep: [9, 2, 1],
   /** Lines of a file that is read while it is written. */
   longFileLines: [200_000, 1_000_000, 2_000_000],
@@ -92,26 +102,27 @@ const VOLUME = {
   rubbish: [10_000_000, 50_000_000],
   /** Starts of a chart whose every state is checked. */
   spread: [2, 6],
-  /** Of the similar cases of a slow test, one in so many: signals, endings, forms of output. */
+  /** One in this many similar cases of a slow test: signals, endings, forms of output. */
   caseOf: [3, 1],
-  /** Of the requests while a store fails, one in so many after each place and on each store. */
+  /** One in this many requests while a store fails, after each place and on each store. */
   cancelOf: [6, 1],
-  /**
-   * Of all orders of up to four acts around a cancel, and their moments, one in so many (a prime, so that no kind is
-   * skipped).
-   */
+  /** One in this many orders of up to four acts around a cancel. The figure is a prime, so that no kind is skipped. */
   cancelOrderOf: [293, 37, 1],
-  /** Of the stores with one fault, and of the cases of a store that waits for the disk, one in so many. */
+  /** One in this many stores with one fault, and cases of a store that waits for the disk. */
   storeFaultOf: [6, 1],
   storeCaseOf: [4, 1],
-  /**
-   * Of the agents with a seeded mistake, one in so many; and random conversations that are written again as scripts.
-   */
+  /** One in this many cases of a store with a thread of its own, for each durability. */
+  threadedCaseOf: [8, 1],
+  /** One in this many cases of a store whose database runs in the test process. */
+  databaseCaseOf: [9, 1],
+  /** One in this many agents with a seeded mistake, and random conversations that are written again as scripts. */
   agentDefects: [26, 3, 1],
   retold: [16, 100, 500],
   /** Real process trees that are cancelled. */
   trees: [6, 20, 60],
-  /** Of pairs of an agent with a late mistake and the same agent without it, and of agents without a mistake, one in so many. */
+  /**
+   * One in this many pairs of an agent with a late mistake and the same agent without it, and agents without a mistake.
+   */
   subtleOf: [4, 1],
   rightAgentOf: [3, 1],
   /** Lives, each lived twice, of an agent whose own code waits in real time. */
@@ -127,15 +138,15 @@ export const volume = Object.fromEntries(
   ]),
 ) as { readonly [Name in keyof typeof VOLUME]: number };
 
-/**
- * A limit for tests that hang, far above that of any slow test, where this tier decides the volume, also on a busy
- * machine.
- */
+/** A time limit for hanging tests, far above the slowest test of the tier, even on a busy machine. */
 export const HANG_MS: number = exhausts ? 7_200_000 : proves ? 600_000 : 120_000;
 
-/** One in so many of a list, at least one, from a position that the sources determine; all of it if `of` is 1. */
-export function sampled<T>(all: readonly T[], of: number): T[] {
-  const step = Math.max(1, Math.min(of, all.length));
+/**
+ * Returns one in this many items of a list, at least one, from a position that the sources determine. Returns all if
+ * `of` is 1.
+ */
+export function sampled<T>(all: readonly T[], oneIn: number): T[] {
+  const step = Math.max(1, Math.min(oneIn, all.length));
   const from = Math.floor(sourceSeed() / 1_000) % step;
   return all.filter((_, index) => index % step === from);
 }

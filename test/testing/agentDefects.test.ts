@@ -20,7 +20,7 @@ async function failuresOf({ cases }: AgentPaths): Promise<string[]> {
   return failures;
 }
 
-/** What a snapshot of the agent would hold. */
+/** Returns the content of a snapshot of the agent. */
 async function reviewed({ make }: DefectiveAgent): Promise<string> {
   const { agent, options } = make();
   const { cases, verdicts } = await agentPaths(agent, options);

@@ -1,6 +1,6 @@
 /**
- * Agents with one realistic mistake each: in a tool, an approval, a plugin, a hook, a permission rule or a policy. Rule:
- * each says which oracle has to find it; the agent without the mistake passes everything.
+ * Agents with one realistic mistake each: in a tool, an approval, a plugin, a hook, a permission rule or a policy.
+ * Invariant: each agent names the oracle that must find its mistake. The agent without the mistake passes everything.
  */
 import * as z from 'zod';
 import { defineTool, toolResult } from '../../src/index.ts';

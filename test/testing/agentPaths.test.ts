@@ -39,7 +39,7 @@ describe('an agent with an approval', async () => {
     expect(report.missed).toEqual([]);
     expect(report.taken.length).toBeGreaterThan(90);
     expect(report.taken.filter(({ machine }) => machine === 'COMPACTION').length).toBeGreaterThan(4);
-    // What no case tries has its own reason, and there is little of it.
+    // Each untried transition has its own reason, and there are few of them.
     expect(report.notTried.every(({ why }) => why.length > 20)).toBe(true);
     const others = report.notTried.filter(({ why }) => !why.startsWith('ruled out'));
     expect(others.length).toBeLessThan(4);

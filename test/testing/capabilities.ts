@@ -1,6 +1,6 @@
 /**
- * What an agent may be able to do beyond the plainest one, as data for the exploration: one capability each. What each adds
- * to the reach of the charts is what `src/testing/agentPaths/transitionNeeds.ts` ships.
+ * The capabilities of an agent beyond the plainest one, as data for the exploration.
+ * `src/testing/agentPaths/transitionNeeds.ts` contains the transitions that each capability opens.
  */
 
 import { noPhases } from '../../machines/cases/toolRound.cases.ts';
@@ -53,9 +53,9 @@ const pending: EffectValue = { kind: 'pending', reason: 'form' };
 export interface Capability {
   /** It is looked at without the plain tool beside it. */
   alone?: true;
-  /** It says more where there is an approval too. */
+  /** It opens more transitions together with an approval. */
   withApproval?: true;
-  /** As it reads behind "n need …". */
+  /** The text after "n need …". */
   needs: string;
   behaviours?: readonly Behaviour[];
   policies?: Partial<ChartPolicies>;
@@ -92,7 +92,7 @@ const waitsAgain = tool('waitsAgain', {
 });
 const unlooked: Partial<Capability> = { looks: false };
 const WITHOUT_CONTEXT: Capability = { ...unlooked, needs: 'nothing in the policy context' };
-/** What the policy `context` looks at where nothing is said. */
+/** The default thresholds of the policy `context`. */
 const looked = { warn: 0.8, prune: 0.8, compact: 0.8, exhaust: 0.95 };
 export const CAPABILITIES: readonly Capability[] = [
   { needs: 'a tool', behaviours: [plain] },
@@ -207,7 +207,7 @@ export function reachOf(capabilities: readonly Capability[]): Set<string> {
   return reachableIn(new Exploration(modelOf(capabilities), { bounds }).graph());
 }
 
-/** What opens each transition that an agent without anything cannot take; the first that does is named. */
+/** Returns for each transition the first capability that opens it. */
 export function reach(): { [key: string]: string } {
   const [looking, without] = [reachOf([]), reachOf([WITHOUT_CONTEXT])];
   const known = new Set([...looking].filter((key) => without.has(key)));

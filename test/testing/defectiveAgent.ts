@@ -17,7 +17,7 @@ export interface DefectiveAgent {
 
 export const wait = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
 
-/** What the tools act on. */
+/** The outside world of the tools. */
 export class Ledger {
   entries: { what: string; amount: number }[] = [];
   readonly outside = {

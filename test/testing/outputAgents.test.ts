@@ -1,4 +1,4 @@
-/** Agents whose final answer is held to a schema: replies fit it, miss it, and are mended. */
+/** Tests agents with a schema for final answers: replies that fit, replies that violate it, and repairs. */
 import { expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, type Plugin } from '../../src/index.ts';

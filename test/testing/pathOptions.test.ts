@@ -1,4 +1,4 @@
-/** What a test hands over and would have no effect is refused, by its name. */
+/** Tests that options of a test without an effect are refused by name. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, subAgents } from '../../src/index.ts';

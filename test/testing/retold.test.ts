@@ -38,7 +38,7 @@ const CALLS = [
   { name: 'nobody', args: {} },
 ] as const;
 
-/** What can come now, what is usual more often than what is not. */
+/** Returns the possible moves, with the usual ones more often. */
 function moves(run: ScriptRun, draw: () => number): Move[] {
   const { status, model, running, waiting } = run.standing;
   const pick = <T>(all: readonly T[]): T => all[Math.floor(draw() * all.length)] as T;

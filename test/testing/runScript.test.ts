@@ -1,4 +1,4 @@
-/** Stories told in moves, on the real runtime with the user's own tools. */
+/** Tests stories of moves on the real runtime with the user's own tools. */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, subAgents } from '../../src/index.ts';

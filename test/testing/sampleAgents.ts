@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type Agent, createAgent, defineTool, type Plugin, type Tool } from '../../src/index.ts';
 import type { AgentWorld } from '../../src/testing/index.ts';
 
-/** A bank in memory: what the tools of the bank agent act on. */
+/** A bank in memory, which the tools of the bank agent change. */
 export class Bank {
   transfers: { to: string; euros: number }[] = [];
   plans = new Map<string, number>();

@@ -1,4 +1,7 @@
-/** What users get from `simulate`: the same life for the same choices, and a violation for each mistake of their agent. */
+/**
+ * Tests the results of `simulate` for users: the same life for the same choices, and a violation for each mistake of
+ * their agent.
+ */
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { type AgentWorld, scriptedModel, simulate } from '../../src/testing/index.ts';

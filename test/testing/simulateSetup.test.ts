@@ -1,4 +1,4 @@
-/** What a simulation is given is looked at before it begins; an agent that cannot be simulated is told, not thrown. */
+/** Tests the validation of a simulation's options. An agent that cannot be simulated is a violation, not an error. */
 import { describe, expect, it } from 'vitest';
 import { type Agent, createAgent } from '../../src/index.ts';
 import { type SimulationOptions, scriptedModel, simulate } from '../../src/testing/index.ts';

@@ -1,4 +1,4 @@
-/** Situations that the search for an agent's cases takes for one: whatever follows is the same, as keys of the whole past say. */
+/** Tests that situations with equal keys have equal futures, by keys that contain the whole past. */
 import { expect, it } from 'vitest';
 import type { AgentModel } from '../../src/testing/agentPaths/search/callBehaviour.ts';
 import { Exploration, type PathEdge, type PathGraph } from '../../src/testing/agentPaths/search/exploration.ts';
@@ -18,7 +18,7 @@ const all: readonly (readonly Capability[])[] = [
 const continuing = CAPABILITIES.filter(({ needs }) => /naturalEnd|goes on/.test(needs)).map((each) => [tool, each]);
 const tried = proves ? all : [[tool, approval, closer]];
 
-/** Final answers are held to a schema. */
+/** A schema validates final answers. */
 function withOutput(model: AgentModel): AgentModel {
   const settings = { ...model.settings, phases: { ...model.settings.phases, naturalEnd: true } };
   return { ...model, settings, surroundings: { ...model.surroundings, answers: new Map([['{"n":1}', { n: 1 }]]) } };
@@ -57,7 +57,7 @@ function differences(exact: PathGraph, merged: PathGraph): string[] {
 const edgesIn = ({ vertices }: PathGraph): number =>
   [...vertices.values()].reduce((sum, { edges }) => sum + edges.length, 0);
 
-/** Where both explorations of an agent differ. */
+/** Returns the differences between both explorations of an agent. */
 function differencesOf(model: AgentModel, capabilities: readonly Capability[]): string[] {
   const bounds = Object.assign({ steps: 200_000 }, ...capabilities.map((each) => each.bounds));
   const exact = new Exploration(model, { bounds }, true).graph();

@@ -1,4 +1,7 @@
-/** Mistakes that show only after an edit, a crash, a cancel or at the end: each is found, and the same agent without it is not. */
+/**
+ * Mistakes that are visible only after an edit, a crash, a cancel or the end. Each is found, and the correct agent
+ * passes.
+ */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type Agent, createAgent, defineTool, type Plugin, type Tool } from '../../src/index.ts';
@@ -150,7 +153,7 @@ const PAIRS: readonly Pair[] = [
         tools: [
           act({
             execute: async (_args: unknown, { signal }: { signal: AbortSignal }) => {
-              // What Node itself listens for is not the tool's.
+              // Node's own listeners do not belong to the tool.
               new Request('http://127.0.0.1/', { signal });
               const heard = (): void => undefined;
               signal.addEventListener('abort', heard);

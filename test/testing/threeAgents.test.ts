@@ -1,6 +1,6 @@
 /**
- * Three agents as people build them, each with most of what an agent can have: a final answer in a schema, sub-agents, permission
- * rules, hooks, approvals, plugins and policies of its own. Rule: they have no mistake, so no case fails and nothing is missed.
+ * Three realistic agents, each with most abilities: a schema for final answers, sub-agents, permission rules, hooks,
+ * approvals, plugins and policies. Rule: they have no mistake, so no case fails and nothing is missed.
  */
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
@@ -71,7 +71,7 @@ function travelAgent(): Sample {
   };
 }
 
-/** Works on a directory in memory under permission rules, with hooks that look at what it writes. */
+/** An agent that works in a memory directory under permission rules, with hooks that check its writes. */
 function codingAgent(): Sample {
   const files = new Map<string, string>();
   const write = defineTool({

@@ -1,12 +1,12 @@
 /** An agent with a real loopback server, and a client that reads its events. */
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { createParser } from 'eventsource-parser';
 import { onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent, type Live, type LogEntry } from '../../src/index.ts';
-import { createHandlers, type HandlerOptions } from '../../src/transports/index.ts';
+import { createHandlers, type HandlerOptions, nodeHandler } from '../../src/transports/index.ts';
 import { type Reply, scripted } from '../support/scriptedReplies.ts';
 
 export interface Place {
@@ -25,15 +25,8 @@ export async function served(
 ): Promise<Place> {
   const agent = createAgent({ model: scripted(replies), ...options });
   const fetchHandler = createHandlers(agent, { authorize: () => true, ...handling });
-  const server = createAdaptorServer({ fetch: fetchHandler, overrideGlobalObjects: false }) as Server;
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await agent.close();
-  });
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  onTestFinished(() => agent.close());
+  const base = `http://127.0.0.1:${await portOf(createServer(nodeHandler(fetchHandler)))}`;
   const get = (path: string, headers: Record<string, string> = {}) => fetch(base + path, { headers });
   const post = (path: string, body?: unknown, headers: Record<string, string> = {}) =>
     fetch(base + path, {
@@ -53,6 +46,11 @@ export async function listening(
 ): Promise<number> {
   const serverOptions = { requestTimeout, headersTimeout: requestTimeout, connectionsCheckingInterval };
   const server = createAdaptorServer({ fetch, overrideGlobalObjects: false, serverOptions }) as Server;
+  return portOf(server);
+}
+
+/** Starts the server until the end of the test. */
+export async function portOf(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -60,6 +58,16 @@ export async function listening(
     server.close();
   });
   return (server.address() as AddressInfo).port;
+}
+
+/** Connects, writes the text, and keeps the connection until the end of the test. */
+export async function openSocket(port: number, text: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  socket.write(text);
+  return socket;
 }
 
 export interface Told {

@@ -4,14 +4,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HttpAgent } from '@ag-ui/client';
 import { createAdaptorServer } from '@hono/node-server';
-import {
-  AbstractChat,
-  type ChatState,
-  type ChatStatus,
-  DefaultChatTransport,
-  lastAssistantMessageIsCompleteWithApprovalResponses,
-  type UIMessage,
-} from 'ai';
+import * as ai6 from 'ai';
+import { type ChatState, type ChatStatus, getToolName, isToolUIPart, type UIMessage } from 'ai';
+import * as ai7 from 'ai-v7';
 import { onTestFinished } from 'vitest';
 
 export type Handler = (request: Request) => Promise<Response>;
@@ -52,32 +47,64 @@ class PageState implements ChatState<UIMessage> {
   snapshot = <T>(value: T): T => structuredClone(value);
 }
 
-export class ChatPage extends AbstractChat<UIMessage> {
-  constructor(api: string) {
-    super({
-      id: 'c',
-      state: new PageState(),
-      transport: new DefaultChatTransport<UIMessage>({ api }),
-      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
-    });
-  }
+type Library = Pick<
+  typeof ai6,
+  'AbstractChat' | 'DefaultChatTransport' | 'lastAssistantMessageIsCompleteWithApprovalResponses'
+>;
 
-  /** Ids of the approvals that the page requests from its user, in order. */
-  get asked(): { approvalId: string; toolCallId: string; toolName: string; input: unknown }[] {
-    return this.messages.flatMap(({ parts }) =>
-      parts.flatMap((part) =>
-        part.type === 'dynamic-tool' && part.state === 'approval-requested'
-          ? [{ approvalId: part.approval.id, toolCallId: part.toolCallId, toolName: part.toolName, input: part.input }]
-          : [],
-      ),
-    );
-  }
+/** The class under `useChat`, of one version of the AI SDK. */
+function pageOf({ AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses }: Library) {
+  return class ChatPage extends AbstractChat<UIMessage> {
+    constructor(api: string, messages: UIMessage[] = []) {
+      const state = new PageState();
+      state.messages = messages;
+      super({
+        id: 'c',
+        state,
+        transport: new DefaultChatTransport<UIMessage>({ api: api.replace(/\/$/, '') }),
+        sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+      });
+    }
 
-  /** Parts of the last message as words. */
-  get last(): string[] {
-    return (this.messages.at(-1)?.parts ?? []).flatMap((part) => {
-      if (part.type === 'text') return [part.text];
-      return part.type === 'dynamic-tool' ? [`${part.toolCallId} ${part.state}`] : [];
-    });
-  }
+    /** The page after a reload: it reads its history, and continues a running reply. */
+    static async reloaded(api: string): Promise<ChatPage> {
+      const page = new this(api, (await (await fetch(`${api.replace(/\/$/, '')}/c`)).json()) as UIMessage[]);
+      await page.resumeStream();
+      return page;
+    }
+
+    /** Ids of the approvals that the page requests from its user, in order. */
+    get asked(): { approvalId: string; toolCallId: string; toolName: string; input: unknown }[] {
+      return this.messages.flatMap(({ parts }) =>
+        parts.flatMap((part) =>
+          isToolUIPart(part) && part.state === 'approval-requested'
+            ? [
+                {
+                  approvalId: part.approval.id,
+                  toolCallId: part.toolCallId,
+                  toolName: getToolName(part),
+                  input: part.input,
+                },
+              ]
+            : [],
+        ),
+      );
+    }
+
+    /** Parts of the last message as words. */
+    get last(): string[] {
+      return (this.messages.at(-1)?.parts ?? []).flatMap((part) => {
+        if (part.type === 'text') return [part.text];
+        return isToolUIPart(part) ? [`${part.toolCallId} ${part.state}`] : [];
+      });
+    }
+  };
 }
+
+export const ChatPage = pageOf(ai6);
+export type ChatPage = InstanceType<typeof ChatPage>;
+/** Version 7 has the same names, and types of its own. */
+export const PAGES = [
+  ['AI SDK 6', ChatPage],
+  ['AI SDK 7', pageOf(ai7 as unknown as Library)],
+] as const;

@@ -226,7 +226,10 @@ describe('events', () => {
       yield { type: 'finish' as const, reason: 'stop' as const };
     };
     const { wait, goOn } = gate();
-    const place = await served([during(() => wait, 'ready'), flood], {}, { waitingMax: 262_144 });
+    const facts: object[] = [];
+    const logger = { debug: (fact: object) => void facts.push(fact) };
+    const handling = { waitingMax: 262_144, beatMs: 200, logger };
+    const place = await served([during(() => wait, 'ready'), flood], {}, handling);
     await place.ask('/conversations', { id: 'a' });
     const { port, hostname } = new URL(place.base);
     const socket = connect(Number(port), hostname);
@@ -239,6 +242,7 @@ describe('events', () => {
     await expect.poll(async () => (await view(place, 'a')).status).toBe('idle');
     await place.ask('/conversations/a/messages', { content: 'flood' });
     await expect.poll(async () => (await view(place, 'a')).status, { timeout: 30_000 }).toBe('idle');
+    await expect.poll(() => facts).toEqual([{ event: 'reader-disconnected', conversation: 'a' }]);
     socket.resume();
     let read = 0;
     socket.on('data', (chunk) => {
@@ -277,7 +281,7 @@ describe('refused requests have a code and leave no trace', () => {
     ['half an escape', '/conversations/%E0%A4%A', {}, 404, 'not_found'],
     ['two slashes (H-313)', '//', {}, 404, 'not_found'],
     ['another method', '/conversations/a/cancel', { method: 'GET' }, 405, 'method'],
-    ['DELETE', '/conversations/a', { method: 'DELETE' }, 405, 'method'],
+    ['PUT', '/conversations/a', { method: 'PUT' }, 405, 'method'],
     ['not JSON', '/conversations/a/messages', { body: '{' }, 400, 'malformed'],
     ['a list', '/conversations/a/messages', { body: '[]' }, 400, 'malformed'],
     ['no content', '/conversations/a/messages', { body: '{}' }, 400, 'malformed'],
@@ -357,7 +361,7 @@ describe('refused requests have a code and leave no trace', () => {
 
   it.each([
     ['PUT', '/conversations', 'GET, POST'],
-    ['DELETE', '/conversations/a', 'GET'],
+    ['PUT', '/conversations/a', 'GET, DELETE'],
     ['POST', '/conversations/a/events', 'GET'],
     ['GET', '/conversations/a/messages', 'POST'],
     ['OPTIONS', '/conversations/a/cancel', 'POST'],

@@ -1,6 +1,6 @@
 /** Pages of AG-UI and of the AI SDK, by the protocols' own clients, talking to the handlers. */
 import { HttpAgent } from '@ag-ui/client';
-import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
+import { DefaultChatTransport, getToolName, isToolUIPart, readUIMessageStream, type UIMessage } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { streamed } from '../../src/transports/chat/chatStream.ts';
@@ -51,7 +51,7 @@ function chat(handler: Handler) {
       for await (const next of readUIMessageStream({ stream, ...(going && { message: going }) })) message = next;
       if (message) messages.push(message);
       return message?.parts.map((part) =>
-        part.type === 'text' ? part.text : part.type === 'dynamic-tool' ? `${part.toolName} ${part.state}` : part.type,
+        part.type === 'text' ? part.text : isToolUIPart(part) ? `${getToolName(part)} ${part.state}` : part.type,
       );
     },
   };
@@ -165,7 +165,7 @@ describe('uiMessageHandler', () => {
     const { agent, ask } = agentWith([[t('May I?'), call('c1', 'ask', { m: 'a' })], 'Done.']);
     const on = chat(uiMessageHandler(agent, { authorize }));
     expect(await on.send('hi')).toEqual(expect.arrayContaining(['May I?', 'ask approval-requested']));
-    const part = on.messages.at(-1)?.parts.find(({ type }) => type === 'dynamic-tool');
+    const part = on.messages.at(-1)?.parts.find(isToolUIPart);
     Object.assign(part ?? {}, { state: 'approval-responded', approval: { id: '1/c1', approved: true } });
     expect(await on.send()).toEqual(expect.arrayContaining(['ask output-available', 'Done.']));
     expect([on.messages.length, ask.ran]).toEqual([2, ['c1']]);
@@ -209,9 +209,10 @@ describe('the conversation of a request', () => {
       authorize,
       sessions: {
         ...shared,
-        acquire(id, options) {
+        async acquire(id, options) {
+          const conversation = await shared.acquire(id, options);
           seen.push('acquire');
-          return shared.acquire(id, options);
+          return conversation;
         },
         release(conversation) {
           seen.push('release');

@@ -1,7 +1,14 @@
 /** Runs as AG-UI and as UI messages: recorded with and without live signals, read by the protocols' own clients. */
 import { verifyEvents } from '@ag-ui/client';
 import { EventSchemas } from '@ag-ui/core/schemas';
-import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
+import {
+  getToolName,
+  isToolUIPart,
+  readUIMessageStream,
+  type UIMessage,
+  type UIMessageChunk,
+  uiMessageChunkSchema,
+} from 'ai';
 import { from, lastValueFrom, Subject, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { type Live, type LogEntry, ModelError, type Run } from '../../src/index.ts';
@@ -37,7 +44,7 @@ async function messageOf(chunks: readonly UIMessageChunk[], message?: UIMessage)
 const partsOf = ({ parts }: UIMessage): string[] =>
   parts.map((part) => {
     if (part.type === 'text' || part.type === 'reasoning') return `${part.type} ${part.text}`;
-    if (part.type === 'dynamic-tool') return `${part.toolName} ${part.state}`;
+    if (isToolUIPart(part)) return `${getToolName(part)} ${part.state}`;
     return part.type;
   });
 
@@ -207,7 +214,7 @@ describe('UI messages', () => {
   it('a waiting call asks for approval, and the next run continues the same message', async () => {
     const { on, live } = await recorded(STORIES[7]?.[1] ?? {});
     const asked = await messageOf(await chunksOf(live));
-    expect(asked.parts.find(({ type }) => type === 'dynamic-tool')).toMatchObject({
+    expect(asked.parts.find(isToolUIPart)).toMatchObject({
       state: 'approval-requested',
       approval: { id: '1/c1' },
       toolCallId: 'c1',

@@ -171,6 +171,18 @@ async function messagesOf(chunks: readonly UIMessageChunk[]): Promise<UIMessage[
   return messages;
 }
 
+/** Calls that a message mentions although another one shows them: a page that reads this message alone refuses it. */
+function strayCalls(chunks: readonly UIMessageChunk[]): string[] {
+  const shown = new Set<string>();
+  return chunks.flatMap((chunk) => {
+    // A start with an id begins a message; one without an id continues it.
+    if (chunk.type === 'start' && chunk.messageId !== undefined) shown.clear();
+    if (!('toolCallId' in chunk)) return [];
+    if (chunk.type.startsWith('tool-input-')) shown.add(chunk.toolCallId);
+    return shown.has(chunk.toolCallId) ? [] : [chunk.toolCallId];
+  });
+}
+
 /**
  * The faults in the chunks of a source. A failed run sends an error, which ends the reader of the AI SDK. So each run
  * is read separately.
@@ -186,6 +198,7 @@ async function faultsOfChunks(source: readonly Item[]): Promise<string[]> {
   const errors = chunks.flatMap((chunk) => (chunk.type === 'error' ? [chunk.errorText] : []));
   const readable = chunks.filter(({ type }) => type !== 'error' && type !== 'abort');
   await messagesOf(readable).catch((error: Error) => faults.push(`the AI SDK: ${error.message}`));
+  faults.push(...strayCalls(chunks).map((callId) => `${callId} is mentioned in a message that does not show it`));
   const ends = source.filter((item) => item.type === 'run-stop' && 'seq' in item && item.reason === 'error').length;
   if (errors.length < ends) faults.push(`${ends} runs failed, ${errors.length} errors are told`);
   return faults;

@@ -3,14 +3,13 @@
  * timer and no subscription of the answer remains. The run continues.
  */
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { agUiHandler, createHandlers, type Sessions, sessions, uiMessageHandler } from '../../src/transports/index.ts';
 import { deaf, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { Subscriptions } from '../support/subscriptions.ts';
 import { flush, VirtualClock } from '../support/virtualClock.ts';
-import { listening } from './agentServer.ts';
+import { listening, openSocket } from './agentServer.ts';
 
 const BEAT_MS = 15_000;
 const authorize = (): boolean => true;
@@ -67,11 +66,8 @@ describe.each(NAMES)('a page of %s', (name) => {
     on.shared.release(conversation);
     return { ...on, conversation, stream: response.body as ReadableStream<Uint8Array> };
   }
-  /**
-   * The resources of a run without any reader: the time-out of its model, and a subscription that releases it while it
-   * works.
-   */
-  const RUN_ALONE = { held: 0, timers: 1, subscriptions: 1 };
+  /** The resources of a run without any reader: the time-out of its model. */
+  const RUN_ALONE = { held: 0, timers: 1, subscriptions: 0 };
   const NOTHING = { held: 0, timers: 0, subscriptions: 0 };
 
   it.each(['before its first byte', 'in the middle of the answer'] as const)(
@@ -132,7 +128,7 @@ describe.each(NAMES)('a page of %s', (name) => {
     const on = place([deaf(t('a'))]);
     const port = await listening(make(on.agent, { authorize, sessions: on.shared, setTimer: on.setTimer }));
     const text = JSON.stringify(body);
-    const socket = await sent(port, head('/', text.length) + text);
+    const socket = await openSocket(port, head('/', text.length) + text);
     await vi.waitFor(() => expect(on.left()).toMatchObject({ held: 1 }));
     await once(socket, 'data');
     socket.destroy();
@@ -142,15 +138,6 @@ describe.each(NAMES)('a page of %s', (name) => {
 
 const head = (path: string, length: number): string =>
   `POST ${path} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
-
-async function sent(port: number, text: string): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
-  onTestFinished(() => void socket.destroy());
-  socket.on('error', () => undefined);
-  await once(socket, 'connect');
-  socket.write(text);
-  return socket;
-}
 
 describe('a client that sends half of a body', () => {
   const SENDERS = [
@@ -178,7 +165,7 @@ describe('a client that sends half of a body', () => {
         },
         { requestTimeout: way === 'sends nothing more' ? 100 : 60_000, connectionsCheckingInterval: 20 },
       );
-      const socket = await sent(port, head(path, body.length) + body.slice(0, body.length / 2));
+      const socket = await openSocket(port, head(path, body.length) + body.slice(0, body.length / 2));
       const closed = once(socket.resume(), 'close');
       await expect.poll(() => requests.begun).toBe(1);
       if (way === 'breaks its connection') socket.destroy();

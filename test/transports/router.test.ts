@@ -2,7 +2,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent } from '../../src/index.ts';
 import { codingTools, permissions } from '../../src/node.ts';
-import { ClientFeed } from '../../src/transports/clientFeed.ts';
+import { Broadcast } from '../../src/transports/events/broadcast.ts';
+import { ClientFeed } from '../../src/transports/events/clientFeed.ts';
 import {
   type Incoming,
   inProcessTransport,
@@ -122,7 +123,7 @@ describe('a router', () => {
     const agent = createAgent({ model: scripted(['hi']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
-    const feed = new ClientFeed(conversation, 0, { sizeMax: 100 });
+    const feed = new ClientFeed(new Broadcast(conversation), 0, { sizeMax: 100 });
     feed.add({ type: 'turn-result' });
     await conversation.send('go').result;
     const messages: unknown[] = [];
@@ -135,7 +136,7 @@ describe('a router', () => {
     const agent = createAgent({ model: scripted(['x'.repeat(4_000), 'one', 'y'.repeat(4_000), 'two']) });
     onTestFinished(() => agent.close());
     const conversation = await agent.open('a');
-    const feed = new ClientFeed(conversation, 0, { sizeMax: 2_000 });
+    const feed = new ClientFeed(new Broadcast(conversation), 0, { sizeMax: 2_000 });
     const streamed: string[] = [];
     for (let turn = 0; turn < 4; turn++) {
       await conversation.send('go').result;

@@ -1,6 +1,6 @@
 /**
- * The faults that a strict chat completions server refuses. Invariant: written for the wire alone, and stricter than
- * any one provider. A fault is a sentence, and every fault is a 400.
+ * The faults that a strict chat completions server refuses. Invariant: it checks only the wire format, and is stricter
+ * than any one provider. A fault is a sentence, and every fault is a 400.
  */
 type Fields = { readonly [key: string]: unknown };
 

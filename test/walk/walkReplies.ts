@@ -1,7 +1,6 @@
 /**
- * Random replies of a model in wire form: text, complete and unusual calls, failures, broken streams. Invariant:
- * servers have been seen to send all of it. `act` is called between the pieces, so that a walker can act at that
- * moment.
+ * Random replies of a model in wire form: text, complete and unusual calls, failures, broken streams. Invariant: real
+ * servers have sent all of it. `act` is called between the pieces, so that a walker can act at that moment.
  */
 import type { Chance } from '../support/seededChance.ts';
 import type { Answer, Piece } from './strictServer.ts';
@@ -91,9 +90,9 @@ export function randomAnswer(chance: Chance, act: () => unknown, calm: boolean):
   return whole(pieces, calls.length > 0 && !chance.odds(0.1) ? 'tool_calls' : 'stop');
 }
 
-const whole = (told: readonly Piece[], finish: string): Answer => ({
+const whole = (pieces: readonly Piece[], finish: string): Answer => ({
   status: 200,
   headers: stream,
-  pieces: [...told, delta({}, finish), usage, 'data: [DONE]\n\n'],
+  pieces: [...pieces, delta({}, finish), usage, 'data: [DONE]\n\n'],
   end: 'whole',
 });

@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { jsonLine } from '../../../src/printable.ts';
 import { eventRow } from '../../../src/words/entryWords.ts';
-import { count, oneLine, plural, since } from '../../../src/words/formats.ts';
+import { count, oneLine, plural, shownText, since } from '../../../src/words/formats.ts';
 import type { EventRow as AppEvent } from '../../model/observedActors.ts';
 import { copy } from '../../state/logFiles.ts';
 import {
@@ -88,11 +88,8 @@ const FIELD_LINES = 12;
 const fieldsOf = (entry: object): [string, string[]][] => {
   const { seq: _, at: __, conversationId: ___, type: ____, runId: _____, ...fields } = entry as Partial<LogEntry>;
   return Object.entries(fields).map(([name, value]) => {
-    const content =
-      name === 'content' && Array.isArray(value)
-        ? value.map((part) => ('text' in Object(part) ? (part as { text: string }).text : '[image]')).join('\n')
-        : undefined;
-    const lines = (content ?? valueText(value)).split('\n');
+    const isContent = name === 'content' && Array.isArray(value);
+    const lines = (isContent ? shownText(value) : valueText(value)).split('\n');
     const rest = lines.length - FIELD_LINES;
     const shown = rest > 1 ? [...lines.slice(0, FIELD_LINES - 2), `… ${count(rest + 2)} more lines`] : lines;
     return [name, shown.map((line) => (line.length > 200 ? `${line.slice(0, 200)}…` : line))];
@@ -184,7 +181,7 @@ export function Events() {
     if (!element || at < 0) return;
     const top = tops[at] ?? 0;
     const isIn = top >= element.scrollTop && top + ROW <= element.scrollTop + element.clientHeight;
-    // Do not scroll away from where the reader is.
+    // Do not scroll away from the reader's position.
     if (goesOn && !wasAtEnd) return;
     if (isFollowing.value) element.scrollTop = total;
     else if (!isIn) element.scrollTop = top - element.clientHeight / 2;

@@ -27,7 +27,7 @@ import { CANCELLED } from '../exitCodes.ts';
 import { type Asker, decidePending, terminalAsker } from '../personInput.ts';
 import { followAsSteps, type Renderer } from '../renderLog.ts';
 import { outputTo, Screen } from '../screen.ts';
-import { logPath } from '../sessions/sessionStore.ts';
+import { logPath } from '../sessions/sessionPlace.ts';
 import { ORDER, QUESTION } from './demoScript.ts';
 
 const SESSION = 'demo';

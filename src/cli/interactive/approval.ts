@@ -6,6 +6,8 @@
 import type { Json } from '../../../machines/internal.ts';
 import type { PendingCall } from '../../index.ts';
 import { printableLine } from '../../printable.ts';
+import type { TextFormats } from '../formatted/textFormats.ts';
+import type { CallPreview } from '../questions/callPreview.ts';
 import type { Span, Style } from '../screen.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
@@ -15,6 +17,8 @@ export interface ApprovalFacts {
   readonly parts: readonly { text: string; outcome: string; by: string; why?: string }[];
   /** The place where a command would run: in the sandbox with its permissions, or outside. */
   readonly runs: string | undefined;
+  /** Where a path leads. */
+  readonly place: string | undefined;
   /** The rules that "always" would save. Empty if no rule would suffice. */
   readonly rules: readonly string[];
 }
@@ -37,13 +41,23 @@ export function approvalFacts(payload: Json | undefined): ApprovalFacts {
     }),
     rules: texts(own.rules),
     runs: typeof own.runs === 'string' ? own.runs : undefined,
+    place: typeof own.place === 'string' ? own.place : undefined,
   };
 }
 
-export function approvalLines(call: PendingCall): TextLine[] {
+/** The change of a file that a question shows, ready as lines. */
+export interface ShownChange {
+  readonly preview: CallPreview;
+  readonly formats: TextFormats;
+  /** The most lines of a change; the others are counted. */
+  readonly linesMax: number;
+}
+
+export function approvalLines(call: PendingCall, change?: ShownChange): TextLine[] {
   const { by, parts, rules, runs } = approvalFacts(call.payload);
-  const lines = [framed(['bold', printableLine(call.name)], ['yellow', ' asks to run'], ['dim', whyText(call, by)])];
-  lines.push(...argumentLines(call.args));
+  const what = ` asks to ${change ? previewText(change.preview) : 'run'}`;
+  const lines = [framed(['bold', printableLine(call.name)], ['yellow', what], ['dim', whyText(call, by)])];
+  lines.push(...(change ? changeLinesOf(call, change) : argumentLines(call.args)));
   if (parts.length > 1) {
     lines.push(framed(['dim', 'its parts:']));
     for (const part of parts) {
@@ -58,6 +72,26 @@ export function approvalLines(call: PendingCall): TextLine[] {
   return lines;
 }
 
+const previewText = (preview: CallPreview): string => {
+  const path = printableLine(preview.path);
+  if (preview.kind === 'new file') return `create ${path}`;
+  return preview.kind === 'change' ? `change ${path}` : `run on ${path}`;
+};
+
+function changeLinesOf({ args }: PendingCall, { preview, formats, linesMax }: ShownChange): readonly TextLine[] {
+  const mark: Span = ['yellow', MARK];
+  const folded = (lines: readonly TextLine[]): readonly TextLine[] =>
+    formats.foldedLines(lines, linesMax, mark, ': v shows them');
+  if (preview.kind === 'new file') {
+    const lines = formats.newFileLines(preview.content, mark);
+    return lines.length > 0 ? folded(lines) : [framed(['dim', 'an empty file'])];
+  }
+  if (preview.kind === 'no change')
+    return [framed(['dim', printableLine(preview.why)]), ...folded(argumentLines(args))];
+  const lines = formats.changeLines(preview.patch, mark);
+  return lines.length > 0 ? folded(lines) : [framed(['dim', 'only line ends change'])];
+}
+
 const framed = (...spans: Span[]): TextLine => ({ ...ownLine(['yellow', MARK], ...spans), margin: `${MARK}  ` });
 
 function whyText({ reason, path }: PendingCall, by: string): string {
@@ -65,25 +99,46 @@ function whyText({ reason, path }: PendingCall, by: string): string {
   return path.length > 1 ? `${why}, for a sub-agent` : why;
 }
 
-/** Returns a command line by line as it would run, and other arguments as JSON. */
+/** Returns a command line by line as it would run, and other arguments by name. */
 function argumentLines(args: Json): TextLine[] {
   const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args : undefined;
-  if (typeof own?.command !== 'string') return jsonLines(args);
+  if (typeof own?.command !== 'string') return valueTexts(args).map(argumentLine);
   const { command, ...rest } = own;
   const lines = command.split('\n').map((line, index) => {
     const mark = index === 0 ? '$ ' : '  ';
     return framed(['plain', mark], ['bold', printableLine(line)]);
   });
-  return Object.keys(rest).length === 0 ? lines : [...lines, ...jsonLines(rest)];
+  return Object.keys(rest).length === 0 ? lines : [...lines, ...valueTexts(rest).map(argumentLine)];
 }
 
-const jsonLines = (value: Json): TextLine[] =>
-  JSON.stringify(value, null, 2)
-    .split('\n')
-    .map((line) => framed(['bold', printableLine(line)]));
+const argumentLine = (text: string): TextLine => framed(['bold', printableLine(text)]);
+
+/** Matches a text that would be read as another value, or whose ends would not be seen. */
+const UNCLEAR = /^(?:|true|false|null|-?\d.*|[[{"'|].*|\s.*|.*\s)$/s;
+const clearText = (text: string): string => (UNCLEAR.test(text) ? JSON.stringify(text) : text);
+
+/** A value as lines: a text without quotes, a text of several lines below its name. */
+function valueTexts(value: Json): string[] {
+  if (typeof value === 'string') return [clearText(value)];
+  if (typeof value !== 'object' || value === null) return [JSON.stringify(value)];
+  const rows = Array.isArray(value) ? value.map((each) => ['-', each] as const) : Object.entries(value);
+  if (rows.length === 0) return [Array.isArray(value) ? '[]' : '{}'];
+  return rows.flatMap(([key, each]) => {
+    const name = key === '-' ? key : `${key}:`;
+    if (typeof each === 'string' && each.includes('\n')) return [`${name} |`, ...each.split('\n').map(indented)];
+    const [first = '', ...others] = valueTexts(each);
+    const isOneLine =
+      typeof each !== 'object' || each === null || (others.length === 0 && Object.keys(each).length === 0);
+    return isOneLine
+      ? [`${name} ${first}`]
+      : [name, first, ...others].map((text, index) => (index === 0 ? text : indented(text)));
+  });
+}
+
+const indented = (text: string): string => `  ${text}`;
 
 export type Answer =
-  | { kind: 'approve' | 'always' | 'keep' | 'edit' | 'ask-reason' }
+  | { kind: 'approve' | 'always' | 'keep' | 'edit' | 'view' | 'ask-reason' }
   | { kind: 'deny'; reason: string }
   | { kind: 'unclear' };
 
@@ -96,6 +151,8 @@ const WORDS: { readonly [word: string]: Answer } = {
   keep: { kind: 'keep' },
   e: { kind: 'edit' },
   edit: { kind: 'edit' },
+  v: { kind: 'view' },
+  view: { kind: 'view' },
   n: { kind: 'ask-reason' },
   no: { kind: 'ask-reason' },
 };

@@ -4,24 +4,29 @@
  * begins a line.
  */
 
-import type { AgentItem, GroupName, Json, LogEntry } from '../../../machines/internal.ts';
+import type { AgentItem, GroupName, Json, LogEntry, StoredPart } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
 import type { Live } from '../../live.ts';
 import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
 import { terminalLine } from '../../words/entryWords.ts';
 import { firstLine } from '../../words/formats.ts';
-import { emptyTally, type Tally, tallyText, withReply } from '../costTally.ts';
-import { resultText } from '../renderLog.ts';
+import { count, emptyTally, type Tally, tallyText, withReply } from '../costTally.ts';
+import type { TextFormats } from '../formatted/textFormats.ts';
+import { outcomeText, resultText } from '../renderLog.ts';
 import type { Span, Style } from '../screen.ts';
-import { FOREIGN, foreignLine, ownLine, rowsOf, rowText, type TextLine } from './textRows.ts';
+import { type ReplyPart, StreamedText } from './streamedText.ts';
+import { FOREIGN, foreignLine, ownLine, type TextLine } from './textRows.ts';
 
 const ARGS_MAX = 160;
 const TEXT_MAX = 200;
 const LAST_LINE_MAX = 60;
+/** The lines of a message that are shown after its first one. */
+const MESSAGE_LINES = 11;
+/** The fewest lines of a change that are shown. */
+const CHANGE_MIN = 8;
 
 type Of<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
-type TextKind = 'assistant' | 'reasoning';
 
 interface ShownCall {
   name: string;
@@ -34,16 +39,40 @@ interface ShownCall {
   progress: string;
 }
 
+/** What the lines of a transcript depend on besides the log. */
+export interface TranscriptOptions {
+  /** Undefined until they are loaded. Without them, changes of files are summed up. */
+  formats(): TextFormats | undefined;
+  /** The height of the screen. */
+  rows(): number;
+  /** The width of the screen. Undefined where Markdown is shown as its source. */
+  readonly columns?: (() => number) | undefined;
+}
+
 export class TranscriptRenderer {
+  readonly #options: TranscriptOptions;
+  /** The changes that questions have shown. */
+  readonly #shownChanges = new Map<string, string>();
   /** Calls without a result, in the model's order. */
   readonly #calls = new Map<string, ShownCall>();
-  /** The incomplete last line of the current reply. */
-  #open: { kind: TextKind; text: string } | undefined;
-  #streamed: { [kind in TextKind]: boolean } = { assistant: false, reasoning: false };
-  /** Lines of the current attempt are already permanent. */
-  #hasSettled = false;
+  readonly #text: StreamedText;
+  #streamed: { [kind in ReplyPart]: boolean } = { assistant: false, reasoning: false };
   #heading: GroupName | undefined;
   #request: Tally = emptyTally;
+
+  constructor(options: TranscriptOptions = { formats: () => undefined, rows: () => Number.POSITIVE_INFINITY }) {
+    this.#options = options;
+    const { formats, columns } = options;
+    this.#text = new StreamedText(() => {
+      const loaded = columns && formats();
+      return loaded && new loaded.MarkdownStream(columns);
+    });
+  }
+
+  /** A question has shown this change. The result of the call does not repeat it. */
+  changeShown(callId: string, patch: string): void {
+    this.#shownChanges.set(callId, patch);
+  }
 
   signal(signal: Live): TextLine[] {
     if (signal.type === 'tool-progress') {
@@ -60,7 +89,7 @@ export class TranscriptRenderer {
   entry(entry: LogEntry): TextLine[] {
     switch (entry.type) {
       case 'user-message':
-        return [...this.#endText(), ...this.#user(entry)];
+        return [...this.#text.end(), ...this.#user(entry)];
       case 'agent-output':
         return this.#item(entry.item);
       case 'model-reply':
@@ -84,36 +113,25 @@ export class TranscriptRenderer {
     }
   }
 
-  /**
-   * Removes and returns the rows of the streamed text that will not change at this width. `underWay` does not show
-   * them again.
-   */
-  settle(width: number): TextLine[] {
-    if (!this.#open || !Number.isFinite(width)) return [];
-    const { kind, text } = this.#open;
-    const rows = rowsOf(this.#textLine(kind, text), width);
-    const last = rows.pop();
-    if (rows.length === 0 || !last) return [];
-    // A row ends without trailing spaces; they count only if a word follows.
-    const [spaces = ''] = / *$/.exec(text) ?? [];
-    this.#open = { kind, text: rowText(last).slice(FOREIGN.length) + spaces };
-    this.#hasSettled = true;
-    return rows.map((row) => this.#textLine(kind, rowText(row).slice(FOREIGN.length)));
+  /** Removes and returns the rows in progress that will not change at this width, but for the last `keep` ones. */
+  settle(width: number, keep = 0): TextLine[] {
+    return this.#text.settle(width, keep);
   }
 
   /** Returns the lines in progress: the incomplete text, and the calls with their elapsed times. */
   underWay(now: number): TextLine[] {
-    const lines = this.#open && this.#open.text !== '' ? [this.#textLine(this.#open.kind, this.#open.text)] : [];
+    const lines = this.#text.underWay();
     for (const call of this.#calls.values()) {
       if (call.state === 'waiting') continue;
-      lines.push(ownLine(['cyan', `${spinner(now)} `], ...callSpans(call), ['dim', this.#elapsedText(call, now)]));
+      const mark: Span = call.state === 'running' ? ['cyan', `${spinner(now)} `] : ['dim', NOT_STARTED];
+      lines.push(ownLine(mark, ...callSpans(call), ['dim', this.#elapsedText(call, now)]));
     }
     return lines;
   }
 
   /** True if it shows anything besides the state of the run. */
   get isShowing(): boolean {
-    return this.#open !== undefined || [...this.#calls.values()].some(({ state }) => state !== 'waiting');
+    return this.#text.isOpen || [...this.#calls.values()].some(({ state }) => state !== 'waiting');
   }
 
   #elapsedText({ since, progress }: ShownCall, now: number): string {
@@ -121,49 +139,39 @@ export class TranscriptRenderer {
     return progress === '' ? time : `${time}  ${progress}`;
   }
 
-  #textLine(kind: TextKind, text: string): TextLine {
-    return foreignLine(kind === 'assistant' ? 'plain' : 'dim', text);
-  }
-
-  #stream(kind: TextKind, piece: string): TextLine[] {
-    const settled = this.#open !== undefined && this.#open.kind !== kind ? this.#endText() : [];
+  #stream(kind: ReplyPart, piece: string): TextLine[] {
     this.#streamed[kind] = true;
     this.#heading = undefined;
-    // Only the new piece is searched, because a line may come in very many pieces.
-    const [first = '', ...more] = piece.split('\n');
-    const ended = [`${this.#open?.text ?? ''}${first}`, ...more];
-    this.#open = { kind, text: ended.pop() ?? '' };
-    const lines = ended.map((line) => line.replace(/\r$/, ''));
-    if (settled.length + lines.length > 0) this.#hasSettled = true;
-    return [...settled, ...lines.map((line) => this.#textLine(kind, line))];
-  }
-
-  /** Ends the streamed text. */
-  #endText(): TextLine[] {
-    const open = this.#open;
-    this.#open = undefined;
-    return open && open.text !== '' ? [this.#textLine(open.kind, open.text)] : [];
+    return this.#text.push(kind, piece);
   }
 
   #reset(): TextLine[] {
-    const wasShown = this.#hasSettled;
-    this.#open = undefined;
+    const wasShown = this.#text.hasSettled;
+    this.#text.reset();
     this.#endReply();
     return wasShown ? [ownLine(['yellow', '↻ the reply broke off: what was shown of it does not count'])] : [];
   }
 
   #endReply(): TextLine[] {
-    const settled = this.#endText();
+    const settled = this.#text.end();
     this.#streamed = { assistant: false, reasoning: false };
-    this.#hasSettled = false;
+    this.#text.hasSettled = false;
     return settled;
   }
 
   #user({ kind, content }: Of<'user-message'>): TextLine[] {
     this.#heading = undefined;
-    const [first = '', ...rest] = textOf(content).split('\n');
+    const [first = '', ...rest] = typedText(content).split('\n');
+    const attached = content.slice(1).flatMap((part) => (part.type === 'text' ? [firstLine(part.text, TEXT_MAX)] : []));
     const mark: Span = ['cyan', kind === 'steer' ? '> (steer) ' : '> '];
-    return [ownLine(mark, ['bold', first]), ...rest.map((line) => foreignLine('bold', line))];
+    const shown = rest.length > MESSAGE_LINES + 1 ? rest.slice(0, MESSAGE_LINES) : rest;
+    const more = rest.length - shown.length;
+    return [
+      ownLine(mark, ['bold', first]),
+      ...shown.map((line) => foreignLine('bold', line)),
+      ...(more > 0 ? [foreignLine('dim', `… ${count(more, 'more line')}`)] : []),
+      ...attached.map((line) => foreignLine('dim', line)),
+    ];
   }
 
   #item(item: AgentItem): TextLine[] {
@@ -177,11 +185,10 @@ export class TranscriptRenderer {
         progress: '',
       };
       this.#calls.set(callId, { ...shown, state: 'asked' });
-      return this.#endText();
+      return this.#text.end();
     }
     this.#heading = undefined;
-    if (this.#streamed[item.type]) return this.#endText();
-    return item.text.split(/\r?\n/).map((line) => this.#textLine(item.type as TextKind, line));
+    return this.#streamed[item.type] ? this.#text.end() : this.#text.whole(item.type, item.text);
   }
 
   #call(callId: string, change: Partial<ShownCall>): TextLine[] {
@@ -199,9 +206,38 @@ export class TranscriptRenderer {
     const took = call?.since === undefined ? '' : `  ${secondsText(at - call.since)}`;
     const names = call ? callSpans(call) : [['plain', printableLine(callId)] as const];
     const isFine = outcome === 'succeeded';
-    const how = isFine ? '' : ` (${printableLine(code === undefined ? outcome : `${outcome}, ${code}`)})`;
-    const summary: Span = ['dim', `  ${printableLine(resultText(content))}${took}`];
-    return [...heading, ownLine(isFine ? ['green', '✓ '] : ['red', '✗ '], ...names, ['red', how], summary)];
+    const how = isFine ? '' : ` (${printableLine(outcomeText(outcome, code))})`;
+    const change = isFine && call ? this.#change(callId, call, textOf(content)) : undefined;
+    const summary: Span = ['dim', `  ${change?.summary ?? printableLine(resultText(content))}${took}`];
+    const line = ownLine(isFine ? ['green', '✓ '] : ['red', '✗ '], ...names, ['red', how], summary);
+    return [...heading, line, ...(change?.lines ?? [])];
+  }
+
+  /** A change of a file as its diff, and a new file as its first lines. */
+  #change(
+    callId: string,
+    { name, args }: ShownCall,
+    text: string,
+  ): { summary: string; lines: readonly TextLine[] } | undefined {
+    const formats = this.#options.formats();
+    const change = formats?.fileChange(name, args);
+    if (!formats || !change) return undefined;
+    const shown = this.#shownChanges.get(callId);
+    this.#shownChanges.delete(callId);
+    const mark: Span = ['plain', FOREIGN];
+    const linesMax = Math.max(CHANGE_MIN, Math.floor(this.#options.rows() / 2));
+    const folded = (lines: readonly TextLine[]) => formats.foldedLines(lines, linesMax, mark, ': /diff shows them');
+    const counts = formats.changeCounts(text);
+    if (counts) {
+      const diff = text.slice(text.indexOf('\n') + 1);
+      const summary = `+${counts.added} −${counts.removed}`;
+      const isShown =
+        shown !== undefined && (shown === diff || shown.startsWith(diff.slice(0, diff.lastIndexOf('\n'))));
+      return { summary, lines: isShown ? [] : folded(formats.changeLines(diff, mark)) };
+    }
+    if (!('content' in change) || !text.startsWith('Created ')) return undefined;
+    const lines = formats.newFileLines(change.content, mark);
+    return { summary: `new, ${count(lines.length, 'line')}`, lines: shown === change.content ? [] : folded(lines) };
   }
 
   #decided({ callId, decision }: Of<'decision'>): TextLine {
@@ -257,12 +293,29 @@ function newsText(update: Json): string {
 
 export const secondsText = (ms: number): string => `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
 
+const NOT_STARTED = '○ ';
 const TURNING = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
 export const spinner = (now: number): string => TURNING[Math.floor(now / 100) % TURNING.length] ?? '';
 
 /** A waiting message, as it is listed until its delivery. */
 export const queuedLine = (kind: 'steer' | 'followUp', text: string): TextLine =>
   ownLine(['dim', `+ ${kind === 'steer' ? 'steer' : 'later'}: ${printableLine(firstLine(text, TEXT_MAX))}`]);
+
+/** What a person has typed of a message. Attached files follow it. */
+export function typedText(content: readonly StoredPart[]): string {
+  const [first] = content;
+  return first?.type === 'text' ? first.text : textOf(content);
+}
+
+/** The output of a command, at most half a screen: its last lines. */
+export function outputLines(output: string, rows: number): TextLine[] {
+  const lines = output === '' ? [] : output.replace(/\n$/, '').split('\n');
+  const most = Math.max(CHANGE_MIN, Math.floor(rows / 2));
+  const shown = Number.isFinite(most) ? lines.slice(-most) : lines;
+  const before = lines.length - shown.length;
+  const hint = before > 0 ? [foreignLine('dim', `… ${count(before, 'line')} before`)] : [];
+  return [...hint, ...shown.map((line) => foreignLine('plain', line))];
+}
 
 /** Returns the index at which the latest request begins. */
 export function lastRequestAt(entries: readonly LogEntry[]): number {

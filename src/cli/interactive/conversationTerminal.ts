@@ -16,11 +16,11 @@ export interface TerminalView {
   readonly isAwaiting: boolean;
 }
 
-/** Provides what a terminal shows, and receives what is typed. */
+/** Provides the content of a terminal, and receives the typed text. */
 export interface TerminalSource {
   view(): TerminalView;
-  /** Removes and returns the lines in progress that will not change any more. */
-  settle(width: number): TextLine[];
+  /** Removes and returns the lines in progress that will not change any more, but for the last `keep` rows. */
+  settle(width: number, keep?: number): TextLine[];
   /** True while a spinner turns or a time advances. */
   isTurning(): boolean;
   /** Earlier lines, the latest last. */
@@ -31,17 +31,26 @@ export interface TerminalSource {
   end(): void;
   /** Returns the completion of a text, or the text itself. */
   completed(text: string): string;
+  /** Chooses another row of the open menu. False if there is none. */
+  moveInMenu(text: string, step: number): boolean;
 }
 
 export interface ConversationTerminal {
   /** The text in the line. */
   readonly text: string;
+  /** The height of the screen. Infinite for a terminal without one. */
+  readonly rows: number;
+  /** The usable width, if the terminal shows Markdown in colour. */
+  readonly textColumns?: number | undefined;
   /** Writes permanent lines. */
   commit(lines: readonly TextLine[]): void;
   /** Replaces the text in the line. */
   fill(text: string): void;
   /** Called when the view has changed. */
   changed(): void;
+  /** Leaves the terminal to another program until the work has ended, if that is possible. */
+  readonly isHandedOver?: boolean;
+  handOver?<T>(work: () => Promise<T>): Promise<T>;
   close(): void;
 }
 
@@ -50,6 +59,7 @@ const ASK_MS = 60;
 
 export class LineTerminal implements ConversationTerminal {
   readonly text = '';
+  readonly rows = Number.POSITIVE_INFINITY;
   readonly #output: Output & { readonly columns: number | undefined };
   readonly #source: TerminalSource;
   readonly #lines: Interface;

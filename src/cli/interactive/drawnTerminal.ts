@@ -4,9 +4,10 @@
  * The terminal's mode is restored at the end.
  */
 import { emitKeypressEvents, type Interface } from 'node:readline';
-import { type Output, paintOf } from '../screen.ts';
+import { type Output, paintOf, type Span } from '../screen.ts';
 import type { ConversationTerminal, TerminalSource } from './conversationTerminal.ts';
-import { type EditedLine, editedBy, emptyLine, inserted, type Key, lineWith } from './lineEditor.ts';
+import { abandonsSearch, foundLine, type HistorySearch, searchedBy, startedSearch } from './historySearch.ts';
+import { type EditedLine, editedBy, emptyLine, inserted, type Key, killedBy, lineWith } from './lineEditor.ts';
 import { footOf, noFoot, redrawn } from './screenFoot.ts';
 import { type Row, rowsOf, type TextLine } from './textRows.ts';
 
@@ -14,19 +15,29 @@ import { type Row, rowsOf, type TextLine } from './textRows.ts';
 const ESCAPE_MS = 50;
 const DRAW_MS = 16;
 const TURN_MS = 100;
+/** This part of the screen holds text in progress, which is laid out again after a change of the width. */
+const KEPT_PART = 3;
 const PASTES = ['\x1b[?2004h', '\x1b[?2004l'] as const;
+/** What arrives this soon was typed before the terminal was ready. Enter arrives as a line feed then. */
+const TYPED_AHEAD_MS = 100;
 const CLEAR = '\x1b[2J\x1b[3J\x1b[H';
 
 export class DrawnTerminal implements ConversationTerminal {
   readonly #input: NodeJS.ReadStream;
   readonly #output: NodeJS.WriteStream;
   readonly #source: TerminalSource;
+  readonly #isStyled: boolean;
   readonly #paint: (row: Row) => string;
   #line: EditedLine = emptyLine;
   #foot = noFoot;
   #settled: TextLine[] = [];
   #pasted: string | undefined;
+  /** The text that Ctrl-Y puts back. */
+  #killed = '';
+  #search: HistorySearch | undefined;
   #drawing: NodeJS.Timeout | undefined;
+  isHandedOver = false;
+  readonly #startedAt = Date.now();
   readonly #turning: NodeJS.Timeout;
   readonly #onKey = (_: string | undefined, key: Key): void => this.#handleKey(key);
   readonly #onResize = (): void => this.changed();
@@ -36,6 +47,7 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#input = input;
     this.#output = output;
     this.#source = source;
+    this.#isStyled = styled;
     const paint = paintOf({ styled } as Output);
     this.#paint = ({ spans }) => spans.map(([style, text]) => paint(style)(text)).join('');
     // Node uses only this field of an interface here.
@@ -57,6 +69,14 @@ export class DrawnTerminal implements ConversationTerminal {
     return this.#line.text;
   }
 
+  get rows(): number {
+    return this.#size().rows;
+  }
+
+  get textColumns(): number | undefined {
+    return this.#isStyled ? this.#size().columns - 1 : undefined;
+  }
+
   commit(lines: readonly TextLine[]): void {
     this.#settled.push(...lines);
     this.changed();
@@ -68,16 +88,37 @@ export class DrawnTerminal implements ConversationTerminal {
   }
 
   changed(): void {
+    if (this.isHandedOver) return;
     this.#drawing ??= setTimeout(() => this.#draw(), DRAW_MS);
   }
 
+  async handOver<T>(work: () => Promise<T>): Promise<T> {
+    this.#leave();
+    this.isHandedOver = true;
+    try {
+      return await work();
+    } finally {
+      this.isHandedOver = false;
+      this.#input.on('keypress', this.#onKey);
+      this.#input.setRawMode(true);
+      this.#input.resume();
+      this.#output.write(PASTES[0]);
+      this.changed();
+    }
+  }
+
   close(): void {
-    clearTimeout(this.#drawing);
     clearInterval(this.#turning);
-    this.#input.off('keypress', this.#onKey);
     this.#output.off('resize', this.#onResize);
     process.off('exit', this.#onExit);
+    this.#leave();
+  }
+
+  /** Removes the foot and restores the terminal. */
+  #leave(): void {
+    clearTimeout(this.#drawing);
     this.#drawing = undefined;
+    this.#input.off('keypress', this.#onKey);
     const { columns } = this.#size();
     const rows = this.#takeSettled(columns - 1);
     this.#output.write(redrawn(this.#foot, rows, noFoot, columns, this.#paint));
@@ -101,7 +142,7 @@ export class DrawnTerminal implements ConversationTerminal {
   }
 
   #takeSettled(width: number): Row[] {
-    const lines = [...this.#settled, ...this.#source.settle(width)];
+    const lines = [...this.#settled, ...this.#source.settle(width, Math.floor(this.rows / KEPT_PART))];
     this.#settled = [];
     return lines.flatMap((line) => rowsOf(line, width));
   }
@@ -111,7 +152,8 @@ export class DrawnTerminal implements ConversationTerminal {
     const { columns, rows } = this.#size();
     const width = columns - 1;
     const settled = this.#takeSettled(width);
-    const { lines, question } = this.#source.view();
+    const { lines, question: asked } = this.#source.view();
+    const question: Span = this.#search ? ['yellow', `search "${this.#search.query}":`] : asked;
     const next = footOf({ lines, question, line: this.#line }, width, rows - 1);
     this.#output.write(redrawn(this.#foot, settled, next, columns, this.#paint));
     this.#foot = next;
@@ -121,8 +163,28 @@ export class DrawnTerminal implements ConversationTerminal {
     if (key.name === 'paste-start') this.#pasted = '';
     else if (key.name === 'paste-end') this.#paste();
     else if (this.#pasted !== undefined) this.#pasted += key.sequence;
-    else if (!this.#handleCommandKey(key)) this.#line = editedBy(this.#line, key, this.#source.history()) ?? this.#line;
+    else if (!this.#handleSearchKey(key) && !this.#handleCommandKey(key)) this.#edit(key);
     this.changed();
+  }
+
+  #edit(key: Key): void {
+    const killed = killedBy(this.#line, key);
+    if (killed) this.#killed = killed;
+    this.#line = editedBy(this.#line, key, this.#source.history()) ?? this.#line;
+  }
+
+  /** Returns true if the key belongs to the search through earlier lines. */
+  #handleSearchKey(key: Key): boolean {
+    if (!this.#search && !(key.ctrl && key.name === 'r')) return false;
+    const history = this.#source.history();
+    const before = this.#search;
+    this.#search = before ? searchedBy(before, key, history) : startedSearch(this.#line);
+    if (this.#search) this.#line = foundLine(this.#search, history);
+    else if (before && abandonsSearch(key)) {
+      this.#line = before.draft;
+      return true;
+    }
+    return this.#search !== undefined;
   }
 
   #paste(): void {
@@ -133,13 +195,16 @@ export class DrawnTerminal implements ConversationTerminal {
   /** Returns true if the key did something other than edit the line. */
   #handleCommandKey({ name, ctrl, meta }: Key): boolean {
     const { text } = this.#line;
-    if (name === 'return' || (name === 'enter' && meta)) this.#submit(meta);
+    const isEnter = name === 'return' || (name === 'enter' && Date.now() - this.#startedAt < TYPED_AHEAD_MS);
+    if (isEnter || (name === 'enter' && meta)) this.#submit(meta);
     else if (name === 'escape') this.#source.escape();
     else if (ctrl && name === 'c') this.#source.interrupt(text);
     else if (ctrl && name === 'd' && text === '') this.#source.end();
     else if (ctrl && name === 'l') this.#clear();
     else if (ctrl && name === 'z') this.#suspend();
     else if (name === 'tab') this.#line = lineWith(this.#source.completed(text));
+    else if (ctrl && name === 'y') this.#line = inserted(this.#line, this.#killed);
+    else if (name === 'up' || name === 'down') return this.#source.moveInMenu(text, name === 'up' ? -1 : 1);
     else return false;
     return true;
   }

@@ -13,7 +13,10 @@ import { type ConversationTerminal, LineTerminal, type TerminalSource } from './
 import { DrawnTerminal } from './drawnTerminal.ts';
 import { InteractiveSession } from './interactiveSession.ts';
 
-export interface InteractiveOptions extends AgentOptions, Omit<SessionChoice, 'session' | 'new'> {}
+export interface InteractiveOptions extends AgentOptions, Omit<SessionChoice, 'session' | 'new'> {
+  /** The first message. Empty for none. */
+  prompt?: string;
+}
 
 /**
  * Runs until the person leaves. Resolves to the exit code. Rejects with ConfigurationError and with errors of opening
@@ -26,14 +29,15 @@ export async function interactiveCommand(
 ): Promise<number> {
   const made = await codingAgent(options);
   const chooses = options.resume === true;
-  const chosen = chooses ? undefined : await chosenSession(options, made.directory, made.cwd);
+  const chosen = chooses ? undefined : await chosenSession(options, made.sessions, made.cwd);
   const output = outputTo(process.stdout);
   let session: InteractiveSession | undefined;
   try {
     session = new InteractiveSession(made, (source) => terminalOf(output, source));
     own.sigint = session.signalled;
     await session.open(chosen);
-    if (chooses) await session.list();
+    if (chooses) await session.choose();
+    if (options.prompt) session.submit(options.prompt, false);
     const aborted = new Promise<'interrupted'>((resolve) => {
       if (signal.aborted) resolve('interrupted');
       signal.addEventListener('abort', () => resolve('interrupted'));
@@ -44,7 +48,7 @@ export async function interactiveCommand(
     own.sigint = undefined;
     const { id, isEmpty = true } = session ?? {};
     session?.close();
-    await made.agent.close();
+    await (session?.closeAgent() ?? made.close());
     if (id !== undefined && !isEmpty)
       output.write(printableLine(`session ${id}: runchart -r ${shellWord(id)} goes on with it`).concat('\n'));
   }

@@ -4,25 +4,26 @@
  */
 import { type Actor, createActor, type SimulatedClock } from 'xstate';
 
-import type { PendingCall } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { thrownText } from '../../errors.ts';
 import { printableLine } from '../../printable.ts';
-import { type CodingAgent, mustWorkIn } from '../codingAgent.ts';
+import { type AgentOptions, type CodingAgent, mustWorkIn } from '../codingAgent.ts';
+import { CommandMenu } from '../commands/commandMenu.ts';
+import { PersonCommands } from '../commands/personCommands.ts';
+import { type CommandPort, performCommand } from '../commands/sessionCommands.ts';
+import type { TextFormats } from '../formatted/textFormats.ts';
+import { CallQuestions } from '../questions/callQuestions.ts';
 import type { Span, Style } from '../screen.ts';
-import { checkSession, newSessionId } from '../sessions/sessionStore.ts';
-import { sessionText } from '../sessions/sessionsCommand.ts';
-import { approvalFacts, approvalLines } from './approval.ts';
-import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer } from './conversationLines.ts';
+import { SessionChooser } from '../sessions/sessionChooser.ts';
+import { newSessionId } from '../sessions/sessionStore.ts';
+import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
-import { type AskedCall, type PromptAct, type PromptDecision, promptMachine } from './prompt.machine.ts';
-import { completedCommand, contextLine, costLines, helpLines, slashCommand, unknownCommand } from './slashCommands.ts';
+import { type PromptAct, promptMachine } from './prompt.machine.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
-const BY = 'terminal';
-const LISTED = 10;
+const WIDTH = 80;
 
 interface Opened {
   readonly conversation: Conversation;
@@ -35,7 +36,8 @@ export type TerminalMaker = (source: TerminalSource) => ConversationTerminal;
 export class InteractiveSession implements TerminalSource {
   /** Resolves with how the person left. */
   readonly finished: Promise<'done' | 'interrupted'>;
-  readonly #made: CodingAgent;
+  #made: CodingAgent;
+  readonly #menu = new CommandMenu();
   readonly #prompt: Actor<typeof promptMachine>;
   readonly #terminal: ConversationTerminal;
   readonly #history: string[] = [];
@@ -44,10 +46,13 @@ export class InteractiveSession implements TerminalSource {
   #opening: Promise<void> | undefined;
   /** Withdraws the queued messages. */
   #queued = new AbortController();
-  /** The call of the current question. */
-  #askedCall: string | undefined;
+  readonly #questions: CallQuestions;
+  #formats: TextFormats | undefined;
+  #loadingFormats: Promise<TextFormats> | undefined;
   #busySince: number | undefined;
   #runs = new WeakSet<Run>();
+  readonly #chooser: SessionChooser;
+  readonly #person: PersonCommands;
 
   /** `clock` is used only by the delays of the chart. */
   constructor(made: CodingAgent, terminal: TerminalMaker, clock?: SimulatedClock) {
@@ -64,26 +69,44 @@ export class InteractiveSession implements TerminalSource {
     this.#prompt.subscribe(() => this.#terminal?.changed());
     this.#prompt.start();
     this.#terminal = terminal(this);
+    const port = { made: () => this.#made, say: (style: Style, text: string) => this.#say(style, text) };
+    this.#person = new PersonCommands({ ...port, terminal: this.#terminal });
+    this.#chooser = new SessionChooser({ ...port, currentId: () => this.id });
+    this.#questions = new CallQuestions({
+      ...port,
+      terminal: this.#terminal,
+      send: (event) => this.#prompt.send(event),
+      formats: () => this.#loadFormats(),
+      changeShown: (callId, patch) => this.#opened?.renderer.changeShown(callId, patch),
+    });
   }
 
   get id(): string | undefined {
     return this.#opened?.conversation.id;
   }
 
+  /** Closes the agent in use. */
+  closeAgent(): Promise<void> {
+    return this.#made.close();
+  }
+
   get isEmpty(): boolean {
     return (this.#opened?.conversation.log().length ?? 0) <= 1;
   }
 
-  /** Opens a session, or a new one, in place of the open one. If that fails it rejects, and the old one stays open. */
-  open(id: string | undefined): Promise<void> {
-    const opened = this.#open(id).finally(() => {
+  /**
+   * Opens a session, or a new one, in place of the open one. If that fails it rejects, and the old one stays open.
+   * `isShown`: its last request is on the screen.
+   */
+  open(id: string | undefined, isShown = false): Promise<void> {
+    const opened = this.#open(id, isShown).finally(() => {
       this.#opening = undefined;
     });
     this.#opening = opened.catch(() => undefined);
     return opened;
   }
 
-  async #open(id: string | undefined): Promise<void> {
+  async #open(id: string | undefined, isShown: boolean): Promise<void> {
     const conversation = await this.#made.agent.open(id ?? newSessionId());
     try {
       mustWorkIn(conversation, this.#made.cwd);
@@ -99,7 +122,8 @@ export class InteractiveSession implements TerminalSource {
       ['bold', 'runchart'],
       ['dim', ` · ${printableLine(model)} · mode ${permissionMode} · session ${conversation.id} · /help`],
     );
-    this.#follow(conversation);
+    if (conversation.log().length > 1) await this.#loadFormats();
+    this.#follow(conversation, isShown);
   }
 
   close(): void {
@@ -109,15 +133,14 @@ export class InteractiveSession implements TerminalSource {
   }
 
   /** Handles Ctrl-C that arrived as a signal. */
-  readonly signalled = (): void => this.interrupt(this.#terminal.text);
+  readonly signalled = (): void => {
+    // In an editor, Ctrl-C is for the editor.
+    if (this.#terminal.isHandedOver !== true) this.interrupt(this.#terminal.text);
+  };
 
-  /** Lists the sessions of this directory. */
-  async list(): Promise<void> {
-    const sessions = await this.#sessions();
-    if (sessions.length === 0) return this.#say('plain', 'there is no other session of this directory');
-    const now = Date.now();
-    for (const [index, session] of sessions.entries()) this.#say('plain', `${index + 1}  ${sessionText(session, now)}`);
-    this.#say('dim', '/resume and a number or an id goes on with one of them');
+  /** Lists the sessions of this directory. The next line may choose one by its number. */
+  choose(): Promise<void> {
+    return this.#chooser.list();
   }
 
   view(): TerminalView {
@@ -127,11 +150,12 @@ export class InteractiveSession implements TerminalSource {
     if (exit === 'leaving') lines.push(ownLine(['yellow', 'Ctrl-C again leaves']));
     else if (work === 'busy') lines.push(this.#statusLine(now));
     const question = this.#question();
+    if (!this.#questions.isAsking) lines.push(...this.#menu.lines(this.#terminal.text));
     return { lines, question, isAwaiting: work === 'idle' || (typeof work === 'object' && work.asking !== 'deciding') };
   }
 
-  settle(width: number): TextLine[] {
-    return this.#opened?.renderer.settle(width) ?? [];
+  settle(width: number, keep?: number): TextLine[] {
+    return this.#opened?.renderer.settle(width, keep) ?? [];
   }
 
   isTurning(): boolean {
@@ -144,7 +168,9 @@ export class InteractiveSession implements TerminalSource {
   }
 
   submit(text: string, later: boolean): void {
-    const isAnswer = this.#askedCall !== undefined;
+    const isAnswer = this.#questions.isAsking;
+    const choice = isAnswer ? undefined : this.#chooser.take(text);
+    if (choice !== undefined) return this.#prompt.send({ type: 'SUBMIT', text: `/resume ${choice}`, later: false });
     if (!isAnswer && text.trim() !== '' && text !== this.#history.at(-1)) this.#history.push(text);
     this.#prompt.send({ type: 'SUBMIT', text, later });
   }
@@ -154,6 +180,7 @@ export class InteractiveSession implements TerminalSource {
   }
 
   interrupt(text: string): void {
+    if (this.#person.endCommand()) return;
     this.#prompt.send({ type: 'INTERRUPT', text });
   }
 
@@ -162,7 +189,20 @@ export class InteractiveSession implements TerminalSource {
   }
 
   completed(text: string): string {
-    return completedCommand(text);
+    return this.#menu.completed(text);
+  }
+
+  moveInMenu(text: string, step: number): boolean {
+    return !this.#questions.isAsking && this.#menu.move(text, step);
+  }
+
+  /** The parsers are loaded after the first draw, so that the program starts without them. */
+  #loadFormats(): Promise<TextFormats> {
+    this.#loadingFormats ??= import('../formatted/textFormats.ts').then(({ default: formats }) => {
+      this.#formats = formats;
+      return formats;
+    });
+    return this.#loadingFormats;
   }
 
   #line(...spans: Span[]): void {
@@ -198,14 +238,20 @@ export class InteractiveSession implements TerminalSource {
     }
   }
 
-  #follow(conversation: Conversation): void {
-    const renderer = new TranscriptRenderer();
+  #follow(conversation: Conversation, isShown: boolean): void {
+    const terminal = this.#terminal;
+    const renderer = new TranscriptRenderer({
+      formats: () => this.#formats,
+      rows: () => terminal.rows,
+      ...(terminal.textColumns !== undefined && { columns: () => terminal.textColumns ?? WIDTH }),
+    });
     const entries = conversation.log();
-    const from = lastRequestAt(entries);
+    const from = isShown ? entries.length : lastRequestAt(entries);
     for (const entry of entries.slice(0, from)) renderer.entry(entry);
-    for (const entry of entries) if (entry.type === 'user-message') this.#history.push(textOf(entry.content));
+    for (const entry of isShown ? [] : entries)
+      if (entry.type === 'user-message') this.#history.push(typedText(entry.content));
     this.#queued = new AbortController();
-    this.#askedCall = undefined;
+    this.#questions.reset();
     const log = conversation.log$(from).subscribe((entry) => {
       this.#terminal.commit(renderer.entry(entry));
       this.#scheduleUpdate();
@@ -232,26 +278,13 @@ export class InteractiveSession implements TerminalSource {
   #updatePrompt(): void {
     const conversation = this.#opened?.conversation;
     if (!conversation) return;
-    const [call] = conversation.pending;
-    const callKey = call && `${call.callId} ${call.suspension}`;
-    if (callKey !== this.#askedCall) {
-      this.#askedCall = callKey;
-      if (call) this.#ask(call);
-      else this.#prompt.send({ type: 'DECIDED' });
-    }
-    if (!call && conversation.status === 'waiting') this.#watch(conversation.resume());
+    this.#questions.update(conversation);
+    if (conversation.pending.length === 0 && conversation.status === 'waiting') this.#watch(conversation.resume());
     const isBusy = conversation.status !== 'idle' && conversation.status !== 'error';
     if (isBusy) this.#busySince ??= Date.now();
     else this.#busySince = undefined;
     this.#prompt.send({ type: isBusy ? 'BEGAN' : 'ENDED' });
     this.#terminal.changed();
-  }
-
-  #ask(call: PendingCall): void {
-    this.#terminal.commit(approvalLines(call));
-    const { callId, suspension, args, payload } = call;
-    const canAlways = approvalFacts(payload).rules.length > 0;
-    this.#prompt.send({ type: 'ASKED', call: { callId, suspension, args, canAlways }, draft: this.#terminal.text });
   }
 
   /** Prints the error of a failed run. */
@@ -266,18 +299,22 @@ export class InteractiveSession implements TerminalSource {
 
   async #perform(act: Exclude<PromptAct, { type: 'leave' }>): Promise<void> {
     if (this.#opening) await this.#opening;
+    const isMessage = act.type === 'send' || act.type === 'steer' || act.type === 'later';
+    // Another terminal than a drawn one shows the text as it is.
+    if (isMessage && Number.isFinite(this.#terminal.rows)) await this.#loadFormats();
     const conversation = this.#opened?.conversation;
     if (!conversation) return;
     const { signal } = this.#queued;
     switch (act.type) {
       case 'send':
-        return this.#watch(conversation.send(act.text, { signal }));
+        return this.#watch(conversation.send(await this.#person.content(act.text), { signal }));
       case 'steer':
-        return this.#watch(conversation.send(act.text, { signal, kind: 'steer' }));
+        return this.#watch(conversation.send(await this.#person.content(act.text), { signal, kind: 'steer' }));
       case 'later':
-        return this.#watch(conversation.send(act.text, { signal, kind: 'followUp' }));
+        return this.#watch(conversation.send(await this.#person.content(act.text), { signal, kind: 'followUp' }));
       case 'command':
-        return this.#command(act.text, conversation);
+        if (act.text.startsWith('!')) return this.#person.run(act.text.slice(1).trim(), conversation.cwd);
+        return performCommand(act.text, conversation, this.#commandPort(conversation));
       case 'cancel':
         return this.#cancel(conversation);
       case 'clear':
@@ -287,13 +324,18 @@ export class InteractiveSession implements TerminalSource {
       case 'hint':
         return this.#say('dim', `· ${act.text}`);
       case 'decide':
-        return this.#decide(act.call, act.decision, conversation);
+        await this.#questions.decide(act.call, act.decision, conversation);
+        return this.#updatePrompt();
+      case 'edit':
+        return this.#questions.edit(act.call, conversation);
+      case 'view':
+        return this.#questions.view(act.call, conversation);
     }
   }
 
   /** Puts the queued messages back into the line. */
   async #cancel(conversation: Conversation): Promise<void> {
-    const waiting = conversation.queue.map(({ content }) => textOf(content));
+    const waiting = conversation.queue.map(({ content }) => typedText(content));
     const cancelled = conversation.cancel();
     if (waiting.length > 0) this.#queued.abort();
     this.#queued = new AbortController();
@@ -303,88 +345,43 @@ export class InteractiveSession implements TerminalSource {
       this.#terminal.fill([...waiting, this.#terminal.text].filter((text) => text !== '').join('\n'));
   }
 
-  async #decide(
-    { callId, suspension }: AskedCall,
-    decision: PromptDecision,
-    conversation: Conversation,
-  ): Promise<void> {
-    try {
-      const call = conversation.pending.find((each) => each.callId === callId);
-      if (decision.action === 'approve' && decision.always && call)
-        await this.#remember(call, conversation.cwd, decision.always);
-      const { action } = decision;
-      const answer = action === 'approve' ? { action } : decision;
-      const receipt = await conversation.decide({ callId, suspension, by: BY, ...answer });
-      if (receipt !== 'applied') this.#say('yellow', `the decision came to nothing: ${receipt}`);
-    } catch (error) {
-      this.#say('red', thrownText(error));
-      this.#askedCall = undefined;
-    }
-    this.#updatePrompt();
+  #commandPort(conversation: Conversation): CommandPort {
+    return {
+      made: this.#made,
+      terminal: this.#terminal,
+      remembered: this.#questions.remembered,
+      say: (style, text) => this.#say(style, text),
+      watch: (run) => this.#watch(run),
+      formats: () => this.#loadFormats(),
+      list: () => this.#chooser.list(),
+      swap: (choice) => this.#swap(conversation, choice),
+      remake: (changes) => this.#remake(conversation, changes),
+    };
   }
 
-  async #remember({ name, args }: PendingCall, cwd: string, how: 'session' | 'kept'): Promise<void> {
-    const rules = await this.#made.permissions.remember(name, args, cwd);
-    for (const rule of rules) this.#say('dim', `· allowed from now on: ${printableLine(rule)}`);
-    if (how === 'kept' && rules.length > 0)
-      this.#say('dim', `· kept for this directory in ${printableLine(await this.#made.keep(rules))}`);
+  /** Files must be read again with the new agent before they are changed. */
+  async #remake(conversation: Conversation, changes: AgentOptions): Promise<void> {
+    if (this.#isBusy(conversation)) return;
+    const made = await this.#made.remade({ ...changes, allow: [...this.#questions.remembered] });
+    this.#opened?.release();
+    await conversation.close();
+    await this.#made.close();
+    this.#opened = undefined;
+    this.#made = made;
+    await this.open(conversation.id, true);
   }
 
-  async #command(text: string, conversation: Conversation): Promise<void> {
-    const { name, argument } = slashCommand(text);
-    switch (name) {
-      case 'help':
-        return this.#terminal.commit(helpLines());
-      case 'cost':
-        return this.#terminal.commit(costLines(conversation.log()));
-      case 'context':
-        return this.#terminal.commit([contextLine(conversation.log(), this.#made.model.contextWindow)]);
-      case 'compact':
-        return this.#compact(argument);
-      case 'go':
-        return this.#go(conversation);
-      case 'new':
-        return this.#swap(conversation, undefined);
-      case 'resume':
-        return argument === '' ? this.list() : this.#swap(conversation, argument);
-      case 'later':
-        return this.#say('yellow', '/later takes the message: /later and then run the tests');
-      default:
-        this.#terminal.commit([unknownCommand(name)]);
-    }
-  }
-
-  #compact(instructions: string): void {
-    if (this.#made.model.contextWindow === undefined) {
-      return this.#say('yellow', 'how many tokens the model takes is not known, so nothing is summed up');
-    }
-    this.#made.compactNext(instructions);
-    this.#say('plain', 'earlier messages are summed up before the next request');
-  }
-
-  #go(conversation: Conversation): void {
-    const before = conversation.log().length;
-    const run = conversation.resume();
-    this.#watch(run);
-    void run.result.then(() => {
-      if (conversation.log().length === before) this.#say('plain', 'nothing waits and nothing was interrupted');
-    });
+  #isBusy({ status }: Conversation): boolean {
+    const isBusy = status === 'active' || status === 'cancelling';
+    if (isBusy) this.#say('yellow', 'a request is under way: Escape stops it');
+    return isBusy;
   }
 
   async #swap(conversation: Conversation, choice: string | undefined): Promise<void> {
-    if (conversation.status === 'active' || conversation.status === 'cancelling') {
-      return this.#say('yellow', 'a request is under way: Escape stops it');
-    }
-    const chosen =
-      choice !== undefined && /^\d{1,2}$/.test(choice) ? (await this.#sessions())[Number(choice) - 1]?.id : choice;
-    const id = chosen ?? choice;
+    if (this.#isBusy(conversation)) return;
+    const id = choice === undefined ? undefined : await this.#chooser.find(choice);
+    if (choice !== undefined && id === undefined) return;
     if (id === conversation.id) return this.#say('plain', 'this is that session');
-    if (id !== undefined) await checkSession(this.#made.directory, id);
     await this.open(id);
-  }
-
-  async #sessions() {
-    const { agent, cwd } = this.#made;
-    return (await agent.list()).filter((each) => each.cwd === cwd && each.id !== this.id).slice(0, LISTED);
   }
 }

@@ -93,6 +93,15 @@ const REMOVALS: { readonly [key: string]: Place } = {
   'ctrl k': lineEnd,
 };
 
+/** Keys whose removed text can be put back. */
+const KILLS = new Set(['ctrl w', 'meta backspace', 'meta d', 'ctrl u', 'ctrl k']);
+
+/** Returns the text that a key removes to be put back. */
+export function killedBy(line: EditedLine, key: Key): string | undefined {
+  const removal = KILLS.has(nameOf(key)) ? removalOf(key) : undefined;
+  return removal && line.text.slice(...ordered(line.cursor, removal(line)));
+}
+
 const nameOf = ({ name = '', ctrl, meta }: Key): string => `${ctrl ? 'ctrl ' : ''}${meta ? 'meta ' : ''}${name}`;
 const motionOf = (key: Key): Place | undefined =>
   Object.hasOwn(MOTIONS, nameOf(key)) ? MOTIONS[nameOf(key)] : undefined;

@@ -14,6 +14,8 @@ export interface AskedCall {
   readonly args: Json;
   /** "always" is a possible answer. */
   readonly canAlways: boolean;
+  /** The person has changed the arguments in an editor. */
+  readonly isEdited?: boolean;
 }
 
 export type PromptEvent =
@@ -28,7 +30,10 @@ export type PromptEvent =
   | { type: 'BEGAN' }
   | { type: 'ENDED' }
   | { type: 'ASKED'; call: AskedCall; draft: string }
-  | { type: 'DECIDED' };
+  | { type: 'DECIDED' }
+  /** The editor of the arguments has closed: with other arguments, or without a change. */
+  | { type: 'EDITED'; args: Json }
+  | { type: 'KEPT' };
 
 export type PromptDecision =
   /** `session`: until the program ends. `kept`: in this directory, also later. */
@@ -41,6 +46,8 @@ export type PromptAct =
   | { type: 'send' | 'steer' | 'later' | 'command'; text: string }
   | { type: 'cancel' | 'clear' }
   | { type: 'decide'; call: AskedCall; decision: PromptDecision }
+  /** Open an editor for the arguments, or show all of them. */
+  | { type: 'edit' | 'view'; call: AskedCall }
   /** Put this text into the line. */
   | { type: 'fill'; text: string }
   | { type: 'hint'; text: string }
@@ -60,7 +67,8 @@ export const QUESTION_MS = 400;
 /** A second Ctrl-C within this time leaves. */
 export const LEAVE_MS = 2_000;
 
-const COMMAND = /^\/(?!\/)[a-z]*(?:\s|$)/;
+/** A command of the program, or with `!` one of the person's own shell. */
+const COMMAND = /^(?:\/(?!\/)[a-z]*(?:\s|$)|!\s*\S)/;
 const isCommand = (text: string): boolean => COMMAND.test(text);
 const LATER = /^\/later\s+/;
 const EXITS = new Set(['/exit', '/quit']);
@@ -102,12 +110,16 @@ const setUp = setup({
     ),
     restoreDraft: emit(({ context }) => ({ type: 'fill' as const, text: context.draft })),
     forgetCall: assign({ call: undefined, draft: '' }),
-    showArguments: emit(({ context }) => ({ type: 'fill' as const, text: JSON.stringify(context.call?.args ?? null) })),
+    inspect: emit(({ context }, { type }: { type: 'edit' | 'view' }) => ({ type, call: callIn(context) })),
+    keepEdit: assign(({ context, event }) =>
+      event.type === 'EDITED'
+        ? { call: { ...callIn(context), args: event.args, canAlways: false, isEdited: true } }
+        : {},
+    ),
     decide: emit(({ context, event }, { action }: { action: Deciding }) => ({
       type: 'decide' as const,
-      // The states of `asking` guarantee a call.
-      call: context.call ?? { callId: '', suspension: 0, args: null, canAlways: false },
-      decision: decisionOf(action, textIn(event)),
+      call: callIn(context),
+      decision: decisionOf(action, textIn(event), callIn(context)),
     })),
   },
 });
@@ -116,13 +128,18 @@ function textIn(event: PromptEvent): string {
   return event.type === 'SUBMIT' ? event.text.trim() : '';
 }
 
-function decisionOf(action: Deciding, text: string): PromptDecision {
-  if (action === 'approve') return { action };
+/** The states of `asking` guarantee a call. */
+const callIn = ({ call }: PromptContext): AskedCall =>
+  call ?? { callId: '', suspension: 0, args: null, canAlways: false };
+
+function decisionOf(action: Deciding, text: string, call: AskedCall): PromptDecision {
+  if (action === 'approve') return call.isEdited ? { action: 'edit', args: call.args } : { action };
   if (action === 'always') return { action: 'approve', always: 'session' };
   if (action === 'keep') return { action: 'approve', always: 'kept' };
   if (action === 'edit') {
     const result = parsed(text);
-    return { action, args: 'value' in result ? result.value : null };
+    const args = 'value' in result ? result.value : null;
+    return JSON.stringify(args) === JSON.stringify(call.args) ? { action: 'approve' } : { action, args };
   }
   const answer = answerOf(text);
   const reason = action === 'deny' && answer.kind === 'deny' ? answer.reason : text;
@@ -204,9 +221,13 @@ export const promptMachine = setUp.createMachine({
                   {
                     guard: { type: 'answers', params: { kind: 'edit' } },
                     target: 'editing',
-                    actions: 'showArguments',
+                    actions: { type: 'inspect', params: { type: 'edit' } },
                   },
-                  { actions: { type: 'hint', params: { text: 'that is no answer: y, n, n and why, e, a or k' } } },
+                  {
+                    guard: { type: 'answers', params: { kind: 'view' } },
+                    actions: { type: 'inspect', params: { type: 'view' } },
+                  },
+                  { actions: { type: 'hint', params: { text: 'that is no answer: y, n, n and why, e, v, a or k' } } },
                 ],
               },
             },
@@ -218,6 +239,9 @@ export const promptMachine = setUp.createMachine({
             },
             editing: {
               on: {
+                // Other arguments must be read first too.
+                EDITED: { target: 'arriving', actions: 'keepEdit' },
+                KEPT: 'choosing',
                 ESCAPE: { target: 'choosing', actions: { type: 'fill', params: { text: '' } } },
                 SUBMIT: [
                   {

@@ -24,10 +24,13 @@ export interface FootContent {
   readonly line: { readonly text: string; readonly cursor: number };
 }
 
+/** A long text is shown in part, around the cursor. */
+const TYPED_MAX = 10;
+
 /** Returns at most `rowsMax` rows: the latest lines in progress, and the typed rows around the cursor. */
 export function footOf({ lines, question, line }: FootContent, width: number, rowsMax: number): Foot {
   const typed = typedRows(question, aroundCursor(line, width * rowsMax), width);
-  const room = Math.max(1, Math.min(typed.rows.length, rowsMax));
+  const room = Math.max(1, Math.min(typed.rows.length, rowsMax, TYPED_MAX));
   const first = Math.min(Math.max(0, typed.cursor.row - room + 1), typed.rows.length - room);
   const shown = typed.rows.slice(first, first + room);
   const above = rowsMax > room ? lines.flatMap((each) => rowsOf(each, width)).slice(room - rowsMax) : [];

@@ -9,11 +9,16 @@ import { costText, count } from '../costTally.ts';
 import { nearNames } from '../sessions/sessionStore.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
-const COMMANDS = [
+export const COMMANDS = [
   ['/later <text>', 'queue a message behind the request under way (Alt+Enter too)'],
   ['/go', 'go on with what was interrupted or waits in the queue'],
   ['/cost', 'what the session has cost'],
   ['/context', 'how full the context of the model is'],
+  ['/model [name]', 'what the model is, or another one'],
+  ['/mode [name]', 'the permission mode, or another one'],
+  ['/permissions', 'the rules, and which of them allowed the last call'],
+  ['/diff', 'the changes of files in this session'],
+  ['/export [file]', 'write the session as Markdown, or as JSON into a .json file'],
   ['/compact [text]', 'sum up older messages before the next request; the text says what matters'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],
   ['/new', 'begin a new session'],
@@ -27,7 +32,11 @@ const KEYS = [
   ['Escape', 'stop the request; what waited comes back into the line'],
   ['Ctrl-C', 'clear the line, or stop the request; twice, leave'],
   ['Ctrl-J, \\ Enter', 'a new line'],
-  ['Up, Down', 'earlier lines'],
+  ['Up, Down', 'earlier lines, or the commands of the menu; Tab takes one'],
+  ['@path', 'attach a file or an image to the message'],
+  ['!command', 'run a command of your own; the model receives its output'],
+  ['Ctrl-R', 'search earlier lines'],
+  ['Ctrl-Y', 'put back what Ctrl-W, Ctrl-U, Ctrl-K or Alt-D removed'],
 ] as const;
 
 export interface SlashCommand {
@@ -44,12 +53,6 @@ export const helpLines = (): TextLine[] =>
   [...COMMANDS, ...KEYS].map(([name, about]) => ownLine(['cyan', name.padEnd(16)], ['plain', about]));
 
 const NAMES = COMMANDS.map(([usage]) => usage.slice(1).split(' ', 1)[0] ?? '');
-
-/** Returns the only command that begins with the text, else the text. */
-export function completedCommand(text: string): string {
-  const matches = text.startsWith('/') ? NAMES.filter((name) => `/${name}`.startsWith(text)) : [];
-  return matches.length === 1 ? `/${matches[0]} ` : text;
-}
 
 export function unknownCommand(name: string): TextLine {
   const near = nearNames(name, NAMES).map((each) => `/${each}`);

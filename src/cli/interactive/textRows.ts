@@ -58,7 +58,8 @@ export function characterAround(text: string, at: number): { from: number; to: n
 }
 
 const TAB = '    ';
-const safeText = (text: string): string => printable(text).replaceAll('\t', TAB).replaceAll('\n', '\\n');
+/** The text as rows show it. */
+export const safeText = (text: string): string => printable(text).replaceAll('\t', TAB).replaceAll('\n', '\\n');
 
 /** The narrowest supported width. */
 const NARROWEST = 8;
@@ -74,7 +75,8 @@ class RowBuilder {
 
   constructor(width: number, margin: string) {
     this.#width = Math.max(NARROWEST, width);
-    this.#margin = margin.length < this.#width - 4 ? margin : '';
+    // The first columns of a margin say whose text it is.
+    this.#margin = margin.length < this.#width - 4 ? margin : margin.slice(0, FOREIGN.length);
   }
 
   add([style, text]: Span): void {

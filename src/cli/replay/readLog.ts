@@ -1,6 +1,7 @@
 /**
- * Reads the stored log for `runchart replay`. Invariant: the log is only read, as far as possible, and omitted parts
- * are reported. A file without a header is read as bare events of another backend, one JSON value a line.
+ * Reads the stored log for `runchart replay`. Invariant: the log is never written. It is read up to the first
+ * unreadable part, and omitted parts are reported. A file without a header is read as bare events of another backend,
+ * one JSON value a line.
  */
 import { constants } from 'node:fs';
 import { basename } from 'node:path';
@@ -13,23 +14,35 @@ import { openRegular, resolveRegular } from '../../stores/jsonl/fileSystem.ts';
 import { FORMAT, isRecord } from '../../stores/jsonl/lineFormat.ts';
 import { scanLog } from '../../stores/jsonl/logScan.ts';
 import { beginsWithHeader, readableEntries } from '../../stores/jsonl/readDamagedLog.ts';
-import { logPath, nearSessions } from '../sessions/sessionStore.ts';
+import type { SessionPlace } from '../sessions/sessionPlace.ts';
+import { nearSessions } from '../sessions/sessionStore.ts';
 
 const decoder = new TextDecoder();
 const WIRE = new Set<unknown>(['user-message', 'agent-output', 'tool-result', 'run-stop']);
 
-/** Finds the file: the one with this path, else the log of the session with this id. Throws ConfigurationError. */
-export async function findLog(log: string, sessions: string): Promise<string> {
+export interface FoundLog {
+  /** The name of its file, or the session's id. */
+  readonly name: string;
+  /** Passes on the values in order. Resolves with notes about omitted parts. Throws CorruptLogError if it is not a log. */
+  read(take: (value: unknown) => void): Promise<string[]>;
+}
+
+/** Finds the file with this path, else the log of the session with this id. Throws ConfigurationError. */
+export async function findLog(log: string, place: SessionPlace): Promise<FoundLog> {
   const file = await regularFile(log);
-  if (typeof file === 'object') return file.path;
-  const session = await regularFile(sessionPath(sessions, log));
-  if (typeof session === 'object') return session.path;
+  if (typeof file === 'object') return fileLog(file.path);
+  const session = await regularFile(sessionPath(place, log));
+  if (typeof session === 'object') return fileLog(session.path);
+  if (place.readLog && (await place.has(log)))
+    return { name: log, read: async (take) => (await place.readLog?.(log, take)) ?? [] };
   const what = file === 'other' ? `${log} is no regular file` : `there is no file ${log}`;
-  const near = await nearSessions(sessions, log);
+  const near = await nearSessions(place, log);
   throw new ConfigurationError(
-    `expected a log, but ${what}, nor a session of that name in ${sessions}: give the path of a .jsonl file, or a session's id.${near}`,
+    `expected a log, but ${what}, nor a session of that name in ${place.path}: give the path of a .jsonl file, or a session's id.${near}`,
   );
 }
+
+const fileLog = (path: string): FoundLog => ({ name: basename(path), read: (take) => readStored(path, take) });
 
 async function regularFile(path: string | undefined): Promise<{ path: string } | 'missing' | 'other'> {
   if (path === undefined || path === '') return 'missing';
@@ -43,20 +56,16 @@ async function regularFile(path: string | undefined): Promise<{ path: string } |
 }
 
 /** Undefined if the text is not a valid session name. */
-function sessionPath(sessions: string, name: string): string | undefined {
+function sessionPath(place: SessionPlace, name: string): string | undefined {
   try {
-    return logPath(sessions, name);
+    return place.logFile(name);
   } catch (error) {
     if (error instanceof ConfigurationError) return undefined;
     throw error;
   }
 }
 
-/**
- * Passes on the file's values in order. Resolves to notes about omitted parts. Throws CorruptLogError if the file is
- * not a log.
- */
-export async function readStored(path: string, take: (value: unknown) => void): Promise<string[]> {
+async function readStored(path: string, take: (value: unknown) => void): Promise<string[]> {
   const id = idOf(basename(path)) ?? basename(path);
   if (!(await beginsWithHeader(path))) return readBare(path, id, take);
   const scan = await scanStored(path, id);
@@ -122,7 +131,8 @@ async function readBare(path: string, id: string, take: (value: unknown) => void
     // These lines belong to a log without its first header: headers of runs, and lines with short forms.
     if (isRecord(value) && value.format === FORMAT) continue;
     hasWireEvent ||= typeof value === 'object' && value !== null && WIRE.has((value as { type?: unknown }).type);
-    take(isRecord(value) ? decodeFields(value, id) : value);
+    if (isRecord(value)) decodeFields(value, id);
+    take(value);
   }
   const unread =
     unreadableLines.length === 0

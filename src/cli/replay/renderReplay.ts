@@ -3,6 +3,7 @@
  * text cannot look like a line of the program. Cut text is marked as cut.
  */
 import type { Diagnostic, QueuedMessage, StoredPart, Usage } from '../../../machines/vocabulary.ts';
+import { labelledText } from '../../content/filePart.ts';
 import { shortened } from '../../printable.ts';
 import type {
   BlockText,
@@ -14,7 +15,7 @@ import type {
 } from '../../projector/index.ts';
 import { firstLine } from '../../words/formats.ts';
 import { count, type Tally, tallyText } from '../costTally.ts';
-import { resultText } from '../renderLog.ts';
+import { outcomeText, resultText } from '../renderLog.ts';
 import type { Screen, Style } from '../screen.ts';
 
 const TEXT_MAX = 20_000;
@@ -114,7 +115,7 @@ export class ReplayRenderer {
     const { outcome, code, content } = result;
     const summary = ['dim', ` ${resultText(content)}`] as const;
     if (outcome === 'succeeded') return this.#screen.line(['green', `${indent}✓`], summary);
-    const how = code === undefined ? outcome : `${outcome}, ${shortened(code, NAME_MAX)}`;
+    const how = outcomeText(outcome, code && shortened(code, NAME_MAX));
     this.#screen.line(['red', `${indent}${outcome === 'unknown' ? '?' : '✗'} ${how}`], summary);
   }
 
@@ -155,9 +156,8 @@ export class ReplayRenderer {
   }
 }
 
-/** Images are shown as their media types. */
-const contentText = (content: readonly StoredPart[]): string =>
-  content.map((part) => (part.type === 'text' ? part.text : `[${part.mediaType}]`)).join('');
+/** Images are shown as their media types, files with their names too. */
+const contentText = (content: readonly StoredPart[]): string => labelledText(content, '');
 
 const tokensText = ({ inputTokens, outputTokens }: Usage): string =>
   `${inputTokens.toLocaleString('en-US')} tokens in, ${outputTokens.toLocaleString('en-US')} out`;

@@ -8,8 +8,8 @@ import { createProjector } from '../../projector/index.ts';
 import { ReplaySpending, sumOfTallies } from '../costTally.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import { type Output, Screen } from '../screen.ts';
-import { sessionsDirectory } from '../sessions/sessionStore.ts';
-import { findLog, readStored } from './readLog.ts';
+import { sessionPlace } from '../sessions/sessionPlace.ts';
+import { findLog } from './readLog.ts';
 import { ReplayRenderer } from './renderReplay.ts';
 
 export interface ReplayOptions {
@@ -35,11 +35,14 @@ export async function replayCommand(
   const projector = createProjector();
   const spending = new ReplaySpending();
   const entries: LogEntry[] = [];
-  const unreadNotes = await readStored(await findLog(log, sessionsDirectory(store)), (value) => {
+  const place = await sessionPlace(store);
+  const found = await findLog(log, place);
+  const unreadNotes = await found.read((value) => {
     projector.push(value);
     spending.addEntry(value);
     if (asTest) entries.push(value as LogEntry);
   });
+  await place.close();
   for (const note of unreadNotes) notes.write(`runchart: ${printable(note)}\n`);
   if (asTest) {
     const { testOf } = await import('../../scripts/scriptOf.ts');

@@ -1,25 +1,12 @@
 /**
- * The directory of the sessions: `--store`, else `$XDG_STATE_HOME/runchart`, else `~/.local/state/runchart`.
- * Invariant: a log is outside its run's working directory, so no tool of the run can change it. An unknown session
- * name is answered with similar names.
+ * The names of sessions: new ones, chosen ones, and quoted ones. Invariant: an unknown session name is answered with
+ * similar names.
  */
 import { randomBytes } from 'node:crypto';
-import { lstat, realpath, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { realpath, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
-import { fileNameOf } from '../../stores/jsonl/fileName.ts';
-import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
-
-/** Returns the directory of `--store`, else the default. */
-export function sessionsDirectory(store?: string, environment: NodeJS.ProcessEnv = process.env): string {
-  if (store !== undefined && store !== '') return resolve(store);
-  const state = environment.XDG_STATE_HOME ?? '';
-  return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'runchart');
-}
-
-/** Returns the log file of a session. Throws ConfigurationError for an invalid id. */
-export const logPath = (directory: string, session: string): string => join(directory, fileNameOf(session));
+import type { SessionPlace } from './sessionPlace.ts';
 
 /** Returns an id that sorts by time. */
 export function newSessionId(now = new Date()): string {
@@ -34,15 +21,15 @@ export const isPlainWord = (text: string): boolean => /^[\w.@%+][\w.@%+:-]*$/.te
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 /** Throws ConfigurationError if the session to continue does not exist, or if the session to begin exists. */
-export async function checkSession(directory: string, session: string, begins?: boolean): Promise<void> {
-  const file = await lstat(logPath(directory, session)).catch(() => undefined);
-  if (begins && file) {
+export async function checkSession(place: SessionPlace, session: string, begins?: boolean): Promise<void> {
+  const exists = await place.has(session);
+  if (begins && exists) {
     throw new ConfigurationError(`the session ${session} exists already: leave out --new to go on with it`);
   }
-  if (begins || file) return;
-  const near = await nearSessions(directory, session);
+  if (begins || exists) return;
+  const near = await nearSessions(place, session);
   const how = begins === undefined ? '' : ': --new begins one of that name';
-  throw new ConfigurationError(`there is no session ${session} in ${directory}${how}.${near}`);
+  throw new ConfigurationError(`there is no session ${session} in ${place.path}${how}.${near}`);
 }
 
 /** The options that choose a session, by its name or as the latest of this directory. */
@@ -59,7 +46,7 @@ export interface SessionChoice {
  */
 export async function chosenSession(
   choice: SessionChoice,
-  directory: string,
+  place: SessionPlace,
   cwd: string,
 ): Promise<string | undefined> {
   const { session, resume, new: begins = false } = choice;
@@ -67,24 +54,27 @@ export async function chosenSession(
   const chosen = [session, resume, choice.continue || undefined].filter((option) => option !== undefined);
   if (chosen.length > 1) throw new ConfigurationError('give one of --session, --continue and --resume');
   if (named !== undefined) {
-    await checkSession(directory, named, session === undefined ? undefined : begins);
+    await checkSession(place, named, session === undefined ? undefined : begins);
     return named;
   }
   if (begins) throw new ConfigurationError('--new begins the session that --session names: give both');
-  if (choice.continue) return latestSession(directory, cwd);
+  if (choice.continue) return latestSession(place, cwd);
   if (resume !== true) return undefined;
-  throw new ConfigurationError(`expected --resume to name a session.${await nearSessions(directory, '')}`);
+  throw new ConfigurationError(`expected --resume to name a session.${await nearSessions(place, '')}`);
 }
 
-async function latestSession(directory: string, cwd: string): Promise<string> {
-  const latest = (await jsonlStore(directory).list()).find((session) => session.cwd === cwd);
+async function latestSession({ store, path }: SessionPlace, cwd: string): Promise<string> {
+  // One that was left without a message is not what a person means.
+  const latest = (await store.list()).find(
+    ({ cwd: where, title, turns }) => where === cwd && (title !== undefined || turns > 0),
+  );
   if (latest) return latest.id;
-  throw new ConfigurationError(`there is no session to continue: none in ${directory} works in ${cwd}`);
+  throw new ConfigurationError(`there is no session to continue: none in ${path} works in ${cwd}`);
 }
 
 /** For a message: sessions with similar names, else the latest ones. Empty if there are none. */
-export async function nearSessions(directory: string, name: string): Promise<string> {
-  const ids = (await jsonlStore(directory).list()).map(({ id }) => id);
+export async function nearSessions({ store }: SessionPlace, name: string): Promise<string> {
+  const ids = (await store.list()).map(({ id }) => id);
   const near = nearNames(name, ids);
   if (near.length > 0) return ` Did you mean ${near.join(' or ')}?`;
   return ids.length > 0 ? ` The latest are ${ids.slice(0, SHOWN).join(', ')}.` : '';

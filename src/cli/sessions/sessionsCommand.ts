@@ -4,12 +4,12 @@
  */
 import { SessionBusyError } from '../../errors.ts';
 import { jsonLine, printableLine, shortened } from '../../printable.ts';
-import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
 import type { ConversationInfo } from '../../stores/logStore.ts';
 import { costText, count } from '../costTally.ts';
 import { BUSY } from '../exitCodes.ts';
 import type { Screen } from '../screen.ts';
-import { checkSession, isPlainWord, sessionsDirectory, workingDirectory } from './sessionStore.ts';
+import { sessionPlace } from './sessionPlace.ts';
+import { checkSession, isPlainWord, workingDirectory } from './sessionStore.ts';
 
 export interface SessionsOptions {
   store?: string;
@@ -23,37 +23,51 @@ export interface SessionsOptions {
 
 const ID_MAX = 40;
 const CWD_MAX = 60;
+const TITLE_MAX = 60;
 
 export async function sessionsCommand(options: SessionsOptions, screen: Screen, now: number): Promise<number> {
-  const directory = sessionsDirectory(options.store);
+  const place = await sessionPlace(options.store);
   const cwd = options.all ? undefined : await workingDirectory(options.cwd);
-  const sessions = (await jsonlStore(directory).list()).filter((session) => cwd === undefined || session.cwd === cwd);
+  const sessions = (await place.store.list()).filter((session) => cwd === undefined || session.cwd === cwd);
   if (options.json) {
     for (const session of sessions) screen.reply(`${jsonLine(session)}\n`);
   } else if (options.ids) {
     for (const { id } of sessions) if (isPlainWord(id)) screen.reply(`${id}\n`);
   } else {
     for (const session of sessions) screen.reply(`${sessionText(session, now, options.all === true)}\n`);
-    const where = cwd === undefined ? directory : `${directory} works in ${cwd}; --all shows those of every directory`;
+    const where =
+      cwd === undefined ? place.path : `${place.path} works in ${cwd}; --all shows those of every directory`;
     if (sessions.length === 0) screen.line(['dim', `no session in ${where}`]);
   }
   screen.endLine();
+  await place.close();
   return 0;
 }
 
-/** Returns one printable line: id, age, turns, cost, status. */
+/** Returns one printable line: id, age, turns, cost, status, title. */
 export function sessionText(session: ConversationInfo, now: number, withDirectory = false): string {
-  const { id, updatedAt, turns, costUsd, status, lastCause, cwd } = session;
-  const cost = costText({ turns, inputTokens: 0, outputTokens: 0, costUsd });
-  const statusText = status === 'idle' && lastCause !== undefined && lastCause !== 'end_turn' ? lastCause : status;
+  const { id, updatedAt, turns, costUsd, cwd, title = '' } = session;
+  const cost = turns === 0 ? 'no cost' : costText({ turns, inputTokens: 0, outputTokens: 0, costUsd });
   const parts = [
     id.padEnd(24),
     ageText(now - updatedAt).padStart(6),
     count(turns, 'turn').padStart(9),
     cost,
-    statusText,
+    stateText(session),
   ];
-  return printableLine([...parts, ...(withDirectory ? [shortened(cwd, CWD_MAX)] : [])].join('  '));
+  return printableLine(
+    [...parts, ...(withDirectory ? [shortened(cwd, CWD_MAX)] : []), shortened(title, TITLE_MAX)].join('  ').trimEnd(),
+  );
+}
+
+/** Causes of a stop that are no failures. */
+const PLAIN_CAUSES = new Set(['end_turn', 'cancelled', 'max_turns', 'max_budget_usd', 'superseded']);
+
+function stateText({ status, lastCause }: ConversationInfo): string {
+  if (status !== 'idle' || lastCause === undefined || lastCause === 'end_turn') return status;
+  // Its process has ended.
+  if (lastCause === 'crash') return 'interrupted';
+  return PLAIN_CAUSES.has(lastCause) ? lastCause : `failed (${lastCause})`;
 }
 
 const UNITS: readonly [string, number][] = [
@@ -76,12 +90,12 @@ export async function removeCommand(
   store: string | undefined,
   screen: Screen,
 ): Promise<number> {
-  const directory = sessionsDirectory(store);
-  for (const id of ids) await checkSession(directory, id);
+  const place = await sessionPlace(store);
+  for (const id of ids) await checkSession(place, id);
   let code = 0;
   for (const id of new Set(ids)) {
     try {
-      await jsonlStore(directory).delete(id);
+      await place.store.delete(id);
       screen.line(['plain', `removed ${shortened(id, ID_MAX)}`]);
     } catch (error) {
       if (!(error instanceof SessionBusyError)) throw error;
@@ -89,5 +103,6 @@ export async function removeCommand(
       code = BUSY;
     }
   }
+  await place.close();
   return code;
 }

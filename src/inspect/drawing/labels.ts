@@ -39,7 +39,7 @@ const FAR = 90;
 /** Returns the preferred place of a label: beside the arrow, at its bend. */
 function labelPlace({ points, isBack }: DrawnArrow): Point {
   const [, lane, turn] = points;
-  // The label of a back arrow is beside its lane, where no state is.
+  // The label of a back arrow is beside its lane, which crosses no state.
   if (isBack && lane && turn) {
     const isUp = Math.abs(lane[0] - turn[0]) < 1;
     return isUp ? [lane[0] + 4, (lane[1] + turn[1]) / 2] : [(lane[0] + turn[0]) / 2, lane[1] - 4];

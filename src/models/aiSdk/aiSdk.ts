@@ -1,9 +1,9 @@
 /**
- * `runchart/ai-sdk`: a model of any AI SDK provider, specification version 2 or 3. Invariant: a call is one
+ * `runchart/ai-sdk`: a model of any AI SDK provider, specification version 2, 3 or 4. Invariant: a call is one
  * `doStream` without its own retry, and every failure is a ModelError. A provider that ignores an abort is abandoned
  * at once, and its stream is cancelled.
  */
-import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
+import type { LanguageModelV3CallOptions } from '@ai-sdk/provider';
 import type { Json } from '../../../machines/vocabulary.ts';
 import { ConfigurationError } from '../../errors.ts';
 import { checkOptionsOf, display, hasMethods, isObject, number, object, strings } from '../../validation.ts';
@@ -35,27 +35,48 @@ const settingsValidator = object({
   secrets: strings,
 });
 
-/** The part of a provider's model that is used, in both versions. */
+/** A language model of an AI SDK provider, such as `anthropic('claude-sonnet-5')`. */
+export interface AiSdkLanguageModel {
+  readonly specificationVersion: 'v2' | 'v3' | 'v4';
+  readonly modelId: string;
+  doStream(options: never): PromiseLike<unknown>;
+}
+
+/** Providers whose names differ in the GenAI conventions. A later entry is for names that an earlier one does not match. */
+const TRACED: readonly (readonly [RegExp, string])[] = [
+  [/^google\.vertex/, 'gcp.vertex_ai'],
+  [/^(google|gemini)\b/, 'gcp.gemini'],
+  [/bedrock/, 'aws.bedrock'],
+  [/^azure\b/, 'azure.ai.openai'],
+  [/^mistral\b/, 'mistral_ai'],
+  [/^xai\b/, 'x_ai'],
+];
+const tracedProvider = (provider: string): string =>
+  TRACED.find(([pattern]) => pattern.test(provider))?.[1] ?? (provider.split('.')[0] as string);
+
+/** The part of a provider's model that is used, in every version. */
 interface SdkModel {
-  readonly specificationVersion: unknown;
+  readonly specificationVersion: AiSdkLanguageModel['specificationVersion'];
   readonly provider: string;
   readonly modelId: string;
   readonly supportedUrls?: PromiseLike<SupportedUrls> | SupportedUrls;
   doStream(options: LanguageModelV3CallOptions): PromiseLike<{ stream: ReadableStream<StreamPart> }>;
 }
 
-function sdkModel(languageModel: object): SdkModel {
-  const model = languageModel as SdkModel & LanguageModelV3;
+const VERSIONS: readonly unknown[] = ['v2', 'v3', 'v4'];
+
+function sdkModel(languageModel: AiSdkLanguageModel): SdkModel {
+  const model = languageModel as AiSdkLanguageModel & SdkModel;
   if (!isObject(languageModel) || !hasMethods(languageModel, 'doStream')) {
     const got = isObject(languageModel) ? 'an object without doStream' : typeof languageModel;
     throw new ConfigurationError(
       `aiSdkModel() needs a language model of an AI SDK provider, such as anthropic('…'), got ${got}`,
     );
   }
-  const { specificationVersion: version } = model as SdkModel;
-  if (version !== 'v2' && version !== 'v3') {
+  const { specificationVersion: version } = model;
+  if (!VERSIONS.includes(version)) {
     throw new ConfigurationError(
-      `aiSdkModel() takes specification versions v2 and v3, got ${display(version)}: install a provider of AI SDK 5 or 6`,
+      `aiSdkModel() takes specification versions v2, v3 and v4, got ${display(version)}: install a provider of AI SDK 5, 6 or 7`,
     );
   }
   if (typeof model.modelId !== 'string' || model.modelId === '' || typeof model.provider !== 'string') {
@@ -69,7 +90,7 @@ function sdkModel(languageModel: object): SdkModel {
  * `extra` and returned to it unchanged. Printing the model shows neither the provider nor a secret. Throws
  * ConfigurationError for another object, and for an unknown or invalid setting.
  */
-export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}): Model {
+export function aiSdkModel(languageModel: AiSdkLanguageModel, settings: AiSdkSettings = {}): Model {
   const source = sdkModel(languageModel);
   checkOptionsOf('aiSdkModel()', settings, settingsValidator);
   const { maxOutputTokens, temperature, providerOptions } = settings;
@@ -80,9 +101,24 @@ export function aiSdkModel(languageModel: object, settings: AiSdkSettings = {}):
     // Each value was validated. The declared type is wider, so that settings can be read from a file.
     ...(providerOptions && { providerOptions: providerOptions as NonNullable<Sent['providerOptions']> }),
   };
-  return vendorModel(source.modelId, settings, secrets, (request, { signal }) =>
-    replyParts({ source, secrets, sent }, request, signal),
-  );
+  // Providers of Anthropic's models hold answers to a schema by a tool of their own, which leaves out the agent's tools.
+  const nativeOutput = !/anthropic|bedrock/.test(source.provider);
+  const stream: Model['stream'] = (request, { signal }) => replyParts({ source, secrets, sent }, request, signal);
+  const { provider } = source;
+  return vendorModel(source.modelId, settings, secrets, stream, {
+    nativeOutput,
+    provider: tracedProvider(provider),
+    known: acceptedBy(provider),
+  });
+}
+
+/** What the packages of the providers convert. Other files are a failure of theirs. */
+function acceptedBy(provider: string): readonly string[] {
+  const documents = ['image/*', 'application/pdf'];
+  if (/google|vertex/.test(provider)) return [...documents, 'audio/*', 'video/*'];
+  return /anthropic|bedrock|\.responses/.test(provider)
+    ? documents
+    : [...documents, 'audio/wav', 'audio/mpeg', 'audio/mp3'];
 }
 
 interface Call {
@@ -108,7 +144,8 @@ async function open(call: Call, request: ModelRequest, signal: AbortSignal) {
   await addHeaderSecrets(call);
   const { source, sent } = call;
   const supportedUrls = (await source.supportedUrls) ?? {};
-  const options = callOptions(request, { provider: source.provider, supportedUrls }, sent);
+  const { provider, specificationVersion: version } = source;
+  const options = callOptions(request, { provider, version, supportedUrls }, sent);
   const { stream } = await source.doStream({ ...options, abortSignal: signal });
   return stream.getReader();
 }

@@ -1,18 +1,21 @@
 /**
  * A model request in the form of the AI SDK. Invariant: pure. Content that the specification lacks becomes text,
- * images of a result follow in a user message, and results of one reply form one message.
+ * images and files of a result follow in a user message, and results of one reply form one message.
  */
 import type { LanguageModelV3CallOptions, LanguageModelV3Message, LanguageModelV3Prompt } from '@ai-sdk/provider';
-import type { Message, StoredPart } from '../../../machines/vocabulary.ts';
+import type { Attachment, Message, StoredPart } from '../../../machines/vocabulary.ts';
+import { attachmentLabel, fileName, leftOut, sourceOf } from '../../content/filePart.ts';
 import type { ModelRequest } from '../model.ts';
+import { blocksOf, type Filled, optionsOfCall } from '../wire/replyBlocks.ts';
 import { wireArguments, wireName } from '../wire/toolCalls.ts';
-import { blocksOf, type Filled, optionsOfCall } from './replyBlocks.ts';
 
 /** By media type, the URLs that a provider fetches itself. */
 export type SupportedUrls = Record<string, readonly RegExp[]>;
 
 export interface Receiver {
   provider: string;
+  /** The version of the specification. */
+  version: 'v2' | 'v3' | 'v4';
   supportedUrls: SupportedUrls;
 }
 
@@ -28,18 +31,26 @@ function fetches(supported: SupportedUrls, mediaType: string, url: string): bool
   });
 }
 
-function userPart(part: StoredPart, { supportedUrls }: Receiver): UserPart {
+/** A file as base64 text or as a URL. Version 4 names which of them it is. */
+function filePart(part: Attachment, data: string | URL, { version }: Receiver): UserPart {
+  const filename = part.type === 'file' && part.name !== undefined ? fileName(part) : undefined;
+  const fields = { type: 'file' as const, mediaType: part.mediaType, ...(filename !== undefined && { filename }) };
+  if (version !== 'v4') return { ...fields, data };
+  const tagged = typeof data === 'string' ? { type: 'data', data } : { type: 'url', url: data };
+  return { ...fields, data: tagged as unknown as string };
+}
+
+function userPart(part: StoredPart, receiver: Receiver): UserPart {
   if (part.type === 'text') return { type: 'text', text: part.text };
-  const { mediaType, data } = part;
-  const inline = /^data:[^,]{0,256};base64,/i.exec(data.slice(0, 300))?.[0];
-  if (inline) return { type: 'file', mediaType, data: data.slice(inline.length) };
-  if (/^https?:/i.test(data)) {
-    if (fetches(supportedUrls, mediaType, data)) return { type: 'file', mediaType, data: new URL(data) };
-    return { type: 'text', text: `[image ${mediaType} at ${data}: not sent, this provider takes no such URL]` };
-  }
-  // Base64 has no colon, so this is an unresolved reference.
-  if (data.slice(0, 256).includes(':')) return { type: 'text', text: `[image ${mediaType}: not available]` };
-  return { type: 'file', mediaType, data };
+  const source = sourceOf(part);
+  if (!source) return leftOut(part, 'not available');
+  if ('base64' in source) return filePart(part, source.base64, receiver);
+  const { url } = source;
+  if (fetches(receiver.supportedUrls, part.mediaType, url)) return filePart(part, new URL(url), receiver);
+  return {
+    type: 'text',
+    text: `[${part.type} ${attachmentLabel(part)} at ${url}: not sent, this provider takes no such URL]`,
+  };
 }
 
 function assistantPart(block: Filled, provider: string): AssistantPart {
@@ -59,36 +70,41 @@ function assistantPart(block: Filled, provider: string): AssistantPart {
 type Result = Extract<Message, { role: 'tool' }>;
 
 function resultPart({ callId, content, isError }: Result, name: string): ResultPart {
-  const images = content.filter((part) => part.type === 'image').length;
+  const followers = content.filter((part) => part.type !== 'text');
   const texts = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
-  if (images > 0) texts.push(`[${images} image(s) of this result follow in the next user message]`);
+  const names = followers.every(({ type }) => type === 'image') ? 'image(s)' : 'file(s)';
+  if (followers.length > 0) texts.push(`[${followers.length} ${names} of this result follow in the next user message]`);
   const output = { type: isError ? ('error-text' as const) : ('text' as const), value: texts.join('\n') };
   return { type: 'tool-result', toolCallId: callId, toolName: wireName(name), output };
 }
 
-/** Returns the images of a result as parts of a user message. */
-function imagesOf({ callId, content }: Result, receiver: Receiver): UserPart[] {
-  const images = content.filter((part) => part.type === 'image').map((part) => userPart(part, receiver));
-  return images.length === 0
+/** Returns the images and files of a result as parts of a user message. */
+function followersOf({ callId, content }: Result, receiver: Receiver): UserPart[] {
+  const followers = content.filter((part) => part.type !== 'text');
+  const names = followers.every(({ type }) => type === 'image') ? 'Image(s)' : 'File(s)';
+  return followers.length === 0
     ? []
-    : [{ type: 'text', text: `Image(s) of the result of tool call ${callId}:` }, ...images];
+    : [
+        { type: 'text', text: `${names} of the result of tool call ${callId}:` },
+        ...followers.map((part) => userPart(part, receiver)),
+      ];
 }
 
 function promptOf({ system, messages }: ModelRequest, receiver: Receiver): LanguageModelV3Prompt {
   const prompt: LanguageModelV3Prompt = system === '' ? [] : [{ role: 'system', content: system }];
   const names = new Map<string, string>();
   let results: ResultPart[] = [];
-  let images: UserPart[] = [];
+  let followers: UserPart[] = [];
   const endRound = (): void => {
     if (results.length > 0) prompt.push({ role: 'tool', content: results });
-    if (images.length > 0) prompt.push({ role: 'user', content: images });
+    if (followers.length > 0) prompt.push({ role: 'user', content: followers });
     results = [];
-    images = [];
+    followers = [];
   };
   for (const message of messages) {
     if (message.role === 'tool') {
       results.push(resultPart(message, names.get(message.callId) ?? ''));
-      images.push(...imagesOf(message, receiver));
+      followers.push(...followersOf(message, receiver));
       continue;
     }
     endRound();
@@ -121,7 +137,29 @@ export function callOptions(request: ModelRequest, receiver: Receiver, sent: Sen
     prompt: promptOf(request, receiver),
     ...(temperature !== undefined && { temperature }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(request.topP !== undefined && { topP: request.topP }),
     ...(tools.length > 0 && { tools }),
-    ...(sent.providerOptions && { providerOptions: sent.providerOptions }),
+    ...(tools.length > 0 && request.toolChoice !== undefined && { toolChoice: sdkChoice(request.toolChoice) }),
+    ...(request.output && {
+      responseFormat: { type: 'json' as const, schema: request.output.schema as object, name: request.output.name },
+    }),
+    ...reasoningOptions(request, receiver, sent),
   };
+}
+
+const sdkChoice = (
+  choice: NonNullable<ModelRequest['toolChoice']>,
+): NonNullable<LanguageModelV3CallOptions['toolChoice']> =>
+  typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.tool };
+
+/** Version 4 has an option for the effort. Before it, the providers for OpenAI's APIs read it from their own options. */
+function reasoningOptions(
+  { reasoningEffort }: ModelRequest,
+  { provider, version }: Receiver,
+  { providerOptions }: Sent,
+): Pick<LanguageModelV3CallOptions, 'providerOptions'> {
+  if (reasoningEffort === undefined) return providerOptions ? { providerOptions } : {};
+  if (version === 'v4') return { ...(providerOptions && { providerOptions }), ...{ reasoning: reasoningEffort } };
+  const [own = provider] = provider.split('.');
+  return { providerOptions: { ...providerOptions, [own]: { ...providerOptions?.[own], reasoningEffort } } };
 }

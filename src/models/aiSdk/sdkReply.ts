@@ -3,11 +3,12 @@
  * that names a reason. A call that the provider executed is not the agent's. Unusable parts become diagnostics.
  */
 import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
+import { toBase64 } from '../../content/imageFormat.ts';
 import { toJson } from '../../json.ts';
 import { ModelError, type ModelPart } from '../model.ts';
+import { type Block, extraOfBlocks, extraOfCall, optionsOf } from '../wire/replyBlocks.ts';
 import { ReplyWriter } from '../wire/replyWriter.ts';
 import { isRecord, parseJson, type WireRecord } from '../wire/wireJson.ts';
-import { type Block, extraOfBlocks, extraOfCall, optionsOf } from './replyBlocks.ts';
 
 /** A stream part of any provider: each field is validated before it is used. */
 export type StreamPart = WireRecord;
@@ -44,6 +45,7 @@ export class SdkReply {
     if (type === 'tool-input-delta') return this.#input(part);
     if (type === 'tool-call') return this.#call(part);
     if (type === 'tool-result') return this.#executed(part);
+    if (type === 'custom' || type === 'reasoning-file') return this.#kept(part);
     if (type === 'finish') return this.#finish(part);
     if (type === 'stream-start') return this.#warnings(part.warnings);
     this.#writer.diagnose('part_ignored', { type: textOf(type).slice(0, 64) });
@@ -79,7 +81,9 @@ export class SdkReply {
     const executed = providerExecuted === true;
     const index = executed ? -1 : this.#inputs.size;
     this.#inputs.set(String(id), { index, executed });
-    if (!executed) this.#writer.write({ type: 'tool-call-delta', index, name: textOf(toolName), text: '' });
+    if (executed) return;
+    const [callId, name] = [textOf(id), textOf(toolName)];
+    this.#writer.write({ type: 'tool-call-delta', index, ...(callId !== '' && { callId }), name, text: '' });
   }
 
   #input({ id, delta }: StreamPart): void {
@@ -113,6 +117,18 @@ export class SdkReply {
     if (json.kind === 'parsed') this.#blocks.push({ type: 'executed', part: json.value });
   }
 
+  /** Version 4: content that only the provider reads. Stored in the form that the prompt needs. */
+  #kept({ type, kind, mediaType, data, providerMetadata }: StreamPart): void {
+    const options = optionsOf(providerMetadata);
+    const json = toJson({
+      ...(type === 'custom' ? { type, kind } : { type, mediaType, data: base64In(data) }),
+      ...(options && { providerOptions: options }),
+    });
+    if (json.kind !== 'parsed') return this.#writer.diagnose('part_ignored', { type: textOf(type) });
+    this.#writer.addSize(JSON.stringify(json.value).length);
+    this.#blocks.push({ type: 'executed', part: json.value });
+  }
+
   #finish({ finishReason, usage, providerMetadata }: StreamPart): void {
     const reason = this.#reason(finishReason);
     const extra = extraOfBlocks(this.#provider, this.#blocks);
@@ -144,6 +160,12 @@ export class SdkReply {
       this.#writer.diagnose('provider_warning', json.kind === 'parsed' ? json.value : null);
     }
   }
+}
+
+/** Data of a file without raw bytes, which the log cannot contain. */
+function base64In(data: unknown): unknown {
+  if (!isRecord(data) || !(data.data instanceof Uint8Array)) return data;
+  return { ...data, data: toBase64(data.data) };
 }
 
 function parsedInput(input: unknown): unknown {

@@ -6,7 +6,7 @@
  */
 import type { FinishReason, Json, Usage } from '../../../machines/vocabulary.ts';
 import type { CallDelta } from '../wire/callAssembly.ts';
-import { isRecord, parseJson, type WireRecord } from '../wire/wireJson.ts';
+import { isRecord, parseJson, tokenCount, type WireRecord } from '../wire/wireJson.ts';
 import { readCallDeltas } from './callDeltas.ts';
 import { reasoningFieldsIn } from './reasoningFields.ts';
 
@@ -110,19 +110,16 @@ function readUsage(value: unknown): Partial<Usage> | undefined {
   if (!isRecord(value)) return undefined;
   const prompt = isRecord(value.prompt_tokens_details) ? value.prompt_tokens_details : {};
   const completion = isRecord(value.completion_tokens_details) ? value.completion_tokens_details : {};
-  const inputTokens = tokens(value.prompt_tokens);
-  const outputTokens = tokens(value.completion_tokens);
+  const inputTokens = tokenCount(value.prompt_tokens);
+  const outputTokens = tokenCount(value.completion_tokens);
   return {
     ...(inputTokens === undefined ? {} : { inputTokens }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
-    cachedInputTokens: tokens(prompt.cached_tokens) ?? tokens(value.prompt_cache_hit_tokens) ?? 0,
-    cacheWriteTokens: tokens(prompt.cache_write_tokens) ?? tokens(value.cache_creation_input_tokens) ?? 0,
-    reasoningTokens: tokens(completion.reasoning_tokens) ?? 0,
+    cachedInputTokens: tokenCount(prompt.cached_tokens) ?? tokenCount(value.prompt_cache_hit_tokens) ?? 0,
+    cacheWriteTokens: tokenCount(prompt.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens) ?? 0,
+    reasoningTokens: tokenCount(completion.reasoning_tokens) ?? 0,
   };
 }
-
-const tokens = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : undefined;
 
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['stop', 'stop'],

@@ -6,7 +6,7 @@ import type { FinishReason, Usage } from '../../../machines/vocabulary.ts';
 import { ModelError, type ModelPart } from '../model.ts';
 import { CallAssembly, type CallDelta } from '../wire/callAssembly.ts';
 import type { WireReply } from '../wire/httpCall.ts';
-import { providerError } from '../wire/httpErrors.ts';
+import { badFrame, providerError } from '../wire/httpErrors.ts';
 import { ReplyWriter } from '../wire/replyWriter.ts';
 import { parseJson } from '../wire/wireJson.ts';
 import { type ChatChunk, type ChunkReading, chunkOf, finishReason, readChunk } from './chatChunk.ts';
@@ -119,12 +119,6 @@ export class ChatReply implements WireReply {
     this.#phase = 'finished';
   }
 }
-
-const badFrame = (): ModelError =>
-  new ModelError({
-    code: 'bad-frame',
-    message: 'the model server sent data that is no JSON; the reply so far is not used',
-  });
 
 const incomplete = (chunks: number): ModelError =>
   new ModelError({

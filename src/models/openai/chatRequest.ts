@@ -1,15 +1,20 @@
 /**
  * Turns a model request into the body of a chat completions request. Invariant: pure. The text of earlier messages,
  * and of the same tools, is reused. Content that the API lacks becomes text: a failed result gets a marker, and
- * images of a result follow in a user message after the results.
+ * images and files of a result follow in a user message after the results.
  */
 import type { Json, Message, StoredPart, ToolCall } from '../../../machines/vocabulary.ts';
 import { textOf } from '../../content/content.ts';
+import { type FilePart, fileAsText, fileName, leftOut, sourceOf } from '../../content/filePart.ts';
+import { isEncoded } from '../../content/imageFormat.ts';
+import { isTextType, mediaTypeOf } from '../../content/mediaTypes.ts';
 import { flag, isList, isObject, nonEmptyText, number, type Validator } from '../../validation.ts';
-import { ModelError, type ModelRequest, type WrittenMessages } from '../model.ts';
+import type { ModelRequest, WrittenMessages } from '../model.ts';
+import { unwritableRequest } from '../wire/httpErrors.ts';
 import { isOfProvider } from '../wire/providerExtra.ts';
 import { wireArguments, wireName } from '../wire/toolCalls.ts';
 import { isRecord } from '../wire/wireJson.ts';
+import { namedSchema } from './answerSchema.ts';
 import { fieldsFor } from './reasoningFields.ts';
 
 /** Options that are sent unchanged with every request. */
@@ -92,12 +97,13 @@ export function chatRequestBody(
     messages: undefined,
     ...(hasTools && { tools: undefined }),
     ...(limit === undefined ? {} : { [options.limitField]: limit }),
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    ...settingsFields(request, hasTools),
+    ...(request.output && { response_format: { type: 'json_schema', json_schema: namedSchema(request.output) } }),
     stream: true,
     stream_options: { include_usage: true },
   };
   try {
-    // Joined only by `+`: the text of earlier messages is copied once, when it is sent.
+    // `+` joins the texts without a copy. The text of earlier messages is copied once, when it is sent.
     let text = '{';
     for (const [field, value] of Object.entries(body)) {
       let valueText: string | undefined;
@@ -108,13 +114,23 @@ export function chatRequestBody(
     }
     return `${text}}`;
   } catch (cause) {
-    throw new ModelError({
-      code: 'bad-request',
-      message: 'the request cannot be written as JSON: a message or a tool schema is nested too deep or holds no JSON',
-      cause,
-    });
+    throw unwritableRequest(cause);
   }
 }
+
+/** The settings of the request, over those of the model. */
+const settingsFields = (
+  { temperature, topP, reasoningEffort, toolChoice }: ModelRequest,
+  hasTools: boolean,
+): { [field: string]: unknown } => ({
+  ...(temperature !== undefined && { temperature }),
+  ...(topP !== undefined && { top_p: topP }),
+  ...(reasoningEffort !== undefined && { reasoning_effort: reasoningEffort }),
+  ...(hasTools && toolChoice !== undefined && { tool_choice: wireChoice(toolChoice) }),
+});
+
+const wireChoice = (choice: NonNullable<ModelRequest['toolChoice']>): unknown =>
+  typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.tool } };
 
 const wireTool = ({ name, description, parameters }: ModelRequest['tools'][number]) => ({
   type: 'function',
@@ -134,7 +150,9 @@ function toolsText(tools: ModelRequest['tools']): string {
 
 type WireContent =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } };
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
+  | { readonly type: 'file'; readonly file: { readonly filename: string; readonly file_data: string } }
+  | { readonly type: 'input_audio'; readonly input_audio: { readonly data: string; readonly format: 'wav' | 'mp3' } };
 interface WireToolCall {
   readonly [unknown: string]: unknown;
   readonly id: string;
@@ -149,8 +167,8 @@ type WireMessage =
 
 interface Converted {
   readonly wire: WireMessage;
-  /** The images of a tool result, as a separate user message. */
-  readonly images: WireMessage | undefined;
+  /** The images and files of a tool result, as a separate user message. */
+  readonly followers: WireMessage | undefined;
 }
 
 function startsWith(messages: readonly Message[], first: readonly Message[]): boolean {
@@ -186,36 +204,36 @@ export const wireMessages = (system: string, messages: readonly Message[], model
  */
 function converted(messages: readonly Message[], from: number, model: string) {
   const wire: WireMessage[] = [];
-  let waitingImages: WireMessage[] = [];
+  let waitingFollowers: WireMessage[] = [];
   let done = from;
   let wireDone = 0;
   for (let index = from; index < messages.length; index++) {
     const message = messages[index] as Message;
-    // Results must directly follow their calls, so images wait for the last of them.
-    if (waitingImages.length > 0 && message.role !== 'tool') {
-      wire.push(...waitingImages);
-      waitingImages = [];
+    // Results must directly follow their calls, so images and files wait for the last of them.
+    if (waitingFollowers.length > 0 && message.role !== 'tool') {
+      wire.push(...waitingFollowers);
+      waitingFollowers = [];
     }
     const made = convert(message);
     const fields = fieldsFor(message, model);
     wire.push(fields === undefined ? made.wire : { ...fields, ...made.wire });
-    if (made.images !== undefined) waitingImages.push(made.images);
-    if (waitingImages.length > 0) continue;
+    if (made.followers !== undefined) waitingFollowers.push(made.followers);
+    if (waitingFollowers.length > 0) continue;
     done = index + 1;
     wireDone = wire.length;
   }
-  wire.push(...waitingImages);
+  wire.push(...waitingFollowers);
   return { wire, done, wireDone };
 }
 
 function convert(message: Message): Converted {
   if (message.role === 'user')
-    return { wire: { role: 'user', content: userContent(message.content) }, images: undefined };
+    return { wire: { role: 'user', content: userContent(message.content) }, followers: undefined };
   if (message.role === 'assistant') {
     const text = textOf(message.content);
-    if (message.toolCalls.length === 0) return { wire: { role: 'assistant', content: text }, images: undefined };
+    if (message.toolCalls.length === 0) return { wire: { role: 'assistant', content: text }, followers: undefined };
     const calls = message.toolCalls.map(wireCall);
-    return { wire: { role: 'assistant', content: text === '' ? null : text, tool_calls: calls }, images: undefined };
+    return { wire: { role: 'assistant', content: text === '' ? null : text, tool_calls: calls }, followers: undefined };
   }
   return toolResult(message);
 }
@@ -229,33 +247,66 @@ function userContent(parts: readonly StoredPart[]): string | readonly WireConten
 
 function wirePart(part: StoredPart): WireContent {
   if (part.type === 'text') return { type: 'text', text: part.text };
+  if (part.type === 'file') return filePart(part);
   const { data, mediaType } = part;
   if (/^(https?|data):/i.test(data)) return { type: 'image_url', image_url: { url: data } };
-  // Base64 has no colon, so this is an unresolved reference, for which a server would refuse the whole request.
-  if (data.slice(0, 256).includes(':')) return { type: 'text', text: `[image ${mediaType}: not available]` };
+  // This is an unresolved reference, for which a server would refuse the whole request.
+  if (!isEncoded(data)) return leftOut(part, 'not available');
   return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
+}
+
+/** The formats of `input_audio` by media type. */
+const SOUNDS: { readonly [mediaType: string]: 'wav' | 'mp3' } = {
+  ...{ 'audio/wav': 'wav', 'audio/x-wav': 'wav', 'audio/wave': 'wav', 'audio/vnd.wave': 'wav' },
+  ...{ 'audio/mpeg': 'mp3', 'audio/mp3': 'mp3' },
+};
+/** The media types that the API has parts for. */
+export const wireTypes = { documents: ['image/*', 'application/pdf'], sounds: Object.keys(SOUNDS) } as const;
+
+/** The API has parts for files and sounds by their bytes. A text is sent as text. */
+function filePart(part: FilePart): WireContent {
+  const source = sourceOf(part);
+  if (!source) return leftOut(part, 'not available');
+  if ('url' in source) return leftOut(part, `at ${source.url}: not sent, this API takes no URL of a file`);
+  const { base64 } = source;
+  const mediaType = mediaTypeOf(part.mediaType) ?? part.mediaType;
+  const format = Object.hasOwn(SOUNDS, mediaType) ? SOUNDS[mediaType] : undefined;
+  if (format) return { type: 'input_audio', input_audio: { data: base64, format } };
+  const text = isTextType(mediaType) ? fileAsText(part, base64) : undefined;
+  return text ?? { type: 'file', file: { filename: fileName(part), file_data: `data:${mediaType};base64,${base64}` } };
 }
 
 const ERROR_MARK = '[tool error]';
 
+/** What of a result follows it in another message, in words. */
+const namesOf = (followers: readonly WireContent[]): string =>
+  followers.every(({ type }) => type === 'image_url') ? 'image(s)' : 'file(s)';
+
 function toolResult(message: Extract<Message, { role: 'tool' }>): Converted {
   const texts: string[] = message.isError ? [ERROR_MARK] : [];
-  const images: WireContent[] = [];
+  const followers: WireContent[] = [];
   for (const part of message.content) {
     const converted = wirePart(part);
     if (converted.type === 'text') texts.push(converted.text);
-    else images.push(converted);
+    else followers.push(converted);
   }
   const { callId } = message;
-  if (images.length > 0) texts.push(`[${images.length} image(s) of this result follow in the next user message]`);
+  const names = namesOf(followers);
+  if (followers.length > 0) texts.push(`[${followers.length} ${names} of this result follow in the next user message]`);
   return {
     wire: { role: 'tool', tool_call_id: callId, content: texts.join('\n') },
-    images:
-      images.length === 0
+    followers:
+      followers.length === 0
         ? undefined
         : {
             role: 'user',
-            content: [{ type: 'text', text: `Image(s) of the result of tool call ${callId}:` }, ...images],
+            content: [
+              {
+                type: 'text',
+                text: `${names === 'image(s)' ? 'Image(s)' : 'File(s)'} of the result of tool call ${callId}:`,
+              },
+              ...followers,
+            ],
           },
   };
 }

@@ -4,21 +4,13 @@
  */
 import OpenAI from 'openai';
 import { ConfigurationError } from '../../errors.ts';
-
-export interface ClientOptions {
-  apiKey?: string;
-  baseURL?: string;
-  fetch?: typeof fetch;
-  headers?: Record<string, string>;
-}
-
-/** The constant parts of all calls. */
-export interface PreparedRequest {
-  readonly url: string;
-  readonly headers: Headers;
-}
-
-const PATH = '/chat/completions';
+import {
+  type ClientOptions,
+  checkBaseURL,
+  checkHeaders,
+  isHostOf,
+  type PreparedRequest,
+} from '../wire/vendorConnection.ts';
 
 export function vendorClient(options: ClientOptions): OpenAI {
   let client: OpenAI;
@@ -37,44 +29,19 @@ export function vendorClient(options: ClientOptions): OpenAI {
     throw /credentials/i.test(String(cause)) ? missingKey() : notUsable(cause);
   }
   if (!client.apiKey) throw missingKey();
-  try {
-    new Headers({ ...options.headers, authorization: `Bearer ${client.apiKey}` });
-  } catch {
-    // The reason would quote the key.
-    throw new ConfigurationError(
-      'the API key or a header holds characters that no header can: remove line ends and non-Latin characters',
-    );
-  }
-  if (!isHttp(client.baseURL)) {
-    throw new ConfigurationError(
-      'the base URL must be a whole URL such as http://localhost:8080/v1: check OPENAI_BASE_URL or the baseURL option',
-    );
-  }
+  checkHeaders(options.headers, client.apiKey);
+  checkBaseURL(client.baseURL, 'http://localhost:8080/v1: check OPENAI_BASE_URL or the baseURL option');
   return client;
 }
 
-export async function prepareRequest(client: OpenAI): Promise<PreparedRequest> {
-  const { req, url } = await client.buildRequest({ method: 'post', path: PATH, body: {}, stream: true });
+/** `path`: the path of the API below the base URL. */
+export async function prepareRequest(client: OpenAI, path: string): Promise<PreparedRequest> {
+  const { req, url } = await client.buildRequest({ method: 'post', path, body: {}, stream: true });
   return { url, headers: new Headers(req.headers) };
 }
 
 /** Returns true for the vendor's own service, which expects the output limit under a newer name. */
-export function isVendorHost(baseURL: string): boolean {
-  try {
-    return /(^|\.)api\.openai\.com$/i.test(new URL(baseURL).hostname);
-  } catch {
-    return false;
-  }
-}
-
-// "localhost:8080/v1" is also a URL, with the scheme "localhost".
-function isHttp(baseURL: string): boolean {
-  try {
-    return /^https?:$/.test(new URL(baseURL).protocol);
-  } catch {
-    return false;
-  }
-}
+export const isVendorHost = (baseURL: string): boolean => isHostOf(baseURL, 'api.openai.com');
 
 const missingKey = (): ConfigurationError =>
   new ConfigurationError(

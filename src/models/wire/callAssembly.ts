@@ -79,9 +79,10 @@ export class CallAssembly {
     return parts.length;
   }
 
-  #write({ name, args, extra }: CallDelta, { position: index }: OpenCall): void {
+  #write({ name, args, extra }: CallDelta, { id, position: index }: OpenCall): void {
     this.#writer.addSize(args.length + (extra === undefined ? 0 : JSON.stringify(extra).length));
-    if (name !== '') this.#writer.write({ type: 'tool-call-delta', index, name, text: args });
+    const callId = id === undefined ? {} : { callId: id };
+    if (name !== '') this.#writer.write({ type: 'tool-call-delta', index, ...callId, name, text: args });
     else if (args !== '') this.#writer.write({ type: 'tool-call-delta', index, text: args });
   }
 

@@ -136,8 +136,8 @@ interface BatchSource {
 }
 
 /**
- * Limits of reading after the reply is complete (for usage and the end mark) and after the end mark (until the server
- * closes, so that the connection can be reused): total bytes and total time.
+ * Limits for the bytes and the time of a read after the reply is complete (for usage and the end mark). They also apply
+ * after the end mark, until the server closes.
  */
 const TRAILING_LIMITS = {
   finished: { bytes: 1024 * 1024, waitMs: 2000 },

@@ -8,7 +8,7 @@ import { formsOf, withoutSecrets } from '../../log/secretText.ts';
 import { ModelError, type ModelErrorCode } from '../model.ts';
 import { isRecord, parseJson } from './wireJson.ts';
 
-/** What a person can do about an error, by its code. The messages of an adapter contain it. */
+/** The remedy for an error, by its code. The messages of an adapter contain it. */
 export type Advice = { readonly [code: string]: string };
 
 /** The error for a response that is not 2xx. `now` is in milliseconds, for a Retry-After with a date. */
@@ -185,3 +185,18 @@ function jsonText(body: unknown): string {
     return 'an error nested too deep to quote';
   }
 }
+
+/** The error for data of a server that is not JSON. */
+export const badFrame = (): ModelError =>
+  new ModelError({
+    code: 'bad-frame',
+    message: 'the model server sent data that is no JSON; the reply so far is not used',
+  });
+
+/** The error for a request that JSON cannot represent. */
+export const unwritableRequest = (cause: unknown): ModelError =>
+  new ModelError({
+    code: 'bad-request',
+    message: 'the request cannot be written as JSON: a message or a tool schema is nested too deep or holds no JSON',
+    cause,
+  });

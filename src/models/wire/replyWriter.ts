@@ -1,6 +1,6 @@
 /**
- * Writes the parts of one reply. Invariant: a reply has a limit of characters, so a server cannot fill the memory.
- * Of each kind of diagnostic only the first few are written.
+ * Writes the parts of one reply. Invariant: a reply has a limit of characters, so a server cannot fill the memory. Only
+ * the first few diagnostics of each kind are written.
  */
 import type { Json } from '../../../machines/vocabulary.ts';
 import { ModelError, type ModelPart } from '../model.ts';

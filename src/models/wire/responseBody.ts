@@ -4,7 +4,7 @@
  */
 
 export interface ResponseBody {
-  /** Returns the next bytes of the body. None at the end, and after `close`. */
+  /** Returns the next bytes of the body. Returns undefined at the end, and after `close`. */
   read(): Promise<BodyPiece>;
   /**
    * Limits the reading time from now on. All calls share the same lengths, because Node keeps a timer list for each

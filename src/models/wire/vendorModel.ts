@@ -14,6 +14,8 @@ export interface VendorModelOptions {
   prices?: Prices;
   /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   imageLimits?: ImageLimits;
+  /** The media types besides text that the model accepts, such as `image/*`, in place of what is known of the model. */
+  accepts?: readonly string[];
 }
 
 const tokens: Validator = {
@@ -22,31 +24,43 @@ const tokens: Validator = {
 };
 /** The fields are validated when the model is made. */
 const group: Validator = { expected: 'an object', test: isObject };
+const mediaTypes: Validator = {
+  expected: "a list of media types such as 'application/pdf' and 'image/*'",
+  test: (value) =>
+    Array.isArray(value) &&
+    value.every((each) => typeof each === 'string' && /^(\*|[\w.+-]+)\/(\*|[\w.+-]+)$/.test(each)),
+};
 /** The validator of each option. */
 export const vendorModelValidators = {
   contextWindow: tokens,
   maxOutputTokens: tokens,
   prices: group,
   imageLimits: group,
+  accepts: mediaTypes,
 };
 
 /** Node's `util.inspect` uses this key to ask an object for its printed form. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
-/** Throws ConfigurationError for impossible limits of images. */
+const isNoImage = (mediaType: string): boolean => !mediaType.startsWith('image/');
+
+/** `known`: the media types that the model accepts unless the options say otherwise. Throws ConfigurationError for impossible limits of images. */
 export function vendorModel(
   id: string,
-  { contextWindow, maxOutputTokens, prices, imageLimits }: VendorModelOptions,
+  { contextWindow, maxOutputTokens, prices, imageLimits, accepts }: VendorModelOptions,
   secrets: readonly string[],
   stream: Model['stream'],
+  { nativeOutput = true, provider, known }: { nativeOutput?: boolean; provider: string; known: readonly string[] },
 ): Model {
   if (imageLimits) imageLimitsOf({ id, imageLimits });
   const shown = {
-    id,
+    ...{ id, provider },
     ...(contextWindow !== undefined && { contextWindow }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(prices && { prices }),
     ...(imageLimits && { imageLimits }),
+    accepts: accepts ?? (imageLimits?.mediaTypes?.length === 0 ? known.filter(isNoImage) : known),
+    ...(nativeOutput && { nativeOutput }),
   };
   const show = { value: () => shown };
   const model: Model = { ...shown, stream };

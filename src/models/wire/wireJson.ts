@@ -42,3 +42,7 @@ export function plainCopy(value: unknown, depth: number): Json | undefined {
   }
   return record;
 }
+
+/** Returns a count of tokens, or undefined for anything else. */
+export const tokenCount = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Read-only git commands. Rule: each command has the options with which it writes nothing, runs nothing and stays in
- * its repository. Options must be written in full, because git accepts prefixes of options that do more.
+ * Read-only git commands. Invariant: an option is listed only if the command with it writes nothing, runs no program and
+ * stays in its repository. Options must be written in full, because git accepts prefixes of options that do more.
  */
 
 import type { ShellWord } from '../wordExpansion.ts';

@@ -15,8 +15,8 @@ export interface Reading {
   /** The repository of the working directory decides what else the command does. */
   usesGit: boolean;
   /**
-   * If these words are files, the command reads only them. With `areAll`, every word must be a file; otherwise those
-   * that exist count.
+   * If these words are files, the command reads only them. With `areAll`, every word must be a file. Otherwise only
+   * existing ones count.
    */
   unless?: { words: readonly ShellWord[]; areAll: boolean };
 }

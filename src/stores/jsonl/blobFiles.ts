@@ -7,7 +7,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigurationError, CorruptLogError, RunchartError } from '../../errors.ts';
+import { CorruptLogError, RunchartError } from '../../errors.ts';
+import { blobReference, checkMediaType, hashIn } from '../blobReference.ts';
 import {
   codeOf,
   makeDirectory,
@@ -19,13 +20,10 @@ import {
 } from './fileSystem.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY } = constants;
-const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(; ?[\w.+-]{1,64}=[\w.+-]{1,64}){0,4}$/;
 
 /** Resolves to `blob:<sha256>:<mediaType>`. Throws ConfigurationError for an invalid media type. */
 export async function putBlob(folder: string, bytes: Uint8Array, mediaType: string, durable: boolean): Promise<string> {
-  if (!MEDIA_TYPE.test(mediaType)) {
-    throw new ConfigurationError(`expected a media type such as image/png, got ${JSON.stringify(mediaType)}`);
-  }
+  checkMediaType(mediaType);
   const hash = hashOf(bytes);
   refuseNoFolder(folder);
   await makeDirectory(folder, durable);
@@ -44,16 +42,12 @@ export async function putBlob(folder: string, bytes: Uint8Array, mediaType: stri
     await rm(draft, { force: true }).catch(() => {});
     throw storeError(`cannot store a blob in ${folder}`, cause);
   }
-  return `blob:${hash}:${mediaType}`;
+  return blobReference(hash, mediaType);
 }
 
 /** Throws RunchartError `store` for an invalid or unknown reference, CorruptLogError for changed bytes. */
 export async function getBlob(folder: string, reference: string): Promise<Uint8Array> {
   const hash = hashIn(reference);
-  if (hash === null) {
-    const got = JSON.stringify(reference)?.slice(0, 200);
-    throw new RunchartError('store', `expected a reference blob:<sha256>:<media type>, got ${got}`);
-  }
   refuseNoFolder(folder);
   const path = join(folder, hash);
   let bytes: Uint8Array;
@@ -75,11 +69,6 @@ async function contentOf(path: string): Promise<Uint8Array> {
   } finally {
     await file.close();
   }
-}
-
-function hashIn(reference: string): string | null {
-  const [, hash, mediaType] = /^blob:([0-9a-f]{64}):(.+)$/.exec(reference) ?? [];
-  return hash !== undefined && mediaType !== undefined && MEDIA_TYPE.test(mediaType) ? hash : null;
 }
 
 function hashOf(bytes: Uint8Array): string {

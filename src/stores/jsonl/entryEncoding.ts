@@ -78,12 +78,12 @@ export function encodeFields(fields: StoredRecord, conversationId: string): Stor
   return { ...rest, [form.shortField]: short };
 }
 
-/** Returns the fields of a record as its entry contains them. */
-export function decodeFields(record: StoredRecord, conversationId: string): StoredRecord {
+/** Gives a record the fields that its entry contains. */
+export function decodeFields(record: StoredRecord, conversationId: string): void {
   const form = FORMS.get(record.type);
-  if (!form || !Object.hasOwn(record, form.shortField) || Object.hasOwn(record, form.field)) return record;
+  if (!form || !Object.hasOwn(record, form.shortField) || Object.hasOwn(record, form.field)) return;
   const long = form.decode(record[form.shortField], startOf(record, conversationId));
-  if (long === undefined) return record;
-  const { [form.shortField]: _, ...rest } = record;
-  return { ...rest, [form.field]: long };
+  if (long === undefined) return;
+  delete record[form.shortField];
+  record[form.field] = long;
 }

@@ -5,11 +5,12 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import { CorruptLogError } from '../../errors.ts';
+import { parsed } from '../entryJson.ts';
 import { endOfObject, ignoredBefore, markBefore } from './lineBytes.ts';
-import { HEADER_PREFIX, isRecord, MAX_LINE_BYTES, parsed, RECORD_KEY } from './lineFormat.ts';
+import { HEADER_PREFIX, isRecord, MAX_LINE_BYTES, RECORD_KEY } from './lineFormat.ts';
 
 const PIECE_BYTES = 128 * 1024;
-const NEWLINE = 0x0a;
+export const NEWLINE = 0x0a;
 
 export interface Line {
   /** Without the newline. Valid until the next piece is read. */

@@ -3,7 +3,7 @@
  * directory, is not hidden, and is valid on every file system.
  */
 import { ConfigurationError } from '../../errors.ts';
-import { display } from './lineFormat.ts';
+import { display } from '../entryJson.ts';
 
 const SUFFIX = '.jsonl';
 /** Leaves room for suffixes within a file system's 255 bytes. */

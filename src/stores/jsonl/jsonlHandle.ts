@@ -1,39 +1,73 @@
 /**
- * An open conversation of the JSONL store: its log and its blobs. Invariant: appends run one after the other, with the
- * entries as they were at the call. Each append checks the lease and the seq. Closing waits for appends and blobs. A
- * promise of two lines keeps the order, so `p-queue` is not used.
+ * An open conversation of the JSONL store: its log and its blobs. Invariant: entries are stored as they were at the call.
+ * Each write checks the lease. Closing waits for appends and blobs.
  */
 import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError, StoreConflictError } from '../../errors.ts';
-import { type LogHandle, refuseOutOfOrder } from '../logStore.ts';
+import type { LogHandle } from '../logStore.ts';
+import { OrderedAppends } from '../orderedAppends.ts';
 import { getBlob, putBlob } from './blobFiles.ts';
 import { storeError } from './fileSystem.ts';
 import type { Lease } from './lease.ts';
 import type { Pending } from './lineFormat.ts';
 import type { LogFile } from './logFile.ts';
+import type { FileOwner, OpenFiles } from './openFiles.ts';
+import type { FileStamp } from './rows/rowNotes.ts';
+
+/** The row of the conversation in lists. */
+export interface HandleRow {
+  appended(entries: readonly LogEntry[]): void;
+  closing(stamp: FileStamp | undefined): Promise<void>;
+}
 
 interface Blobs {
   folder: string;
   durable: boolean;
 }
 
-export class JsonlHandle implements LogHandle {
+/** What the conversations of a store share. */
+interface Shared {
+  blobs: Blobs;
+  files: OpenFiles;
+}
+
+export class JsonlHandle implements LogHandle, FileOwner {
   readonly #id: string;
   readonly #file: LogFile;
   readonly #lease: Lease;
   readonly #blobs: Blobs;
-  /** Settles after the last requested append. */
-  #lastAppend: Promise<void> = Promise.resolve();
+  readonly #files: OpenFiles;
+  readonly #row: HandleRow;
+  #hasOpenFiles = true;
+  readonly #appends: OrderedAppends<Pending>;
   /** Settles after all requested blobs. */
   #blobsPut: Promise<unknown> = Promise.resolve();
   /** A failed close can be repeated. */
   #closing: Promise<void> | 'open' | 'failed' = 'open';
 
-  constructor(id: string, file: LogFile, lease: Lease, blobs: Blobs) {
+  constructor(id: string, file: LogFile, lease: Lease, { blobs, files, row }: Shared & { row: HandleRow }) {
     this.#id = id;
     this.#file = file;
     this.#lease = lease;
     this.#blobs = blobs;
+    this.#files = files;
+    this.#row = row;
+    this.#appends = new OrderedAppends<Pending>({
+      id,
+      nextSeq: () => file.next,
+      store: (pending) => files.use(() => this.#store(pending), this),
+      appended: (entries) => row.appended(entries),
+    });
+  }
+
+  get hasOpenFiles(): boolean {
+    return this.#hasOpenFiles;
+  }
+
+  async suspend(): Promise<void> {
+    this.#hasOpenFiles = false;
+    // A failure loses nothing that was acknowledged.
+    await Promise.all([this.#file.close().catch(() => {}), this.#lease.suspend()]);
   }
 
   get notices(): readonly Diagnostic[] {
@@ -55,10 +89,7 @@ export class JsonlHandle implements LogHandle {
 
   async append(entries: readonly LogEntry[], expectedSeq: number): Promise<void> {
     this.#refuseClosed();
-    const pending = this.#file.pending(entries);
-    const done = this.#lastAppend.then(() => this.#append(pending, expectedSeq));
-    this.#lastAppend = done.catch(() => {});
-    return done;
+    return this.#appends.add(entries, this.#file.pending(entries), expectedSeq);
   }
 
   async putBlob(bytes: Uint8Array, mediaType: string): Promise<string> {
@@ -80,16 +111,23 @@ export class JsonlHandle implements LogHandle {
 
   async #close(): Promise<void> {
     try {
-      await Promise.all([this.#lastAppend, this.#blobsPut]);
-      await this.#file.close().finally(() => this.#lease.release());
+      await Promise.all([this.#appends.drained(), this.#blobsPut]);
+      await this.#files.use(() => this.#release(), this);
     } catch (cause) {
       this.#closing = 'failed';
       throw storeError(`cannot close the log of conversation "${this.#id}"`, cause);
     }
   }
 
-  async #append(pending: readonly Pending[], expectedSeq: number): Promise<void> {
-    refuseOutOfOrder(this.#id, this.#file.next, pending, expectedSeq);
+  async #release(): Promise<void> {
+    await this.#row.closing(this.#file.stamp());
+    await this.#file.close().finally(() => this.#lease.release());
+    this.#hasOpenFiles = false;
+  }
+
+  async #store(pending: readonly Pending[]): Promise<void> {
+    this.#hasOpenFiles = true;
+    await this.#lease.resume();
     if (!this.#lease.holds()) {
       throw new StoreConflictError(
         `lease ${this.#lease.token} of conversation "${this.#id}" is no longer held: it was removed or taken over`,

@@ -3,14 +3,22 @@
  * in `<id>.blobs/`. Invariant: opening reports the first of not a file, busy, damaged. Only an open handle writes. A
  * delete can be repeated after a failure.
  */
-import { readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { ConfigurationError } from '../../errors.ts';
-import { conversationSummary, newestFirst } from '../conversationSummary.ts';
-import { type ConversationInfo, type LogStore, noConversation } from '../logStore.ts';
-import { fileNameOf, idOf } from './fileName.ts';
+import { display } from '../entryJson.ts';
 import {
-  codeOf,
+  type Durability,
+  isSubAgentOf,
+  type LogStore,
+  noConversation,
+  refuseOtherOwner,
+  subAgentIds,
+  withLookup,
+} from '../logStore.ts';
+import { fileNameOf } from './fileName.ts';
+import {
   makeDirectory,
   refuseNames,
   refuseNoFolder,
@@ -20,91 +28,159 @@ import {
   storeError,
 } from './fileSystem.ts';
 import { JsonlHandle } from './jsonlHandle.ts';
-import { holderOf, takeLease } from './lease.ts';
-import { display } from './lineFormat.ts';
-import { type Durability, LogFile } from './logFile.ts';
-import { beginsWithHeader, readableEntries } from './readDamagedLog.ts';
+import { type Lease, takeLease } from './lease.ts';
+import { LogFile } from './logFile.ts';
+import { OpenFiles } from './openFiles.ts';
+import { readableEntries } from './readDamagedLog.ts';
+import { FileRows } from './rows/fileRows.ts';
 
 export interface JsonlStoreOptions {
   /** An append resolves after the write (`process`, the default) or after the disk has it (`power`). */
   durability?: Durability;
 }
 
+/** Conversations whose files stay open between appends. Each has two: its log and its lease. */
+const MAX_OPEN = 200;
+
 /** The directory is created (0700) when the first conversation is opened. Files get mode 0600. */
 export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): LogStore {
   const durability = durabilityIn(directory, options);
   const root = resolve(directory);
   const durable = durability === 'power';
-  return {
-    async open(id, { existing } = {}) {
+  const files = new OpenFiles(MAX_OPEN);
+  const rows = new FileRows(root);
+
+  async function openFiles(name: string, path: string, { id, owner }: { id: string; owner: string | undefined }) {
+    const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
+    let file: LogFile | undefined;
+    try {
+      if (owner !== undefined) refuseOtherOwner(await firstEntry(name, id), owner);
+      file = await LogFile.open(path, id, durability);
+      const row = await rows.opened(id, path, { next: file.next, stamp: file.openedAs });
+      return new JsonlHandle(id, file, lease, {
+        files,
+        blobs: { folder: blobFolder(path), durable },
+        row: {
+          appended: (entries) => rows.appended(id, row, entries),
+          closing: (stamp) => rows.closing(id, row, stamp),
+        },
+      });
+    } catch (error) {
+      // The error of the log is thrown, even if the release fails too.
+      await file?.close().catch(() => {});
+      await lease.release().catch(() => {});
+      throw error;
+    }
+  }
+
+  const store: LogStore = {
+    async open(id, { existing, owner } = {}) {
       const name = join(root, fileNameOf(id));
       if (existing && !(await resolveRegular(name)).exists) throw noConversation();
+      // Before the lease: who must not find the conversation must not find that it is open.
+      if (owner !== undefined) refuseOtherOwner(await firstEntry(name, id), owner);
       await makeDirectory(root, durable);
       // The lease belongs to the target file, so a link to it cannot open it a second time.
       const { path, exists, names } = await resolveRegular(name);
       if (exists) await refuseOutside(root, path);
       refuseNames(path, names);
       refuseNoFolder(blobFolder(path));
-      const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
-      try {
-        const file = await LogFile.open(path, id, durability);
-        return new JsonlHandle(id, file, lease, { folder: blobFolder(path), durable });
-      } catch (error) {
-        // The error of the log is thrown, even if the release fails too.
-        await lease.release().catch(() => {});
-        throw error;
-      }
+      const handle = await files.use(() => openFiles(name, path, { id, owner }));
+      files.keep(handle);
+      return handle;
     },
-    async list() {
-      const conversations: ConversationInfo[] = [];
-      for (const fileName of await namesIn(root)) {
-        const id = idOf(fileName);
-        const listed = id === null ? null : await listedAs(id, join(root, fileName));
-        if (listed) conversations.push(listed);
-      }
-      return newestFirst(conversations);
-    },
+    list: (listing = {}) => rows.list(listing),
     async delete(id) {
-      const name = join(root, fileNameOf(id));
-      const { path, exists } = await resolveRegular(name);
-      if (exists) await refuseOutside(root, path);
-      const blobs = blobFolder(path);
-      refuseNoFolder(blobs);
-      if (!exists && ![leaseFolder(path), blobs].some(statNow)) return;
-      const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
-      try {
-        // The log is removed last. While it exists, the conversation is listed and can be deleted again.
-        for (const part of [blobs, name, path]) await rm(part, { recursive: true, force: true });
-      } catch (cause) {
-        await lease.release().catch(() => {});
-        throw storeError(`cannot delete conversation "${id}"`, cause);
-      }
-      await lease.remove();
+      const ids = await deleteFamily(root, id);
+      await rows.deleted(ids);
     },
   };
+  return withLookup(store, async (id, owner) => {
+    const name = join(root, fileNameOf(id));
+    const first = (await resolveRegular(name)).exists ? await firstEntry(name, id) : undefined;
+    if (first === undefined) return false;
+    return owner === undefined || (first.type === 'conversation' && first.owner === owner);
+  });
 }
 
-/** Returns null for a sub-agent's log and for other files. An unreadable log does not hide the others. */
-async function listedAs(id: string, name: string): Promise<ConversationInfo | null> {
+/** The first readable entry of a log; undefined for an empty one and for another file. */
+async function firstEntry(name: string, id: string): Promise<LogEntry | undefined> {
+  const { path, exists } = await resolveRegular(name);
+  if (!exists) return undefined;
+  for await (const entry of readableEntries(path, id)) return entry;
+  return undefined;
+}
+
+/** The same by id. A log may name anything as its sub-agent. */
+async function firstEntryIn(root: string, id: string): Promise<LogEntry | undefined> {
   try {
-    const { path } = await resolveRegular(name);
-    if (!(await beginsWithHeader(path))) return null;
-    const summary = conversationSummary(id);
-    for await (const entry of readableEntries(path, id)) summary.add(entry);
-    // An unreadable lease counts as held.
-    return summary.result(await holderOf(leaseFolder(path)).catch(() => 'other' as const));
+    return await firstEntry(join(root, fileNameOf(id)), id);
   } catch {
-    return null;
+    return undefined;
   }
 }
 
-async function namesIn(root: string): Promise<string[]> {
+/** A log that is to be deleted, under its lease. */
+interface Doomed {
+  id: string;
+  name: string;
+  path: string;
+  lease: Lease;
+}
+
+/** Deletes a conversation and its sub-agents, or nothing while one of them is open. Returns their ids. */
+async function deleteFamily(root: string, id: string): Promise<string[]> {
+  const family: Doomed[] = [];
   try {
-    return await readdir(root);
-  } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return [];
-    throw storeError(`cannot list ${root}`, cause);
+    const seen = new Set([id]);
+    for (const each of seen) {
+      const doomed = await leased(root, each);
+      if (!doomed) continue;
+      family.push(doomed);
+      for (const child of await childrenOf(root, doomed)) seen.add(child);
+    }
+  } catch (error) {
+    for (const { lease } of family) await lease.release().catch(() => {});
+    throw error;
   }
+  // The conversation is deleted last. While it exists, it is listed and can be deleted again.
+  for (const [left, doomed] of [...family.entries()].reverse()) {
+    try {
+      // Likewise its log.
+      for (const part of [blobFolder(doomed.path), doomed.name, doomed.path])
+        await rm(part, { recursive: true, force: true });
+    } catch (cause) {
+      for (const { lease } of family.slice(0, left + 1)) await lease.release().catch(() => {});
+      throw storeError(`cannot delete conversation "${doomed.id}"`, cause);
+    }
+    await doomed.lease.remove();
+  }
+  return family.map((doomed) => doomed.id);
+}
+
+/** Takes the lease of a log; undefined if nothing is left of it. */
+async function leased(root: string, id: string): Promise<Doomed | undefined> {
+  const name = join(root, fileNameOf(id));
+  const { path, exists } = await resolveRegular(name);
+  if (exists) await refuseOutside(root, path);
+  refuseNoFolder(blobFolder(path));
+  if (!exists && ![leaseFolder(path), blobFolder(path)].some(statNow)) return undefined;
+  return { id, name, path, lease: await takeLease(leaseFolder(path), `conversation "${id}"`) };
+}
+
+/** The sub-agents that the log names, if their logs name it as their parent. A log that cannot be read names none. */
+async function childrenOf(root: string, { id, path }: Doomed): Promise<string[]> {
+  const entries: LogEntry[] = [];
+  try {
+    for await (const entry of readableEntries(path, id)) if (entry.type === 'sub-agent') entries.push(entry);
+  } catch {
+    return [];
+  }
+  const children: string[] = [];
+  for (const child of subAgentIds(entries)) {
+    if (isSubAgentOf(await firstEntryIn(root, child), id)) children.push(child);
+  }
+  return children;
 }
 
 function leaseFolder(path: string): string {

@@ -6,14 +6,15 @@
  * lease of a dead process is free at once. Only a holder deletes files. Links are not followed.
  */
 
+import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunchartError, SessionBusyError } from '../../errors.ts';
-import type { Holder } from '../conversationSummary.ts';
+import type { Holder } from '../conversationRow.ts';
 import { codeOf, refuseNoFolder, SAFE_FLAGS, statNow, storeError, writeAll } from './fileSystem.ts';
-import { isAlive, isSameProcess, ownIdentity, type ProcessIdentity } from './processIdentity.ts';
+import { identityIn, isAlive, isSameProcess, ownIdentity, type ProcessIdentity } from './processIdentity.ts';
 
 const ATTEMPTS = 20;
 /** The release functions of this process that failed, with the directory of each. They run again before a new lease. */
@@ -23,6 +24,10 @@ export interface Lease {
   readonly token: number;
   /** Called before every append. Throws RunchartError `store` if the system refuses. */
   holds(): boolean;
+  /** Closes its file until `resume`, which finds out whether the lease is still held. */
+  suspend(): Promise<void>;
+  /** Rejects with RunchartError `store` if the system refuses. */
+  resume(): Promise<void>;
   /** Rejects with RunchartError `store` if the system refuses. It can be called again. */
   release(): Promise<void>;
   /** Releases the lease and removes its directory. For a log that is deleted. */
@@ -80,8 +85,10 @@ async function keep(folder: string, path: string, token: number, file: FileHandl
   let lease: Lease | null = null;
   let kept: Lease | null = null;
   try {
-    lease = heldLease(folder, path, token, file, (await file.stat()).ino);
-    await writeAll(file, Buffer.from(JSON.stringify({ ...ownIdentity(), token })));
+    // The key tells this lease from a later one of the same process.
+    const text = JSON.stringify({ ...ownIdentity(), token, key: randomUUID() });
+    lease = heldLease({ folder, path, token, inode: (await file.stat()).ino, text }, file);
+    await writeAll(file, Buffer.from(text));
     const alone = (await leasesIn(folder)).every((other) => other.token === token || other.living === null);
     // A holder that read this file while it was empty has deleted it before its own release, so this is checked last.
     if (alone && lease.holds()) {
@@ -133,27 +140,52 @@ function isAt(path: string, inode: number): boolean {
   return statNow(path)?.ino === inode;
 }
 
-function heldLease(folder: string, path: string, token: number, file: FileHandle, inode: number): Lease {
+interface LeaseFile {
+  folder: string;
+  path: string;
+  token: number;
+  inode: number;
+  text: string;
+}
+
+function heldLease(own: LeaseFile, opened: FileHandle): Lease {
+  const { folder, path, token, inode } = own;
+  let file: FileHandle | null = opened;
+  let isLost = false;
   let released: Promise<void> | null = null;
+  const suspend = async () => {
+    const closing = file;
+    file = null;
+    // Nothing is written to it, so a failure loses nothing.
+    await closing?.close().catch(() => {});
+  };
+  const resume = async () => {
+    if (file || isLost) return;
+    file = await reopened(own);
+    isLost = file === null;
+  };
   const release = () => {
     released ??= releaseNow();
     return released;
   };
   const releaseNow = async () => {
     try {
-      await emptyFile(path, file, inode);
+      await resume();
+      if (file) await emptyFile(path, file, inode);
     } catch (cause) {
       released = null;
       unreleased.set(release, folder);
       throw storeError(`cannot give the lease ${path} back`, cause);
     }
     unreleased.delete(release);
-    // Closed last, because the inode identifies the lease only while the handle is open.
-    await file.close().catch(() => {});
+    // Closed last, because the inode identifies the lease only while the file is open.
+    await suspend();
   };
   return {
     token,
-    holds: () => isAt(path, inode),
+    holds: () => !isLost && isAt(path, inode),
+    suspend,
+    resume,
     release,
     async remove() {
       try {
@@ -164,11 +196,32 @@ function heldLease(folder: string, path: string, token: number, file: FileHandle
         throw storeError(`cannot remove the lease ${path}`, cause);
       }
       released = Promise.resolve();
-      await file.close().catch(() => {});
+      await suspend();
       // The directory is not empty if another process has begun to take a lease.
       await rmdir(folder).catch(() => {});
     },
   };
+}
+
+/** Resolves to null if the file is that of another lease, or is gone. */
+async function reopened({ path, text }: LeaseFile): Promise<FileHandle | null> {
+  let file: FileHandle | null = null;
+  try {
+    file = await open(path, constants.O_RDWR | SAFE_FLAGS);
+    if ((await readBegin(file)) === text) return file;
+  } catch (cause) {
+    if (!NO_LEASE.includes(codeOf(cause))) {
+      await file?.close();
+      throw storeError(`cannot look at the lease ${path}`, cause);
+    }
+  }
+  await file?.close();
+  return null;
+}
+
+async function readBegin(file: FileHandle): Promise<string> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
+  return buffer.toString('utf8', 0, bytesRead);
 }
 
 /** Numbers of up to 15 digits are exact. Greater ones are ignored. */
@@ -209,20 +262,11 @@ async function holderIn(path: string): Promise<ProcessIdentity | null> {
   let file: FileHandle | undefined;
   try {
     file = await open(path, constants.O_RDONLY | SAFE_FLAGS);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LEASE_BYTES), 0, MAX_LEASE_BYTES, 0);
-    return identityIn(JSON.parse(buffer.toString('utf8', 0, bytesRead)));
+    return identityIn(JSON.parse(await readBegin(file)));
   } catch (cause) {
     if (cause instanceof SyntaxError || NO_LEASE.includes(codeOf(cause))) return null;
     throw cause;
   } finally {
     await file?.close();
   }
-}
-
-function identityIn(value: unknown): ProcessIdentity | null {
-  if (typeof value !== 'object' || value === null) return null;
-  const { pid, started = null, space, host } = value as { [key: string]: unknown };
-  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return null;
-  if (typeof space !== 'string' || typeof host !== 'string') return null;
-  return { pid, started: typeof started === 'string' ? started : null, space, host };
 }

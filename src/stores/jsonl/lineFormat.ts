@@ -7,6 +7,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError } from '../../errors.ts';
+import { display, envelopeFault, isTooDeep, jsonOf, MAX_DEPTH, parsed, refuseUnreadable } from '../entryJson.ts';
 import { decodeFields, encodeFields, type StoredRecord } from './entryEncoding.ts';
 import { ignoredBefore, isBlank, isBraced, otherEncoding } from './lineBytes.ts';
 
@@ -16,8 +17,6 @@ export const VERSION = 1;
 /** The beginning of every header. */
 export const HEADER_PREFIX = `{"format":"${FORMAT}","version":`;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
-/** A few thousand levels overflow the stack of other readers. */
-const MAX_DEPTH = 512;
 /** Positions of a damaged line that are tried for a complete record. */
 const MAX_SPLICES = 8;
 
@@ -81,17 +80,8 @@ export interface Pending {
 /** Throws RunchartError `store` for an entry that could not be read back. */
 export function pendingOf(entry: LogEntry, headerId: string): Pending {
   const { seq, at, conversationId, runId, ...rest } = entry;
-  const odd = envelopeFault(at, conversationId, runId, rest.type);
-  if (odd !== null) throw new RunchartError('store', `entry ${seq} (${entry.type}) cannot be stored: ${odd}`);
-  let fields: string;
-  try {
-    fields = JSON.stringify(encodeFields(rest, conversationId)).slice(1);
-  } catch (cause) {
-    throw new RunchartError('store', `entry ${seq} (${entry.type}) is not JSON: ${String(cause)}`, { cause });
-  }
-  if (isTooDeep(entry, fields.length)) {
-    throw new RunchartError('store', `entry ${seq} (${entry.type}) is nested deeper than ${MAX_DEPTH} levels`);
-  }
+  refuseUnreadable(entry);
+  const fields = jsonOf(entry, encodeFields(rest, conversationId)).slice(1);
   const pending: Pending = { seq, at, conversationId, runId, fields };
   const longest = { conversationId: headerId, runId: null, at: 0 };
   // UTF-8 has at most three bytes for each UTF-16 unit.
@@ -168,25 +158,30 @@ export function judgeLine(bytes: Buffer, format: LineFormat, expected: number, w
   const rest = before === 0 ? bytes : bytes.subarray(before);
   if (!isUtf8(rest)) return notUtf8(rest);
   if (!isBraced(rest)) return notJson(rest);
-  const zeros = bytes.subarray(0, before).includes(0) ? before : 0;
+  const zeros = before > 0 && bytes.subarray(0, before).includes(0) ? before : 0;
   const text = rest.toString();
-  const value = parsed(text);
-  if (isRecord(value) && own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
-    const version = own(value, 'version');
-    if (version !== VERSION) return unreadable(version);
-    if (!Object.hasOwn(value, 'runId')) return { kind: 'corrupt', why: 'it is a second header' };
-    return { kind: 'header', format: { conversationId: format.conversationId, ...runIn(value) } };
-  }
-  if (isRecord(value) && lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };
-  if (value !== undefined) {
-    const entry = restored(value, format, text.length);
-    return typeof entry === 'string'
-      ? { kind: 'corrupt', why: entry }
-      : { kind: 'entry', entry, zeros, spliced: false };
-  }
+  const judged = judgeText(text, format, zeros);
+  if (judged) return judged;
   const spliced = whole ? spliceOf(text, format, expected) : null;
   if (spliced) return { kind: 'entry', entry: spliced, zeros, spliced: true };
   return notJson(rest);
+}
+
+/** Judges a line that is valid UTF-8. Returns undefined if it is not JSON. `zeros`: the number of zero bytes before it. */
+export function judgeText(text: string, format: LineFormat, zeros = 0): Judged | undefined {
+  const value = parsed(text);
+  if (value === undefined) return undefined;
+  if (isRecord(value)) {
+    if (own(value, 'format') === FORMAT && !Object.hasOwn(value, 'seq')) {
+      const version = own(value, 'version');
+      if (version !== VERSION) return unreadable(version);
+      if (!Object.hasOwn(value, 'runId')) return { kind: 'corrupt', why: 'it is a second header' };
+      return { kind: 'header', format: { conversationId: format.conversationId, ...runIn(value) } };
+    }
+    if (lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };
+  }
+  const entry = restored(value, format, text.length);
+  return typeof entry === 'string' ? { kind: 'corrupt', why: entry } : { kind: 'entry', entry, zeros, spliced: false };
 }
 
 /** Returns true for the first entry of a run whose header is missing. */
@@ -218,50 +213,16 @@ function spliceOf(text: string, format: LineFormat, expected: number): LogEntry 
 function restored(record: unknown, format: LineFormat, length: number): LogEntry | string {
   if (!isRecord(record)) return 'it is not an object';
   if (isTooDeep(record, length)) return `it is nested deeper than ${MAX_DEPTH} levels`;
-  const value = withHeader(record, format);
-  const { seq, at, conversationId, runId, ...rest } = value;
+  const { seq, at: since = format.begins && 0, conversationId = format.conversationId, runId = format.runId } = record;
+  const at = typeof since === 'number' ? format.at + since : since;
   if (!Number.isSafeInteger(seq) || (seq as number) < 0) return `its seq is ${display(seq)}, expected a whole number`;
-  const odd = envelopeFault(at, conversationId, runId, own(value, 'type'));
+  const odd = envelopeFault(at, conversationId, runId, own(record, 'type'));
   if (odd !== null) return odd;
   // The reader validates the fields of each type.
-  return { seq, at, conversationId, runId, ...rest } as unknown as LogEntry;
-}
-
-/** Returns the record with the fields that its header contains, decoded. */
-function withHeader(record: StoredRecord, format: LineFormat): StoredRecord {
-  const { conversationId = format.conversationId, runId = format.runId, ...rest } = record;
-  const { at = format.begins && 0 } = record;
-  const full = { ...rest, at: typeof at === 'number' ? format.at + at : at, conversationId, runId };
-  return typeof conversationId === 'string' ? decodeFields(full, conversationId) : full;
-}
-
-/** Describes a fault in the fields that every entry has. Used for writing and reading. */
-function envelopeFault(at: unknown, conversationId: unknown, runId: unknown, type: unknown): string | null {
-  if (!Number.isFinite(at)) return `its time is ${display(at)}, expected a finite number`;
-  if (typeof conversationId !== 'string') return 'its conversationId is not a text';
-  if (runId !== null && typeof runId !== 'string') return 'its runId is neither a text nor null';
-  return typeof type === 'string' ? null : `its type is ${display(type)}, expected a text`;
-}
-
-/** A level has at least two characters, so short lines need no check. */
-function isTooDeep(value: object, length: number): boolean {
-  return length > 2 * MAX_DEPTH && isDeeper(value, MAX_DEPTH);
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
-}
-
-const MAX_SHOWN = 80;
-
-/** Returns undefined if the text is not JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const entry: StoredRecord = { seq, at, conversationId, runId, ...record };
+  entry.at = at;
+  decodeFields(entry, conversationId as string);
+  return entry as unknown as LogEntry;
 }
 
 export function isRecord(value: unknown): value is StoredRecord {
@@ -270,16 +231,4 @@ export function isRecord(value: unknown): value is StoredRecord {
 
 function own(value: StoredRecord, key: string): unknown {
   return Object.hasOwn(value, key) ? value[key] : undefined;
-}
-
-/** Returns a short form for messages. */
-export function display(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  // NaN and Infinity have no JSON.
-  if (typeof value !== 'string' && typeof value !== 'object') return String(value).slice(0, MAX_SHOWN);
-  try {
-    return JSON.stringify(value).slice(0, MAX_SHOWN);
-  } catch {
-    return 'an object that is no JSON';
-  }
 }

@@ -1,12 +1,14 @@
 /**
  * The file of one conversation, open for writing. Invariant: an append is one write of whole lines, and a failed write
- * is removed again. The file is written only while inode and length prove that it is the file that was opened.
+ * is removed again. The file is written only while inode and length prove that it is the file that was opened, also
+ * after it was closed in between.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Diagnostic, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError, StoreConflictError } from '../../errors.ts';
+import type { Durability } from '../logStore.ts';
 import { recordsOf } from './fileLines.ts';
 import { openRegular, refuseNames, statNow, storeError, syncDirectory, writeAll } from './fileSystem.ts';
 import {
@@ -20,26 +22,27 @@ import {
   pendingOf,
 } from './lineFormat.ts';
 import { formatAt, type Scan, scanLog } from './logScan.ts';
+import { type FileStamp, stampOf } from './rows/rowNotes.ts';
 
-/** A resolved append survives the end of the process, or a power loss. */
-export type Durability = 'process' | 'power';
-
-const { O_APPEND, O_CREAT, O_RDWR } = constants;
+const { O_APPEND, O_CREAT, O_RDONLY, O_RDWR } = constants;
 
 export class LogFile {
   readonly #path: string;
-  readonly #file: FileHandle;
+  /** Undefined while the file is closed. */
+  #file: FileHandle | undefined;
   readonly #inode: number;
   readonly #durability: Durability;
   readonly #id: string;
   readonly #scan: Scan;
+  /** The file as it was opened. */
+  readonly openedAs: FileStamp;
   /** The expected length of the file. Greater than `#scan.end` if a damaged tail is to be removed. */
   #size: number;
 
   private constructor(
     path: string,
     file: FileHandle,
-    stats: { size: number; ino: number },
+    stats: { size: number; mtimeMs: number; ino: number },
     id: string,
     scan: Scan,
     durability: Durability,
@@ -48,6 +51,7 @@ export class LogFile {
     this.#file = file;
     this.#inode = stats.ino;
     this.#size = stats.size;
+    this.openedAs = stampOf(stats);
     this.#id = id;
     this.#scan = scan;
     this.#durability = durability;
@@ -94,17 +98,19 @@ export class LogFile {
     this.#refuseChanged();
     const written = this.#linesOf(pending);
     const prefix = this.#scan.open ? '\n' : '';
+    const file = await this.#openFile();
     try {
-      await this.#repair();
-      await writeAll(this.#file, Buffer.from(prefix + written.text));
-      if (this.#durability === 'power') await this.#file.datasync();
+      await this.#repair(file);
+      await writeAll(file, Buffer.from(prefix + written.text));
+      if (this.#durability === 'power') await file.datasync();
     } catch (cause) {
-      await this.#cut().catch(async () => {
+      await this.#cut(file).catch(async () => {
         // The next append removes the tail. A new opening would remove it as a torn write.
-        this.#size = (await this.#file.stat().catch(() => null))?.size ?? this.#size;
+        this.#size = (await file.stat().catch(() => null))?.size ?? this.#size;
       });
       throw storeError(`cannot append to ${this.#path}, nothing was stored`, cause);
     }
+    this.#scan.entries = undefined;
     const start = this.#scan.end + prefix.length;
     this.#scan.formats.push(...written.formats);
     for (const offset of written.offsets) this.#scan.offsets.push(start + offset);
@@ -140,34 +146,71 @@ export class LogFile {
     return { text, bytes, offsets, formats };
   }
 
-  /** Yields the stored entries from seq `from` on. */
-  async *entries(from: number): AsyncGenerator<LogEntry> {
+  /** Returns the stored entries from seq `from` on: to the first reader of the whole log, those that opening parsed. */
+  entries(from: number): Iterable<LogEntry> | AsyncIterable<LogEntry> {
+    const { entries } = this.#scan;
+    this.#scan.entries = undefined;
+    return from === 0 && entries ? entries : this.#readEntries(from);
+  }
+
+  async *#readEntries(from: number): AsyncGenerator<LogEntry> {
     const { end } = this.#scan;
     const until = this.next;
     let next = Math.max(0, Math.ceil(from));
     const offset = this.#scan.offsets[next];
     if (offset === undefined) return;
     let format = formatAt(this.#scan, next, this.#id);
-    for await (const line of recordsOf(this.#file, offset, end)) {
-      const judged = judgeLine(line.bytes, format, next, line.whole);
-      if (judged.kind === 'header') format = judged.format;
-      // The check at opening found that other lines are duplicates.
-      if (judged.kind !== 'entry') continue;
-      format = afterFirstLine(format);
-      if (judged.entry.seq !== next) continue;
-      next += 1;
-      yield judged.entry;
+    // A reader has a file of its own, since that of the writer may be closed meanwhile.
+    const file = await this.#openAs(O_RDONLY);
+    try {
+      for await (const line of recordsOf(file, offset, end)) {
+        const judged = judgeLine(line.bytes, format, next, line.whole);
+        if (judged.kind === 'header') format = judged.format;
+        // The check at opening found that other lines are duplicates.
+        if (judged.kind !== 'entry') continue;
+        format = afterFirstLine(format);
+        if (judged.entry.seq !== next) continue;
+        next += 1;
+        yield judged.entry;
+      }
+    } finally {
+      await file.close();
     }
     if (next === until) return;
     throw new CorruptLogError('corrupt', `${this.#path} was changed while it was open: expected ${until} entries`);
   }
 
+  /** The file as it is now. Undefined if another process has changed it, or if its state cannot be read. */
+  stamp(): FileStamp | undefined {
+    try {
+      const stats = statNow(this.#path);
+      return stats?.ino === this.#inode && stats.size === this.#size ? stampOf(stats) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The next append opens the file again. */
   async close(): Promise<void> {
-    await this.#file.close();
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
+  }
+
+  async #openFile(): Promise<FileHandle> {
+    this.#file ??= await this.#openAs(O_RDWR | O_APPEND);
+    return this.#file;
+  }
+
+  async #openAs(flags: number): Promise<FileHandle> {
+    const file = await openRegular(this.#path, flags);
+    if ((await file.stat()).ino === this.#inode) return file;
+    await file.close();
+    throw this.#changed('was replaced');
   }
 
   /**
-   * Checks the path with one call. The open handle prevents reuse of the inode. The modification time is not compared:
+   * Checks the path with one call. An open file prevents reuse of the inode. The modification time is not compared:
    * two writes may share one, and some file systems correct it later.
    */
   #refuseChanged(): void {
@@ -181,12 +224,16 @@ export class LogFile {
             ? 'was changed'
             : null;
     if (change === null) return;
-    throw new StoreConflictError(`the store changed: ${this.#path} ${change} while it was open; open it again`);
+    throw this.#changed(change);
+  }
+
+  #changed(change: string): StoreConflictError {
+    return new StoreConflictError(`the store changed: ${this.#path} ${change} while it was open; open it again`);
   }
 
   /** Removes what a crash left after the last record, and overwrites zero bytes before it. */
-  async #repair(): Promise<void> {
-    if (this.#size !== this.#scan.end) await this.#cut();
+  async #repair(opened: FileHandle): Promise<void> {
+    if (this.#size !== this.#scan.end) await this.#cut(opened);
     if (this.#scan.zeros === null) return;
     const { offset, length } = this.#scan.zeros;
     // The log's handle can only append.
@@ -199,8 +246,8 @@ export class LogFile {
     this.#scan.zeros = null;
   }
 
-  async #cut(): Promise<void> {
-    await this.#file.truncate(this.#scan.end);
+  async #cut(file: FileHandle): Promise<void> {
+    await file.truncate(this.#scan.end);
     this.#size = this.#scan.end;
   }
 }

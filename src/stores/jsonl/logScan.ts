@@ -9,7 +9,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Diagnostic, Json, LogEntry } from '../../../machines/vocabulary.ts';
 import { CorruptLogError } from '../../errors.ts';
-import { type Line, linesIn, type Piece, piecesOf, recordsIn, recordsOf } from './fileLines.ts';
+import { type Line, linesIn, NEWLINE, type Piece, piecesOf, recordsIn, recordsOf } from './fileLines.ts';
 import { endOfObject, ignoredBefore, isBlank, withoutLostEnd } from './lineBytes.ts';
 import {
   afterFirstLine,
@@ -19,6 +19,7 @@ import {
   type JudgedHeader,
   judgeHeader,
   judgeLine,
+  judgeText,
   type LineFormat,
 } from './lineFormat.ts';
 
@@ -34,7 +35,12 @@ export interface Scan {
   /** Zero bytes before the last record, which the next append overwrites. */
   zeros: { offset: number; length: number } | null;
   notices: Diagnostic[];
+  /** The entries of a log of at most `KEPT_BYTES`, for its first reader. */
+  entries?: LogEntry[] | undefined;
 }
+
+/** The entries of a longer log are read again, so that opening it takes little memory. */
+const KEPT_BYTES = 64 * 1024 * 1024;
 
 /** Returns the format of the line of entry `seq`. `id`: the conversation of a log without a header. */
 export function formatAt({ formats }: Scan, seq: number, id: string): LineFormat {
@@ -80,6 +86,7 @@ class Scanner {
     this.#size = size;
     this.#id = id;
     this.#format = formatAt(this.#scan, 0, id);
+    if (size <= KEPT_BYTES) this.#scan.entries = [];
   }
 
   /** True if no later line can change the reported fault. */
@@ -90,17 +97,48 @@ class Scanner {
   async takePiece(piece: Piece): Promise<void> {
     if (this.#number === 0 && piece.offset > 0) this.#notice('byte_order_mark', {});
     if (this.#changesNothing(piece)) return;
-    const blank = isBlank(piece.bytes);
-    for (const line of linesIn(piece)) {
+    const rest = this.#takeSound(piece);
+    const blank = isBlank(rest.bytes);
+    for (const line of linesIn(rest)) {
       const worst = this.#worst;
-      const records = [...recordsIn(line)];
-      if (records.length > 1) this.#notice('joined_line', { line: line.number });
-      for (const record of records) await this.#take(record);
+      const judged = this.#judge(line);
+      const joined = isOneRecord(judged) ? [] : [...recordsIn(line)];
+      if (joined.length > 1) {
+        this.#notice('joined_line', { line: line.number });
+        for (const record of joined) await this.#take(record, this.#judge(record));
+      } else {
+        const compared = this.#take(line, judged);
+        if (compared) await compared;
+      }
       // The first of several blank lines is enough.
       if (blank || this.isDecided) return;
-      const rest = piece.bytes.subarray(line.offset + line.bytes.length + 1 - piece.offset);
-      if (this.#worst !== worst && this.#changesNothing({ ...piece, bytes: rest })) return;
+      if (this.#worst === worst) continue;
+      const after = piece.bytes.subarray(line.offset + line.bytes.length + 1 - piece.offset);
+      if (this.#changesNothing({ ...piece, bytes: after })) return;
     }
+  }
+
+  /**
+   * Takes the lines at the start of a piece that are headers and expected entries, and returns the rest. Most logs have no
+   * other lines, and their encoding is checked once per piece.
+   */
+  #takeSound(piece: Piece): Piece {
+    const { bytes, offset, whole } = piece;
+    if (!whole || !this.#headerSeen || this.#worst || this.#blankSince || !isUtf8(bytes)) return piece;
+    let { number } = piece;
+    let at = 0;
+    while (bytes[at] === OPENING) {
+      const end = bytes.indexOf(NEWLINE, at);
+      const judged = judgeText(bytes.toString('utf8', at, end), this.#format);
+      if (judged?.kind === 'header') this.#takeHeader(judged.format);
+      else if (judged?.kind === 'entry' && judged.entry.seq === this.#next) this.#takeEntry(judged, offset + at);
+      else break;
+      this.#number = number;
+      number += 1;
+      at = end + 1;
+      this.#scan.end = offset + at;
+    }
+    return { bytes: bytes.subarray(at), offset: offset + at, whole, number };
   }
 
   /** True if the piece cannot contain a fault of a higher rank. This keeps reading a damaged file fast. */
@@ -110,11 +148,15 @@ class Scanner {
     return rank <= RANKS.indexOf('version') || (rank === RANKS.indexOf('corrupt') && !bytes.includes(FORMAT));
   }
 
-  async #take(line: Line): Promise<void> {
+  #judge(line: Line): Judged | JudgedHeader {
+    const bytes = bytesOf(line);
+    return this.#headerSeen ? judgeLine(bytes, this.#format, this.#next, line.whole) : judgeHeader(bytes, this.#id);
+  }
+
+  /** Returns a promise only for an entry that has to be compared with an earlier one. */
+  #take(line: Line, judged: Judged | JudgedHeader): void | Promise<void> {
     this.#number = line.number;
-    const bytes = line.whole ? line.bytes : withoutLostEnd(line.bytes);
-    const header = this.#headerSeen ? null : judgeHeader(bytes, this.#id);
-    const judged = header ?? judgeLine(bytes, this.#format, this.#next, line.whole);
+    const bytes = bytesOf(line);
     if (judged.kind === 'blank') {
       this.#blankSince ??= { line: this.#number, code: line.bytes.includes(0) ? 'zero_bytes' : 'blank_tail' };
       return;
@@ -124,18 +166,17 @@ class Scanner {
       return;
     }
     if (this.#blankSince !== null) this.#refuse('corrupt', 'nothing stands in it', this.#blankSince.line);
+    const isFirst = !this.#headerSeen;
     this.#headerSeen = true;
-    if (judged.kind === 'header') this.#takeHeader(judged.format);
-    else if (judged.kind === 'entry') {
-      await this.#takeEntry(judged.entry, line.offset, judged.zeros, judged.spliced);
-      this.#format = afterFirstLine(this.#format);
-    } else if (judged.kind === 'not_json') {
-      const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
-      this.#refuse(header ? 'no_header' : 'corrupt', why);
-    } else this.#refuse(judged.kind, judged.why);
     this.#scan.end = line.offset + bytes.length + (line.whole ? 1 : 0);
     this.#scan.open = !line.whole;
     if (bytes.length < line.bytes.length) this.#blankSince = { line: this.#number, code: 'zero_bytes' };
+    if (judged.kind === 'entry') return this.#takeEntry(judged, line.offset);
+    if (judged.kind === 'header') this.#takeHeader(judged.format);
+    else if (judged.kind === 'not_json') {
+      const why = line.whole ? judged.why : `${judged.why}, nor the rest of a write that was cut`;
+      this.#refuse(isFirst ? 'no_header' : 'corrupt', why);
+    } else this.#refuse(judged.kind, judged.why);
   }
 
   #isTorn({ kind }: Judged | JudgedHeader, bytes: Buffer, offset: number): boolean {
@@ -165,22 +206,27 @@ class Scanner {
     this.#notice('renamed', { conversationId: this.#format.conversationId });
   }
 
-  async #takeEntry(entry: LogEntry, offset: number, zeros: number, spliced: boolean): Promise<void> {
+  #takeEntry({ entry, zeros, spliced }: Extract<Judged, { kind: 'entry' }>, offset: number): void | Promise<void> {
+    this.#format = afterFirstLine(this.#format);
     if (zeros > 0) {
       this.#blankSince = { line: this.#number, code: 'zero_bytes' };
       this.#scan.zeros = { offset, length: zeros };
     }
-    if (entry.seq < this.#next) {
-      if (!this.#isWorse('fork')) return;
-      const same = isDeepStrictEqual(entry, await this.#stored(entry.seq));
-      if (same) this.#notice('duplicate', { line: this.#number }, entry.seq);
-      else this.#refuse('fork', `it holds another entry ${entry.seq} than an earlier line`);
-      return;
-    }
+    if (entry.seq < this.#next) return this.#takeRepeat(entry);
     if (entry.seq > this.#next) this.#refuse('gap', `it holds entry ${entry.seq}, expected entry ${this.#next}`);
-    else this.#scan.offsets.push(offset);
+    else {
+      this.#scan.offsets.push(offset);
+      this.#scan.entries?.push(entry);
+    }
     this.#next = entry.seq + 1;
     if (spliced) this.#notice('spliced_line', { line: this.#number }, entry.seq);
+  }
+
+  async #takeRepeat(entry: LogEntry): Promise<void> {
+    if (!this.#isWorse('fork')) return;
+    const same = isDeepStrictEqual(entry, await this.#stored(entry.seq));
+    if (same) this.#notice('duplicate', { line: this.#number }, entry.seq);
+    else this.#refuse('fork', `it holds another entry ${entry.seq} than an earlier line`);
   }
 
   async #stored(seq: number): Promise<LogEntry | null> {
@@ -204,6 +250,13 @@ class Scanner {
     this.#scan.notices.push(seq === undefined ? { code, detail } : { code, seq, detail });
   }
 }
+
+/** Zero bytes that replace a lost end are no part of the last line. */
+const bytesOf = ({ bytes, whole }: Line): Buffer => (whole ? bytes : withoutLostEnd(bytes));
+
+/** Only a line that is not one record can be several joined ones. */
+const isOneRecord = (judged: Judged | JudgedHeader): boolean =>
+  judged.kind === 'entry' ? !judged.spliced : judged.kind !== 'not_json' && judged.kind !== 'encoding';
 
 /** The block size of every file system is a multiple of this. */
 const BLOCK_BYTES = 512;

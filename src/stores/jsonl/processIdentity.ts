@@ -18,6 +18,15 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, started: stateOf(process.pid)?.started ?? null, space: ownSpace(), host: hostname() };
 }
 
+/** Returns null for a value that is no identity. */
+export function identityIn(value: unknown): ProcessIdentity | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { pid, started = null, space, host } = value as { [key: string]: unknown };
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return null;
+  if (typeof space !== 'string' || typeof host !== 'string') return null;
+  return { pid, started: typeof started === 'string' ? started : null, space, host };
+}
+
 export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
   return a.pid === b.pid && a.started === b.started && a.space === b.space;
 }

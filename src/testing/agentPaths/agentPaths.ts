@@ -1,7 +1,7 @@
 /**
- * Cases for the user's own agent, generated from the charts: what this agent, with its tools, approvals, plugins and
- * policies, can come to. Rule: each case was replayed on the charts before it is given out, and is run on the real
- * runtime with the real tools; the same agent gives the same cases.
+ * Generates test cases for the user's own agent from the charts, its tools, approvals, plugins and policies. Invariant:
+ * each case is replayed on the charts first, then runs on the real runtime with the real tools. The same agent gives
+ * the same cases.
  */
 import type { Completion, EffectRequest, LogEntry } from '../../../machines/internal.ts';
 import { inWords, type Move, sentenceOf, toolNames } from '../../scripts/moves.ts';
@@ -24,16 +24,16 @@ import type { CleanEffects } from './world/toolWatch.ts';
 
 export interface AgentPaths {
   readonly cases: readonly AgentPath[];
-  /** What becomes of each call, to be reviewed and kept as a snapshot. */
+  /** The verdict for each call, to review and keep as a snapshot. */
   readonly verdicts: readonly VerdictRow[];
-  /** What the cases that ran so far took. */
+  /** The transitions and sorts of moves that the executed cases covered. */
   report(): AgentPathsReport;
 }
 
-/** A script with what the charts say of it. */
+/** A script with the outcome that the charts predict. */
 interface Predicted {
   readonly script: readonly Move[];
-  /** How its calls behave, in order. */
+  /** The behaviours of its calls, in order. */
   readonly made: readonly Behaviour[];
   readonly standings: readonly Standing[];
   readonly course: readonly string[];
@@ -59,7 +59,7 @@ class Generation {
     this.#clean = clean;
   }
 
-  /** Cases that together hold the cover. */
+  /** Returns cases that together contain every item of the cover. */
   covering(words: readonly (readonly Step[])[], exploration: Exploration): AgentPath[] {
     return words.map((word) => {
       const script = word.map((step) => exploration.moveOf(step));
@@ -68,8 +68,8 @@ class Generation {
   }
 
   /**
-   * It ends, is cancelled, and the process dies in it, also after a person has approved it; it runs with each of the other
-   * arguments that a person may give it. Of each call, unless a case tells it already.
+   * Returns the plain cases of a call: it ends, is cancelled, or the process dies, also after an approval. It also runs
+   * with each edit that a person may make. A call that another case already covers is omitted.
    */
   plainly(behaviour: Behaviour): AgentPath[] {
     const call: Move = { do: 'reply', calls: [{ name: behaviour.tool, args: behaviour.args }] };
@@ -83,13 +83,13 @@ class Generation {
       stories.push([...begin, { do: 'decide', call: 1, action: 'edit', args }]);
     return stories.flatMap((story) => {
       const script = this.#toEnd(story, behaviour);
-      const told = JSON.stringify(script);
-      if (this.#told.has(told)) return [];
+      const scriptText = JSON.stringify(script);
+      if (this.#told.has(scriptText)) return [];
       return this.#case(this.#predict(script, [behaviour]));
     });
   }
 
-  /** Cancelled, and cut off, where a call runs or waits. */
+  /** Returns stories that are cancelled, or that end with a crash, while a call runs or waits. */
   #troubled(story: readonly Move[], behaviour: Behaviour): Move[][] {
     const { running, waiting } = this.#played(story, [behaviour]).standing;
     if (running.length + waiting.length === 0) return [];
@@ -97,12 +97,12 @@ class Generation {
     const troubles: Move[] = [];
     if (moves.includes('cancel')) troubles.push({ do: 'cancel' });
     if (moves.includes('crash')) troubles.push({ do: 'crash' });
-    // Whether a repetition has a second effect shows only where the first execution has had its own.
+    // A repetition can only have a second effect after the first execution has had its own.
     if (moves.includes('crash') && behaviour.idempotent && running.includes(1)) troubles.push({ do: 'crash', lost: 1 });
     return troubles.map((trouble) => [...story, trouble]);
   }
 
-  /** What a probe has found is the failure of a case of its own. */
+  /** Returns a failing case for the fault that a probe found. */
   faulty({ name, message }: ProbeFault): AgentPath {
     const run = (): Promise<PathOutcome> => Promise.reject(new Error(message));
     return { name: this.#named(name), script: [], ends: 'Error', run };
@@ -112,7 +112,7 @@ class Generation {
     return new Prediction(this.#model).tell(script, made);
   }
 
-  /** Continues in the plainest way. `untilRunning`: up to where a call runs. */
+  /** Appends the plainest moves until the run ends. `untilRunning`: stops when a call runs. */
   #toEnd(begin: readonly Move[], behaviour: Behaviour, untilRunning = false): Move[] {
     const script = [...begin];
     for (let count = 0; count < 10; count++) {
@@ -165,14 +165,19 @@ class Generation {
     const { outside, stubs, abortMs, examples, check } = this.#options;
     const options = { outside, stubs, abortMs, examples, taken: (key: string) => void this.taken.add(key) };
     this.ran += 1;
-    const behind = (run: ScriptRun, moves: number): void => stands(run, standings[moves], { script, moves });
-    const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+    const afterMove = (run: ScriptRun, moves: number): void => stands(run, standings[moves], { script, moves });
+    const definedOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
     const changed = new ChangedAnswers(this.#model.surroundings, made);
     const isMade = (callId: string): boolean =>
       script.some((move) => move.do === 'tool' && move.made !== undefined && `call${move.call}` === callId);
     const answered = (request: EffectRequest, completion: Completion): void =>
       changed.compare(request, completion, 'callId' in request && isMade(request.callId));
-    const { result, pending, log } = await play(this.#make, script, { ...given, behind, answered, clean: this.#clean })
+    const { result, pending, log } = await play(this.#make, script, {
+      ...definedOptions,
+      afterMove,
+      answered,
+      clean: this.#clean,
+    })
       .then((played) => {
         sameCourse(courseOf(played.log), course);
         return played;
@@ -211,14 +216,16 @@ function stands(
   throw new Error(`${why}${where}: ${standingInWords(is)}; the charts say: ${standingInWords(expected)}`);
 }
 
-function sameCourse(is: readonly string[], said: readonly string[]): void {
-  const at = is.findIndex((line, index) => line !== said[index]);
-  const place = at < 0 && said.length > is.length ? is.length : at;
+function sameCourse(actual: readonly string[], predicted: readonly string[]): void {
+  const at = actual.findIndex((line, index) => line !== predicted[index]);
+  const place = at < 0 && predicted.length > actual.length ? actual.length : at;
   if (place < 0) return;
-  throw new Error(`entry ${place} of the log is "${is[place] ?? 'none'}"; the charts say "${said[place] ?? 'none'}"`);
+  throw new Error(
+    `entry ${place} of the log is "${actual[place] ?? 'none'}"; the charts say "${predicted[place] ?? 'none'}"`,
+  );
 }
 
-/** Found now, or before and still true: each word leads where the graph says. */
+/** Returns new paths, or cached paths that are still valid: each word leads where the graph predicts. */
 function pathsOf(exploration: Exploration, cover: Cover): FoundPaths {
   return foundBefore(exploration.describedFor(cover), () => {
     const graph = exploration.graph();

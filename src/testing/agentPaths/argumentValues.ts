@@ -1,7 +1,7 @@
 /**
- * Arguments that a tool may be called with, from the JSON Schema that the model is shown: the plainest, those with the
- * needed keys only, and one key at a time at the edges of what the schema takes. Rule: the user's examples come first and
- * are the base that is varied; the same schema gives the same values.
+ * Generates arguments for a tool from its JSON Schema: the plainest, the required keys only, and one key at a time at
+ * its limits. Invariant: the user's examples come first and are the base for variations. The same schema gives the same
+ * values.
  */
 import { canonical, type Json } from '../../../machines/internal.ts';
 
@@ -14,7 +14,7 @@ const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(valu
 const VALUES_MAX = 40;
 const DEEPEST = 4;
 const LONG = 2_000;
-/** Where nothing bounds a number, so far is looked. */
+/** The search range for a number without bounds. */
 const FAR = 1_000_000;
 const ODD_TEXT = 'it\'s "quoted"\nand {goes} on; $HOME <b>';
 const FORMATS: Readonly<Record<string, string>> = {
@@ -30,9 +30,9 @@ class Variants {
     this.#root = root;
   }
 
-  /** The plainest value first. */
-  of(given: Json | undefined, depth = 0, name = ''): Json[] {
-    const schema = this.#resolved(given);
+  /** Returns the plainest value first. */
+  of(unresolved: Json | undefined, depth = 0, name = ''): Json[] {
+    const schema = this.#resolved(unresolved);
     if (!isObject(schema) || depth > DEEPEST) return [null];
     if (schema.const !== undefined) return [schema.const];
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum;
@@ -80,9 +80,9 @@ class Variants {
   }
 
   #objects({ properties, required }: Schema, depth: number): Json[] {
-    const known = isObject(properties) ? Object.entries(properties) : [];
+    const propertySchemas = isObject(properties) ? Object.entries(properties) : [];
     const needed = new Set(listIn(required));
-    const variants = known.map(([key, schema]) => [key, this.of(schema, depth + 1, key)] as const);
+    const variants = propertySchemas.map(([key, schema]) => [key, this.of(schema, depth + 1, key)] as const);
     const plain = (keys: typeof variants): { [key: string]: Json } =>
       Object.fromEntries(keys.map(([key, [first = null]]) => [key, first]));
     const least = plain(variants.filter(([key]) => needed.has(key)));
@@ -98,13 +98,13 @@ const joined = (one: { [key: string]: Json }, other: { [key: string]: Json }): {
   required: [...listIn(one.required), ...listIn(other.required)],
 });
 
-/** One key at a time. */
+/** Varies one key at a time. */
 const varied = (base: { [key: string]: Json }, variants: readonly (readonly [string, Json[]])[]): Json[] =>
   variants.flatMap(([key, values]) => values.map((value) => ({ ...base, [key]: value })));
 
 function texts({ format, minLength, maxLength, pattern }: Schema): Json[] {
-  const known = typeof format === 'string' ? FORMATS[format] : undefined;
-  if (known !== undefined) return [known];
+  const formatted = typeof format === 'string' ? FORMATS[format] : undefined;
+  if (formatted !== undefined) return [formatted];
   const least = numberIn(minLength) ?? 0;
   const most = numberIn(maxLength) ?? LONG;
   const sized = (text: string): string => text.padEnd(least, text || 'x').slice(0, most);
@@ -113,7 +113,7 @@ function texts({ format, minLength, maxLength, pattern }: Schema): Json[] {
   return [plain, ''.padEnd(least, 'x'), 'x'.repeat(Math.min(most, Math.max(LONG, least))), sized(ODD_TEXT)];
 }
 
-/** How close two numbers may come. */
+/** Returns the smallest difference between two values. */
 export const stepOf = ({ multipleOf, type }: Schema): number => numberIn(multipleOf) ?? (type === 'integer' ? 1 : 0.01);
 
 function numbers(schema: Schema, isWhole: boolean): Json[] {
@@ -133,14 +133,16 @@ function numbers(schema: Schema, isWhole: boolean): Json[] {
 
 const TIME =
   /(?<![a-z])(ms|millis(econds)?|secs?|seconds|minutes|timeouts?|delay|wait|sleep|pause|interval|duration)(?![a-z])/i;
-/** A number that says how long something may take, or does: `timeoutMs`, `delay_seconds`, or by its description. */
+/** Returns true for a number that is a duration, by its name (`timeoutMs`, `delay_seconds`) or its description. */
 function isTime(name: string, { description }: Schema): boolean {
   const words = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
   return TIME.test(words) || (typeof description === 'string' && /\b(milliseconds|timeout)\b/i.test(description));
 }
 
 const LIMIT_MS = 60_000;
-/** A limit that no tool reaches, or a wait that is over soon: the edges of a time tell more of the machine than of the tool. */
+/**
+ * Returns a limit that no tool reaches, or a short wait. Other durations would test the machine rather than the tool.
+ */
 function timeIn(name: string, schema: Schema): number {
   const least = numberIn(schema.minimum) ?? numberIn(schema.exclusiveMinimum) ?? 0;
   const most = numberIn(schema.maximum) ?? numberIn(schema.exclusiveMaximum) ?? Number.MAX_SAFE_INTEGER;
@@ -151,7 +153,7 @@ function timeIn(name: string, schema: Schema): number {
 
 const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
 
-/** At most so many values, the examples first; each once. */
+/** Returns a limited number of distinct values, the examples first. */
 export function argumentValues(schema: Json, examples: readonly Json[] = []): Json[] {
   const own = new Variants(schema).of(schema);
   const [base] = examples;
@@ -165,7 +167,7 @@ export function argumentValues(schema: Json, examples: readonly Json[] = []): Js
 }
 
 const ANSWERS_MAX = 6;
-/** Values for the final answer, from the JSON Schema in the system text of a request; none where there is no schema. */
+/** Returns values for the final answer, from the JSON Schema in a request's system text, or none without a schema. */
 export function answerValues(system: string): Json[] {
   const [, text] = /final answer as JSON that fits this JSON Schema[^\n]*\n(.*)/.exec(system) ?? [];
   if (text === undefined) return [];
@@ -173,7 +175,7 @@ export function answerValues(system: string): Json[] {
   return new Variants(schema).of(schema).slice(0, ANSWERS_MAX);
 }
 
-/** Arguments without one key that the schema needs; nothing where it needs none. */
+/** Returns arguments without one required key, or undefined if no key is required. */
 export function incomplete(schema: Json, base: Json | undefined): Json | undefined {
   const [key] = isObject(schema) ? listIn(schema.required) : [];
   if (typeof key !== 'string' || !isObject(base) || !(key in base)) return undefined;
@@ -181,7 +183,7 @@ export function incomplete(schema: Json, base: Json | undefined): Json | undefin
   return rest;
 }
 
-/** The schema of each key that is a number, by the key. */
+/** Returns each numeric key with its step. */
 export function numberKeys(schema: Json): (readonly [key: string, step: number])[] {
   const properties = isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : [];
   return properties.flatMap(([key, part]) =>

@@ -1,6 +1,6 @@
 /**
- * Why a case fails, in the user's own terms: which plugin, hook, predicate or tool did something else than it should. Rule: a
- * cause is named before what the charts make of it.
+ * Explains in the user's terms why a case fails: which plugin, hook, predicate or tool behaved differently than
+ * expected. Invariant: a cause is reported before its consequences in the charts.
  */
 import type { Completion, EffectRequest, EffectValue, Json, LogEntry } from '../../../machines/internal.ts';
 import { thrownText } from '../../errors.ts';
@@ -8,14 +8,14 @@ import { isObject } from '../../validation.ts';
 import { type Behaviour, expectedOf, isOfSchema, type Surroundings } from './search/callBehaviour.ts';
 import { phaseAnswer } from './search/ownAnswers.ts';
 
-/** Code of the user's that failed, and how. */
+/** A failure in the user's own code. */
 export interface OwnFailure {
   readonly who: string;
   readonly message: string;
 }
 
 type Detail = { readonly [field: string]: Json };
-/** Who failed, by the code of the diagnostic that the library writes. */
+/** The description of each failure, by the code of the library's diagnostic. */
 const FAILURES: Readonly<Record<string, (detail: Detail) => string>> = {
   plugin_error: ({ plugin, phase }) => `the plugin ${JSON.stringify(plugin)} in ${String(phase)}`,
   hook_error: ({ event }) => `a hook of ${String(event)}`,
@@ -24,7 +24,7 @@ const FAILURES: Readonly<Record<string, (detail: Detail) => string>> = {
   listener_error: ({ callId }) => `a listener on the signal of ${String(callId)}`,
 };
 
-/** What failed without ending a run. */
+/** Returns the failures that did not end a run. */
 export function ownFailures(log: readonly LogEntry[]): OwnFailure[] {
   const failures = new Map<string, OwnFailure>();
   for (const entry of log) {
@@ -38,14 +38,14 @@ export function ownFailures(log: readonly LogEntry[]): OwnFailure[] {
 
 export const failureText = ({ who, message }: OwnFailure): string => `${who} failed: ${message}`;
 
-/** The error with its causes before it. */
+/** Returns the error with its causes first. */
 export function explained(error: unknown, causes: Iterable<string>): unknown {
   const message = error instanceof Error ? error.message : thrownText(error);
   const fresh = [...causes].filter((cause) => !message.includes(cause));
   return fresh.length === 0 ? error : new Error([...fresh, message].join('\n  '), { cause: error });
 }
 
-/** What was answered otherwise than when the agent was looked at. */
+/** Records answers that differ from those of the first inspection of the agent. */
 export class ChangedAnswers {
   readonly texts = new Set<string>();
   readonly #surroundings: Surroundings;
@@ -56,9 +56,9 @@ export class ChangedAnswers {
     this.#calls = calls;
   }
 
-  /** `made`: the script makes up how the call ends. */
+  /** `made`: the script determines the end of the call. */
   compare(request: EffectRequest, completion: Completion, made: boolean): void {
-    // An answer that misses its schema is part of the story.
+    // An answer that violates its schema is part of the script.
     if (completion.type === 'effect.failed' && completion.error.code !== 'output_invalid')
       this.texts.add(completion.error.message);
     if (completion.type !== 'effect.done') return;

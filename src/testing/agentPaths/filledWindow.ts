@@ -1,6 +1,6 @@
 /**
- * The context window of the model under test, and messages that fill it. Rule: how full it is, and what can be summed up, is
- * the library's own calculation, for the agent that runs and for the charts alike.
+ * The context window of the model under test, and messages that fill it. Invariant: the library's own functions compute
+ * the fill level and the summarizable messages, for the real agent and for the charts.
  */
 import {
   CHARACTERS_A_TOKEN,
@@ -15,15 +15,15 @@ import type { ModelRequest } from '../../models/model.ts';
 import { contextUse } from '../../runtime/contextWindow.ts';
 import { WINDOW_CHARACTERS } from '../../scripts/moves.ts';
 
-/** What a request sends besides the messages. */
+/** The parts of a request besides its messages. */
 export type Frame = Pick<ModelRequest, 'system' | 'tools'>;
 
 export const CONTEXT_WINDOW = WINDOW_CHARACTERS / CHARACTERS_A_TOKEN;
 export const REPLY_TOKENS = 1_000;
 
 /**
- * Shares of the window that a first message takes: one after which the next reply makes a summary due, and one that leaves no
- * room at all. A share that the policy `context` does not act on is left out.
+ * Returns two shares of the window for a first message: one makes a summary due after the next reply, one leaves no
+ * room. A share that the policy `context` ignores is omitted.
  */
 export function sharesToFill({ context = {} }: Settings, { system, tools }: Frame): number[] {
   const { compact, exhaust } = context;
@@ -37,7 +37,7 @@ export function sharesToFill({ context = {} }: Settings, { system, tools }: Fram
   return exhaust === undefined ? shares : [...shares, 1];
 }
 
-/** How full the window is with these messages; `wanted`: a plugin wants a summary now. */
+/** Returns how full the window is with these messages. `wanted`: a plugin requests a summary now. */
 export function predictedUse(
   request: Extract<EffectRequest, { kind: 'context' }>,
   {

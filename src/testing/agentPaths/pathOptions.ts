@@ -1,6 +1,6 @@
 /**
- * What a test hands to `runScript` and `agentPaths`, and what it gets back: types, and the checks of moves, options and names. Rule: nothing that would
- * have no effect is accepted, and each refusal names the field that is wrong.
+ * The options and results of `runScript` and `agentPaths`, and the validation of moves, options and names. Invariant:
+ * an option without effect is refused, and each refusal names the wrong field.
  */
 import type { Json, LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
@@ -28,22 +28,22 @@ import {
 import { checkToolNames } from '../toolNames.ts';
 import type { Outside } from './world/toolWatch.ts';
 
-/** What becomes of a call before it runs. */
+/** The outcome of a call before it runs. */
 export type Verdict = 'runs' | 'asks' | 'blocked' | 'refused';
 
 export interface AgentPathsOptions {
-  /** Arguments that a tool is called with, and what must become of them; the first are the base that others vary. */
+  /** Arguments for a tool with their expected verdicts. The first ones are the base for variations. */
   examples?: {
     readonly [tool: string]: readonly { readonly args: Json; readonly then?: Verdict | 'failed' }[];
   };
-  /** What must become of a call, for any arguments that its schema admits. */
+  /** The expected verdict of a call, for any arguments that its schema allows. */
   expect?: { readonly [tool: string]: (args: never) => Verdict };
-  /** The world that the tools act on. Without it nothing is said about effects. */
+  /** The outside world that the tools change. Without it, effects are not checked. */
   outside?: Outside;
-  /** Tools whose ends are made up instead of executed; none where it is not given. */
+  /** Tools whose results are made up instead of executed. Default: none. */
   stubs?: 'all' | readonly string[];
   cover?: 'transitions' | 'pairs';
-  /** What a case may hold besides requests, replies and decisions; everything where it is not given. */
+  /** The moves that a case may contain besides requests, replies and decisions. Default: all. */
   moves?: readonly (
     | 'cancel'
     | 'steer'
@@ -61,12 +61,14 @@ export interface AgentPathsOptions {
     troubles?: number;
     decisions?: number;
     resumes?: number;
-    /** How many moves are explored before the bounds of calls, decisions and troubles are lowered; 15,000 where it is not given. */
+    /**
+     * The number of explored moves after which the limits for calls, decisions and faults are lowered. Default: 15,000.
+     */
     steps?: number;
   };
-  /** The time that a tool may run after its cancel, in real milliseconds. Default: 250. */
+  /** The time that a tool may run after its cancellation, in real milliseconds. Default: 250. */
   abortMs?: number;
-  /** Receives the outcome of each case. The case fails with what it throws. */
+  /** Receives the outcome of each case. The case fails with the error that it throws. */
   check?(outcome: PathOutcome): void | Promise<void>;
 }
 
@@ -95,7 +97,7 @@ const during = choice(...PHASES, 'storing');
 const callNumber = whole(1);
 const message: Fields = { text, fills: number(0), during };
 
-/** The fields of each move besides `do`; those that it needs stand in `NEEDED`. */
+/** The fields of each move besides `do`. `NEEDED` contains the required ones. */
 const MOVES: Readonly<Record<Move['do'], Fields>> = {
   send: message,
   steer: message,
@@ -121,7 +123,7 @@ const NEEDED: Partial<Readonly<Record<Move['do'], readonly string[]>>> = {
   decide: ['call', 'action'],
   settle: ['call', 'how'],
 };
-/** Fields that only one variant of a move has. */
+/** Fields that only one variant of a move allows. */
 const ONLY_WITH: readonly (readonly [kind: Move['do'], field: string, by: string, value: string])[] = [
   ['decide', 'args', 'action', 'edit'],
   ['decide', 'payload', 'action', 'answer'],
@@ -129,7 +131,7 @@ const ONLY_WITH: readonly (readonly [kind: Move['do'], field: string, by: string
 ];
 const saidCall = object({ name: text, args: anything });
 
-/** Throws ConfigurationError for a script that is empty, or has a move that is none. */
+/** Throws ConfigurationError for an empty script or an invalid move. */
 export function checkScript(script: unknown): void {
   if (!isList(script) || script.length === 0)
     throw new ConfigurationError('runScript needs a list of moves, such as [{ do: "send" }]');
@@ -176,7 +178,7 @@ const pathsValidator = object({
   moves: { expected: 'a list of kinds of moves', test: isList },
 });
 
-/** Throws ConfigurationError for an option that is unknown or cannot work. */
+/** Throws ConfigurationError for an unknown or invalid option. */
 export function checkPathsOptions(call: string, agent: unknown, options: AgentPathsOptions): void {
   if (typeof agent !== 'function') throw new ConfigurationError(`${call} needs a function that makes the agent`);
   checkOptionsOf(call, options, pathsValidator);
@@ -197,7 +199,7 @@ function checkExamples(name: string, list: unknown): void {
   }
 }
 
-/** The verdict that a rule of `expect` returned. Throws ConfigurationError where it is none. */
+/** The verdict that a rule of `expect` returned. Throws ConfigurationError if it is not a verdict. */
 export function verdictOf(tool: string, args: Json, verdict: unknown): Verdict {
   const name = `agentPaths: what expect.${tool} returns for ${JSON.stringify(args).slice(0, 200)}`;
   return check(name, verdict ?? null, choice(...VERDICTS)) as Verdict;

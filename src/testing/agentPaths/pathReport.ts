@@ -1,6 +1,7 @@
 /**
- * What the cases of an agent took of the charts, what they missed, and why the rest is out of its reach. Rule: nobody has
- * written the reasons by hand: they are what the same exploration finds where one capability is added (transitionNeeds.ts).
+ * Reports which transitions the cases of an agent cover, which they miss, and why the others are out of its reach.
+ * Invariant: the reasons are generated. The same exploration finds them when one capability is added
+ * (transitionNeeds.ts).
  */
 
 import { defaultPolicies } from '../../../machines/internal.ts';
@@ -11,18 +12,18 @@ import { allTransitions, type ChartTransition } from './search/takenTransitions.
 import { REACH } from './transitionNeeds.ts';
 import type { VerdictRow } from './verdictRows.ts';
 
-/** What follows from a store that fails, or from one that has not stored yet what was decided. */
+/** Events that follow a failed or pending append. */
 const AFTER_STORE: ReadonlySet<string> = new Set([
   'RUN.active.ToolRound.running xstate.done.actor.round 1',
   'CONVERSATION.closing decision.arrived 0',
   'CONVERSATION.superseding decision.arrived 0',
 ]);
-/** Failing stores and executors are no part of an agent; the library's own tests cover them. */
+/** Failing stores and executors are not part of an agent. The library's own tests cover them. */
 const isOfStore = (key: string, { event, source }: ChartTransition): boolean =>
   event === 'append.failed' || event === 'effect.failed' || source.endsWith('.late') || AFTER_STORE.has(key);
 
 const NO_DECISION = 'no conversation comes to it: a run looks at decisions only where there is one';
-/** No agent takes them in a case. */
+/** Transitions that no case of any agent takes. */
 const NEVER: Readonly<Record<string, string>> = {
   'RESUME_TOOL_CALL.DrainDecisionChannel  0': NO_DECISION,
   'RESUME_TOOL_CALL.NoDecision  0': NO_DECISION,
@@ -30,7 +31,7 @@ const NEVER: Readonly<Record<string, string>> = {
     'a summary that uses up limits.tokens or limits.costUsd: what the scripted model says uses nothing',
 };
 
-/** What a plain agent takes and this one did not come to: by what it is set to, or by what was left out. */
+/** Returns why this agent missed a transition that a plain agent takes: its settings, or a case that was omitted. */
 function whyNot({ settings: { policies, phases } }: AgentModel, closer: Partial<Bounds> | undefined): string {
   const same = (name: string, value: unknown): boolean =>
     JSON.stringify(value) === JSON.stringify(defaultPolicies[name as keyof typeof defaultPolicies]);
@@ -44,20 +45,20 @@ function whyNot({ settings: { policies, phases } }: AgentModel, closer: Partial<
   return `ruled out by ${causes.join(', or by ')}`;
 }
 
-/** Told by the event itself. */
+/** Returns the requirement that the event itself determines. */
 const needsOf = (key: string, { event }: ChartTransition): string | undefined =>
   REACH[key] ?? (event === 'sub-agent.changed' ? 'sub-agents' : undefined);
 
 export interface AgentPathsReport {
   readonly taken: readonly ChartTransition[];
-  /** An agent like this can take them, and no case did. */
+  /** Transitions that this agent can take, but that no case took. */
   readonly missed: readonly ChartTransition[];
   readonly outOfReach: readonly (ChartTransition & { readonly needs: string })[];
-  /** No case can take them, and `why`. */
+  /** Transitions that no case can take, with the reason in `why`. */
   readonly notTried: readonly (ChartTransition & { readonly why: string })[];
-  /** Of stores that fail and of executors that break: the library's own tests take them. */
+  /** Transitions for failing stores and broken executors. The library's own tests take them. */
   readonly ofStore: readonly ChartTransition[];
-  /** Bounds that had to be drawn closer, since there was more to explore than `bounds.steps`. */
+  /** The limits that were lowered because the exploration exceeded `bounds.steps`. */
   readonly closer?: Readonly<Record<string, number>>;
   toString(): string;
 }
@@ -74,7 +75,7 @@ interface Found {
   readonly policies: object;
 }
 
-/** What the agent is known to have: what it cannot take for want of it was left out. */
+/** Returns the agent's capabilities. The report omits transitions that need other ones. */
 function hasOf({ settings, behaviours }: AgentModel): ReadonlySet<string> {
   const roles = new Set(behaviours.map(roleOf));
   const has = (role: string, needs: string): string[] => (roles.has(role) ? [needs] : []);
@@ -169,7 +170,7 @@ function counted(words: readonly string[]): [string, number][] {
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
-/** Every policy with its value, so that a change of one shows in a review. */
+/** Returns every policy with its value, so that a review shows each change. */
 function policyLines(policies: object): string[] {
   const shown = (value: unknown): string => {
     if (typeof value === 'string') return value;
@@ -193,19 +194,19 @@ function policyLines(policies: object): string[] {
 
 const ARGS_SHOWN = 60;
 
-/** Of each tool: the values at its thresholds, else the first of each verdict. */
+/** Returns for each tool the values at its thresholds, or else the first value of each verdict. */
 function verdictLines(rows: readonly VerdictRow[]): string[] {
   const lines: string[] = [];
   for (const tool of new Set(rows.map((row) => row.tool))) {
     const own = rows.filter((row) => row.tool === tool);
-    const told = [...new Set(own.map(({ verdict }) => verdict))].map((verdict) => {
+    const verdictTexts = [...new Set(own.map(({ verdict }) => verdict))].map((verdict) => {
       const ofVerdict = own.filter((row) => row.verdict === verdict);
       const shown = ofVerdict.find(({ edge }) => edge) ?? ofVerdict[0];
       const args = JSON.stringify(shown?.args ?? null);
       const cut = args.length > ARGS_SHOWN ? `${args.slice(0, ARGS_SHOWN - 1)}…` : args;
       return `${verdict} ${shown?.edge ? 'at the edge' : 'as with'} ${cut}`;
     });
-    lines.push(`  ${(lines.length === 0 ? 'verdicts' : '').padEnd(19)}${tool}: ${told.join(', ')}`);
+    lines.push(`  ${(lines.length === 0 ? 'verdicts' : '').padEnd(19)}${tool}: ${verdictTexts.join(', ')}`);
   }
   return lines;
 }

@@ -1,7 +1,6 @@
 /**
- * Runs one script on the user's own agent. Rule: real charts, real runtime, real tools; whatever no script may lead to is
- * a failure: a call with two results, messages that a provider refuses, a tool that does not heed its signal or does what
- * it declares not to do.
+ * Runs one script on the user's own agent. Invariant: charts, runtime and tools are real, and a script fails on every
+ * forbidden result. Examples are two results for one call, or a tool that ignores its signal.
  */
 import type { LogEntry, PendingCall, Termination } from '../../../machines/internal.ts';
 import { zeroUsage } from '../../../machines/internal.ts';
@@ -22,7 +21,7 @@ import { type MakeAgent, ScriptRun } from './scriptRun.ts';
 import type { TestWorldOptions } from './world/testWorld.ts';
 import { type CleanEffects, declarationFaults } from './world/toolWatch.ts';
 
-/** What a script came to, before anybody has judged it. */
+/** The outcome of a script, before any check. */
 export interface Played {
   readonly run: ScriptRun;
   readonly result: RunResult;
@@ -31,31 +30,31 @@ export interface Played {
 }
 
 export interface PlayOptions extends Pick<AgentPathsOptions, 'outside' | 'stubs' | 'abortMs' | 'examples' | 'expect'> {
-  /** Checks the run after its start (0) and after each move. What it throws fails the script. */
-  behind?(run: ScriptRun, moves: number): void;
+  /** Checks the run after its start (0) and after each move. An error fails the script. */
+  afterMove?(run: ScriptRun, moves: number): void;
   taken?: TestWorldOptions['taken'];
   answered?: TestWorldOptions['answered'];
-  /** What tools make of the world outside when nothing interrupts them. */
+  /** The outside world after the tools ran without an interruption. */
   clean?: CleanEffects;
 }
 
 const ABORT_MS = 250;
 
-/** Plays a script to its end. Rejects with the move that failed, or with what is wrong with what came of it. */
+/** Plays a script to its end. Rejects with the failed move, or with the faults of the outcome. */
 export async function play(make: MakeAgent, script: readonly Move[], options: PlayOptions = {}): Promise<Played> {
-  const { outside, stubs, abortMs = ABORT_MS, behind, taken, answered, examples } = options;
+  const { outside, stubs, abortMs = ABORT_MS, afterMove, taken, answered, examples } = options;
   await outside?.reset();
   const argsFor = (tool: string): unknown => examples?.[tool]?.[0]?.args;
   const made = (agent: Agent): void => checkNamedTools('runScript', agent, options);
   const run = new ScriptRun(make, script, { outside, stubs, taken, answered, argsFor, made });
   try {
     await run.begin();
-    behind?.(run, 0);
+    afterMove?.(run, 0);
     while (run.moves < script.length) {
       const move = script[run.moves];
       await run.move();
       await heeded(run, move, abortMs);
-      behind?.(run, run.moves);
+      afterMove?.(run, run.moves);
     }
     holds(run, options.clean);
   } catch (error) {
@@ -63,13 +62,16 @@ export async function play(make: MakeAgent, script: readonly Move[], options: Pl
     throw explained(error, ownFailures(run.lastLog).map(failureText));
   }
   const { log, pending } = run;
-  const left = run.standing;
+  const standing = run.standing;
   await run.end(abortMs);
-  const result = run.result ?? cutOff(log, left.status === 'waiting' ? [...pending] : []);
+  const result = run.result ?? cutOff(log, standing.status === 'waiting' ? [...pending] : []);
   return { run, result, pending, log };
 }
 
-/** Waits until aborted tools settle; after a crash, until the dead process's tools sleep. Waits for `abortMs` at most. */
+/**
+ * Waits until aborted tools settle. After a crash, waits until the tools of the dead process sleep. Waits for `abortMs`
+ * at most.
+ */
 async function heeded({ world }: ScriptRun, move: Move | undefined, abortMs: number): Promise<void> {
   const { tools } = world;
   if (move?.do === 'crash') {
@@ -92,7 +94,7 @@ function holds(run: ScriptRun, clean?: CleanEffects): void {
   if (faults.length > 0) throw new Error(faults.join('\n'));
 }
 
-/** What is to run again has its result once more. */
+/** A call that runs again gets another result. */
 function resultFaults(log: readonly LogEntry[]): string[] {
   const results = new Map<string, number>();
   const faults: string[] = [];
@@ -106,7 +108,7 @@ function resultFaults(log: readonly LogEntry[]): string[] {
   return faults;
 }
 
-/** No run of the process that lives is over: a crash was the last that happened. */
+/** The last move was a crash, so no run of the current process has ended. */
 function cutOff(log: readonly LogEntry[], pending: PendingCall[]): RunResult {
   const turns = log.filter(({ type }) => type === 'model-reply').length;
   const last = log.filter(({ runId }) => runId !== null).at(-1);
@@ -127,7 +129,7 @@ function cutOff(log: readonly LogEntry[], pending: PendingCall[]): RunResult {
 export const endOf = (script: readonly Move[], result: RunResult): Termination | 'crashed' =>
   script.at(-1)?.do === 'crash' ? 'crashed' : result.termination;
 
-/** How a run ends, in a name. */
+/** Returns how a run ends, for the name of a case. */
 export function endInWords(ends: Termination | 'crashed', cause?: string): string {
   const words: Readonly<Record<Termination | 'crashed', string>> = {
     NaturalEnd: 'completed',
@@ -143,8 +145,8 @@ export function endInWords(ends: Termination | 'crashed', cause?: string): strin
 }
 
 /**
- * Runs a list of moves on the agent that the factory makes: `createAgent({ tools, …, ...world })`. Rejects with the move
- * that was impossible, and the state of the conversation at that move.
+ * Runs a list of moves on the agent that the factory makes: `createAgent({ tools, …, ...world })`. Rejects with the
+ * impossible move and the state of the conversation at that move.
  */
 export async function runScript(
   agent: MakeAgent,

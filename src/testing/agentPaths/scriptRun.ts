@@ -1,6 +1,6 @@
 /**
- * A script on the real runtime, move by move. Rule: a move that nothing can bring now is an error which says where the
- * conversation stands; behind each move everything that the agent does by itself has been done.
+ * Plays a script on the real runtime, move by move. Invariant: an impossible move is an error that contains the state
+ * of the conversation. After each move the agent has finished all its own work.
  */
 import type { LogEntry, PendingCall } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
@@ -15,12 +15,12 @@ import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 
 export type MakeAgent = (world: AgentWorld) => Agent;
 
-/** The state of a conversation between two moves. Calls are counted from 1. */
+/** The state of a conversation between two moves. Calls are numbered from 1. */
 export interface Standing {
   readonly status: Conversation['status'];
-  /** The model is asked. */
+  /** A model call is open. */
   readonly model: boolean;
-  /** It is asked to sum up earlier messages. */
+  /** The open model call asks for a summary. */
   readonly summary: boolean;
   readonly running: readonly number[];
   readonly waiting: readonly number[];
@@ -41,7 +41,7 @@ export function standingInWords({ status, model, summary, running, waiting, queu
 
 const SUMMARY = 'so far';
 const SPREAD = 'spread the world into it last: createAgent({ …, ...world })';
-/** How long an act on the agent may take in real time. */
+/** The real time that an act on the agent may take. */
 const ACT_MS = 20_000;
 
 async function limited<T>(act: Promise<T> | undefined, what: string): Promise<T | undefined> {
@@ -75,7 +75,7 @@ export class ScriptRun {
   #lastResult: RunResult | undefined;
   #queued: AbortController[] = [];
   readonly #unwatch = watchTimers();
-  /** What acts answered that was not awaited. */
+  /** The rejection of an act that nobody awaited. */
   #refusal: unknown;
 
   constructor(make: MakeAgent, script: readonly Move[], options: ScriptRunOptions) {
@@ -99,13 +99,13 @@ export class ScriptRun {
     await this.world.settled();
   }
 
-  /** Goes on with a move that was not in the script. */
+  /** Continues with a move that is not in the script. */
   async goOn(move: Move): Promise<void> {
     this.#script.splice(this.#at, this.#script.length, move);
     await this.move();
   }
 
-  /** Does the next move. Rejects where nothing can bring it now. */
+  /** Performs the next move. Rejects if the move is impossible now. */
   async move(): Promise<void> {
     const move = this.#script[this.#at] as Move;
     this.#at += 1;
@@ -123,8 +123,8 @@ export class ScriptRun {
       }
       if (this.#refusal !== undefined) throw this.#refusal;
     } catch (error) {
-      const told = `move ${this.#at} (${inWords(move, this.#toolOf)})`;
-      throw new Error(`${told}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      const moveInWords = `move ${this.#at} (${inWords(move, this.#toolOf)})`;
+      throw new Error(`${moveInWords}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
   }
 
@@ -135,7 +135,7 @@ export class ScriptRun {
       request.kind === 'tool' ? [numberOf(request.callId)] : [],
     );
     const asksSummary = this.#asksSummary;
-    // What waits inside a call waits for a person when the call itself does.
+    // If a call waits for a person, the calls inside it wait too.
     const suspended = suspendedIn(this.log);
     const waiting = this.pending.flatMap(({ callId, path }) => {
       const own = path[0] ?? callId;
@@ -164,7 +164,7 @@ export class ScriptRun {
     return this.conversation.log();
   }
 
-  /** The same, and nothing where the conversation was never open. */
+  /** The log of the last process, or an empty list if the conversation was never open. */
   get lastLog(): readonly LogEntry[] {
     return this.#conversation?.log() ?? [];
   }
@@ -173,12 +173,15 @@ export class ScriptRun {
     return this.#at;
   }
 
-  /** Of the last run that is over in the process that lives. */
+  /** The result of the last run that has ended in the current process. */
   get result(): RunResult | undefined {
     return this.#lastResult;
   }
 
-  /** Lets go of the agent; what still runs is ended. Rejects where that takes too long, or where timers stay for so long. */
+  /**
+   * Closes the agent and ends everything that still runs. Rejects if that takes too long, or if timers remain for
+   * longer than `timersMs`.
+   */
   async end(timersMs = 0): Promise<void> {
     const { world } = this;
     const { tools, clock } = world;
@@ -308,7 +311,9 @@ export class ScriptRun {
     if (answer === 'unknown') throw this.#impossible(`the outcome of call ${call} is known`);
   }
 
-  /** How the script makes the execution end that begins now: what comes first decides, and nothing ends behind a crash. */
+  /**
+   * Returns how the script ends the next execution. The first matching move decides, and nothing ends after a crash.
+   */
   #madeEnd(call: number): 'fail' | 'timeOut' | undefined {
     for (const move of this.#script.slice(this.#at)) {
       if (move.do === 'tool' && move.call === call) return move.made;
@@ -326,12 +331,12 @@ export class ScriptRun {
   }
 }
 
-/** Calls that wait, by their own last entry. */
+/** Returns the calls whose last entry is a suspension. */
 function suspendedIn(log: readonly LogEntry[]): Set<string> {
-  const found = new Set<string>();
+  const suspendedIds = new Set<string>();
   for (const entry of log) {
-    if (entry.type === 'tool-suspended') found.add(entry.callId);
-    else if (entry.type === 'tool-started' || entry.type === 'tool-result') found.delete(entry.callId);
+    if (entry.type === 'tool-suspended') suspendedIds.add(entry.callId);
+    else if (entry.type === 'tool-started' || entry.type === 'tool-result') suspendedIds.delete(entry.callId);
   }
-  return found;
+  return suspendedIds;
 }

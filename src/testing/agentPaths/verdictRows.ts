@@ -1,6 +1,6 @@
 /**
- * The rows of the verdict table, and which of them stand for the others. Rule: what a person puts in place of the arguments of a
- * call is judged like what the model asks for: a person may answer a question, and overrides no refusal.
+ * The rows of the verdict table, and the selection of representative ones. Invariant: a person's edit of a call's
+ * arguments is judged like the model's arguments. A person may answer a question, but cannot override a refusal.
  */
 import { canonical, type Json } from '../../../machines/internal.ts';
 import type { Verdict } from './pathOptions.ts';
@@ -9,28 +9,31 @@ export interface VerdictRow {
   readonly tool: string;
   readonly args: Json;
   readonly verdict: Verdict;
-  /** Why it asks, or by which code it is blocked or refused. */
+  /** The reason of a question, or the code of a block or refusal. */
   readonly reason?: string;
   readonly end?: 'succeeded' | 'failed' | 'pending';
-  /** Close to here another verdict begins. */
+  /** Another verdict begins next to this row. */
   readonly edge: boolean;
-  /** What an example or a rule says. */
+  /** The verdict that an example or a rule requires. */
   readonly expected?: Verdict;
 }
 
-/** What a probe found that no case needs to look for. */
+/** A fault that a probe found without a case. */
 export interface ProbeFault {
   readonly name: string;
   readonly message: string;
 }
 
-/** So many other arguments of a person's are tried for a call that asks. */
+/** The most edits by a person that are tried for a call that needs approval. */
 const EDITS_MAX = 4;
 
-/** No approval of a person's changes it. */
+/** Returns true for verdicts that no approval changes. */
 const isNever = (verdict: Verdict): boolean => verdict === 'blocked' || verdict === 'refused';
 
-/** Arguments that a person may put in place of those of a row: of each other verdict the values at an edge, else the first. */
+/**
+ * Returns arguments that a person may use instead of those of a row: for each other verdict the values at an edge, else
+ * the first.
+ */
 export function editsOf({ tool, args }: VerdictRow, rows: readonly VerdictRow[]): VerdictRow[] {
   const own = canonical(args);
   const others = rows.filter(
@@ -39,7 +42,7 @@ export function editsOf({ tool, args }: VerdictRow, rows: readonly VerdictRow[])
   return representatives(others).slice(0, EDITS_MAX);
 }
 
-/** Of each tool and verdict the values at an edge, else the first. */
+/** Returns for each tool and verdict the values at an edge, else the first. */
 export function representatives(rows: readonly VerdictRow[]): VerdictRow[] {
   const groups = new Map<string, VerdictRow[]>();
   for (const row of rows) {
@@ -49,7 +52,7 @@ export function representatives(rows: readonly VerdictRow[]): VerdictRow[] {
   return [...groups.values()].flatMap((group) => group.find(({ edge }) => edge) ?? group.slice(0, 1));
 }
 
-/** What is wrong where a call ran with what a person put in place of its arguments. */
+/** Returns the fault of a call that ran with a person's edit. */
 export function faultOfEdit(
   { tool, args }: Pick<VerdictRow, 'tool' | 'args'>,
   edit: VerdictRow,

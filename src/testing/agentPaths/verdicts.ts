@@ -1,6 +1,6 @@
 /**
- * The verdict table: what becomes of each call before it runs, and how it ends. Rule: each value is asked, not guessed; a
- * threshold is looked for by halving; what a tool, a rule or a suspension does that it may not is a fault.
+ * The verdict table: the outcome of each call before it runs, and its end. Invariant: verdicts are measured, never
+ * guessed. Bisection finds thresholds. A forbidden act of a tool, a rule or a suspension is a fault.
  */
 import { canonical, type EffectValue, type Json, type Settings } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
@@ -24,7 +24,7 @@ export interface Probed {
   readonly model: AgentModel;
   readonly rows: readonly VerdictRow[];
   readonly faults: readonly ProbeFault[];
-  /** What tools make of the world outside when nothing interrupts them. */
+  /** The outside world after the tools ran without an interruption. */
   readonly clean: CleanEffects;
   /** The agent's policies, as the report prints them. */
   readonly policies: object;
@@ -35,13 +35,13 @@ interface Seen {
   readonly run: ScriptRun;
   readonly waits: boolean;
 }
-/** `outOfSchema`: its own schema refuses it. */
+/** `outOfSchema`: the tool's own schema rejects the arguments. */
 type Sight = Pick<VerdictRow, 'verdict' | 'reason'> & { outOfSchema?: true };
 
 const HALVINGS = 45;
-/** So many turns are looked at: no case has more. */
+/** The number of inspected turns. No case has more. */
 const TURNS = 12;
-/** As the library says that a result was cut. */
+/** The library's mark in a truncated result. */
 const CUT_MARK = /\n\[\d+ characters left out\]\n/;
 
 export class Prober {
@@ -66,11 +66,11 @@ export class Prober {
     const first = await this.#ask(this.#plain);
     if (!this.#settings) throw new Error('the agent has no charts to look at');
     if (first.recorder.isJudged) await this.#findAnswers();
-    // What phases say may depend on the turn.
+    // The answers of phases may depend on the turn.
     const most = this.#settings.policies.maxStopContinues;
     if (this.#settings.phases.naturalEnd)
       await this.#ask(this.#plain, 'all', async (run) => {
-        // Beyond the policy it would not be the plugin that says no.
+        // Beyond this limit the policy ends the run, not the plugin.
         for (let turn = 2; turn <= Math.min(TURNS, most) && run.standing.model; turn++) await run.goOn(this.#plain);
       });
     await this.#ask({ do: 'steer' }, 'all', (run) => this.#endIn(TURNS - 1, run));
@@ -107,7 +107,7 @@ export class Prober {
     return { do: 'reply', text: plainAnswer(this.#answers) };
   }
 
-  /** Behind a first steer: the reply of this turn ends the run, and every reply before it is followed by a steer. */
+  /** Plays the turns after a first steer. A steer follows every reply, and the reply of the last turn ends the run. */
   async #endIn(last: number, run: ScriptRun): Promise<void> {
     for (let turn = 1; turn <= last && run.standing.model; turn++) {
       await run.goOn(this.#plain);
@@ -115,7 +115,7 @@ export class Prober {
     }
   }
 
-  /** Which texts the schema of final answers takes: each is asked, as arguments are. */
+  /** Finds the texts that the schema of final answers accepts. Each is tested, as arguments are. */
   async #findAnswers(): Promise<void> {
     const answers = new Map<string, Json>();
     this.#answers = answers;
@@ -123,7 +123,7 @@ export class Prober {
     for (const text of new Set([...values, UNFIT, 'done', 'so'])) {
       const reply: MoveOf<'reply'> = { do: 'reply', text };
       const { recorder } = await this.#ask(reply, 'all', async (run, seen) => {
-        // A plugin may continue the run before the schema is asked, so often.
+        // A plugin may continue the run this often before the schema is used.
         const most = this.#settings?.policies.maxStopContinues ?? 0;
         for (let count = 0; count < most && !seen.isAnswered && run.standing.model; count++) await run.goOn(reply);
       });
@@ -138,11 +138,11 @@ export class Prober {
     const lacking = incomplete(spec.parameters, values[0]);
     const rows: VerdictRow[] = [];
     for (const args of lacking === undefined ? values : [...values, lacking]) rows.push(await this.#rowOf(spec, args));
-    const found = await this.#thresholds(spec, rows);
-    const edges = new Set(found.map(({ args }) => canonical(args)));
+    const edgeRows = await this.#thresholds(spec, rows);
+    const edges = new Set(edgeRows.map(({ args }) => canonical(args)));
     const once = rows.filter(({ args }) => !edges.has(canonical(args)));
     const ended: VerdictRow[] = [];
-    for (const row of [...once, ...found])
+    for (const row of [...once, ...edgeRows])
       ended.push(row.verdict === 'runs' ? { ...row, ...(await this.#endOf(row)) } : row);
     return ended;
   }
@@ -158,7 +158,7 @@ export class Prober {
     return { tool: name, args, ...sight, edge, ...(expected && { expected }) };
   }
 
-  /** What an example or a rule says of these arguments, where the schema admits them. */
+  /** Returns the verdict that an example or a rule requires for these arguments, if the schema accepts them. */
   #expected(tool: string, args: Json, { outOfSchema }: Sight): Verdict | undefined {
     const key = canonical(args);
     const example = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then;
@@ -168,7 +168,7 @@ export class Prober {
     return rule && !outOfSchema ? verdictOf(tool, args, rule(args as never)) : undefined;
   }
 
-  /** Asked, and not executed. */
+  /** Tests the arguments without an execution. */
   async #sightOf(tool: string, args: Json): Promise<Sight> {
     const { recorder } = await this.#call(tool, args, 'all');
     const refused = recorder.call('call1')?.refused;
@@ -180,7 +180,7 @@ export class Prober {
     return { verdict: 'runs' };
   }
 
-  /** The two values at each place where another verdict begins, along each key that is a number. */
+  /** Finds the two values at each border between verdicts, along each numeric key. */
   async #thresholds(spec: ToolSpec, rows: readonly VerdictRow[]): Promise<VerdictRow[]> {
     const edges: VerdictRow[] = [];
     const [base] = rows;
@@ -218,7 +218,7 @@ export class Prober {
     ];
   }
 
-  /** Executed once, on the real tool. */
+  /** Executes the real tool once. */
   async #endOf({ tool, args }: VerdictRow): Promise<Pick<VerdictRow, 'end'>> {
     const { recorder, run } = await this.#call(tool, args, this.#options.stubs ?? [], async (started) => {
       if (started.standing.running.includes(1)) await started.goOn({ do: 'tool', call: 1 });
@@ -234,7 +234,7 @@ export class Prober {
     const fault = (says: string, message: string): void => void this.#faults.push({ name: `${name} ${says}`, message });
     const key = canonical(args);
     const allowed = this.#options.examples?.[tool]?.find((each) => canonical(each.args) === key)?.then === 'failed';
-    // Behind a failure that is tried again, the next execution is cut short by the end of the probe.
+    // After a failure that is retried, the end of the probe interrupts the next execution.
     const execution = run.world.tools.of('call1').find(({ threw, aborted }) => threw !== undefined && !aborted);
     if (execution?.threw !== undefined && !allowed)
       fault(
@@ -248,7 +248,7 @@ export class Prober {
     for (const message of declarationFaults(run.world.tools, this.#clean)) fault('does what it declares', message);
   }
 
-  /** Also how the call behaves after each decision. */
+  /** Records the call's behaviour, also after each decision. */
   async #behaviourOf(
     { tool, args, verdict }: VerdictRow,
     edits: readonly VerdictRow[],
@@ -286,7 +286,7 @@ export class Prober {
     return call && { tool, args, call, idempotent, answers, edits: edited };
   }
 
-  /** With other arguments of a person's; undefined where the conversation does not take them. */
+  /** Records the behaviour with a person's edit. Undefined if the conversation refuses the edit. */
   async #edited({ tool, args }: Pick<VerdictRow, 'tool' | 'args'>, edit: VerdictRow): Promise<Seen | undefined> {
     let isTaken = true;
     const seen = await this.#call(tool, args, this.#options.stubs ?? [], async (run) => {
@@ -352,7 +352,7 @@ export class Prober {
       await then?.(run, recorder);
       waits = run.standing.waiting.length > 0;
     } finally {
-      // A summary that a full window brings is wanted by nobody.
+      // If a full window triggers the summary, no plugin has requested it.
       if (request.fills !== undefined) recorder.wanted.clear();
       this.#learn(run, recorder);
       for (const failure of ownFailures(run.lastLog)) this.#failed(failure);
@@ -364,7 +364,7 @@ export class Prober {
     return { recorder, run, waits };
   }
 
-  /** Code of the agent's that fails is one fault, however often it does. */
+  /** A failure of the agent's code is one fault, however often it occurs. */
   #failed(failure: OwnFailure): void {
     const name = `${failure.who} does not fail`;
     if (!this.#faults.some((fault) => fault.name === name)) this.#faults.push({ name, message: failureText(failure) });

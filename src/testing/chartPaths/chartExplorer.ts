@@ -72,10 +72,10 @@ export class Explorer {
   }
 
   next(situation: Situation, event: Event): Situation {
-    const known = this.#nextSituations.get(situation) ?? new Map<Event, Situation>();
-    this.#nextSituations.set(situation, known);
-    const next = known.get(event) ?? this.#step(situation, event);
-    known.set(event, next);
+    const nextByEvent = this.#nextSituations.get(situation) ?? new Map<Event, Situation>();
+    this.#nextSituations.set(situation, nextByEvent);
+    const next = nextByEvent.get(event) ?? this.#step(situation, event);
+    nextByEvent.set(event, next);
     return next;
   }
 

@@ -19,7 +19,7 @@ export interface DriveOptions {
   /** Also compared while the chart is active. When it is done, only its output counts. */
   projection?(context: never): unknown;
   inspect?(event: InspectionEvent): void;
-  /** What runs the chart. Default: XState. */
+  /** The interpreter of the chart. Default: XState. */
   interpreter?: Interpreter;
 }
 export interface Driven {

@@ -1,6 +1,6 @@
 /**
- * A chat completions server on the loopback interface for the model suite. Rule: it answers each request with what the
- * case wrote down, and knows nothing of the model that asks.
+ * A chat completions server on the loopback interface for the model suite. Invariant: the case determines the answer to
+ * each request. The server does not depend on the model that calls it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,19 +9,19 @@ import type { Json } from '../../../machines/vocabulary.ts';
 export interface Answer {
   status?: number;
   headers?: Record<string, string>;
-  /** Chunks of the stream, or the body of an error. */
+  /** The chunks of the stream, or the body of an error. */
   chunks?: readonly Json[];
-  /** What follows the chunks; `headers`: not even those are sent. */
+  /** The end of the response after the chunks. `headers`: not even the headers are sent. */
   end?: 'done' | 'close' | 'cut' | 'hang' | 'headers';
 }
 
 export interface ChatServer {
   readonly baseURL: string;
-  /** The bodies that came. */
+  /** The received bodies. */
   readonly requests: readonly { [field: string]: Json }[];
   /** Resolves when the first body has arrived. */
   readonly asked: Promise<void>;
-  /** How many exchanges the caller left. */
+  /** The number of exchanges that the caller left. */
   readonly left: number;
   close(): Promise<void>;
 }
@@ -43,20 +43,20 @@ function write(response: ServerResponse, answer: Answer): void {
   for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   if (end === 'done') response.end('data: [DONE]\n\n');
   if (end === 'close') response.end();
-  // What was written goes out first.
+  // The written bytes are sent before the connection is destroyed.
   if (end === 'cut') setTimeout(() => response.destroy(), 20);
 }
 
 export async function chatServer(answer: Answer): Promise<ChatServer> {
   const requests: { [field: string]: Json }[] = [];
-  let left = 0;
+  let leftCount = 0;
   let arrived = (): void => undefined;
   const asked = new Promise<void>((resolve) => {
     arrived = resolve;
   });
   const server = createServer((request, response) => {
     response.on('close', () => {
-      if (!response.writableFinished) left += 1;
+      if (!response.writableFinished) leftCount += 1;
     });
     bodyOf(request).then(
       (body) => {
@@ -74,7 +74,7 @@ export async function chatServer(answer: Answer): Promise<ChatServer> {
     requests,
     asked,
     get left() {
-      return left;
+      return leftCount;
     },
     close() {
       server.closeAllConnections();
@@ -87,7 +87,7 @@ const chunk = (fields: { [field: string]: Json }): Json => ({
   ...{ id: 'reply', object: 'chat.completion.chunk', created: 1, model: 'suite' },
   ...fields,
 });
-/** One delta of the reply. */
+/** Returns one delta of the reply. */
 export const delta = (fields: { [field: string]: Json }): Json =>
   chunk({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
 export const ends = (reason: string): Json => chunk({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });

@@ -1,7 +1,7 @@
 /**
- * The contract of a model as cases, for models behind a chat completions server: the suite serves each reply itself, on the
- * loopback interface. Rule: what is asked here holds for every model; an adapter's own options and quirks are tested
- * beside it.
+ * The contract of a model as test cases, for models with a chat completions server. The suite serves each reply itself,
+ * on the loopback interface. Invariant: every case applies to every model. An adapter's own options and quirks have
+ * separate tests.
  */
 import assert from 'node:assert/strict';
 import type { Message } from '../../../machines/vocabulary.ts';
@@ -12,12 +12,12 @@ import { type Answer, type ChatServer, callPiece, callRest, chatServer, delta, e
 
 interface Played {
   parts: ModelPart[];
-  /** What was thrown, as the run reads it; undefined where the reply ended well. */
+  /** The thrown error, as the run reads it. Undefined if the reply ended normally. */
   failed: { code: string; retryable: boolean; retryAfterMs?: number } | undefined;
   server: ChatServer;
 }
 type Play = (answer: Answer, request?: Partial<ModelRequest>) => Promise<Played>;
-/** Aborts when so many parts have come; `undefined`: before the call. */
+/** Aborts after this many parts. `undefined`: before the call. */
 type Abort = (answer: Answer, after: number | undefined) => Promise<Played>;
 type ModelCase = readonly [name: string, check: (play: Play, abort: Abort) => Promise<void>];
 
@@ -187,7 +187,7 @@ const aborts: readonly ModelCase[] = [
   ],
 ];
 
-/** The exchange was left, and no reply was made of it. */
+/** Asserts that the exchange was left and that no reply was made of it. */
 async function left({ parts, server }: Played): Promise<void> {
   assert.equal(
     parts.some(({ type }) => type === 'finish'),
@@ -270,13 +270,13 @@ const groups: readonly (readonly [name: string, cases: readonly ModelCase[]])[] 
   ['a failure', failures],
 ];
 
-/** How long the suite waits for the next part, and for the end of a call that was aborted. */
+/** The time that the suite waits for the next part, and for the end of an aborted call. */
 const SILENCE_MS = 10_000;
 const ABORT_MS = 3_000;
-/** The same once a model has used up either: each case ends soon. */
+/** The same limit after a model has used up the first one, so that each case ends soon. */
 const LATER_MS = 500;
 
-/** Waits for a model, and fails the case where the model does not answer. */
+/** Waits for a model, and fails the case if the model does not answer. */
 class Patience {
   #isUsedUp = false;
 
@@ -317,12 +317,12 @@ async function played({ model, server, request, patience }: Asked, after?: numbe
   const parts: ModelPart[] = [];
   const stop = (): void => controller.abort(new Error('the suite pressed stop'));
   if (after === 'before') stop();
-  // A call that is aborted before its request has left the machine leaves no connection to look at.
+  // If a call is aborted before its request is sent, there is no connection to check.
   if (after === 0) void server.asked.then(stop);
   let stream: AsyncIterator<ModelPart> | undefined;
   try {
-    const given = Promise.resolve(model.stream(request, { signal, attempt: 1 }));
-    stream = (await patience.of(given, signal))[Symbol.asyncIterator]();
+    const streamPromise = Promise.resolve(model.stream(request, { signal, attempt: 1 }));
+    stream = (await patience.of(streamPromise, signal))[Symbol.asyncIterator]();
     for (;;) {
       const { done, value } = await patience.of(stream.next(), signal);
       if (done) return { parts, failed: undefined, server };
@@ -339,8 +339,8 @@ async function played({ model, server, request, patience }: Asked, after?: numbe
 }
 
 /**
- * Declares one test a case. `makeModel` gives a model that speaks to the chat completions server at `baseURL`; `runner` is
- * vitest's, node:test's or your own `describe` and `test`. A case that fails rejects with an AssertionError.
+ * Declares one test for each case. `makeModel` returns a model for the chat completions server at `baseURL`. `runner`
+ * contains vitest's or node:test's `describe` and `test`, or your own. A failed case rejects with an AssertionError.
  */
 export function modelSuite(
   makeModel: (server: { baseURL: string }) => Model | Promise<Model>,

@@ -1,6 +1,6 @@
 /**
- * What a case of the request loop suite is given: an engine's session with a model and tools of the suite. Rule: a case reads
- * what a caller reads (the handle, its nodes, the session, the callbacks) and knows nothing of what is behind.
+ * The inputs of a case of the request loop suite: an engine's session with a model and tools of the suite. Invariant: a
+ * case reads only what a caller can read: the handle, its nodes, the session, the callbacks.
  */
 import assert from 'node:assert/strict';
 import type { Json, Usage } from '../../../machines/vocabulary.ts';
@@ -20,13 +20,13 @@ export interface SuiteReply {
   thought?: string;
   text?: string;
   calls?: readonly (readonly [callId: string, name: string, args: Json])[];
-  /** Of input and of output. */
+  /** The number of input tokens, and of output tokens. */
   tokens?: number;
-  /** Says what it has to say, and then nothing for ever. */
+  /** Sends its parts, then hangs forever. */
   hangs?: true;
 }
 
-/** A reply as it is streamed, and what it used. */
+/** Returns the streamed parts of a reply, with its usage. */
 export function replyOf({ thought, text, calls = [], tokens = 0 }: SuiteReply): { parts: ModelPart[]; usage: Usage } {
   const usage = {
     inputTokens: tokens,
@@ -37,7 +37,7 @@ export function replyOf({ thought, text, calls = [], tokens = 0 }: SuiteReply): 
   };
   const parts: ModelPart[] = [
     ...(thought === undefined ? [] : [{ type: 'reasoning-delta' as const, text: thought }]),
-    // Two pieces, so that order can be seen.
+    // Two pieces, so that their order can be checked.
     ...(text === undefined
       ? []
       : [text.slice(0, 2), text.slice(2)].map((piece) => ({ type: 'text-delta' as const, text: piece }))),
@@ -47,16 +47,16 @@ export function replyOf({ thought, text, calls = [], tokens = 0 }: SuiteReply): 
   return { parts, usage };
 }
 
-/** Gives these replies in their order, and keeps what it was asked. */
+/** Returns a model that gives these replies in order and records its requests. */
 export function suiteModel(replies: readonly SuiteReply[]): Model & { readonly asked: readonly ModelRequest[] } {
-  const left = [...replies];
+  const remainingReplies = [...replies];
   const asked: ModelRequest[] = [];
   return {
     id: 'suite',
     asked,
     async *stream(request, { signal }) {
       asked.push(request);
-      const reply = left.shift() ?? { text: 'the suite has no reply left' };
+      const reply = remainingReplies.shift() ?? { text: 'the suite has no reply left' };
       const { parts } = replyOf(reply);
       yield* reply.hangs ? parts.slice(0, -1) : parts;
       if (reply.hangs) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -73,7 +73,7 @@ const anyObject: Parameters<typeof defineTool>[0]['parameters'] = {
   '~standard': { version: 1, vendor: 'suite', validate: (value) => ({ value }) },
 };
 
-/** A tool that keeps what it was executed with. */
+/** Returns a tool that records the arguments of its executions. */
 export function makeTool(name: string, act: (args: { path?: string }) => unknown): ExecutedTool {
   const executed: unknown[] = [];
   const tool = defineTool({
@@ -124,7 +124,7 @@ export const textsOf = (run: AgentRun): string[] =>
 export const rejectsWith = (promise: Promise<unknown>, words: RegExp): Promise<void> =>
   assert.rejects(promise, (error) => words.test(`${(error as Error).name} ${(error as Error).message}`));
 
-/** A session of the engine with the tools `read`, which answers what it read, and `broken`, which fails. */
+/** Returns a session of the engine with two tools: `read` returns the path that it read, and `broken` fails. */
 export function loopBench(
   engine: RequestLoopEngine,
   replies: readonly SuiteReply[],

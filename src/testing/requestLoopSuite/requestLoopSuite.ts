@@ -133,10 +133,10 @@ const toolCases: readonly LoopCase[] = [
     async (make) => {
       const on = make([]);
       on.session.runtime.toolRegistry.register('x', 'read', { path: 'c.ts' });
-      const told: unknown[] = [];
+      const reports: unknown[] = [];
       const parts: Part[] = [{ partKind: 'tool-return', toolCallId: 'x', toolName: 'read', content: 'text' }];
-      await on.process({ request: { parts } }, { toolResultCallback: (...all) => void told.push(all) });
-      assert.deepEqual(told, [['read', 'completed', { path: 'c.ts' }, 'text', null]]);
+      await on.process({ request: { parts } }, { toolResultCallback: (...all) => void reports.push(all) });
+      assert.deepEqual(reports, [['read', 'completed', { path: 'c.ts' }, 'text', null]]);
       assert.equal(on.session.runtime.toolRegistry.get('x')?.status, 'completed');
     },
   ],
@@ -174,8 +174,8 @@ const groups: readonly (readonly [name: string, cases: readonly LoopCase[]])[] =
 ];
 
 /**
- * Declares one test a case. `runner` is vitest's, node:test's or your own `describe` and `test`. A case that fails rejects
- * with an AssertionError, or with what the engine threw.
+ * Declares one test for each case. `runner` contains vitest's or node:test's `describe` and `test`, or your own. A
+ * failed case rejects with an AssertionError, or with the engine's error.
  */
 export function requestLoopSuite(engine: RequestLoopEngine, runner: SuiteRunner): void {
   for (const [group, cases] of groups) {

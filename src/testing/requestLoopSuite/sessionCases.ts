@@ -1,4 +1,4 @@
-/** Cases on the session, the callbacks and the ends of a request (docs/internals/contracts.md, 7.3, 5 and 6). */
+/** Cases for the session, the callbacks and the ends of a request (docs/internals/contracts.md, 7.3, 5 and 6). */
 import assert from 'node:assert/strict';
 import type { Message } from '../../../machines/vocabulary.ts';
 import { type LoopCase, READ, rejectsWith, textsOf } from './loopCase.ts';
@@ -75,14 +75,14 @@ export const callbackCases: readonly LoopCase[] = [
   [
     '5: deltas come in order, then the start of the batch, then each return with what was registered, then the answer',
     async (make) => {
-      const told: string[] = [];
+      const received: string[] = [];
       await make([{ text: 'I look', ...READ }, { text: 'done' }]).ask('hi', {
-        streamingCallback: (delta) => void told.push(delta),
-        toolStartCallback: (label) => void told.push(`start ${label}`),
-        toolResultCallback: (...all) => void told.push(JSON.stringify(all)),
+        streamingCallback: (delta) => void received.push(delta),
+        toolStartCallback: (label) => void received.push(`start ${label}`),
+        toolResultCallback: (...all) => void received.push(JSON.stringify(all)),
       });
       const back = '["read","completed",{"path":"a.ts"},"read a.ts",null]';
-      assert.deepEqual(told, ['I ', 'look', 'start read', back, 'do', 'ne']);
+      assert.deepEqual(received, ['I ', 'look', 'start read', back, 'do', 'ne']);
     },
   ],
   [

@@ -1,11 +1,14 @@
-/** The calls of one log, and how often each kind of entry, outcome, decision and stop came. Rule: entries alone are read. */
+/**
+ * The calls of one log, and the number of each kind of entry, outcome, decision and stop. Invariant: it reads only
+ * entries.
+ */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { SimulatedWorld } from './world/simulatedWorld.ts';
 
 export interface LoggedCall {
   readonly name: string;
   isEnded: boolean;
-  /** Number of its last suspension. */
+  /** The number of its last suspension. */
   suspension: number;
 }
 

@@ -1,11 +1,11 @@
-/** A signal that the host gives with a message. */
+/** A signal that the host passes with a message. */
 import type { Run } from '../../conversation/run.ts';
 
 export class CallerSignal {
   readonly #controller = new AbortController();
-  /** The run that it was given to is over. */
+  /** The run that received it has ended. */
   isOver = false;
-  /** The run that was begun with it. */
+  /** The run that was started with it. */
   run: Run | undefined;
 
   get signal(): AbortSignal {

@@ -1,9 +1,9 @@
 /**
- * The choices of one simulated run. Rule: every choice is a number taken from the tape, so that a seed, a shrunken list
- * and a recorded list drive the same code; 0 is always the plainest choice, and a list that is used up gives zeros.
+ * The choices of one simulated run. Invariant: every choice is a number from the tape, so a seed, a shrunken list and a
+ * recorded list drive the same code. 0 is always the plainest choice, and an exhausted list returns zeros.
  */
 export class Tape {
-  /** Every number that was given out, in order: played again, they give the same run. */
+  /** Every returned number, in order. A replay of them gives the same run. */
   readonly taken: number[] = [];
   readonly #source: (n: number) => number;
 
@@ -11,16 +11,16 @@ export class Tape {
     this.#source = source;
   }
 
-  /** A whole number from 0 up to and without `n`. */
+  /** Returns an integer from 0 to `n`, without `n`. */
   next(n: number): number {
-    // Where there is no choice none is made, so that a recorded tape is read as it was written.
+    // Without alternatives no number is taken, so a recorded tape is read as it was written.
     if (n <= 1) return 0;
     const number = this.#source(n);
     this.taken.push(number);
     return number;
   }
 
-  /** True in about this share of the cases; 0 on the tape is false. */
+  /** Returns true with this probability. 0 on the tape is false. */
   chance(share: number): boolean {
     return this.next(1000) >= 1000 - Math.round(share * 1000);
   }
@@ -29,35 +29,35 @@ export class Tape {
     return list[this.next(list.length)] as T;
   }
 
-  /** One of these, each as often as its weight says; the first is the plainest. */
+  /** Returns one key, with a probability by its weight. The first key is the plainest. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
     const shares = sharesOf(weights);
-    let left = this.next(shares.sum);
-    for (const [name, share] of shares.of) {
-      left -= share;
-      if (left < 0) return name as K;
+    let rest = this.next(shares.sum);
+    for (const [name, share] of shares.entries) {
+      rest -= share;
+      if (rest < 0) return name as K;
     }
-    return shares.of[0]?.[0] as K;
+    return shares.entries[0]?.[0] as K;
   }
 }
 
 interface Shares {
-  of: [string, number][];
+  entries: [string, number][];
   sum: number;
 }
-const known = new WeakMap<object, Shares>();
+const sharesByWeights = new WeakMap<object, Shares>();
 
-/** Whole numbers, counted once for each table of weights. */
+/** Integer weights, computed once for each table. */
 function sharesOf(weights: Readonly<Record<string, number>>): Shares {
-  const before = known.get(weights);
+  const before = sharesByWeights.get(weights);
   if (before) return before;
-  const of = Object.entries(weights).map(([name, weight]): [string, number] => [name, Math.round(weight * 100)]);
-  const made = { of, sum: of.reduce((sum, [, share]) => sum + share, 0) };
-  known.set(weights, made);
+  const entries = Object.entries(weights).map(([name, weight]): [string, number] => [name, Math.round(weight * 100)]);
+  const made = { entries, sum: entries.reduce((sum, [, share]) => sum + share, 0) };
+  sharesByWeights.set(weights, made);
   return made;
 }
 
-/** Numbers of a seed: mulberry32, which is the same on every platform. */
+/** Returns the numbers of a seed: mulberry32, which is the same on every platform. */
 export function seeded(seed: number): Tape {
   let state = seed >>> 0;
   return new Tape((n) => {
@@ -68,7 +68,7 @@ export function seeded(seed: number): Tape {
   });
 }
 
-/** A list of numbers as a tape. */
+/** Returns a list of numbers as a tape. */
 export function recorded(numbers: readonly number[]): Tape {
   let at = 0;
   return new Tape((n) => {
@@ -78,13 +78,13 @@ export function recorded(numbers: readonly number[]): Tape {
   });
 }
 
-/** These numbers first, then those of a seed: a known way to some place, and any way on from there. */
+/** Returns a tape with these numbers first, then those of a seed. It leads to a known place and continues at random. */
 export function continued(numbers: readonly number[], seed: number): Tape {
   const [head, rest] = [recorded(numbers), seeded(seed)];
-  let left = numbers.length;
+  let remaining = numbers.length;
   return new Tape((n) => {
-    if (left <= 0) return rest.next(n);
-    left -= 1;
+    if (remaining <= 0) return rest.next(n);
+    remaining -= 1;
     return head.next(n);
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Draws a decision, unlikely ones included: for a call that waits, one that does not wait yet, one that is over, the same
- * twice, and for a call that does not exist.
+ * Draws a decision, including unlikely ones: for calls that wait, do not wait yet, have ended or do not exist, and the
+ * same decision twice.
  */
 import type { Decision, Json, PendingCall } from '../../../machines/internal.ts';
 import type { LoggedCall } from './callLog.ts';
@@ -12,9 +12,9 @@ export type DecisionTarget = keyof typeof TARGETS;
 export interface DecisionContext {
   pending: readonly PendingCall[];
   calls: ReadonlyMap<string, LoggedCall>;
-  /** The decision before this one. */
+  /** The previous decision. */
   last: Decision | undefined;
-  /** Arguments that the tool of this name takes. */
+  /** Returns arguments for the tool of this name. */
   argsOf(name: string): Json;
 }
 
@@ -26,12 +26,12 @@ export function drawDecision(
   const wanted = tape.weighted<DecisionTarget>(TARGETS);
   const target = wanted === 'waiting' && context.pending.length === 0 ? 'early' : wanted;
   if (target === 'twice' && context.last) return { target, decision: { ...context.last, by } };
-  const found = callFor(tape, target, context);
-  const { callId, name, suspension } = found ?? { callId: 'nobody', name: '', suspension: undefined };
+  const call = callFor(tape, target, context);
+  const { callId, name, suspension } = call ?? { callId: 'nobody', name: '', suspension: undefined };
   const action = tape.pick(['approve', 'approve', 'deny', 'edit', 'answer'] as const);
   const about = suspension !== undefined && tape.chance(0.5) ? { suspension } : {};
-  const words = said(action, tape.next(3), () => context.argsOf(name));
-  return { target: found ? target : 'nobody', decision: { callId, ...about, by, ...words } as Decision };
+  const fields = decisionFields(action, tape.next(3), () => context.argsOf(name));
+  return { target: call ? target : 'nobody', decision: { callId, ...about, by, ...fields } as Decision };
 }
 
 function callFor(tape: Tape, target: DecisionTarget, { pending, calls }: DecisionContext) {
@@ -44,10 +44,10 @@ function callFor(tape: Tape, target: DecisionTarget, { pending, calls }: Decisio
   return { callId, name, suspension: undefined };
 }
 
-function said(action: Decision['action'], number: number, args: () => Json) {
+function decisionFields(action: Decision['action'], number: number, args: () => Json) {
   switch (action) {
     case 'edit':
-      // Arguments that no schema takes are refused like a model's.
+      // Arguments that violate every schema are refused like a model's.
       return { action, args: number === 2 ? 5 : args() };
     case 'answer':
       return { action, payload: [false, 0, ''][number] ?? null };

@@ -1,6 +1,6 @@
 /**
- * The host of a simulated conversation: opens it, acts on it and closes it, at any moment. Rule: it does what any caller
- * might do, and decides nothing about what is right.
+ * The host of a simulated conversation: opens it, acts on it and closes it, at any moment. Invariant: it performs any
+ * act that a caller can perform, and never judges a result.
  */
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
@@ -12,7 +12,7 @@ import { OtherConversations } from './otherConversations.ts';
 import type { SimulatedStore } from './world/simulatedStore.ts';
 import { CONVERSATION, type SimulatedWorld } from './world/simulatedWorld.ts';
 
-/** An image of one pixel, which nothing has to scale. */
+/** An image of one pixel, which never needs scaling. */
 export const IMAGE = {
   type: 'image' as const,
   mediaType: 'image/png',
@@ -36,7 +36,7 @@ const ACTS = {
   reenter: 0.5,
 } as const;
 type Act = keyof typeof ACTS;
-/** The violation of an agent whose log the simulation does not see. */
+/** The violation of an agent whose log is not in the simulation's store. */
 const OTHER_STORE = 'the agent keeps its log in another store: name none, or wrap the one that is given';
 /** While a call waits, most actions decide it. */
 const WHILE_PENDING = { ...ACTS, decide: 16 } as const;
@@ -51,7 +51,7 @@ export class Host {
   #opening = false;
   readonly #world: SimulatedWorld;
   readonly #store: SimulatedStore;
-  /** Gives nothing where the caller's function gave no agent; the simulation ends then. */
+  /** Returns undefined if the caller's function returned no agent. The simulation then ends. */
   readonly #make: () => Agent | undefined;
 
   constructor(world: SimulatedWorld, store: SimulatedStore, make: () => Agent | undefined) {
@@ -62,7 +62,7 @@ export class Host {
     this.others = new OtherConversations(world, store);
   }
 
-  /** The conversation is not open, and not being opened. */
+  /** The conversation is neither open nor opening. */
   get isClosed(): boolean {
     return !this.conversation && !this.#opening;
   }
@@ -89,7 +89,7 @@ export class Host {
     );
   }
 
-  /** The process died. */
+  /** The process has died. */
   crashed(): void {
     this.#agent = undefined;
     this.conversation = undefined;
@@ -114,7 +114,7 @@ export class Host {
     if (this.conversation) this.#world.checks.act?.(this.conversation);
   }
 
-  /** Something happens in another conversation of the agent. */
+  /** Acts on another conversation of the agent. */
   actElsewhere(): void {
     if (this.#agent) this.others.act(this.#agent);
   }
@@ -181,14 +181,14 @@ export class Host {
     this.#began(run);
     if (!caller) return;
     this.signals.push(caller);
-    // Who sent a message that joined a run under way takes that message back alone.
+    // If a message joined an active run, its sender withdraws only that message.
     if (!joins) caller.run = run;
     run.result.then(() => {
       caller.isOver = true;
     });
   }
 
-  /** A last message, without faults. */
+  /** Sends a last message without faults. */
   ask(text: string): void {
     try {
       this.send(text);
@@ -263,10 +263,10 @@ export class Host {
     afterwards?.(cancelled);
   }
 
-  /** A caller's signal ends the run that it was given to, as a cancel does. */
+  /** Aborts a caller's signal, which cancels the run that received it. */
   #abort(): void {
-    const left = this.signals.filter(({ isOver, signal }) => !isOver && !signal.aborted);
-    const signals = left.length > 0 ? left : this.signals;
+    const openSignals = this.signals.filter(({ isOver, signal }) => !isOver && !signal.aborted);
+    const signals = openSignals.length > 0 ? openSignals : this.signals;
     const caller = signals[this.#world.tape.next(signals.length)];
     if (!caller) return;
     const afterwards = this.#world.checks.aborting?.(caller);
@@ -274,7 +274,7 @@ export class Host {
     afterwards?.();
   }
 
-  /** The same agent or another one opens the open conversation again. */
+  /** Opens the conversation again, from the same agent or another one. */
   #intrude(conversation: Conversation): void {
     const intruder = this.#world.tape.chance(0.5) ? this.#make() : this.#agent;
     intruder?.open(CONVERSATION).then(
@@ -286,12 +286,12 @@ export class Host {
     );
   }
 
-  /** A subscriber that acts from within its callback. */
+  /** Adds a subscriber that acts within its callback. */
   #reenter(conversation: Conversation): void {
-    let left = 1;
+    let remainingActs = 1;
     conversation.log$(conversation.log().length).subscribe(() => {
-      if (left === 0 || this.conversation !== conversation) return;
-      left -= 1;
+      if (remainingActs === 0 || this.conversation !== conversation) return;
+      remainingActs -= 1;
       this.act();
     });
   }

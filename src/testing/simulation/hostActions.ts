@@ -49,7 +49,7 @@ export class HostActions {
     conversation.settle(callId, how).catch((error: unknown) => this.#world.checks.failed?.('settle', error));
   }
 
-  /** A subscriber that throws at times. */
+  /** Adds a subscriber that sometimes throws. */
   watch(conversation: Conversation): void {
     const { tape } = this.#world;
     const from = tape.next(5);

@@ -1,6 +1,6 @@
 /**
- * The moments of a simulated life at which somebody may compare what happens with the durable log. Rule: no check draws from
- * the tape, except where its comment allows it, so a life is the same with and without checks.
+ * The hooks of a simulated life, at which a check can compare the state with the durable log. Invariant: no check draws
+ * from the tape unless its comment allows it. A life is the same with and without checks.
  */
 import type { Decision, DecisionReceipt, LogEntry } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
@@ -12,51 +12,51 @@ import type { CallerSignal } from './callerSignal.ts';
 export interface SimulatedCall {
   readonly request: ModelRequest;
   readonly context: StreamContext;
-  /** The reply that was drawn. A fault may cut it. */
+  /** The drawn reply. A fault may cut it. */
   readonly parts: readonly ModelPart[];
   /** The model is asked for a summary of earlier messages. */
   readonly sumsUp: boolean;
 }
 
-/** Receives the promise of an act that was about to begin. */
+/** Receives the promise of an act that was about to start. */
 export type Afterwards = (done: Promise<unknown>) => void;
 
 export interface LifeChecks {
   // The store.
   /** An entry is durable. */
   stored?(conversationId: string, entry: LogEntry): void;
-  /** The entries of one append are durable, all of them. */
+  /** All entries of one append are durable. */
   appended?(conversationId: string, entries: readonly LogEntry[]): void;
   /** The store reports a failure for these entries. */
   refused?(entries: readonly LogEntry[]): void;
-  /** A log names bytes that are not beside it. */
+  /** A log refers to bytes that its blobs do not contain. */
   blobMissing?(conversationId: string, reference: string): void;
 
   // The model.
   called?(call: SimulatedCall): void;
   streamed?(part: ModelPart): void;
-  /** The parts of a whole reply, before the last one is read. */
+  /** Receives the parts of a complete reply before its last part is read. */
   replied?(parts: readonly ModelPart[]): void;
 
   // The host and its conversations.
   /** The simulated conversation is about to be opened. */
   opening?(): void;
-  /** It is open; `durable`: how many entries were stored when it began to open. */
+  /** The conversation is open. `durable` is the number of stored entries when the opening began. */
   opened?(conversation: Conversation, durable: number): void;
-  /** It is open a second time, while the first opening lasts. */
+  /** The conversation was opened a second time during the first opening. */
   openedTwice?(): void;
-  /** A subscriber joins. Returns what receives the entries that it is shown, `from` is the first. */
+  /** A subscriber joins. `from` is its first entry. Returns a function that receives the subscriber's entries. */
   watching?(from: number): (entry: LogEntry) => void;
   /** Another conversation of the agent is open. */
   openedOther?(conversation: Conversation): void;
-  /** The copy `id` of the simulated conversation is about to be made. */
+  /** The simulated conversation is about to be copied as `id`. */
   forking?(id: string): void;
-  /** The copy has come to rest. */
+  /** The copy is at rest. */
   forked?(): void;
   closing?(conversation: Conversation): void;
-  /** A reader of the conversation leaves and joins again. */
+  /** A reader of the conversation unsubscribes and subscribes again. */
   rejoining?(): void;
-  /** A message is about to be sent with this signal. */
+  /** A message with this signal is about to be sent. */
   signalGiven?(caller: CallerSignal): void;
   runBegan?(run: Run): void;
   messageQueued?(receipt: Receipt): void;
@@ -71,18 +71,18 @@ export interface LifeChecks {
 
   // The loop.
   stepped?(): void;
-  /** Nothing but timers is left. */
+  /** Only timers remain. */
   waiting?(conversation: Conversation | undefined): void;
   /** The conversation is at rest without faults. */
   atRest?(conversation: Conversation): void;
   /** The same, for the first time. May draw from the tape. */
   restedFirst?(conversation: Conversation): void;
-  /** Before a last crash. Returns what compares the conversation of the next process. */
+  /** Called before a last crash. Returns a function that checks the conversation in the next process. */
   leaving?(conversation: Conversation): ((reopened: Conversation) => void) | undefined;
-  /** After the last message. */
+  /** Called after the last message. */
   restedLast?(conversation: Conversation): void;
-  /** The process died; the next one begins when this resolves. */
+  /** The process has died. The next one starts when the promise resolves. */
   crashed?(): void | Promise<void>;
-  /** The life is over. */
+  /** The life has ended. */
   over?(): Promise<void>;
 }

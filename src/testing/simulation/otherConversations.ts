@@ -1,10 +1,10 @@
 /**
- * Conversations beside the one that is simulated: another one of the same agent, and a fork of it. Rule: each has a log of
- * its own.
+ * Other conversations beside the simulated one: another one of the same agent, and a fork. Invariant: each has its own
+ * log.
  */
 import type { Agent } from '../../agent.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
-import { forkConversation } from '../../conversation/fork.ts';
+import { forkConversation } from '../../conversation/copies/fork.ts';
 import type { SimulatedStore } from './world/simulatedStore.ts';
 import { CONVERSATION, type SimulatedWorld } from './world/simulatedWorld.ts';
 
@@ -27,7 +27,7 @@ export class OtherConversations {
     this.#isOpening = false;
   }
 
-  /** Something happens in the other conversation. */
+  /** Acts on the other conversation. */
   act(agent: Agent): void {
     const { tape } = this.#world;
     if (!this.#open) return this.#opens(agent, SECOND);
@@ -65,18 +65,18 @@ export class OtherConversations {
     });
   }
 
-  /** The one that is open. */
+  /** The open conversation. */
   get conversation(): Conversation | undefined {
     return this.#open;
   }
 
-  /** Nothing runs in another conversation. */
+  /** No other conversation has an active run. */
   get isAtRest(): boolean {
     const status = this.#open?.status;
     return !this.#isOpening && status !== 'active' && status !== 'cancelling';
   }
 
-  /** Copies the log up to an entry, and continues from there with the same agent. */
+  /** Copies the log up to an entry, and continues the copy with the same agent. */
   async fork(agent: Agent): Promise<void> {
     const world = this.#world;
     const log = this.#store.logOf(CONVERSATION);

@@ -1,48 +1,48 @@
 /**
- * Rates of faults in one simulation. Rule: they are drawn anew for each seed, since one fixed mixture finds fewer defects than
- * many different ones.
+ * Rates of faults in one simulation. Invariant: each seed draws new rates, because one fixed mixture finds fewer
+ * defects than many different ones.
  */
 import type { Tape } from './choiceTape.ts';
 
 export interface Profile {
-  /** Shares of the steps that are acts of the host, and crashes. */
+  /** The shares of steps that are acts of the host, or crashes. */
   act: number;
   crash: number;
   clockJump: number;
-  /** Shares of model calls and appends that go wrong. */
+  /** The shares of model calls and appends that fail. */
   model: number;
   store: number;
-  /** Share of the completions that are delivered twice. */
+  /** The share of completions that are delivered twice. */
   deliveredTwice: number;
-  /** Context window of the model in tokens; 0 if it names none. */
+  /** The model's context window in tokens. 0 if the model does not declare one. */
   window: number;
-  /** Appends answer at once, as the memory store's do. */
+  /** Appends answer synchronously, like the memory store's. */
   appendsAtOnce: boolean;
   /** The model has prices. */
   priced: boolean;
-  /** Share of the steps that decide a waiting call. */
+  /** The share of steps that decide a waiting call. */
   decides: number;
-  /** Share of the replies that repeat the one before. */
+  /** The share of replies that repeat the previous one. */
   repeats: number;
-  /** Some messages have images; the store keeps their bytes as blobs. */
+  /** Some messages contain images, whose bytes the store keeps as blobs. */
   images: boolean;
   keepsBlobs: boolean;
-  /** The agent has another conversation, and this one is forked in the end. */
+  /** The agent has another conversation, and the simulated one is forked at the end. */
   secondConversation: boolean;
   fork: boolean;
-  /** Some appends are slow and then refused: the rarer their entries, the more often. */
+  /** Some appends are slow and then refused, more often if their entries are rare. */
   overtaken: boolean;
-  /** Some acts of the host follow one another before the first is answered. */
+  /** Some acts of the host start before the previous act is answered. */
   actsTwice: boolean;
-  /** Steps before faults are switched off. */
+  /** The number of steps before faults are switched off. */
   steps: number;
 }
 
 export const RATES = [0, 0.02, 0.1, 0.3] as const;
-/** Most defects show in a short simulation, some only in a long one. */
+/** A short simulation reveals most defects, and only a long one reveals the others. */
 export const STEPS = [12, 24, 60, 60] as const;
 
-/** In a window of this size nothing is summed up, and replies are short. */
+/** In a window of this size nothing is summarized, and replies are short. */
 export const UNSUMMED = 1200;
 
 export function drawProfile(tape: Tape): Profile {

@@ -1,6 +1,7 @@
 /**
- * Simulates one conversation: real charts and runtime among models, stores and a host that fail in every way. Rule: seed or tape
- * decide all of it; the same numbers give the same log, byte for byte. Such a run is called a life.
+ * Simulates one conversation: real charts and runtime, with models, stores and a host that fail in every way.
+ * Invariant: the seed or the tape determines everything. The same numbers give the same log, byte for byte. Such a run
+ * is called a life.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { type Agent, createAgent } from '../../agent.ts';
@@ -34,38 +35,38 @@ export interface SimulationReport {
   readonly crashes: number;
   /** The durable log at the end. */
   readonly log: readonly LogEntry[];
-  /** Every choice that was made; given back as `tape` it makes the same run. */
+  /** Every choice of the run. Pass it as `tape` to repeat the run. */
   readonly tape: readonly number[];
   readonly violations: readonly Violation[];
-  /** Faults and acts by kind. */
+  /** The number of faults and acts by kind. */
   readonly faults: Readonly<Record<string, number>>;
-  /** Names of the tools that the model was offered. */
+  /** The names of the tools that the model received. */
   readonly tools: readonly string[];
-  /** How often each kind of tool, outcome, stop and so on occurred. */
+  /** The number of occurrences of each kind of tool, outcome, stop and so on. */
   readonly reached: Readonly<Record<Group, Readonly<Record<string, number>>>>;
 }
 
 export interface SimulationOptions {
   seed: number;
   /**
-   * The agent to simulate, made anew for every process of the run: `createAgent({ tools, …, ...world })`. What is no
-   * agent, or is one without these ports or with another store, is the violation `setup`, and so is what this throws.
-   * Default: an agent with one tool that asks for approval.
+   * Creates the simulated agent, for every process of the run: `createAgent({ tools, …, ...world })`. A wrong result is
+   * the violation `setup`: no agent, an agent without these ports or with another store, or an error. Default: an agent
+   * with one tool that requires approval.
    */
   agent?(world: AgentWorld): Agent;
-  /** Arguments that its tools are called with, besides those drawn from their schemas. */
+  /** Arguments for its tools, besides those drawn from their schemas. */
   args?: { readonly [tool: string]: readonly Json[] };
-  /** Checks of the durable log, made whenever the conversation is at rest: each returns what is wrong, or undefined. */
+  /** Checks of the durable log, called whenever the conversation is at rest. Each returns a fault, or undefined. */
   invariants?: readonly ((log: readonly LogEntry[]) => string | undefined)[];
-  /** Choices to make instead of the seed's. */
+  /** Choices that replace those of the seed. */
   tape?: readonly number[];
-  /** Choices to make before the seed's. They lead to a state from which the seed continues. */
+  /** Choices before those of the seed. They lead to a state from which the seed continues. */
   prefix?: readonly number[];
-  /** Steps before faults are switched off; drawn from the tape if it is absent. */
+  /** The number of steps before faults are switched off. Default: drawn from the tape. */
   maxSteps?: number;
 }
 
-/** Makes the agent of a process. */
+/** Creates the agent of a process. */
 type MakeAgent = (world: AgentWorld) => Agent;
 /** The parts of a life, before its first process. */
 export interface Life<W extends SimulatedWorld> {
@@ -74,14 +75,14 @@ export interface Life<W extends SimulatedWorld> {
   readonly model: SimulatedModel;
   readonly host: Host;
 }
-/** What surrounds the conversation, and who makes its agent. */
+/** The conversation's surroundings, and the factory of its agent. */
 export interface Subject<W extends SimulatedWorld> {
   world(tape: Tape): W;
   setUp(life: Life<W>): MakeAgent | Promise<MakeAgent>;
 }
 
 const seed: Validator = { expected: 'a whole number', test: Number.isSafeInteger };
-/** A choice is taken modulo how many there are: it may be larger than any of them. */
+/** A choice is taken modulo the number of alternatives, so it may be larger. */
 const numbers: Validator = {
   expected: 'a list of whole numbers of at least 0',
   test: (value) => isList(value) && value.every((each) => Number.isInteger(each) && (each as number) >= 0),
@@ -106,8 +107,8 @@ const optionsValidator = object({
 const NO_PORTS = 'the agent does not use its ports: createAgent({ …, ports })';
 
 /**
- * Runs one simulation. Rejects with ConfigurationError for an option that is unknown or cannot work, and never for a defect it
- * finds: that is a violation in the report.
+ * Runs one simulation. Rejects with ConfigurationError for an unknown or invalid option. A defect is a violation in the
+ * report, never a rejection.
  */
 export function simulate(options: SimulationOptions): Promise<SimulationReport> {
   return simulateLife(options, {
@@ -116,7 +117,7 @@ export function simulate(options: SimulationOptions): Promise<SimulationReport> 
   });
 }
 
-/** As `simulate`, with a world and an agent of the caller's choice. */
+/** Like `simulate`, with the caller's own world and agent. */
 export async function simulateLife<W extends SimulatedWorld>(
   options: SimulationOptions,
   subject: Subject<W>,
@@ -160,7 +161,7 @@ export async function simulateLife<W extends SimulatedWorld>(
   };
 }
 
-/** Violations after a wrong setup are its consequences, and left out. */
+/** Drops the violations that a wrong setup has caused. */
 function withoutConsequences(violations: readonly Violation[]): readonly Violation[] {
   const setup = violations.findIndex(({ invariant }) => invariant === 'setup');
   return setup < 0 ? violations : violations.slice(0, setup + 1);
@@ -186,7 +187,7 @@ const plainAgent: MakeAgent = (world) => createAgent({ tools: [noteTool], ...wor
 
 const GIVES = 'agent() must give an agent of createAgent at once';
 
-/** Undefined, and a violation, where the function gives no agent. */
+/** Returns undefined and records a violation if the function returns no agent. */
 function madeIn(world: SimulatedWorld, make: () => Agent | undefined): Agent | undefined {
   try {
     const made: unknown = make();
@@ -198,7 +199,7 @@ function madeIn(world: SimulatedWorld, make: () => Agent | undefined): Agent | u
   return undefined;
 }
 
-/** A rejection of an async factory is part of the same violation. */
+/** The rejection of an async factory is part of the same violation. */
 function describe(made: unknown): string {
   if (!hasMethods(made, 'then')) return display(made);
   Promise.resolve(made).catch(() => undefined);
@@ -208,18 +209,18 @@ function describe(made: unknown): string {
 type ReportPart = Pick<SimulationReport, 'tools' | 'reached'>;
 
 /**
- * Tools, approvals and denials that no simulation reached, in the conversation or in a sub-agent's: what was never reached is
- * not tested. Returns a sentence for each, so that a test can expect none.
+ * Returns a sentence for each tool, approval and denial that no simulation reached, in the conversation or its
+ * sub-agents. A test can expect an empty list, because an unreached part is untested.
  */
 export function neverReached(reports: readonly ReportPart[]): string[] {
   const lives = reports.length === 1 ? 'in this life' : `in ${reports.length} lives`;
   const offered = new Set(reports.flatMap(({ tools }) => tools));
   const ran = new Set(reports.flatMap(({ reached }) => Object.keys(reached.tools)));
   const decided = new Set(reports.flatMap(({ reached }) => Object.keys(reached.decisions)));
-  const said = [...offered].filter((name) => !ran.has(name)).map((name) => `the tool ${name} never ran ${lives}`);
-  if (!decided.has('asked')) return [...said, `no call waited for a decision ${lives}`];
+  const sentences = [...offered].filter((name) => !ran.has(name)).map((name) => `the tool ${name} never ran ${lives}`);
+  if (!decided.has('asked')) return [...sentences, `no call waited for a decision ${lives}`];
   const isTaken = (action: string): boolean => decided.has(action) || decided.has(`early ${action}`);
-  if (!['approve', 'edit', 'answer'].some(isTaken)) said.push(`no call that waited was approved ${lives}`);
-  if (!isTaken('deny')) said.push(`no call that waited was denied ${lives}`);
-  return said;
+  if (!['approve', 'edit', 'answer'].some(isTaken)) sentences.push(`no call that waited was approved ${lives}`);
+  if (!isTaken('deny')) sentences.push(`no call that waited was denied ${lives}`);
+  return sentences;
 }

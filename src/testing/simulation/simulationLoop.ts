@@ -1,6 +1,6 @@
 /**
- * The loop of one simulation. Rule: one thing happens a step, and everything that follows from it happens before the next. In
- * the end faults are switched off, everything under way ends, and the conversation at rest is checked, twice.
+ * The loop of one simulation. Invariant: each step does one thing, and all its consequences happen before the next
+ * step. At the end faults are switched off, all open work ends, and the conversation is checked at rest, twice.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { everyPart } from '../../onDemand.ts';
@@ -8,13 +8,13 @@ import type { Host } from './host.ts';
 import type { SimulatedStore } from './world/simulatedStore.ts';
 import { CONVERSATION, type SimulatedWorld } from './world/simulatedWorld.ts';
 
-/** More steps than a conversation without faults needs to come to rest. */
+/** A conversation without faults needs fewer steps to come to rest. */
 const REST_STEPS = 5000;
 
-/** Lets all promises and immediates of this process settle. */
+/** Waits until all promises and immediates of this process have settled. */
 const flush = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Checks of the caller: each returns what is wrong with a durable log. */
+/** Checks of the caller. Each returns the fault of a durable log. */
 type Invariants = readonly ((log: readonly LogEntry[]) => string | undefined)[];
 
 export class SimulationLoop {
@@ -35,7 +35,7 @@ export class SimulationLoop {
     const world = this.#world;
     const unwatch = watchUncaught((error) => world.violate('uncaught', String(error)));
     try {
-      // How long a file takes to load is decided by no tape: all are loaded before.
+      // The tape cannot determine the loading time of a file, so all files are loaded first.
       await everyPart();
       this.#host.open();
       await this.#flush();
@@ -50,7 +50,7 @@ export class SimulationLoop {
     }
   }
 
-  /** Everything that follows from the last thing happens. */
+  /** Waits for all consequences of the last step. */
   async #flush(): Promise<void> {
     await flush();
     await this.#world.callerCode?.settled();
@@ -73,7 +73,7 @@ export class SimulationLoop {
     world.checks.stepped?.();
   }
 
-  /** An append or a summary is under way: acts and crashes are more likely then. */
+  /** An append or a summary is in progress. Acts and crashes are then more likely. */
   get #inCommit(): boolean {
     return this.#world.pending.some(({ port }) => port === 'store') || this.#isSummingUp;
   }
@@ -83,7 +83,7 @@ export class SimulationLoop {
     return streams.some(({ sumsUp, isOver, processId: of }) => sumsUp && !isOver && of === processId);
   }
 
-  /** Something under way ends, or a timer fires; with neither, the host acts. */
+  /** Ends one open operation, or fires a timer. If there is neither, the host acts. */
   #goOn(): void {
     const world = this.#world;
     const { pending, clock, tape } = world;
@@ -99,7 +99,7 @@ export class SimulationLoop {
     await this.#world.checks.crashed?.();
   }
 
-  /** What is under way when a crash comes. */
+  /** The operation that a crash interrupts. */
   get #place(): string {
     if (this.#isSummingUp) return 'summary';
     const ports = new Set(this.#world.pending.map(({ port }) => port));
@@ -107,7 +107,7 @@ export class SimulationLoop {
     return this.#host.conversation?.status ?? 'closed';
   }
 
-  /** Without faults everything comes to rest, and once more in a new process. */
+  /** Waits for rest without faults, and again in a new process. */
   async #comeToRest(): Promise<void> {
     const world = this.#world;
     if (world.violations.length > 0) return;
@@ -134,7 +134,7 @@ export class SimulationLoop {
     if (world.profile.fork && world.violations.length === 0) await this.#host.fork(() => this.#settleAll('closed'));
   }
 
-  /** What waits is cancelled, and another message is answered. */
+  /** Cancels the waiting calls, and sends another message. */
   async #sendAnother(): Promise<void> {
     const { conversation } = this.#host;
     if (this.#world.violations.length > 0 || !conversation) return;
@@ -183,7 +183,7 @@ const notifyAll = (error: unknown): void => {
   for (const listener of listeners) listener(error);
 };
 
-/** Listens to unhandled rejections until the returned function is called. */
+/** Receives unhandled rejections until the returned function is called. */
 export function watchUncaught(listener: ErrorListener): () => void {
   if (listeners.size === 0) process.on('unhandledRejection', notifyAll);
   listeners.add(listener);

@@ -1,6 +1,6 @@
 /**
- * Cases of the store suite about appending: order, groups, the seq a writer expects, and whose an entry is once it was
- * handed over. Rule: see storeCase.ts.
+ * Cases of the store suite for appends: order, groups, the writer's expected seq, and the ownership of appended
+ * entries. The rules are in storeCase.ts.
  */
 import assert from 'node:assert/strict';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
@@ -91,8 +91,8 @@ export const appendCases: readonly StoreCase[] = [
   [
     'a group that leaves out a seq is refused whole, whichever it is',
     (store) => {
-      const left = [[1], [2], [3], [4], [1, 2], [3, 4], [2, 4]];
-      const groups = left.map((seqs) => notices('c', 1, 5).filter(({ seq }) => !seqs.includes(seq)));
+      const omittedSeqs = [[1], [2], [3], [4], [1, 2], [3, 4], [2, 4]];
+      const groups = omittedSeqs.map((seqs) => notices('c', 1, 5).filter(({ seq }) => !seqs.includes(seq)));
       return refusesBatch(store, ...groups);
     },
   ],
@@ -184,7 +184,7 @@ async function conflicts(store: LogStore, expectedSeq: number): Promise<void> {
   assert.deepEqual(await stored(store, 'c'), notices('c', 0, 3));
 }
 
-/** Behind one entry; nothing of the group stays, neither now nor after opening again. */
+/** Appends after one entry. No entry of the group remains, neither now nor after a reopening. */
 async function refusesBatch(store: LogStore, ...batches: readonly LogEntry[][]): Promise<void> {
   await opened(store, 'c', async (handle) => {
     await handle.append([notice('c', 0)], 0);
@@ -195,7 +195,7 @@ async function refusesBatch(store: LogStore, ...batches: readonly LogEntry[][]):
   assert.deepEqual(await stored(store, 'c'), notices('c', 0, 2));
 }
 
-/** Changes an entry at the top and inside; one that is frozen stays as it is. */
+/** Changes an entry at the top level and inside. A frozen entry is unchanged. */
 function tamper(entry: LogEntry | undefined): void {
   if (entry === undefined) return;
   Reflect.set(entry, 'seq', 77);
@@ -256,11 +256,11 @@ export const ownershipCases: readonly StoreCase[] = [
   [
     'an append leaves the list and the entries it was given as they were',
     async (store) => {
-      const given = [notice('c', 0), nested(1)];
-      const [first, second] = given;
-      await opened(store, 'c', (handle) => handle.append(given, 0));
-      assert.deepEqual(given, [notice('c', 0), nested(1)]);
-      assert.deepEqual([given[0] === first, given[1] === second, Object.isFrozen(given)], [true, true, false]);
+      const appended = [notice('c', 0), nested(1)];
+      const [first, second] = appended;
+      await opened(store, 'c', (handle) => handle.append(appended, 0));
+      assert.deepEqual(appended, [notice('c', 0), nested(1)]);
+      assert.deepEqual([appended[0] === first, appended[1] === second, Object.isFrozen(appended)], [true, true, false]);
     },
   ],
   [

@@ -1,6 +1,6 @@
 /**
- * Cases of the store suite about bytes beside the entries: what comes back, by which reference, and that they belong to
- * their conversation as long as it is there. Rule: see storeCase.ts; a store without blobs keeps every case about them.
+ * Cases of the store suite for blobs: their bytes, their references, and their conversation, which owns them until it
+ * is deleted. The rules are in storeCase.ts. A store without blobs passes every case here.
  */
 import assert from 'node:assert/strict';
 import type { LogHandle, LogStore } from '../../stores/logStore.ts';
@@ -50,10 +50,21 @@ export const blobCases: readonly StoreCase[] = [
       }),
   ],
   [
+    'a reference names the SHA-256 of the bytes and their media type',
+    (store) =>
+      withBlobs(store, async ({ put }) => {
+        for (const bytes of [bytesOf(1, 2, 3), bytesOf()]) {
+          const hash = await sha256Hex(bytes);
+          assert.equal(await put(bytes), `blob:${hash}:${PNG}`);
+          assert.equal(await put(bytes, 'text/plain'), `blob:${hash}:text/plain`);
+        }
+      }),
+  ],
+  [
     'what is done later to the bytes that were put, or got, changes no blob',
     (store) =>
       withBlobs(store, async ({ put, get }) => {
-        // A Buffer's own slice() is no copy.
+        // A Buffer's own `slice()` does not copy.
         const bytes = Buffer.from([1, 2, 3]);
         const reference = await put(bytes);
         bytes[0] = 9;
@@ -66,20 +77,20 @@ export const blobCases: readonly StoreCase[] = [
     'a reference that leads nowhere is refused, whatever it looks like',
     (store) =>
       withBlobs(store, async ({ put, get }) => {
-        const known = await put(bytesOf(1));
+        const reference = await put(bytesOf(1));
         for (const wrong of [
           '',
           'blob:',
           'blob:0',
           '../c',
-          `blob:../${known}`,
+          `blob:../${reference}`,
           '/etc/passwd',
-          `${known}\0`,
+          `${reference}\0`,
           '__proto__',
         ]) {
-          if (wrong !== known) await refused('store', () => get(wrong));
+          if (wrong !== reference) await refused('store', () => get(wrong));
         }
-        await refused('store', () => get(known.replace(/[0-9]/g, '7')));
+        await refused('store', () => get(reference.replace(/[0-9]/g, '7')));
       }),
   ],
   [
@@ -88,9 +99,9 @@ export const blobCases: readonly StoreCase[] = [
       withBlobs(store, async ({ put, get }) => {
         const numbers = Array.from({ length: 40 }, (_, at) => at % 20);
         const references = await Promise.all(numbers.map((number) => put(bytesOf(number, 1))));
-        const found = await Promise.all(references.map(get));
+        const blobs = await Promise.all(references.map(get));
         assert.deepEqual(
-          found.map(([first]) => first),
+          blobs.map(([first]) => first),
           numbers,
         );
       }),
@@ -190,10 +201,10 @@ export const blobPlaceCases: readonly StoreCase[] = [
         await handle.close();
         return reference;
       };
-      const [, found] = await Promise.all([put(), close()]);
+      const [, atClose] = await Promise.all([put(), close()]);
       if (handle.putBlob === undefined) return;
-      assert.ok(found, 'the blob was put when the handle was closed');
-      await withBlobs(store, async ({ get }) => assert.deepEqual([...(await get(found))], [1, 2]));
+      assert.ok(atClose, 'the blob was put when the handle was closed');
+      await withBlobs(store, async ({ get }) => assert.deepEqual([...(await get(atClose))], [1, 2]));
     },
   ],
   [
@@ -231,7 +242,7 @@ interface Blobs {
 const PNG = 'image/png';
 const bytesOf = (...numbers: number[]): Uint8Array => new Uint8Array(numbers);
 
-/** Does nothing where the store has no blobs. */
+/** Does nothing if the store has no blobs. */
 async function withBlobs(store: LogStore, use: (blobs: Blobs) => Promise<unknown>, id = 'c'): Promise<void> {
   await opened(store, id, async (handle) => {
     if (!handle.putBlob || !handle.getBlob) return;
@@ -239,4 +250,9 @@ async function withBlobs(store: LogStore, use: (blobs: Blobs) => Promise<unknown
     const get = handle.getBlob.bind(handle);
     await use({ put: (bytes, mediaType = PNG) => put(bytes, mediaType), get, handle });
   });
+}
+
+async function sha256Hex(bytes: Uint8Array): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new Uint8Array(bytes));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }

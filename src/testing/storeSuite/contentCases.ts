@@ -1,4 +1,4 @@
-/** Cases of the store suite about what an entry may hold. Rule: see storeCase.ts. */
+/** Cases of the store suite for the contents of an entry. The rules are in storeCase.ts. */
 import assert from 'node:assert/strict';
 import { type LogEntry, sampleEntries } from '../../../machines/internal.ts';
 import type { LogStore } from '../../stores/logStore.ts';

@@ -1,8 +1,9 @@
 /**
- * Cases of the store suite about the life of a log: who holds it and for how long, closing a handle and what an old one
- * may still do, deleting conversations. Rule: see storeCase.ts.
+ * Cases of the store suite for the life of a log: leases, closed and outdated handles, deleted conversations. The rules
+ * are in storeCase.ts.
  */
 import assert from 'node:assert/strict';
+import type { LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError } from '../../errors.ts';
 import type { LogStore } from '../../stores/logStore.ts';
 import {
@@ -14,6 +15,7 @@ import {
   opened,
   refused,
   type StoreCase,
+  stamped,
   stored,
   write,
 } from './storeCase.ts';
@@ -243,6 +245,26 @@ export const deleteCases: readonly StoreCase[] = [
     },
   ],
   [
+    'deleting a conversation deletes its sub-agents, and theirs',
+    async (store) => {
+      await family(store);
+      await store.delete('c');
+      for (const id of ['sub', 'inner']) assert.deepEqual(await stored(store, id), []);
+      assert.deepEqual(await stored(store, 'other'), [conversation('other')]);
+      assert.deepEqual(await stored(store, 'claimed'), [conversation('claimed')]);
+    },
+  ],
+  [
+    'a conversation with an open sub-agent is not deleted, nor any of its sub-agents',
+    async (store) => {
+      await family(store);
+      await opened(store, 'inner', () => refused('session_busy', () => store.delete('c')));
+      for (const id of ['c', 'sub', 'inner']) assert.ok((await stored(store, id)).length > 0);
+      await store.delete('c');
+      assert.deepEqual(await stored(store, 'inner'), []);
+    },
+  ],
+  [
     'deleting a conversation there is not does nothing',
     async (store) => {
       await write(store, 'c', [conversation('c')]);
@@ -314,3 +336,15 @@ export const deleteCases: readonly StoreCase[] = [
     },
   ],
 ];
+
+/** A conversation with a sub-agent that has one itself. Its log also names a conversation that is no sub-agent of it. */
+async function family(store: LogStore): Promise<void> {
+  const started = (id: string, seq: number, child: string): LogEntry =>
+    stamped(id, seq, { type: 'sub-agent', callId: 'call', child, phase: 'started' });
+  const parent = (conversationId: string) => ({ conversationId, callId: 'call' });
+  await write(store, 'other', [conversation('other')]);
+  await write(store, 'claimed', [conversation('claimed')]);
+  await write(store, 'inner', [conversation('inner', parent('sub'))]);
+  await write(store, 'sub', [conversation('sub', parent('c')), started('sub', 1, 'inner')]);
+  await write(store, 'c', [conversation('c'), started('c', 1, 'sub'), started('c', 2, 'claimed')]);
+}

@@ -1,6 +1,6 @@
 /**
- * Cases of the store suite about reading: from where, how much, what is appended meanwhile, long logs and large
- * entries. Rule: see storeCase.ts; times leave room for slow machines.
+ * Cases of the store suite for reads: their start, their size, appends during a read, long logs and large entries. The
+ * rules are in storeCase.ts. Time limits allow for slow machines.
  */
 import assert from 'node:assert/strict';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
@@ -150,7 +150,7 @@ export const readCases: readonly StoreCase[] = [
     async (store) => {
       for (let next = 0, size = 1; next < 40; next += size, size = (size % 4) + 1) {
         await opened(store, 'c', (handle) => handle.append(notices('c', next, size), next));
-        // The library refuses to open a conversation whose log has a hole.
+        // The library refuses to open a conversation whose log has a gap.
         const seqs = (await stored(store, 'c')).map(({ seq }) => seq);
         assert.deepEqual(seqs, [...Array(next + size).keys()], 'an entry is missing or comes twice');
       }
@@ -229,7 +229,9 @@ export const sizeCases: readonly StoreCase[] = [
   ],
 ];
 
-/** What is read from there on is every entry up to the end, one by one: no second list of them is held. */
+/**
+ * Asserts that a read from an entry yields every entry up to the end. It compares one by one, without a second list.
+ */
 async function goesOn(handle: LogHandle, from: number, end: number): Promise<void> {
   let next = from;
   for await (const { seq, ...rest } of handle.read(from)) {

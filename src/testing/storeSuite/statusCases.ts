@@ -1,4 +1,7 @@
-/** Cases of the store suite about what a list says of a conversation: its status, turns and cost. Rule: see storeCase.ts. */
+/**
+ * Cases of the store suite for the listed facts of a conversation: its status, turns and cost. The rules are in
+ * storeCase.ts.
+ */
 import assert from 'node:assert/strict';
 import { subAgentEntries } from '../../../machines/internal.ts';
 import type { LogEntry } from '../../../machines/vocabulary.ts';
@@ -87,8 +90,8 @@ export const statusCases: readonly StoreCase[] = [
       const usage = { inputTokens: 9, outputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
       const spent = { usage, costUsd: 0.5, upTo: 7 };
       const change = { type: 'sub-agent.changed', callId: 'call', conversationId: 'sub', spent } as const;
-      const told = subAgentEntries('run', change).map((entry, index) => stamped('c', 2 + index, entry));
-      await write(store, 'c', [conversation('c'), modelReply('c', 1, 0.25), ...told]);
+      const subAgentLog = subAgentEntries('run', change).map((entry, index) => stamped('c', 2 + index, entry));
+      await write(store, 'c', [conversation('c'), modelReply('c', 1, 0.25), ...subAgentLog]);
       const { costUsd, turns } = await onlyListed(store);
       assert.deepEqual({ costUsd, turns }, { costUsd: 0.75, turns: 1 });
     },
@@ -102,7 +105,7 @@ export const statusCases: readonly StoreCase[] = [
   ],
 ];
 
-/** Appends what the log does not hold yet and looks at the status. */
+/** Appends the entries that the log does not contain yet, and checks the status. */
 async function grown(store: LogStore, log: readonly LogEntry[], status: string): Promise<void> {
   const { length } = await stored(store, 'c');
   await opened(store, 'c', (handle) => handle.append(log.slice(length), length));

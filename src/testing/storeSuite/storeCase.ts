@@ -1,6 +1,6 @@
 /**
- * What the cases of the store suite are made of. Rule: a case gets a fresh, empty store, knows only the contract, and
- * fails by an AssertionError that says what was expected.
+ * The building blocks of the store suite's cases. Invariant: a case gets a fresh, empty store and uses only the
+ * contract. It fails with an AssertionError that names the expectation.
  */
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -8,15 +8,23 @@ import type { Json, LogEntry, NewEntry, Usage } from '../../../machines/vocabula
 import { RunchartError } from '../../errors.ts';
 import type { ConversationInfo, LogHandle, LogStore } from '../../stores/logStore.ts';
 
-export type StoreCase = readonly [name: string, check: (store: LogStore) => Promise<unknown>];
+/** What a suite has beside an empty store, for stores that several processes share. */
+export interface SharedPlace {
+  /** A store over the same conversations, as another process has it. Default: the same store. */
+  another(): Promise<LogStore>;
+  /** Ends every lease, as if its holder had died. Without it, the end of a holder is not tested. */
+  endLeases?: () => Promise<unknown>;
+}
 
-/** When the conversations of the cases begin. */
+export type StoreCase = readonly [name: string, check: (store: LogStore, place: SharedPlace) => Promise<unknown>];
+
+/** The time at which the conversations of the cases start. */
 export const STARTED = 1_700_000_000_000;
 
-/** An entry without the fields a log stamps; `runId` is null where it is left out. */
+/** An entry without the fields that a log stamps. The default of `runId` is null. */
 type Body<E = NewEntry> = E extends NewEntry ? Omit<E, 'runId'> & { runId?: string | null } : never;
 
-/** `at` grows by a second an entry. */
+/** `at` grows by one second for each entry. */
 export function stamped(id: string, seq: number, body: Body): LogEntry {
   return { seq, at: STARTED + seq * 1000, conversationId: id, runId: null, ...body } as LogEntry;
 }
@@ -40,12 +48,12 @@ export function modelReply(id: string, seq: number, costUsd: number | null, coun
   return stamped(id, seq, { type: 'model-reply', runId: 'run', turn: 1, model: 'm', finish: 'stop', usage, costUsd });
 }
 
-/** Anything may stand in an extension's value. */
+/** The value of an extension may be anything. */
 export function extension(seq: number, value: unknown): LogEntry {
   return stamped('c', seq, { type: 'extension', name: 'case', value: value as Json });
 }
 
-/** A log of these entries, numbered from 0 and closed again. */
+/** Writes a log of these entries, numbered from 0, and closes it. */
 export async function write(store: LogStore, id: string, entries: readonly LogEntry[]): Promise<void> {
   await opened(store, id, (handle) => handle.append(entries, 0));
 }
@@ -69,7 +77,7 @@ export async function stored(store: LogStore, id: string): Promise<LogEntry[]> {
   return opened(store, id, (handle) => all(handle));
 }
 
-/** Compared with a copy made before the append, read from a handle that was opened again. */
+/** Reads the entries from a new handle, and compares them with a copy made before the append. */
 export async function comesBack(store: LogStore, entries: LogEntry[]): Promise<LogEntry[]> {
   const before = structuredClone(entries);
   await write(store, 'c', entries);
@@ -78,22 +86,22 @@ export async function comesBack(store: LogStore, entries: LogEntry[]): Promise<L
   return after;
 }
 
-/** Names the first entry that differs: a difference of two long lists is never done on some versions of Node. */
-export function sameEntries(found: readonly LogEntry[], expected: readonly LogEntry[]): void {
+/** Reports the first entry that differs. On some versions of Node the diff of two long lists never ends. */
+export function sameEntries(actual: readonly LogEntry[], expected: readonly LogEntry[]): void {
   for (const [index, entry] of expected.entries()) {
-    if (isDeepStrictEqual(found[index], entry)) continue;
-    if (JSON.stringify(entry).length < 10_000) assert.deepEqual(found[index], entry);
+    if (isDeepStrictEqual(actual[index], entry)) continue;
+    if (JSON.stringify(entry).length < 10_000) assert.deepEqual(actual[index], entry);
     assert.fail(`entry ${index} (${entry.type}) did not come back as it was`);
   }
-  assert.equal(found.length, expected.length);
+  assert.equal(actual.length, expected.length);
 }
 
 /** The only conversation the store lists. */
 export async function onlyListed(store: LogStore): Promise<ConversationInfo> {
-  const [found, ...more] = await store.list();
+  const [info, ...more] = await store.list();
   assert.deepEqual(more, []);
-  assert.ok(found, 'expected one conversation in the list');
-  return found;
+  assert.ok(info, 'expected one conversation in the list');
+  return info;
 }
 
 /** One turn of the event loop. */
@@ -101,7 +109,7 @@ export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The call must be refused with a RunchartError of this code, thrown or rejected. */
+/** Asserts that the call throws, or rejects with, a RunchartError of this code. */
 export async function refused(code: string, call: () => unknown): Promise<void> {
   try {
     await call();

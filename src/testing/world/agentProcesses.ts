@@ -1,6 +1,6 @@
 /**
- * The processes of an agent under test, one after another: their clock, their ids, and the store that outlives them. Rule: a
- * timer of a dead process never rings, and its handles of the store are closed.
+ * The processes of an agent under test, one after another, with their clock, their ids, and the store that outlives
+ * them. Invariant: a timer of a dead process never fires, and its handles of the store are closed.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { Ports } from '../../runtime/hostPorts.ts';
@@ -38,7 +38,7 @@ export class SurvivingStore implements LogStore {
     return this.#inner.delete(id);
   }
 
-  /** The process died: the next one may open each log. */
+  /** The process has died, so the next one may open each log. */
   crashed(): void {
     for (const handle of this.#handles.splice(0)) void handle.close();
   }
@@ -50,7 +50,7 @@ export class AgentProcesses {
   processId = 0;
   #ids = 0;
 
-  /** Whether the process that is current now is still alive whenever it is asked. */
+  /** Returns a function that returns true while the current process is alive. */
   lifeline(): () => boolean {
     const { processId } = this;
     return () => processId === this.processId;
@@ -69,7 +69,7 @@ export class AgentProcesses {
     };
   }
 
-  /** The process dies. */
+  /** Ends the process. */
   crash(): void {
     this.clock.forget();
     this.processId += 1;

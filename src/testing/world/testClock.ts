@@ -1,9 +1,9 @@
 /**
- * The clock of an agent under test. Rule: it stands still until somebody lets a timer ring, and who rings says whose
- * timers: a retry's wait, a run's deadline, a tool's sleep or its time limit.
+ * The clock of an agent under test. Invariant: time is stopped until a test fires a timer. The test selects timers by
+ * their owner: a retry's wait, a run's deadline, a tool's sleep or its time limit.
  */
 interface Timer {
-  /** In milliseconds since the beginning. */
+  /** The time in milliseconds since the start. */
   readonly at: number;
   readonly owner: string;
   fire(): void;
@@ -13,15 +13,15 @@ const anyone = (): boolean => true;
 
 export class TestClock {
   readonly #beginning: number;
-  /** Milliseconds since the beginning. Timers ring by these. */
+  /** Milliseconds since the start. They determine when timers fire. */
   elapsedMs = 0;
-  /** Milliseconds by which the wall clock was set. No timer rings for it. */
+  /** Milliseconds by which the wall clock was changed. They do not affect timers. */
   offsetMs = 0;
   #timers: Timer[] = [];
   #owner = '';
-  /** The timer that was set last. */
+  /** The latest timer. */
   #last: Timer | undefined;
-  /** Every wait that was asked for, in order. */
+  /** Every requested wait, in order. */
   readonly waits: number[] = [];
 
   constructor(beginning: number) {
@@ -38,7 +38,7 @@ export class TestClock {
     return () => this.#remove(timer);
   };
 
-  /** Whatever sets a timer within `act` is of this owner. */
+  /** Every timer that `act` sets belongs to this owner. */
   as<T>(owner: string, act: () => T): T {
     const before = this.#owner;
     this.#owner = owner;
@@ -49,7 +49,7 @@ export class TestClock {
     }
   }
 
-  /** Lets the earliest timer of these owners ring, if it is due after `untilMs` at the latest; false if there is none. */
+  /** Fires the earliest timer of these owners that is due by `untilMs`. Returns false if there is none. */
   ring(isOwner: (owner: string) => boolean = anyone, untilMs = Number.POSITIVE_INFINITY): boolean {
     let next: Timer | undefined;
     for (const timer of this.#timers) {
@@ -58,25 +58,25 @@ export class TestClock {
     return next !== undefined && this.#fire(next);
   }
 
-  /** Rings the timer that was set last when this was called. */
+  /** Returns a function that fires the timer that was the latest at this call. */
   ringLater(): () => void {
     const timer = this.#last;
     return () => void (timer && this.#timers.includes(timer) && this.#fire(timer));
   }
 
-  /** Timers that wait. */
+  /** The number of active timers. */
   get waiting(): number {
     return this.#timers.length;
   }
 
-  /** The process died, and its timers with it. */
-  forget(): void {
-    this.#timers = [];
+  /** Drops the timers of these owners, because their process has died. */
+  forget(isOwner: (owner: string) => boolean = anyone): void {
+    this.#timers = this.#timers.filter(({ owner }) => !isOwner(owner));
   }
 
   #fire(timer: Timer): true {
     this.#remove(timer);
-    // A script may end a wait that has no end.
+    // A script may end an infinite wait.
     if (Number.isFinite(timer.at)) this.elapsedMs = Math.max(this.elapsedMs, timer.at);
     timer.fire();
     return true;

@@ -52,7 +52,7 @@ const sandboxedParameters = parameters.extend({
   unsandboxed: z.boolean().optional().describe('The command has to run outside the sandbox. A person is asked.'),
 });
 
-/** `sandbox` starts the commands in a sandbox. `network` says whether they may reach the network. */
+/** `sandbox` starts the commands in a sandbox. `network` is the choice whether they may reach the network. */
 export function bashTool(sandbox?: Sandbox, network: NetworkChoice = 'ask'): Tool {
   const tool = bashOf(sandbox, network);
   return sandbox ? withSandbox(tool, network) : tool;

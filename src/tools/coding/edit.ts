@@ -4,10 +4,10 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
-import { bytesOfText, diffOf, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
+import { bytesOfText, diffOf, type FileText, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
-import { grantedPlace, type Place, pathArgument, refusal, refused } from './workspace.ts';
+import { grantedPlace, type Place, pathArgument, type Refusal, refusal, refused } from './workspace.ts';
 import { currentContent, putFile } from './writeFile.ts';
 
 const LINES_SHOWN = 10;
@@ -42,7 +42,7 @@ export const editTool = (knownFiles: KnownFiles): Tool =>
 
 async function edit(
   place: Place,
-  { old_string, new_string, replace_all = false }: Change,
+  change: Change,
   knownFiles: KnownFiles,
   { conversationId, signal }: ToolContext,
 ): Promise<ToolResult> {
@@ -54,23 +54,34 @@ async function edit(
   if (before.kind === 'refused') return refusal(before);
   const fault = knownFiles.changeRefusal(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
-  const places = placesIn(before, old_string, { overlapping: !replace_all });
-  const [first, ...others] = places;
-  if (!first) {
-    const message = `old_string does not stand in ${name}: it must be the text of the file, blanks and all, without line numbers`;
-    return refusal(refused('no_match', message));
-  }
-  if (others.length > 0 && !replace_all) {
-    const lines = places.slice(0, LINES_SHOWN).map(({ at }) => lineOf(before.text, at));
-    const message = `old_string stands in ${name} ${places.length} times (lines ${lines.join(', ')}${places.length > LINES_SHOWN ? ', …' : ''}): give more of the lines around the one you mean, or set replace_all`;
-    return refusal(refused('not_unique', message));
-  }
-  const after = replacedIn(before, places, new_string);
+  const changed = changedText(before, change, name);
+  if (changed.kind === 'refused') return refusal(changed);
+  const { after, places } = changed;
   const bytes = bytesOfText(after, before);
   signal.throwIfAborted();
   const failed = await putFile(place, bytes, current);
   if (failed) return refusal(failed);
   knownFiles.markSeen(conversationId, place.path, hashOf(bytes));
-  const times = places.length === 1 ? '' : ` in ${places.length} places`;
+  const times = places === 1 ? '' : ` in ${places} places`;
   return toolResult.success(`Changed ${name}${times}\n${await diffOf(place.name, before.text, after)}`);
+}
+
+/** The text after the change, with the number of changed places. */
+export function changedText(
+  before: FileText,
+  { old_string, new_string, replace_all = false }: Omit<Change, 'file_path'>,
+  name: string,
+): { kind: 'changed'; after: string; places: number } | Refusal {
+  const places = placesIn(before, old_string, { overlapping: !replace_all });
+  const [first, ...others] = places;
+  if (!first) {
+    const message = `old_string does not stand in ${name}: it must be the text of the file, blanks and all, without line numbers`;
+    return refused('no_match', message);
+  }
+  if (others.length > 0 && !replace_all) {
+    const lines = places.slice(0, LINES_SHOWN).map(({ at }) => lineOf(before.text, at));
+    const message = `old_string stands in ${name} ${places.length} times (lines ${lines.join(', ')}${places.length > LINES_SHOWN ? ', …' : ''}): give more of the lines around the one you mean, or set replace_all`;
+    return refused('not_unique', message);
+  }
+  return { kind: 'changed', after: replacedIn(before, places, new_string), places: places.length };
 }

@@ -69,8 +69,8 @@ export const lineOf = (text: string, at: number): number => text.slice(0, at).sp
 const DIFF_CHARACTERS = 20_000;
 const EDITS_MAX = 2_000;
 
-/** A unified diff, cut if it is long. The diff library is loaded on first use. */
-export async function diffOf(name: string, before: string, after: string): Promise<string> {
+/** A unified diff without its first lines; undefined if the texts differ too much. The diff library is loaded on first use. */
+export async function patchOf(name: string, before: string, after: string): Promise<string | undefined> {
   const { createTwoFilesPatch } = await import('diff');
   const plain = (text: string): string => text.replace(/\r\n/g, '\n');
   const shown = shownName(name);
@@ -78,8 +78,13 @@ export async function diffOf(name: string, before: string, after: string): Promi
     context: 3,
     maxEditLength: EDITS_MAX,
   });
-  if (patch === undefined) return '[the change is too large to be shown]';
-  const body = patch.replace(/^(Index: .*\n)?=+\n/, '').trimEnd();
+  return patch?.replace(/^(Index: .*\n)?=+\n/, '').replace(/\n$/, '');
+}
+
+/** The same for a model, cut if it is long. */
+export async function diffOf(name: string, before: string, after: string): Promise<string> {
+  const body = await patchOf(name, before, after);
+  if (body === undefined) return '[the change is too large to be shown]';
   return body.length > DIFF_CHARACTERS
     ? `${body.slice(0, DIFF_CHARACTERS)}\n[the rest of the change is not shown]`
     : body;

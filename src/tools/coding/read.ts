@@ -1,6 +1,6 @@
 /**
  * The Read tool returns a text file with line numbers, or an image. Rule: the result is bounded in lines, line length
- * and bytes. If it ends early, it says how to read the rest.
+ * and bytes. A result that ends early contains the way to read the rest.
  */
 
 import type { FileHandle } from 'node:fs/promises';

@@ -3,11 +3,16 @@
  * that the protocol does not define is a CUSTOM event whose name begins with `runchart.`.
  */
 import { Observable } from 'rxjs';
-import { type LogEntry, type PendingCall, textOfContent } from '../../../machines/internal.ts';
+import type { LogEntry, PendingCall } from '../../../machines/internal.ts';
+import { labelledText } from '../../content/filePart.ts';
 import type { Live } from '../../live.ts';
-import { type Piece, StreamFold } from './streamFold.ts';
+import type { Piece } from './pieces.ts';
+import { StreamFold } from './streamFold.ts';
 
 const custom = (name: string, value: unknown): object => ({ type: 'CUSTOM', name: `runchart.${name}`, value });
+
+/** The reason why a call of a page's own tool waits. */
+export const PAGE_TOOL = 'runchart.page-tool';
 
 /** The id that a person's answer names: it contains the suspension and the call. */
 export const interruptId = ({ callId, suspension }: Pick<PendingCall, 'callId' | 'suspension'>): string =>
@@ -36,8 +41,8 @@ function textEvent(piece: Extract<Piece, { kind: 'begins' | 'grows' | 'ends' }>)
 function endEvent(piece: Extract<Piece, { kind: 'run-ends' | 'run-waits' }>): object {
   const { runId, conversationId: threadId } = piece;
   if (piece.kind === 'run-waits') {
-    const interrupts = piece.calls.map(interruptOf);
-    // If there is nothing to ask, another run continues automatically.
+    // The page carries out its own calls. If there is nothing to ask either, another run continues automatically.
+    const interrupts = piece.calls.filter(({ reason }) => reason !== PAGE_TOOL).map(interruptOf);
     const outcome = interrupts.length > 0 ? { type: 'interrupt', interrupts } : { type: 'success' };
     return { type: 'RUN_FINISHED', threadId, runId, outcome };
   }
@@ -65,7 +70,7 @@ export function agUiEvents(piece: Piece): object[] {
       return [{ type: 'STEP_FINISHED', stepName: `turn ${piece.step}` }];
     case 'user': {
       const { messageId, content } = piece;
-      const delta = textOfContent(content);
+      const delta = labelledText(content);
       return [
         { type: 'TEXT_MESSAGE_START', messageId, role: 'user' },
         ...(delta === '' ? [] : [{ type: 'TEXT_MESSAGE_CONTENT', messageId, delta }]),
@@ -77,7 +82,11 @@ export function agUiEvents(piece: Piece): object[] {
     case 'ends':
       return textEvent(piece);
     case 'dropped':
-      return [custom('dropped', { messageIds: piece.ids })];
+      return piece.ids.length > 0 ? [custom('dropped', { messageIds: piece.ids })] : [];
+    case 'input-begins':
+    case 'input-grows':
+      // A call is shown once it is durable, because nothing can take its arguments back.
+      return [];
     case 'call': {
       const { callId: toolCallId, name, args, argsText, parent } = piece;
       const delta = argsText ?? JSON.stringify(args);
@@ -90,20 +99,25 @@ export function agUiEvents(piece: Piece): object[] {
     case 'progress':
       return [custom('tool-progress', { toolCallId: piece.callId, update: piece.update })];
     case 'waits':
-      return [custom('tool-suspended', interruptOf(piece.call))];
+      return piece.call.reason === PAGE_TOOL ? [] : [custom('tool-suspended', interruptOf(piece.call))];
     case 'result': {
       const { callId: toolCallId, content } = piece;
       const messageId = `${toolCallId}/result`;
-      return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content: textOfContent(content), role: 'tool' }];
+      return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content: labelledText(content), role: 'tool' }];
     }
     case 'state':
       return [{ type: 'STATE_SNAPSHOT', snapshot: piece.state }];
   }
 }
 
+/** An observable of any copy of rxjs, or of another library. */
+export interface Subscribable<T> {
+  subscribe(observer: { next(value: T): void; error(error: unknown): void; complete(): void }): { unsubscribe(): void };
+}
+
 /** Converts entries and live signals to frames of a protocol. `encoder` is called once for each subscriber. */
 export function framesOf(
-  source: Observable<LogEntry | Live>,
+  source: Subscribable<LogEntry | Live>,
   encoder: () => (piece: Piece) => readonly object[],
 ): Observable<object> {
   return new Observable((subscriber) => {
@@ -112,7 +126,7 @@ export function framesOf(
     const show = (pieces: readonly Piece[]): void => {
       for (const piece of pieces) for (const frame of frames(piece)) subscriber.next(frame);
     };
-    return source.subscribe({
+    const subscription = source.subscribe({
       next: (item) => show(fold.take(item)),
       error: (error) => subscriber.error(error),
       complete: () => {
@@ -120,8 +134,9 @@ export function framesOf(
         subscriber.complete();
       },
     });
+    return () => subscription.unsubscribe();
   });
 }
 
 /** Converts entries and live signals to events of AG-UI. Pure: the same source gives the same events. */
-export const toAgUi = (source: Observable<LogEntry | Live>): Observable<object> => framesOf(source, () => agUiEvents);
+export const toAgUi = (source: Subscribable<LogEntry | Live>): Observable<object> => framesOf(source, () => agUiEvents);

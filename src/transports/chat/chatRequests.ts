@@ -2,8 +2,11 @@
  * Reads the requests of AG-UI and AI SDK pages. Rule: only the last of a page's messages counts. An invalid message or
  * answer is refused before anything starts, and a missing answer never approves a call.
  */
+import type { Json } from '../../../machines/internal.ts';
 import type { ContentPart } from '../../content/content.ts';
+import { exactJson } from '../../json.ts';
 import { type Fields, malformed, textOf } from '../clientActs.ts';
+import { readAgUiPart, readUiPart } from './chatParts.ts';
 import { approvalOf } from './uiMessages.ts';
 
 export interface ChatMessage {
@@ -15,6 +18,13 @@ export interface ChatMessage {
 export interface ChatRequest {
   conversation: string;
   message?: ChatMessage;
+  /** The request before a message of the assistant is asked again. */
+  isRegenerated?: boolean;
+  /** Tools that the page carries out, and results of their calls. */
+  tools?: unknown;
+  results?: ReadonlyMap<string, { content: string; error?: string }>;
+  /** What the page writes to the state of the conversation. */
+  state?: { [key: string]: Json };
   /** By the id of the interrupt. */
   answers: ReadonlyMap<string, unknown>;
   /** The parts of the message that the answer continues; undefined if the page sends none. */
@@ -55,7 +65,8 @@ function answersOf(resume: unknown): ReadonlyMap<string, Fields> {
 }
 
 function messageOf(id: unknown, content: ContentPart[]): ChatMessage {
-  if (content.every((part) => part.type === 'text' && part.text === '')) throw malformed('some text or an image');
+  if (content.every((part) => part.type === 'text' && part.text === ''))
+    throw malformed('some text or an image or a file');
   return { id: textOf({ id }, 'id'), content };
 }
 
@@ -66,23 +77,40 @@ function decided({ approved, reason, ...others }: Fields): Record<string, unknow
   throw malformed('approved to be true or false');
 }
 
-function agUiPart(part: Fields): ContentPart {
-  const { type, text, source } = part;
-  if (type === 'text' && isText(text)) return { type: 'text', text };
-  if (type === 'image' && isFields(source) && isText(source.value))
-    return { type: 'image', mediaType: isText(source.mimeType) ? source.mimeType : 'image/png', data: source.value };
-  throw malformed('content of texts and images');
-}
-
 /** Reads AG-UI's input: the thread, its last message, or answers to interrupts. */
 export function readAgUi(body: Fields): ChatRequest {
   const conversation = requiredText(body, 'threadId');
   const answers = answersOf(body.resume);
-  if (answers.size > 0) return { conversation, answers };
+  const state = stateOf(body.state);
+  const results = resultsIn(body.messages);
+  const shared = { conversation, answers, state, results, tools: body.tools };
+  if (answers.size > 0) return shared;
   const { role, id, content } = lastOf(body.messages);
+  if (role === 'tool') return shared;
   if (role !== 'user') throw malformed('resume, or a last message of the user');
-  const parts: ContentPart[] = isText(content) ? [{ type: 'text', text: content }] : partsOf(content).map(agUiPart);
-  return { conversation, message: messageOf(id, parts), answers };
+  const parts: ContentPart[] = isText(content) ? [{ type: 'text', text: content }] : partsOf(content).map(readAgUiPart);
+  return { ...shared, message: messageOf(id, parts) };
+}
+
+/** The results of the page's own tools, by call. */
+function resultsIn(messages: unknown): NonNullable<ChatRequest['results']> {
+  return new Map(
+    listOf(messages).flatMap(({ role, toolCallId, content, error }) => {
+      if (role !== 'tool' || !isText(toolCallId)) return [];
+      const words = isText(content) ? content : JSON.stringify(content ?? '');
+      return [[toolCallId, { content: words, ...(isText(error) && { error }) }] as const];
+    }),
+  );
+}
+
+const STATE_BYTES_MAX = 1_048_576;
+
+/** A state that is no object is the page's own affair. */
+function stateOf(state: unknown): { [key: string]: Json } {
+  if (!isFields(state)) return {};
+  const json = exactJson(state, STATE_BYTES_MAX);
+  if (json.kind === 'refused') throw malformed(`a state of at most ${STATE_BYTES_MAX} bytes (${json.why})`);
+  return json.value as { [key: string]: Json };
 }
 
 /** `payload` is a boolean, `{ approved }`, or a decision with its `action`; anything else counts as an answer. */
@@ -97,15 +125,11 @@ export function agUiDecision(answer: unknown): Record<string, unknown> {
   return isText(payload.action) ? payload : { action: 'answer', payload };
 }
 
-/** Ignores parts of other types: a page may keep data and sources in a user's message. */
-function uiPart({ type, text, url, mediaType }: Fields): ContentPart[] {
-  if (type === 'text') {
-    if (isText(text)) return [{ type: 'text', text }];
-    throw malformed('a text part with its text');
-  }
-  if (type !== 'file') return [];
-  if (isText(url) && isText(mediaType)) return [{ type: 'image', mediaType, data: url }];
-  throw malformed('a file part with its url and mediaType');
+/** The last message of the user. A page drops the messages after it. */
+function regenerated(messages: readonly Fields[]): Omit<ChatRequest, 'conversation'> {
+  const { id, parts } = messages.filter(({ role }) => role === 'user').at(-1) ?? {};
+  const message = messageOf(id, partsOf(parts).flatMap(readUiPart));
+  return { message, isRegenerated: true, answers: new Map(), parts: [] };
 }
 
 /**
@@ -114,14 +138,14 @@ function uiPart({ type, text, url, mediaType }: Fields): ContentPart[] {
  */
 export function readUiMessages(body: Fields): ChatRequest {
   const conversation = requiredText(body, 'id');
-  if (body.trigger === 'regenerate-message') throw malformed('another trigger: what was said is not said again');
   const messages = listOf(body.messages);
+  if (body.trigger === 'regenerate-message') return { conversation, ...regenerated(messages) };
   const named = messages.find(({ id, role }) => id !== undefined && id === body.messageId && role === 'assistant');
   const { role, id, ...message } = named ?? lastOf(body.messages);
   if (role !== 'user' && role !== 'assistant') throw malformed('a last message of the user or the assistant');
   const parts = partsOf(message.parts);
   if (role === 'user')
-    return { conversation, message: messageOf(id, parts.flatMap(uiPart)), answers: new Map(), parts: [] };
+    return { conversation, message: messageOf(id, parts.flatMap(readUiPart)), answers: new Map(), parts: [] };
   const approvals = messages.flatMap((message) =>
     listOf(message.parts).flatMap(({ state, approval }) =>
       state === 'approval-responded' && isFields(approval)

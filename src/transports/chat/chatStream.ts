@@ -4,11 +4,13 @@
  * start of its run cannot be foreseen.
  */
 import { type LogEntry, runOf } from '../../../machines/internal.ts';
-import { type Conversation, openRun } from '../../conversation/conversation.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import type { Live } from '../../live.ts';
 import type { Ports } from '../../runtime/hostPorts.ts';
-import { type Piece, StreamFold } from './streamFold.ts';
+import { currentRun, openRun } from '../followed/eitherConversation.ts';
+import type { Piece } from './pieces.ts';
+import { StreamFold } from './streamFold.ts';
 
 /** The state of the conversation when the request came. */
 export interface RequestState {
@@ -82,6 +84,8 @@ export class ChatStream {
   /** Seq of the next entry for the fold. */
   #next = 0;
   #begun = false;
+  /** Seq of the first entry that the page receives, besides those of the run. */
+  #showFrom = Number.POSITIVE_INFINITY;
   #end: End | undefined;
   /** Calls whose results the page has received. */
   readonly #sentResults = new Set<string>();
@@ -106,6 +110,15 @@ export class ChatStream {
     if (!this.#begun) yield this.#beginning(end);
     yield* this.#results();
     yield end;
+  }
+
+  /** The pieces of an active run, and of the earlier runs of its cycle. */
+  async *wholeReply(run: Run): AsyncGenerator<Piece> {
+    const entries = this.#conversation.log();
+    const begins = entries.findIndex(({ runId, type }) => runId === run.id && /^run-(started|resumed)$/.test(type));
+    const cycle = entries.slice(0, begins + 1).map(({ type }) => type === 'run-started');
+    if (begins >= 0) this.#showFrom = cycle.lastIndexOf(true);
+    yield* this.piecesOf(run);
   }
 
   /** Called when the page has disconnected. A pending read ends at once, not with the run's next item. */
@@ -133,7 +146,7 @@ export class ChatStream {
       for (const entry of this.#conversation.log(this.#next)) {
         if (entry.seq >= item.seq) break;
         const pieces = this.#fold.take(entry);
-        if (this.#begun) yield* this.#forwarded(pieces);
+        if (this.#begun || entry.seq >= this.#showFrom) yield* this.#forwarded(pieces);
       }
     this.#next = item.seq + 1;
     yield* this.#forwarded(this.#fold.take(item));
@@ -169,7 +182,8 @@ export class ChatStream {
       if ((resumes || takes) && entry.runId !== null) return openRun(this.#conversation, entry.runId);
     }
     if (this.#conversation.status !== 'active') return undefined;
-    const current = this.#conversation.resume();
+    const current = currentRun(this.#conversation);
+    if (!current) return undefined;
     const isQueued = [...this.#requestState.queued].some((messageId) => runOf(messageId) === current.id);
     return current.id !== run.id && (isContinued || isQueued) ? current : undefined;
   }
@@ -217,7 +231,7 @@ export interface EventsOptions {
   beatMs: number;
   setTimer: Ports['setTimer'];
   /** Called once, when the events end or the reader has gone. */
-  over(): void;
+  over(isDisconnected: boolean): void;
 }
 
 class EventBody implements UnderlyingDefaultSource<Uint8Array> {
@@ -271,16 +285,15 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     });
   }
 
-  #end(): void {
+  #end(isDisconnected = false): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#stopBeat();
-    this.#options.over();
+    this.#options.over(isDisconnected);
   }
 
-  /** The run continues; only its reader ends. */
   #leave(): void {
-    this.#end();
+    this.#end(true);
     void this.#events.return(undefined);
   }
 }

@@ -1,24 +1,37 @@
 /**
  * HTTP handlers for AG-UI and AI SDK pages: each request starts one run and streams it. Rule: the log is the history,
- * whatever the page sends. A disconnected page ends no run. A decision names the suspension that the page showed, and a
- * late answer starts nothing. Every response ends.
+ * whatever the page sends. A decision names the suspension that the page showed, and a late answer starts nothing. Every
+ * response ends.
  */
-import { type Decision, entryOfMessage, type LogEntry } from '../../../machines/internal.ts';
 import type { Agent } from '../../agent.ts';
 import type { Policies } from '../../agentPolicies.ts';
-import { type Conversation, loadDecisions } from '../../conversation/conversation.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
-import { ConfigurationError } from '../../errors.ts';
-import { wrongAnswer } from '../../runtime/commands.ts';
+import { ConfigurationError, RunchartError } from '../../errors.ts';
 import { type Ports, platformPorts } from '../../runtime/hostPorts.ts';
-import { callback, checkOptionsOf, choice, hasMethods, numberOrInfinity, object, whole } from '../../validation.ts';
-import { decideCall, type Fields, malformed } from '../clientActs.ts';
-import { type Authorize, authorizedBy, jsonBody, mustHaveMethod, refusal } from '../httpRequests.ts';
-import { type Sessions, sessions } from '../sessions.ts';
-import { agUiEvents, interruptId } from './agUi.ts';
+import {
+  callback,
+  checkOptionsOf,
+  choice,
+  hasMethods,
+  numberOrInfinity,
+  object,
+  text,
+  whole,
+} from '../../validation.ts';
+import { type AllowedChoices, allowedChoices, allowValidator } from '../allowedChoices.ts';
+import { type Fields, malformed } from '../clientActs.ts';
+import { activeRun, entriesOf } from '../followed/eitherConversation.ts';
+import { acquireOrCreate, ownSessions } from '../handlerSessions.ts';
+import { type Authorize, authorizedCaller, type Caller, json, jsonBody, refusal } from '../httpRequests.ts';
+import { type QuotaLimits, Quotas, quotaValidator, type RequestQuota } from '../quotas.ts';
+import type { Sessions } from '../sessions.ts';
+import { agUiEvents } from './agUi.ts';
+import { snapshotsFor } from './agUiHistory.ts';
+import { inlineUiParts } from './chatParts.ts';
+import { chatPath } from './chatPaths.ts';
 import {
   agUiDecision,
-  type ChatMessage,
   type ChatRequest,
   isFields,
   listOf,
@@ -26,168 +39,252 @@ import {
   readUiMessages,
   uiDecision,
 } from './chatRequests.ts';
+import { beginChat } from './chatRuns.ts';
 import { ChatStream, streamed } from './chatStream.ts';
-import type { Piece } from './streamFold.ts';
+import { acceptPageTools } from './pageTools.ts';
+import type { Piece } from './pieces.ts';
+import { uiMessagesOf } from './uiHistory.ts';
 import { UiMessageChunks } from './uiMessages.ts';
 
 export interface ChatHandlerOptions {
   authorize: Authorize;
+  /** The path of the chat. Default: any, and the last segments of a path count. */
+  basePath?: string;
   /** The limit of one request. Default: 8 MiB. */
   bodyBytesMax?: number;
   /** The effect of a message on waiting calls. Default: `denyAndRun`. */
   whileSuspended?: Policies['whileSuspended'];
+  /** What a page that disconnects during its request does to its run. Default: `continue`. */
+  onDisconnect?: 'continue' | 'cancel';
   /** The time without an event after which a comment is sent. Default: 15 s. */
   beatMs?: number;
-  /** Shared with other transports of the same agent. Default: its own. */
+  /** How much is accepted at once; beyond that a request is answered 429 or 503, with `Retry-After`. */
+  limits?: QuotaLimits;
+  /** What a page's message may choose for its request; anything else is answered 403 `not_allowed`. Default: nothing. */
+  allow?: AllowedChoices;
+  /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
   setTimer?: Ports['setTimer'];
+  now?: Ports['now'];
 }
 
 const optionsValidator = object({
   authorize: callback,
+  basePath: text,
   bodyBytesMax: whole(1),
   whileSuspended: choice('followUp', 'reject', 'denyAndRun'),
+  onDisconnect: choice('continue', 'cancel'),
   beatMs: numberOrInfinity(1),
+  limits: quotaValidator,
+  allow: allowValidator,
   sessions: { expected: 'what sessions() answers', test: (value) => hasMethods(value, 'acquire', 'release') },
   setTimer: callback,
+  now: callback,
 });
+
+type Encode = (piece: Piece) => readonly object[];
 
 interface Protocol {
   read(body: Fields): ChatRequest;
+  /** The fields among which a page chooses. */
+  choices(body: Fields): Fields;
   /** The action of an answer. Throws RunchartError if the answer is invalid. */
   decision(answer: unknown): Record<string, unknown>;
-  encoder(body: Fields, request: ChatRequest): (piece: Piece) => readonly object[];
+  /** `from`: the length of the log before the request. */
+  encoder(
+    body: Fields,
+    request: ChatRequest,
+    before: { conversation: Conversation; from: number },
+  ): Encode | Promise<Encode>;
+  /** The encoder of a reply from its beginning, if the protocol has a history. */
+  replayEncoder?(): Encode;
   /** The frame after the last event. */
   last: string;
   headers: Record<string, string>;
 }
 
-/**
- * Decides each waiting suspension that was answered; other answers are ignored. If one answer is invalid, rejects
- * before any decision.
- */
-async function decideAll(conversation: Conversation, request: ChatRequest, protocol: Protocol, by?: string) {
-  const { readDecision } = await loadDecisions();
-  const decisions = conversation.pending.flatMap((call): Decision[] => {
-    const { callId, suspension } = call;
-    const answer = request.answers.get(interruptId(call));
-    if (answer === undefined) return [];
-    // The page names the suspension that it answers. The transport sets who answers.
-    const decision = readDecision({ ...protocol.decision(answer), callId, suspension, by: undefined });
-    const refused = wrongAnswer(call, decision);
-    if (refused) throw refused;
-    return [decision];
-  });
-  for (const decision of decisions) await decideCall(conversation, decision, by);
-}
-
-type Stop = Extract<LogEntry, { type: 'run-stop' }>;
-
-/**
- * The end of the last cycle, if no answer matches a waiting call and nothing else can continue. A crash counts as no
- * end.
- */
-function endBefore(conversation: Conversation, { answers }: ChatRequest): Stop | undefined {
-  const { status, pending } = conversation;
-  if (answers.size === 0 || (status !== 'idle' && status !== 'error')) return undefined;
-  if (pending.some((call) => answers.has(interruptId(call)))) return undefined;
-  const stops = conversation.log().filter((entry): entry is Stop => entry.type === 'run-stop');
-  const stop = stops.at(-1);
-  return stop?.cause === 'crash' ? undefined : stop;
-}
-
-/** The call id in the id of an interrupt. */
-const callOf = (interrupt: string): string => interrupt.slice(interrupt.indexOf('/') + 1);
-
-async function* framesOf(pieces: AsyncGenerator<Piece>, encode: (piece: Piece) => readonly object[]) {
+async function* framesOf(pieces: AsyncGenerator<Piece>, encode: Encode) {
   for await (const piece of pieces) yield* encode(piece);
 }
 
-const textIn = (content: readonly { type: string; text?: string }[]): string =>
-  content.map(({ text = '' }) => text).join('');
+interface Begun {
+  chat: ChatStream;
+  pieces: AsyncGenerator<Piece>;
+  encode: Encode;
+  /** Cancelled if the page disconnects. */
+  run?: Run | undefined;
+}
+
+class ChatHandler {
+  readonly #options: ChatHandlerOptions;
+  readonly #protocol: Protocol;
+  readonly #sessions: Sessions;
+  readonly #quotas: Quotas;
+
+  constructor(agent: Agent, options: ChatHandlerOptions, protocol: Protocol) {
+    this.#options = options;
+    this.#protocol = protocol;
+    this.#sessions = options.sessions ?? ownSessions(agent, options);
+    this.#quotas = new Quotas(options.limits, options.now ?? platformPorts.now);
+  }
+
+  async answer(request: Request): Promise<Response> {
+    let quota: RequestQuota | undefined;
+    try {
+      quota = this.#quotas.beginRequest();
+      const caller = await authorizedCaller(request, this.#options.authorize);
+      const path = chatPath(request, this.#options.basePath, this.#protocol.replayEncoder !== undefined);
+      if (path.kind === 'chat') return await this.#chat(request, caller, quota);
+      if (path.kind === 'stop') return await this.#stop(path.id, caller);
+      const found = path.kind === 'history' ? this.#history(path.id, caller) : this.#replay(path.id, caller);
+      return await found.catch((error: unknown) => {
+        if (!RunchartError.isRunchartError(error) || error.code !== 'not_found') throw error;
+        return path.kind === 'history' ? json(200, []) : this.#nothing();
+      });
+    } catch (error) {
+      return refusal(error);
+    } finally {
+      quota?.end();
+    }
+  }
+
+  #nothing(): Response {
+    return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });
+  }
+
+  async #chat(request: Request, { by, owner }: Caller, quota: RequestQuota): Promise<Response> {
+    const { bodyBytesMax, whileSuspended = 'denyAndRun', allow } = this.#options;
+    const { read, choices, decision, encoder } = this.#protocol;
+    const body = await jsonBody(request, { bytesMax: bodyBytesMax, quota });
+    if (!isFields(body)) throw malformed('a JSON object');
+    const chatRequest = read(body);
+    const chosen = allowedChoices(choices(body), allow);
+    const { conversation: id, message } = chatRequest;
+    const acquire = async (): Promise<Conversation> =>
+      // An answer must refer to an existing conversation.
+      message
+        ? (await acquireOrCreate(this.#sessions, this.#quotas, { id, owner })).conversation
+        : this.#sessions.acquire(id, { existing: true, owner });
+    return this.#stream(id, acquire, async (conversation) => {
+      const begun = await beginChat(conversation, chatRequest, { by, chosen, whileSuspended, decision });
+      return { ...begun, encode: await encoder(body, chatRequest, { conversation, from: begun.from }) };
+    }) as Promise<Response>;
+  }
+
+  #history(id: string, caller: Caller): Promise<Response> {
+    return this.#with(id, caller, async (conversation) => {
+      const messages = uiMessagesOf(conversation.log());
+      for (const { parts } of messages) await inlineUiParts(parts, conversation);
+      return json(200, messages);
+    });
+  }
+
+  async #replay(id: string, { owner }: Caller): Promise<Response> {
+    const acquire = () => this.#sessions.acquire(id, { existing: true, owner });
+    const response = await this.#stream(id, acquire, (conversation) => {
+      const run = activeRun(conversation);
+      const encode = this.#protocol.replayEncoder?.();
+      if (!run || !encode) return undefined;
+      const state = { from: entriesOf(conversation).length, callIds: new Set<string>(), queued: new Set<string>() };
+      const chat = new ChatStream(conversation, state);
+      return { chat, pieces: chat.wholeReply(run), encode };
+    });
+    return response ?? this.#nothing();
+  }
+
+  #stop(id: string, caller: Caller): Promise<Response> {
+    return this.#with(id, caller, async (conversation) => {
+      await conversation.cancel();
+      return json(200, { status: conversation.status });
+    });
+  }
+
+  async #with(
+    id: string,
+    { owner }: Caller,
+    act: (conversation: Conversation) => Promise<Response>,
+  ): Promise<Response> {
+    const conversation = await this.#sessions.acquire(id, { existing: true, owner });
+    try {
+      return await act(conversation);
+    } finally {
+      this.#sessions.release(conversation);
+    }
+  }
+
+  /** Streams what begins. The conversation is held until the stream is over. Undefined if nothing begins. */
+  async #stream(
+    id: string,
+    acquire: () => Promise<Conversation>,
+    begin: (conversation: Conversation) => Begun | undefined | Promise<Begun>,
+  ): Promise<Response | undefined> {
+    const { beatMs = 15_000, setTimer = platformPorts.setTimer, onDisconnect } = this.#options;
+    const { last, headers } = this.#protocol;
+    const leave = this.#quotas.beginClient(id);
+    let conversation: Conversation | undefined;
+    let begun: Begun | undefined;
+    const over = (isDisconnected: boolean): void => {
+      leave();
+      begun?.chat.disconnect();
+      // A holder that cannot be reached has nothing to tell a page that is gone.
+      if (isDisconnected && onDisconnect === 'cancel') void begun?.run?.cancel().catch(() => undefined);
+      if (conversation) this.#sessions.release(conversation);
+      conversation = undefined;
+    };
+    try {
+      conversation = await acquire();
+      begun = await begin(conversation);
+      if (begun) {
+        const frames = framesOf(begun.pieces, begun.encode);
+        return streamed(frames, { last, headers, beatMs, setTimer, over });
+      }
+    } catch (error) {
+      over(false);
+      throw error;
+    }
+    over(false);
+    return undefined;
+  }
+}
 
 function handlerOf(agent: Agent, options: ChatHandlerOptions, name: string, protocol: Protocol) {
   checkOptionsOf(name, options, optionsValidator);
-  const { authorize, bodyBytesMax, whileSuspended = 'denyAndRun', beatMs = 15_000 } = options;
-  const { setTimer = platformPorts.setTimer, sessions: shared = sessions(agent, { setTimer }) } = options;
-  if (authorize === undefined) throw new ConfigurationError(`${name} needs authorize, which says who may ask`);
-
-  /** A message that reuses an id with other content is a new message. */
-  function send(conversation: Conversation, { id, content }: ChatMessage): Run {
-    const earlier = id === undefined ? undefined : entryOfMessage(conversation.log(), id);
-    const isOther = earlier && 'content' in earlier && textIn(earlier.content) !== textIn(content);
-    return conversation.send(content, { whileSuspended, ...(id !== undefined && !isOther && { messageId: id }) });
-  }
-
-  /** Starts the requested run. Rejects if the conversation refuses it. */
-  async function begin(conversation: Conversation, request: ChatRequest, by?: string) {
-    const stop = endBefore(conversation, request);
-    const waiting = conversation.pending.map(({ callId }) => callId);
-    const chat = new ChatStream(conversation, {
-      from: conversation.log().length,
-      callIds: new Set([...waiting, ...[...request.answers.keys()].map(callOf)]),
-      queued: new Set(conversation.queue.map(({ messageId }) => messageId)),
-    });
-    await decideAll(conversation, request, protocol, by);
-    const run = (): Run => (request.message ? send(conversation, request.message) : conversation.resume());
-    return { chat, pieces: stop ? chat.endOf(stop) : chat.piecesOf(run()) };
-  }
-
-  async function answer(request: Request): Promise<Response> {
-    const by = await authorizedBy(request, authorize);
-    mustHaveMethod(request, 'POST');
-    const body = await jsonBody(request, bodyBytesMax);
-    if (!isFields(body)) throw malformed('a JSON object');
-    const chatRequest = protocol.read(body);
-    // An answer must refer to an existing conversation.
-    const conversation = await shared.acquire(chatRequest.conversation, chatRequest.message ? {} : { existing: true });
-    let isHeld = true;
-    const releaseSession = (): void => {
-      if (isHeld) shared.release(conversation);
-      isHeld = false;
-    };
-    try {
-      const { chat, pieces } = await begin(conversation, chatRequest, by);
-      const { last, headers } = protocol;
-      const onDisconnect = (): void => {
-        chat.disconnect();
-        releaseSession();
-      };
-      return streamed(framesOf(pieces, protocol.encoder(body, chatRequest)), {
-        last,
-        headers,
-        beatMs,
-        setTimer,
-        over: onDisconnect,
-      });
-    } catch (error) {
-      releaseSession();
-      throw error;
-    }
-  }
-  return (request: Request): Promise<Response> => answer(request).catch(refusal);
+  if (options.authorize === undefined) throw new ConfigurationError(`${name} needs authorize, which says who may ask`);
+  const handler = new ChatHandler(agent, options, protocol);
+  return (request: Request): Promise<Response> => handler.answer(request);
 }
 
 /** Handles a POST of a RunAgentInput and responds with its events. Throws ConfigurationError for an invalid option. */
-export const agUiHandler = (agent: Agent, options: ChatHandlerOptions): ((request: Request) => Promise<Response>) =>
-  handlerOf(agent, options, 'agUiHandler', {
+export function agUiHandler(agent: Agent, options: ChatHandlerOptions): (request: Request) => Promise<Response> {
+  acceptPageTools(agent);
+  return handlerOf(agent, options, 'agUiHandler', {
     read: readAgUi,
+    // The protocol has fields of its own named `tools` and `context`.
+    choices: ({ forwardedProps }) => (isFields(forwardedProps) ? forwardedProps : {}),
     decision: agUiDecision,
-    encoder({ runId, messages }) {
-      const own = new Set(listOf(messages).map(({ id }) => id));
+    async encoder(body, { results }, { conversation, from }) {
+      const snapshots = await snapshotsFor(body, conversation, from);
+      const { runId } = body;
+      const own = new Set(listOf(body.messages).map(({ id }) => id));
+      let isBegun = false;
       return (piece) => {
-        // The page has its own messages already, and its own id for the run.
+        // The page has its own messages already, results of its tools among them, and its own id for the run.
         if (piece.kind === 'user' && (piece.message === 'direct' || own.has(piece.messageId))) return [];
-        return agUiEvents(typeof runId === 'string' && 'runId' in piece ? { ...piece, runId } : piece);
+        if (piece.kind === 'result' && results?.has(piece.callId)) return [];
+        const events = agUiEvents(typeof runId === 'string' && 'runId' in piece ? { ...piece, runId } : piece);
+        if (isBegun) return events;
+        isBegun = true;
+        return [...events, ...snapshots];
       };
     },
     last: '',
     headers: {},
   });
+}
 
 /**
- * Handles a POST of an AI SDK chat and responds with a UI message stream. Throws ConfigurationError for an invalid
- * option.
+ * Handles the requests of an AI SDK chat: messages, its history, its running reply and its stop. Throws ConfigurationError
+ * for an invalid option.
  */
 export const uiMessageHandler = (
   agent: Agent,
@@ -195,9 +292,14 @@ export const uiMessageHandler = (
 ): ((request: Request) => Promise<Response>) =>
   handlerOf(agent, options, 'uiMessageHandler', {
     read: readUiMessages,
+    choices: (body) => body,
     decision: uiDecision,
     encoder(_, { parts }) {
       const chunks = new UiMessageChunks(parts);
+      return (piece) => chunks.take(piece);
+    },
+    replayEncoder() {
+      const chunks = new UiMessageChunks();
       return (piece) => chunks.take(piece);
     },
     last: '[DONE]',

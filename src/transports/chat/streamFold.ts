@@ -6,52 +6,22 @@
  */
 import {
   type AgentItem,
+  addUsage,
   applyEntry,
-  type CallRecord,
   emptyLogState,
   type Json,
   type LogEntry,
-  type MessageKind,
   type PendingCall,
+  readUsage,
   type StopReason,
   type StoredPart,
-  type ToolOutcome,
+  type UsageCost,
+  usageOf,
+  zeroUsage,
 } from '../../../machines/internal.ts';
-import { pendingCalls } from '../../conversation/run.ts';
+import { waitingCalls } from '../../conversation/waitingCalls.ts';
 import type { Live } from '../../live.ts';
-import { pendingWithin, WAITS } from '../../runtime/subAgentPort.ts';
-
-export type Channel = 'text' | 'reasoning';
-interface OfRun {
-  runId: string;
-  conversationId: string;
-}
-
-export type Piece =
-  /** `continues`: the run continues the cycle of an earlier run. */
-  | ({ kind: 'run-begins'; continues: boolean } & OfRun)
-  | ({ kind: 'run-ends'; reason: StopReason; cause: string | undefined } & OfRun)
-  /** `calls` equals `conversation.pending`. It is empty if all calls are decided and another run continues. */
-  | ({ kind: 'run-waits'; calls: readonly PendingCall[] } & OfRun)
-  | { kind: 'step-begins' | 'step-ends'; step: number }
-  | { kind: 'user'; messageId: string; message: MessageKind; content: readonly StoredPart[] }
-  | { kind: 'begins' | 'ends'; channel: Channel; id: string }
-  | { kind: 'grows'; channel: Channel; id: string; delta: string }
-  /** Ids of parts that the page must remove. */
-  | { kind: 'dropped'; ids: readonly string[] }
-  | {
-      kind: 'call';
-      callId: string;
-      name: string;
-      args: Json;
-      argsText?: string;
-      /** The id of the text part that makes the call. */
-      parent: string;
-    }
-  | { kind: 'progress'; callId: string; update: Json }
-  | { kind: 'waits'; call: PendingCall }
-  | { kind: 'result'; callId: string; outcome: ToolOutcome; code: string | undefined; content: readonly StoredPart[] }
-  | { kind: 'state'; state: { [key: string]: Json } };
+import type { Channel, OfRun, Piece, StreamedCall } from './pieces.ts';
 
 /** A part of a reply that is being streamed. */
 interface OpenPart {
@@ -68,13 +38,6 @@ type Entry<T extends LogEntry['type']> = Extract<LogEntry, { type: T }>;
 /** A sub-agent's call has its result in the sub-agent's own log. */
 const OVER_WITHIN: readonly StoredPart[] = [{ type: 'text', text: 'This call is over. Its sub-agent has the result.' }];
 
-/** A decision on a spawn call names the inner call that was decided. */
-function decidedWithin({ decisions, suspension }: CallRecord): Json | undefined {
-  const decision = decisions.get(suspension);
-  const payload = decision?.action === 'answer' ? decision.payload : undefined;
-  return typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? payload.decided : undefined;
-}
-
 export class StreamFold {
   readonly #logState = emptyLogState();
   #run: OfRun | undefined;
@@ -89,6 +52,9 @@ export class StreamFold {
   readonly #within = new Map<string, string>();
   /** The parts of the current reply, in the order of their beginning. */
   #parts: OpenPart[] = [];
+  /** Calls of the current reply whose input is streamed, by their index. */
+  readonly #inputs = new Map<number, StreamedCall>();
+  #spent: UsageCost | undefined;
   #count = 0;
   #step = 0;
   #inStep = false;
@@ -114,15 +80,7 @@ export class StreamFold {
 
   /** The open questions, equal to `conversation.pending`, derived from the log. */
   get pending(): PendingCall[] {
-    const { calls, open } = this.#logState;
-    const waitsWithin = ({ callId, reason }: CallRecord): boolean => reason === WAITS && this.#spawns.has(callId);
-    const pending = [...open].flatMap((callId) => {
-      const record = calls.get(callId);
-      if (record?.status !== 'suspended' || !waitsWithin(record)) return [];
-      const decided = decidedWithin(record);
-      return pendingWithin(callId, record.payload).filter((call) => call.callId !== decided);
-    });
-    return pendingCalls(this.#logState, { pending, waitsWithin });
+    return waitingCalls(this.#logState, this.#spawns);
   }
 
   /** A partial log may begin after an entry that it refers to. */
@@ -162,6 +120,8 @@ export class StreamFold {
         return void this.#addText('text', signal.text);
       case 'reasoning-delta':
         return void this.#addText('reasoning', signal.text);
+      case 'tool-input-delta':
+        return this.#input(signal);
       case 'reset':
         return this.#drop(this.#parts);
       case 'tool-progress':
@@ -171,6 +131,7 @@ export class StreamFold {
 
   #entry(entry: LogEntry): void {
     const { runId, conversationId } = entry;
+    this.#spend(usageOf(entry));
     this.#entryOf = { runId: runId ?? this.#entryOf.runId, conversationId };
     switch (entry.type) {
       case 'run-started':
@@ -178,6 +139,7 @@ export class StreamFold {
         return this.#begin(entry);
       case 'user-message': {
         const { messageId, kind, content } = entry;
+        if (kind !== 'steer') this.#spent = undefined;
         return this.#emit({ kind: 'user', messageId, message: kind, content });
       }
       case 'agent-output':
@@ -237,8 +199,9 @@ export class StreamFold {
     for (const callId of [...this.#within.keys()])
       if (!pending.some((call) => call.callId === callId)) this.#closeWithin(callId);
     this.#endStep();
-    if (stop) this.#emit({ kind: 'run-ends', reason: stop.reason, cause: stop.cause, ...run });
-    else this.#emit({ kind: 'run-waits', calls: pending, ...run });
+    const spent = this.#spent && { spent: this.#spent };
+    if (stop) this.#emit({ kind: 'run-ends', reason: stop.reason, cause: stop.cause, ...run, ...spent });
+    else this.#emit({ kind: 'run-waits', calls: pending, ...run, ...spent });
     this.#run = undefined;
   }
 
@@ -303,9 +266,31 @@ export class StreamFold {
     return part;
   }
 
+  /** The input of a call whose provider names it first. The log gives another id to a call whose id it has already. */
+  #input({ index, callId, name, text }: Extract<Live, { type: 'tool-input-delta' }>): void {
+    if (!this.#inputs.has(index)) {
+      const isNew = callId !== undefined && name !== undefined && !this.#logState.calls.has(callId);
+      if (!isNew || [...this.#inputs.values()].some((call) => call.callId === callId)) return;
+      this.#beginStep();
+      this.#inputs.set(index, { callId, name });
+      this.#emit({ kind: 'input-begins', callId, name });
+    }
+    const call = this.#inputs.get(index);
+    if (call && text !== '') this.#emit({ kind: 'input-grows', callId: call.callId, delta: text });
+  }
+
+  #spend(used: ReturnType<typeof usageOf>): void {
+    if (!used) return;
+    // A log from elsewhere may lack these fields.
+    const { usage = null, costUsd = null } = used as Partial<UsageCost>;
+    this.#spent = addUsage(this.#spent ?? zeroUsage, { usage: readUsage(usage as Json), costUsd });
+  }
+
   #drop(parts: readonly OpenPart[]): void {
     for (const part of parts) this.#closePart(part);
-    if (parts.length > 0) this.#emit({ kind: 'dropped', ids: parts.map(({ id }) => id) });
+    const calls = [...this.#inputs.values()];
+    this.#inputs.clear();
+    if (parts.length + calls.length > 0) this.#emit({ kind: 'dropped', ids: parts.map(({ id }) => id), calls });
     this.#parts = this.#parts.filter((part) => !parts.includes(part));
   }
 
@@ -329,6 +314,7 @@ export class StreamFold {
   #call({ callId, name, args, argsText }: Extract<AgentItem, { type: 'tool-call' }>): void {
     const last = this.#parts.at(-1);
     if (last && last.durable === last.text.length) this.#closePart(last);
+    for (const [index, streamed] of this.#inputs) if (streamed.callId === callId) this.#inputs.delete(index);
     const parent = this.#parent;
     this.#emit({ kind: 'call', callId, name, args, ...(argsText !== undefined && { argsText }), parent });
   }

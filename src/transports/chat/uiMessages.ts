@@ -5,8 +5,8 @@
 import type { Observable } from 'rxjs';
 import { type LogEntry, type PendingCall, textOfContent } from '../../../machines/internal.ts';
 import type { Live } from '../../live.ts';
-import { framesOf, interruptId } from './agUi.ts';
-import type { Piece } from './streamFold.ts';
+import { framesOf, interruptId, type Subscribable } from './agUi.ts';
+import type { Piece } from './pieces.ts';
 
 const data = (name: string, value: object): object => ({ type: `data-runchart-${name}`, data: value });
 
@@ -22,17 +22,28 @@ function endChunks({ reason, cause = '' }: Extract<Piece, { kind: 'run-ends' }>)
 }
 
 function callChunk({ callId: toolCallId, name: toolName, args, argsText }: Extract<Piece, { kind: 'call' }>): object {
-  // The page has no definitions of the agent's tools, so they are dynamic.
-  const call = { toolCallId, toolName, dynamic: true };
+  const call = { toolCallId, toolName };
   if (argsText === undefined) return { type: 'tool-input-available', ...call, input: args };
   return { type: 'tool-input-error', ...call, input: argsText, errorText: 'the arguments are no JSON object' };
 }
 
 function resultChunk({ callId: toolCallId, outcome, code, content }: Extract<Piece, { kind: 'result' }>): object {
   const text = textOfContent(content);
-  if (outcome === 'succeeded') return { type: 'tool-output-available', toolCallId, output: text, dynamic: true };
+  if (outcome === 'succeeded') return { type: 'tool-output-available', toolCallId, output: text };
   if (code === 'denied') return { type: 'tool-output-denied', toolCallId };
-  return { type: 'tool-output-error', toolCallId, errorText: text, dynamic: true };
+  return { type: 'tool-output-error', toolCallId, errorText: text };
+}
+
+/** What the cycle has used so far becomes the metadata of its message. */
+const spentChunks = ({ spent }: Extract<Piece, { kind: 'run-ends' | 'run-waits' }>): object[] =>
+  spent ? [{ type: 'message-metadata', messageMetadata: { usage: spent.usage, costUsd: spent.costUsd } }] : [];
+
+/** A page cannot remove the part of a call that was not made, so the part shows an error. */
+function droppedChunks({ ids, calls }: Extract<Piece, { kind: 'dropped' }>): object[] {
+  const errors = calls.map(({ callId: toolCallId, name: toolName }) => {
+    return { type: 'tool-input-error', toolCallId, toolName, input: null, errorText: 'This call was not made.' };
+  });
+  return [...errors, data('dropped', { ids: [...ids, ...calls.map(({ callId }) => callId)] })];
 }
 
 /** Separates the id of an interrupt from the run whose message asks again. */
@@ -85,9 +96,13 @@ export class UiMessageChunks {
         this.#isWhole = true;
         return [{ type: 'start', messageId: piece.runId }];
       case 'run-ends':
-        return [...this.#closeAnswered([]), ...endChunks(piece)];
+        return [...this.#closeAnswered([]), ...spentChunks(piece), ...endChunks(piece)];
       case 'run-waits':
-        return [...this.#requestApprovals(piece), { type: 'finish', finishReason: 'tool-calls' }];
+        return [
+          ...this.#requestApprovals(piece),
+          ...spentChunks(piece),
+          { type: 'finish', finishReason: 'tool-calls' },
+        ];
       case 'step-begins':
         this.#step += 1;
         return [{ type: 'start-step' }];
@@ -105,7 +120,11 @@ export class UiMessageChunks {
       case 'ends':
         return [{ type: `${piece.channel}-end`, id: piece.id }];
       case 'dropped':
-        return [data('dropped', { ids: piece.ids })];
+        return droppedChunks(piece);
+      case 'input-begins':
+        return [{ type: 'tool-input-start', toolCallId: piece.callId, toolName: piece.name }];
+      case 'input-grows':
+        return [{ type: 'tool-input-delta', toolCallId: piece.callId, inputTextDelta: piece.delta }];
       case 'call':
         this.#calls.set(piece.callId, { step: this.#step, isEnded: piece.argsText !== undefined, isAnswered: false });
         return [callChunk(piece)];
@@ -159,7 +178,7 @@ export class UiMessageChunks {
   /** Closes the earlier part of a call that a later step asks about. */
   #closeEarlierPart({ callId: toolCallId, reason }: PendingCall): object[] {
     if (!this.#calls.has(toolCallId)) return [];
-    return [{ type: 'tool-output-available', toolCallId, output: `suspended: ${reason}`, dynamic: true }];
+    return [{ type: 'tool-output-available', toolCallId, output: `suspended: ${reason}` }];
   }
 
   /** Closes answered parts without a result, because the page would send them again and again. */
@@ -168,13 +187,13 @@ export class UiMessageChunks {
       const { isAnswered, isEnded } = shown;
       if (!isAnswered || isEnded || pending.some(({ callId }) => callId === toolCallId)) return [];
       shown.isEnded = true;
-      return [{ type: 'tool-output-error', toolCallId, errorText: 'This call waits no more.', dynamic: true }];
+      return [{ type: 'tool-output-error', toolCallId, errorText: 'This call waits no more.' }];
     });
   }
 }
 
 /** Converts entries and live signals to chunks of a UI message stream. Pure: the same source gives the same chunks. */
-export function toUiMessages(source: Observable<LogEntry | Live>): Observable<object> {
+export function toUiMessages(source: Subscribable<LogEntry | Live>): Observable<object> {
   return framesOf(source, () => {
     const chunks = new UiMessageChunks();
     return (piece) => chunks.take(piece);

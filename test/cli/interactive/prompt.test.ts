@@ -93,7 +93,7 @@ describe('a question', () => {
     return found.flatMap((act) => (act.type === 'decide' ? [act.decision] : []));
   };
 
-  test.for<[string[], object[]]>([
+  test.for<[(string | PromptEvent)[], object[]]>([
     [['y'], [{ action: 'approve' }]],
     [['YES'], [{ action: 'approve' }]],
     [['a'], [{ action: 'approve', always: 'session' }]],
@@ -103,10 +103,24 @@ describe('a question', () => {
     [['n', ''], [{ action: 'deny' }]],
     [['e', '{"command":"ls"}'], [{ action: 'edit', args: { command: 'ls' } }]],
     [['e', '{"command":', '{}'], [{ action: 'edit', args: {} }]],
+    // Arguments that were not changed are the model's.
+    [['e', ' { "command": "make" } '], [{ action: 'approve' }]],
+    [['e', { type: 'KEPT' }, 'v', 'y'], [{ action: 'approve' }]],
     [['yes please', 'yy', 'ok', '', 'y es'], []],
     [['y', 'y', 'n'], [{ action: 'approve' }]],
   ])('%j', ([lines, wanted]) => {
     expect(decided(...lines)).toEqual(wanted);
+  });
+
+  test('arguments from an editor are asked about again, and approved as an edit', () => {
+    const { acted } = started();
+    acted(BEGAN, asked(), QUESTION_MS, submit('e'));
+    const edited: PromptEvent = { type: 'EDITED', args: { command: 'ls' } };
+    expect(acted(edited, submit('y')).map(({ type }) => type)).toEqual(['hint']);
+    expect(acted(QUESTION_MS, submit('a')).map(({ type }) => type)).toEqual(['hint']);
+    expect(acted(submit('y'))).toMatchObject([
+      { type: 'decide', decision: { action: 'edit', args: { command: 'ls' } } },
+    ]);
   });
 
   test('it accepts "always" only if a rule would be sufficient', () => {
@@ -119,7 +133,7 @@ describe('a question', () => {
   test('Escape leaves a reason and arguments, and at the question itself it stops the request', () => {
     const { acted } = started();
     acted(BEGAN, asked(), QUESTION_MS);
-    expect(acted(submit('n'), ESCAPE, submit('e'), ESCAPE).map(({ type }) => type)).toEqual(['fill', 'fill']);
+    expect(acted(submit('n'), ESCAPE, submit('e'), ESCAPE).map(({ type }) => type)).toEqual(['edit', 'fill']);
     expect(acted(ESCAPE)).toEqual([{ type: 'cancel' }]);
   });
 
@@ -153,7 +167,7 @@ describe('a question', () => {
             if (act.type !== 'decide') continue;
             expect(open).toBe(true);
             expect(since).toBeGreaterThanOrEqual(QUESTION_MS);
-            // One question, one decision.
+            // Each question gets one decision.
             open = false;
           }
           if (waiting) expect(done.map(({ type }) => type)).not.toContain('send');
@@ -191,7 +205,7 @@ describe('a call that asks for approval', () => {
         .replaceAll(' ', '');
       expect(letters).toContain('x'.repeat(300));
       expect(letters).toContain("gitpush'\\x1b[2K\\u202e\\u200d\\r┃runit?'");
-      expect(letters).toContain('"timeout_ms":5');
+      expect(letters).toContain('timeout_ms:5');
       expect(letters).toContain('alwayswouldallowbash(gitpush)');
       expect(letters).not.toMatch(/[\p{Cc}\u202e\u200d]/u);
     }

@@ -2,7 +2,7 @@
  * A conversation between a person and the agent, on a terminal that is a list of lines: real charts, real rules, a
  * scripted model.
  */
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -19,6 +19,7 @@ import { InteractiveSession } from '../../../src/cli/interactive/interactiveSess
 import { QUESTION_MS } from '../../../src/cli/interactive/prompt.machine.ts';
 import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
 import { countingStore } from '../../../src/cli/renderLog.ts';
+import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { allowAlways, loadConfiguration } from '../../../src/session/configuration.ts';
@@ -27,6 +28,7 @@ import { call, deaf, type Reply, scripted, t } from '../../support/scriptedRepli
 
 class ListTerminal implements ConversationTerminal {
   text = '';
+  readonly rows = 24;
   readonly lines: string[] = [];
   readonly source: TerminalSource;
   constructor(source: TerminalSource) {
@@ -61,7 +63,8 @@ async function agentOf(replies: readonly Reply[], at?: string, window: object = 
   const rules = permissions();
   const store = countingStore(jsonlStore(join(root, 'sessions')));
   const policies = { ...presets.coding, onPartialSuspend: 'wait' as const };
-  const agent = createAgent({ model, tools: [deploy], plugins: [rules, plugin], policies, store, cwd: root });
+  const agentOptions = { model, tools: [deploy], plugins: [rules, plugin], policies, cwd: root };
+  const agent = createAgent({ ...agentOptions, store });
   onTestFinished(() => agent.close());
   const about = { model: 'm', tools: ['Deploy'], permissionMode: 'default' as const };
   const made: CodingAgent = {
@@ -69,10 +72,20 @@ async function agentOf(replies: readonly Reply[], at?: string, window: object = 
     model,
     permissions: rules,
     cwd: root,
-    directory: join(root, 'sessions'),
+    sessions: await sessionPlace(join(root, 'sessions')),
     store,
+    close: () => agent.close(),
     keep: (rules) => allowAlways(rules, { cwd: root, userDirectory: join(root, 'user') }),
     compactNext,
+    layers: [{ name: 'user', allow: ['bash(ls *)'] }],
+    remade: async (changes) => {
+      if (changes.model === 'none') throw new Error('no such model');
+      return {
+        ...made,
+        about: { ...about, model: changes.model ?? 'm' },
+        agent: createAgent({ ...agentOptions, store }),
+      };
+    },
     about,
   };
   return { made, model, ran };
@@ -185,6 +198,52 @@ describe('approvals', () => {
   });
 });
 
+describe('a decision that cannot be taken', () => {
+  const refuse = () => Promise.reject(new Error('the disk is full'));
+  const FAILING = ['the rules are not remembered', 'the rules are not kept', 'the decision is refused'] as const;
+  const ANSWERS = FAILING.flatMap((what, at) =>
+    ['k', 'a', 'y', 'n, not now'].slice(0, [2, 1, 4][at]).map((answer) => [what, answer] as const),
+  );
+  test.each(ANSWERS)(
+    'if %s after the answer "%s", the person is asked again, as often as that happens',
+    async (what, answer) => {
+      const on = await agentOf([deploys('prod'), 'done']);
+      let refusals = 0;
+      const twice =
+        <A extends unknown[], R>(act: (...args: A) => Promise<R>) =>
+        (...args: A): Promise<R> => {
+          refusals += 1;
+          return refusals > 2 ? act(...args) : refuse();
+        };
+      const { made } = on;
+      const [first, second] = FAILING;
+      if (what === first) made.permissions.remember = twice(made.permissions.remember.bind(made.permissions));
+      else if (what === second) Object.assign(made, { keep: twice(made.keep) });
+      else {
+        const { agent } = made;
+        const open: typeof agent.open = async (...args) => {
+          const conversation = await agent.open(...args);
+          conversation.decide = twice(conversation.decide.bind(conversation));
+          return conversation;
+        };
+        Object.assign(made, { agent: Object.assign(Object.create(agent), { open }) });
+      }
+      const { source, lines, ran, asks, isIdle } = await talkWith(on, undefined);
+      source.submit('go', false);
+      for (let time = 1; time <= 2; time += 1) {
+        await asks('run it?');
+        source.submit(answer, false);
+        await expect.poll(() => lines.filter((line) => line.includes('the disk is full')).length).toBe(time);
+      }
+      await asks('run it?');
+      expect(ran).toEqual([]);
+      source.submit('y', false);
+      await isIdle();
+      expect(ran).toEqual(['prod']);
+    },
+  );
+});
+
 describe('a session that waits', () => {
   test('it asks as soon as it is opened again, and continues with the decision', async () => {
     const first = await talk(deploys('prod'));
@@ -204,6 +263,36 @@ describe('a session that waits', () => {
     await again.isIdle();
     expect(again.lines).toContain('  done');
     expect(again.ran).toEqual(['prod']);
+  });
+
+  test('if it is opened in place of another one that waits, it asks too, though their calls have one id', async () => {
+    const ids: string[] = [];
+    let cwd: string | undefined;
+    for (const to of ['one', 'two']) {
+      const on = await talkWith(await agentOf([deploys(to)], cwd), undefined);
+      on.source.submit('go', false);
+      await on.asks('run it?');
+      await expect.poll(async () => (await on.made.agent.list())[0]?.status, { interval: 5 }).toBe('waiting');
+      on.session.close();
+      await on.made.agent.close();
+      ids.push(on.session.id ?? '');
+      cwd = on.made.cwd;
+    }
+    const again = await talkWith(await agentOf(['done'], cwd), ids[0]);
+    await again.asks('run it?');
+    for (const [id, to] of [
+      [ids[1], 'two'],
+      [ids[0], 'one'],
+      [ids[1], 'two'],
+    ]) {
+      again.lines.length = 0;
+      await again.session.open(id);
+      expect(again.lines.filter((line) => line.includes('to: '))).toEqual([`┃ to: ${to}`]);
+      await again.asks('run it?');
+    }
+    again.source.submit('y', false);
+    await again.isIdle();
+    expect(again.ran).toEqual(['two']);
   });
 });
 
@@ -267,8 +356,13 @@ describe('sessions', () => {
     source.submit('/resume nowhere', false);
     await shows('there is no session nowhere');
     lines.length = 0;
-    source.submit('/resume 1', false);
+    source.submit('/resume ON', false);
+    await shows(`1  ${first}`);
+    expect(lines[0]).toMatch(/idle {2}one$/);
+    lines.length = 0;
+    source.submit('1', false);
     await expect.poll(() => session.id).toBe(first);
+    await shows('■ completed');
     expect(lines).toEqual([expect.stringContaining(first), '> one', '  hello', expect.stringMatching(/^■ completed/)]);
     source.submit('two', false);
     await shows('  again');
@@ -288,6 +382,65 @@ describe('sessions', () => {
     source.submit('/exit', false);
     expect(await session.finished).toBe('done');
   });
+});
+
+test('a session continues with another model, shows its rules, and is written as a file that replaces none', async () => {
+  const { made, session, source, lines, shows, isIdle, model } = await talk('first', 'second');
+  source.submit('one', false);
+  await shows('  first');
+  await isIdle();
+  for (const line of ['/model', '/mode', '/permissions', '/diff', '/model none']) source.submit(line, false);
+  await shows('no such model');
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^scripted · window unknown · prices unknown/),
+      '[default] acceptEdits plan dontAsk bypass · /mode <name> changes it',
+      'allow  bash(ls *)  user, not trusted',
+      'no file was changed in this session',
+    ]),
+  );
+  const { id } = session;
+  lines.length = 0;
+  source.submit('/model other', false);
+  await shows(`runchart · other · mode default · session ${id}`);
+  source.submit('two', false);
+  await shows('  second');
+  await isIdle();
+  expect(lines.filter((line) => line.startsWith('> '))).toEqual(['> two']);
+  expect(model.calls.at(-1)?.messages).toHaveLength(3);
+  for (const name of ['talk.md', 'talk.json', 'talk.md']) source.submit(`/export ${name}`, false);
+  await shows('EEXIST');
+  expect(await readFile(join(made.cwd, 'talk.md'), 'utf8')).toContain(
+    '## You\n\none\n\n## Agent\n\nfirst\n\n## You\n\ntwo',
+  );
+  expect(JSON.parse(await readFile(join(made.cwd, 'talk.json'), 'utf8'))[0].type).toBe('conversation');
+  await session.closeAgent();
+});
+
+test('! runs a command of the person and tells the model with the next message, and @ attaches files', async () => {
+  const { made, source, lines, shows, isIdle, model } = await talk('first', 'second');
+  await writeFile(join(made.cwd, 'a.txt'), 'alpha\n');
+  source.submit('!echo here; exit 3', false);
+  await shows('! echo here; exit 3  exit code 3');
+  source.submit('look at @a.txt and @nowhere and @../b', false);
+  await shows('  first');
+  await isIdle();
+  expect(lines.slice(-6, -1)).toEqual([
+    '  here',
+    '> look at @a.txt and @nowhere and @../b',
+    '  [attached a.txt, 1 line] …',
+    '  [I ran echo here; exit 3: exit code 3] …',
+    '  first',
+  ]);
+  const sent = JSON.stringify(model.calls[0]?.messages);
+  expect(sent).toContain('[attached a.txt, 1 line]\\nalpha');
+  expect(sent).toContain('exit code 3]\\nhere');
+  source.submit('!sleep 60', false);
+  await expect.poll(() => source.interrupt('') ?? lines.join('\n')).toContain('! sleep 60  ended by SIGKILL');
+  source.submit('again', false);
+  await shows('  second');
+  expect(model.calls[1]?.messages).toHaveLength(3);
+  expect(source.history()).toContain('look at @a.txt and @nowhere and @../b');
 });
 
 test('/compact summarizes earlier messages before the next request, and reports if it cannot', async () => {

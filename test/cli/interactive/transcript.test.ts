@@ -23,8 +23,8 @@ function transcript() {
     text(text: string, type: 'text-delta' | 'reasoning-delta' = 'text-delta') {
       shown.push(...textsOf(renderer.signal({ type, runId: 'r', text })));
     },
-    settle(width: number) {
-      shown.push(...textsOf(renderer.settle(width), width));
+    settle(width: number, keep?: number) {
+      shown.push(...textsOf(renderer.settle(width, keep), width));
     },
   };
 }
@@ -71,11 +71,11 @@ describe('streamed text', () => {
   test('text that arrives word by word is settled row by row, and equals the whole text', () => {
     const pieces = fc.array(fc.constantFrom('word ', 'another ', 'a ', 'end.\n', '  ', '\n'), { maxLength: 40 });
     fc.assert(
-      fc.property(pieces, fc.integer({ min: 12, max: 40 }), (parts, width) => {
+      fc.property(pieces, fc.integer({ min: 12, max: 40 }), fc.nat({ max: 2 }), (parts, width, keep) => {
         const { shown, entry, text, settle } = transcript();
         for (const part of parts) {
           text(part);
-          settle(width);
+          settle(width, keep);
         }
         entry(says(parts.join('')));
         const whole = parts
@@ -105,6 +105,14 @@ describe('streamed text', () => {
   });
 });
 
+test('a long message is shown by its first lines', () => {
+  const { shown, entry } = transcript();
+  const text = Array.from({ length: 500 }, (_, index) => `line ${index}`).join('\n');
+  entry({ type: 'user-message', messageId: 'm', kind: 'direct', content: [{ type: 'text', text }] });
+  expect(shown).toHaveLength(13);
+  expect(shown.slice(-2)).toEqual(['  line 11', '  … 488 more lines']);
+});
+
 describe('calls', () => {
   test('TRC-12 CYC-8 they are shown by group, with their current run time and their final duration', () => {
     const { renderer, shown, entry } = transcript();
@@ -122,18 +130,21 @@ describe('calls', () => {
     });
     expect(textsOf(renderer.underWay(3_500))).toEqual([
       '⠴ Read a.ts  2.5 s',
-      '⠴ Grep x',
+      '○ Grep x',
       '⠴ Bash npm test  2.5 s  ok 12\\x1b[2J',
     ]);
     entry(result('c2', 'a\nb\n'), 1_500);
     entry(result('c1', 'text'), 1_250);
     entry(result('c3', 'boom', { outcome: 'failed', code: 'exit_1' }), 9_000);
+    entry(result('c4', '', { outcome: 'cancelled', code: 'cancelled' }), 9_000);
     expect(shown).toEqual([
       '● read',
       '✓ Grep x  2 lines, 4 B: a …',
       '✓ Read a.ts  1 line, 4 B: text  0.3 s',
       '● bash',
       '✗ Bash npm test (failed, exit_1)  1 line, 4 B: boom  8.0 s',
+      '● other',
+      '✗ c4 (cancelled)  no output',
     ]);
     expect(textsOf(renderer.underWay(0))).toEqual([]);
   });

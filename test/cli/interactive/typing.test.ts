@@ -1,16 +1,24 @@
 /** The input line, and the bottom area of the terminal that shows it: pure functions, compared with a terminal. */
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { CommandMenu } from '../../../src/cli/commands/commandMenu.ts';
+import {
+  foundLine,
+  type HistorySearch,
+  searchedBy,
+  startedSearch,
+} from '../../../src/cli/interactive/historySearch.ts';
 import {
   type EditedLine,
   editedBy,
   emptyLine,
   inserted,
   type Key,
+  killedBy,
   lineWith,
 } from '../../../src/cli/interactive/lineEditor.ts';
 import { footOf, noFoot, redrawn } from '../../../src/cli/interactive/screenFoot.ts';
-import { completedCommand, slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
+import { slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
 import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/textRows.ts';
 import { TerminalScreen } from '../../support/terminalScreen.ts';
 
@@ -123,11 +131,42 @@ describe('the input line', () => {
   test('a command is read with its argument, and Tab completes an unambiguous one', () => {
     expect(slashCommand(' /resume  my session ')).toEqual({ name: 'resume', argument: 'my session' });
     expect(slashCommand('/')).toEqual({ name: '', argument: '' });
-    expect([completedCommand('/res'), completedCommand('/co'), completedCommand('res')]).toEqual([
-      '/resume ',
-      '/co',
-      'res',
+    const menu = new CommandMenu();
+    expect(['/res', '/zzz', 'res'].map((text) => menu.completed(text))).toEqual(['/resume ', '/zzz', 'res']);
+    const rowsFor = (text: string) =>
+      menu.lines(text).map((line) => rowsOf(line, 90).map(rowText).join('').slice(0, 12).trimEnd());
+    expect(rowsFor('/co')).toEqual(['› /cost', '  /context', '  /compact [']);
+    expect([menu.move('/co', 1), menu.move('/co', 1), menu.move('/cos', 1)]).toEqual([true, true, false]);
+    expect([rowsFor('/zzz'), rowsFor('/cost '), rowsFor('cost')]).toEqual([[], [], []]);
+    expect(rowsFor('/')).toHaveLength(8);
+    menu.move('/', -1);
+    expect(rowsFor('/').at(-1)).toBe('› /exit');
+    expect(menu.completed('/')).toBe('/exit ');
+  });
+
+  test('removed words are put back, and Ctrl-R finds earlier lines', () => {
+    const line = lineWith('one two');
+    expect(
+      [key('w', { ctrl: true }), key('u', { ctrl: true }), key('backspace')].map((each) => killedBy(line, each)),
+    ).toEqual(['two', 'one two', undefined]);
+    const history = ['make test', 'ls', 'make all', 'make all'];
+    const found = (...keys: Key[]) => {
+      let search: HistorySearch | undefined = startedSearch(lineWith('draft'));
+      for (const each of keys) search = search && searchedBy(search, each, history);
+      return search && foundLine(search, history).text;
+    };
+    const again = key('r', { ctrl: true });
+    expect([found(), found(key('M')), found(key('m'), again), found(key('m'), again, again)]).toEqual([
+      'draft',
+      'make all',
+      'make test',
+      'make test',
     ]);
+    expect([
+      found(key('m'), key('z')),
+      found(key('m'), key('backspace')),
+      found(key('return', { sequence: '\r' })),
+    ]).toEqual(['draft', 'draft', undefined]);
   });
 });
 

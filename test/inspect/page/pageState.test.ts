@@ -31,6 +31,50 @@ const settled = async (): Promise<void> => {
   for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 };
 
+describe('a channel to an app of this browser', () => {
+  it.each(['begun', 'over'])(
+    'it leaves no timer after the app reports that it is %s, whenever that is',
+    async (word) => {
+      await pageBench();
+      vi.useRealTimers();
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+      const posted: unknown[] = [];
+      class Channel {
+        onmessage = (_: { data: object }): void => undefined;
+        isOpen = true;
+        postMessage(message: unknown): void {
+          if (!this.isOpen) throw new DOMException('the channel is closed', 'InvalidStateError');
+          posted.push(message);
+        }
+        close(): void {
+          this.isOpen = false;
+        }
+      }
+      const channels: Channel[] = [];
+      vi.stubGlobal(
+        'BroadcastChannel',
+        class extends Channel {
+          constructor() {
+            super();
+            channels.push(this);
+          }
+        },
+      );
+      const { dialChannel } = await import('../../../inspector/state/serverConnection.ts');
+      for (const beats of [0, 1, 3]) {
+        let closings = 0;
+        dialChannel('a')({ open() {}, frame() {}, closed: () => void closings++ });
+        posted.length = 0;
+        vi.advanceTimersByTime(beats * 5_000);
+        expect([posted.length, vi.getTimerCount()]).toEqual([beats, 1]);
+        channels.at(-1)?.onmessage({ data: { [word]: true } });
+        vi.advanceTimersByTime(60_000);
+        expect([closings, posted.length, vi.getTimerCount()]).toEqual([1, beats, 0]);
+      }
+    },
+  );
+});
+
 describe('two conversations with equal call ids', () => {
   it('they have separate cards: a receipt on the call of one is not a receipt on the call of the other', async () => {
     const { server, card, decide, sent, openConversation } = await twoConversations();

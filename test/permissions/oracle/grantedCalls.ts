@@ -18,7 +18,15 @@ export async function callTool(
     await definition.execute(
       checked.value as Json,
       {
-        ...{ callId: 'c1', conversationId, runId: 'r', cwd, idempotencyKey: 'k', state: {} },
+        ...{
+          callId: 'c1',
+          conversationId,
+          runId: 'r',
+          cwd,
+          idempotencyKey: 'k',
+          state: {},
+          origin: { messageId: 'm' },
+        },
         ...{
           signal: new AbortController().signal,
           progress: () => undefined,

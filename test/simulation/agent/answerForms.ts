@@ -1,15 +1,15 @@
 /**
- * Final answers that are held to a schema: what the two schemas take, and what a simulated model says under one. Rule: what
- * fits is read off the text here, without the library.
+ * Final answers under two schemas: the values that fit, and the replies of a simulated model. Invariant: this file
+ * checks the text itself, without the library.
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { Tape } from '../../../src/testing/simulation/choiceTape.ts';
 import { isObject } from '../../../src/validation.ts';
 
-/** Whose schema it is: the agent's, for every run, or that of a message, for runs that it begins or steers. */
+/** The owner of the schema: the agent, for every run, or a message, for the runs that it starts or steers. */
 export type Asker = 'agent' | 'message';
 
-/** How a simulated run is held to a schema, and how well its model keeps to it. */
+/** The schemas of a simulated run, and the probability that its model follows them. */
 export interface Answers {
   askers: readonly Asker[];
   model: 'fits' | 'misses' | 'neverFits';
@@ -27,7 +27,7 @@ export const drawAnswers = (tape: Tape): Answers => ({
 interface Form {
   json: Json;
   takes(value: unknown): boolean;
-  /** An answer with these words that fits, and one that does not. */
+  /** Returns an answer with these words that fits, or one that does not. */
   right(words: string): Json;
   wrong(words: string): Json;
 }
@@ -58,13 +58,13 @@ export function answerSchema(asker: Asker) {
   };
 }
 
-/** Which of the two schemas the system text of a request names. */
+/** Returns the owner of the schema in the system text of a request. */
 export const askedIn = (system: string): Asker | undefined =>
   (['message', 'agent'] as const).find((asker) => system.includes(JSON.stringify(FORMS[asker].json)));
 
 const FENCE = '```';
 
-/** The value of a text that fits, in a code fence or without one; undefined where it does not. */
+/** Returns the value of a text that fits, with or without a code fence. Undefined if it does not fit. */
 export function answerIn(asker: Asker, text: string): Json | undefined {
   const bare = text.startsWith(`${FENCE}json\n`) ? text.slice(FENCE.length + 5, -FENCE.length - 1) : text;
   try {
@@ -75,7 +75,7 @@ export function answerIn(asker: Asker, text: string): Json | undefined {
   }
 }
 
-/** A final answer, or a text in its place that does not fit. */
+/** Draws a final answer, or a text that does not fit. */
 export function drawAnswer(tape: Tape, asker: Asker, model: Answers['model'], words: string): string {
   const { right, wrong } = FORMS[asker];
   const fits = JSON.stringify(right(words));

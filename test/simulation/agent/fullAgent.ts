@@ -1,4 +1,4 @@
-/** The agent that has everything an agent can have: tools, plugins, sub-agents, a fallback model, final answers. */
+/** The agent with every ability of an agent: tools, plugins, sub-agents, a fallback model, final answers. */
 import type { Decision } from '../../../machines/internal.ts';
 import { type Agent, createAgent } from '../../../src/agent.ts';
 import type { Model } from '../../../src/models/model.ts';
@@ -14,7 +14,7 @@ import { answerSchema, askedIn, drawAnswer } from './answerForms.ts';
 import { simulatedGuard, simulatedPlugin } from './simulatedPlugins.ts';
 import { simulatedTools } from './simulatedTools.ts';
 
-/** The same model under another name. */
+/** Returns the same model under another name. */
 function fallbackOf(model: SimulatedModel): Model {
   const { secrets, prices } = model;
   const stream: Model['stream'] = (request, context) => model.stream(request, context);
@@ -50,7 +50,7 @@ export function fullAgent({ world, model }: Life<CheckedWorld>, isInspected: boo
   };
 }
 
-/** Its messages and its model keep to the two schemas as the profile says. */
+/** Returns the final answers of the two schemas, with the probabilities of the profile. */
 export function finalAnswersOf(world: CheckedWorld): FinalAnswers | undefined {
   const { answers, tape, facts } = world;
   if (!answers) return undefined;

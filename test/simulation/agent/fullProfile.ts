@@ -1,6 +1,6 @@
 /**
- * The profile of the agent that has everything: rates of faults, its policies and its abilities. Rule: tapes read these
- * choices in this order, so a new one stands last.
+ * The profile of the agent with every ability: rates of faults, policies and abilities. Invariant: tapes store these
+ * choices in this order, so a new one is added at the end.
  */
 import { contextDefaults, type DeepPartial, type Policies } from '../../../src/agentPolicies.ts';
 import type { Tape } from '../../../src/testing/simulation/choiceTape.ts';
@@ -8,21 +8,21 @@ import { type Profile, RATES, STEPS, UNSUMMED } from '../../../src/testing/simul
 import { type Answers, drawAnswers } from './answerForms.ts';
 
 export interface FullProfile extends Profile {
-  /** Shares of tool runs and hooks that go wrong. */
+  /** The shares of tool runs and hooks that fail. */
   tool: number;
   plugin: number;
-  /** Share of the decisions that the host's authorizer turns away. */
+  /** The share of decisions that the host's authorizer rejects. */
   unauthorized: number;
   /** The agent has sub-agents. */
   spawns: boolean;
-  /** There is a fallback model. */
+  /** The agent has a fallback model. */
   fallback: boolean;
   policies: DeepPartial<Policies>;
-  /** The conversation is read at every so many appends. */
+  /** The number of appends between two reads of the conversation. */
   observesEvery: number;
-  /** There is a listener of `live$`. */
+  /** `live$` has a listener. */
   hasListener: boolean;
-  /** Final answers are held to a schema. */
+  /** A schema validates final answers. */
   answers: Answers | undefined;
 }
 
@@ -84,7 +84,7 @@ export function drawFullProfile(tape: Tape): FullProfile {
     secondConversation: tape.next(6) === 5,
     fork: tape.next(4) === 3,
   };
-  // One draw decides three options, so tapes from before these options keep their meaning.
+  // One draw determines three options, so tapes from before these options keep their meaning.
   const last = tape.next(8);
   const overtaken = last === 3 || last === 5 || last === 7;
   const context = profile.window === UNSUMMED ? { context: UNCOMPACTED } : {};
@@ -95,7 +95,7 @@ export function drawFullProfile(tape: Tape): FullProfile {
   return { ...profile, overtaken, answers, actsTwice: last > 5, policies: drawn };
 }
 
-/** Limits that end most runs early where they are small, which is seldom. */
+/** Rare limits, which end most runs early if they are small. */
 function moreLimits(tape: Tape, priced: boolean): Partial<Policies['limits']> {
   return {
     emptyReplies: 1 + tape.next(3),

@@ -1,4 +1,6 @@
-/** Plugins that take part in every phase and may answer anything there. Rule: what they do is drawn from the tape. */
+/**
+ * Plugins that take part in every phase and may answer anything there. Invariant: the tape determines their answers.
+ */
 import type { Plugin } from '../../../src/plugins/plugin.ts';
 import { SECRET } from '../../../src/testing/simulation/world/simulatedModel.ts';
 import type { CheckedWorld } from '../checks/checkedWorld.ts';
@@ -30,9 +32,9 @@ export function simulatedPlugin(world: CheckedWorld): Plugin {
       const key = callKey(conversationId, call.callId);
       world.facts.rewritten.delete(key);
       await goesWrong('beforeToolExecute');
-      const said = verdict(world, decision ? share / 4 : share);
-      if (said && 'args' in said) world.facts.rewritten.set(key, said.args);
-      return said;
+      const answer = verdict(world, decision ? share / 4 : share);
+      if (answer && 'args' in answer) world.facts.rewritten.set(key, answer.args);
+      return answer;
     },
     async afterToolExecute() {
       await goesWrong('afterToolExecute');
@@ -48,7 +50,7 @@ export function simulatedPlugin(world: CheckedWorld): Plugin {
   };
 }
 
-/** A second plugin, before or behind the other one, which only blocks calls. */
+/** A second plugin before or after the first one, which only blocks calls. */
 export function simulatedGuard(world: CheckedWorld): Plugin {
   return {
     name: 'guard',

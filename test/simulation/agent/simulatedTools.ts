@@ -1,6 +1,6 @@
 /**
- * Simulated tools: they succeed, fail, suspend, hang or answer late. Rule: what they do is drawn from the tape, and each
- * execution is compared with the log before it begins.
+ * Simulated tools: they succeed, fail, suspend, hang or answer late. Invariant: the tape determines their behaviour.
+ * Each execution is compared with the log before it begins.
  */
 
 import { IMAGE } from '../../../src/testing/simulation/host.ts';
@@ -12,7 +12,7 @@ import type { ToolExecutions, ToolTraits } from '../checks/toolExecutions.ts';
 
 const FAULTS = [
   ...(['throws', 'throwsAtOnce', 'errs', 'deaf', 'late', 'suspends', 'odd', 'twice', 'meddles'] as const),
-  // A new one stands last: tapes name them by their place.
+  // Add a new one at the end, because tapes refer to them by position.
   'long',
 ] as const;
 type Fault = (typeof FAULTS)[number];
@@ -21,7 +21,8 @@ const LONG = '\u8a9e'.repeat(700);
 
 const SLEEP_MS = 700;
 
-const schema = {
+/** Arguments with one text. */
+export const textSchema = {
   '~standard': {
     version: 1 as const,
     vendor: 'runchart-simulation',
@@ -56,7 +57,7 @@ export function simulatedTools(world: CheckedWorld, executions: ToolExecutions):
       ...declared,
       name,
       description: `A simulated tool, ${name}.`,
-      parameters: schema,
+      parameters: textSchema,
       execute: (args: { text: string }, context) => {
         world.check(Object.isFrozen(args), 'I12', () => `the arguments of ${context.callId} can be changed`);
         const end = executions.begin(name, kind, { ...args }, context);
@@ -116,16 +117,16 @@ async function answer(
   if (kind.asks && (!decision || world.fault('tool-asks-again', 0.2)))
     return toolResult.pending({ reason: 'question', payload: { text } });
   if (kind.sleeps) await slept(world, context);
-  // Asked the same again, one that tells the time has another result.
-  const told = kind.sleeps ? ` at ${world.elapsedMs}` : '';
-  const said = `tool said ${name} ${text}${told} ${SECRET}`;
-  if (kind.shows) return [{ type: 'text', text: said }, IMAGE];
-  if (!kind.writes) return said;
+  // A second call of a tool that returns the time has another result.
+  const time = kind.sleeps ? ` at ${world.elapsedMs}` : '';
+  const output = `tool said ${name} ${text}${time} ${SECRET}`;
+  if (kind.shows) return [{ type: 'text', text: output }, IMAGE];
+  if (!kind.writes) return output;
   world.facts.wrote(callKey(conversationId, callId));
-  return toolResult.success(said, { state: { [text]: world.tape.next(2) } });
+  return toolResult.success(output, { state: { [text]: world.tape.next(2) } });
 }
 
-/** Waits on the agent's clock, and compares how long it was told that it took. */
+/** Sleeps on the agent's clock, and checks the duration that the tool received. */
 async function slept(world: CheckedWorld, { sleep, now, signal, callId }: ToolContext): Promise<void> {
   const [since, elapsed] = [now(), world.elapsedMs];
   const { offsetMs } = world.clock;

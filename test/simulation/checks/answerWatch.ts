@@ -1,17 +1,19 @@
 /**
- * Checks the final answers in a log whose runs are held to a schema. Rule: an answer is on record exactly where the last
- * reply fits; where it does not, the model is asked again, at most as often as limits.outputRepairs says.
+ * Checks the final answers in a log whose runs have a schema. Invariant: the log contains an answer if and only if the
+ * last reply fits. Otherwise the model is asked again, at most `limits.outputRepairs` times.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { type Answers, type Asker, answerIn } from '../agent/answerForms.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 import { sameJson } from './sameJson.ts';
 
-/** Text of a message that is sent with a schema. Its schema is known until the conversation is opened again. */
+/**
+ * Returns the text of a message that is sent with a schema. The schema is lost when the conversation is opened again.
+ */
 export const askingText = (text: string, openings: number): string => `${text}, as a list ${openings}`;
 const ASKING = /, as a list (\d+)$/;
 
-/** The answer that is on record in these entries of one run. */
+/** Returns the recorded answer in the entries of one run. */
 export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | undefined =>
   entries.flatMap((entry) =>
     entry.type === 'extension' && entry.name === 'output' ? [{ value: entry.value }] : [],
@@ -20,15 +22,15 @@ export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | 
 export class AnswerWatch {
   readonly #world: CheckedWorld;
   readonly #answers: Answers;
-  /** The opening in which the newest message with a schema was sent, in the cycle under way. */
+  /** The opening in which the newest message with a schema was sent, in the active cycle. */
   #openingOfSchema: number | undefined;
-  /** Text of the reply that is being appended, and the last reply of the run with the schema that it was held to. */
+  /** The text of the current reply, and the last reply of the run with its schema. */
   #open = '';
   #last: { text: string; calls: number; asker: Asker | undefined } | undefined;
   #calls = 0;
   #repairs = 0;
   #hasAnswer = false;
-  /** What was known of each run when it ended. */
+  /** The facts about each run at its end. */
   readonly #ends = new Map<string, { misses: boolean; repairs: number }>();
 
   constructor(world: CheckedWorld, answers: Answers) {
@@ -76,18 +78,18 @@ export class AnswerWatch {
   #asked({ content }: Extract<LogEntry, { type: 'user-message' }>): void {
     for (const part of content) {
       const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
-      // A message of an earlier opening does not take the place of a newer one.
+      // A message from an earlier opening does not replace a newer one.
       if (opening !== undefined) this.#openingOfSchema = Math.max(Number(opening), this.#openingOfSchema ?? 0);
     }
   }
 
-  /** Whose schema counts now. */
+  /** The owner of the schema that applies now. */
   get #asker(): Asker | undefined {
     if (this.#openingOfSchema === this.#world.facts.openings) return 'message';
     return this.#answers.askers.includes('agent') ? 'agent' : undefined;
   }
 
-  /** The value of the last reply, where it fits. */
+  /** The value of the last reply if it fits. */
   get #value(): Json | undefined {
     const { asker, text } = this.#last ?? {};
     return asker === undefined || text === undefined ? undefined : answerIn(asker, text);
@@ -132,7 +134,7 @@ export class AnswerWatch {
     this.#begin();
   }
 
-  /** The run failed with output_invalid. */
+  /** The run failed with `output_invalid`. */
   gaveUp(runId: string): void {
     const { misses = false, repairs = 0 } = this.#ends.get(runId) ?? {};
     const world = this.#world;

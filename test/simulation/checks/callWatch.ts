@@ -1,4 +1,7 @@
-/** Checks the calls of a log. Rule: each has its records in order, one result, and one decision a suspension. */
+/**
+ * Checks the calls of a log. Invariant: each call has its records in order, one result, and one decision for each
+ * suspension.
+ */
 import type { Decision, Json, LogEntry, StoredPart } from '../../../machines/internal.ts';
 import { isObject } from '../../../src/validation.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
@@ -6,35 +9,35 @@ import { callKey, type Execution } from './lifeFacts.ts';
 import { sameJson } from './sameJson.ts';
 
 export interface WatchedCall {
-  /** Seq of its entry. */
+  /** The seq of its entry. */
   madeAt: number;
   name: string;
-  /** As the model wrote them, or as they were changed before it ran. */
+  /** The arguments of the model, or those after a change before the run. */
   args: unknown;
   /** The arguments when the call was made, or last shown to a person. */
   argsShown: Json;
   status: 'called' | 'started' | 'suspended' | 'ended';
   suspension: number;
-  /** It is suspended because calls of its sub-agents wait: nobody is asked about the call itself. */
+  /** The call is suspended because calls of its sub-agents wait, so nobody decides the call itself. */
   waitsWithin: boolean;
-  /** Suspensions that have a durable decision, and those whose decision was consumed. */
+  /** Suspensions with a durable decision, and those whose decision was consumed. */
   decided: Set<number>;
   consumed: Set<number>;
   decisions: Map<number, Decision>;
-  /** The process in which its last decision came, where a run was under way. */
+  /** The process in which its last decision arrived during a run. */
   decidedInProcess: number | undefined;
-  /** The host settled the call with a retry that has not begun, and how often it did. */
+  /** The host requested a retry that has not begun, and the number of such retries. */
   retry: boolean;
   retries: number;
   /** The host has settled the call. */
   settled: boolean;
   result: readonly StoredPart[] | undefined;
-  /** Idempotency keys of its starts, in order; and the key of each suspension. */
+  /** The idempotency keys of its starts in order, and the key of each suspension. */
   keys: string[];
   keyOf: Map<number, string>;
   /** Its last execution. */
   execution: Execution | undefined;
-  /** Number of its state-changed entries, and of its results. */
+  /** The number of its `state-changed` entries, and of its results. */
   writes: number;
   ends: number;
 }
@@ -86,7 +89,7 @@ export class CallWatch {
     world.check(!stray, 'INV-1', () => `${entry.type} of ${entry.callId}, which nobody called`);
   }
 
-  /** One append: the result of a decided call stands with the entry that consumes the decision. */
+  /** Checks one append. The result of a decided call is in the append of the entry that consumes the decision. */
   appended(entries: readonly LogEntry[]): void {
     const ends = entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');
     if (ends) return;
@@ -116,7 +119,7 @@ export class CallWatch {
         call.waitsWithin = entry.reason === 'sub-agent';
         call.status = 'suspended';
         if (entry.args !== undefined) call.argsShown = entry.args;
-        // What hooks put in their place is what a person is shown now.
+        // A hook's arguments are now the ones that a person sees.
         world.facts.hooked.delete(callKey(entry.conversationId, callId));
         return;
       case 'tool-result':
@@ -148,9 +151,9 @@ export class CallWatch {
     const world = this.#world;
     const { execution, status } = call;
     const works = status === 'started' && execution?.processId === world.processId && !execution.isOver;
-    const left = (outcome === 'cancelled' || code === 'timeout') && works;
+    const isAbandoned = (outcome === 'cancelled' || code === 'timeout') && works;
     world.check(
-      !left || execution.signal.aborted,
+      !isAbandoned || execution.signal.aborted,
       'ABORT',
       () => `${callId} is ${code}, and its signal is not aborted`,
     );
@@ -160,18 +163,18 @@ export class CallWatch {
     call.result = content;
   }
 
-  /** Early decisions expire with a retry: the person is asked again. */
+  /** Early decisions expire with a retry, so the person is asked again. */
   #retried(call: WatchedCall): void {
     call.retries += 1;
     for (const suspension of call.decided) if (suspension > call.suspension) call.decided.delete(suspension);
   }
 
-  /** One key a suspension, the same over retries and crashes. */
+  /** A suspension has one key, the same after retries and crashes. */
   #started(call: WatchedCall, entry: Extract<LogEntry, { type: 'tool-started' }>): void {
     const { callId, idempotencyKey, args } = entry;
     const place = callKey(entry.conversationId, callId);
     const due = this.#world.facts.argsInPlace(place, editedBy(call.decisions.get(call.suspension)));
-    // A repeated start has the arguments of the first one, and a fork's those that were copied.
+    // A repeated start has the first one's arguments, and a fork's start has the copied ones.
     const isCopy = this.#world.facts.forks.has(entry.conversationId);
     if (args !== undefined && (isCopy || sameJson(args, due))) call.argsShown = args;
     const key = call.keyOf.get(call.suspension);
@@ -190,18 +193,19 @@ export class CallWatch {
     call.decisions.set(suspension, decision);
     call.decidedInProcess = world.facts.running.has(entry.conversationId) ? world.processId : undefined;
     if (decision.by === undefined) return;
-    // The answer that resumes a parent names whoever decided last: a duplicate repeats a decision that could not be passed on.
+    // The answer that resumes a parent contains the last decider. A duplicate repeats a decision that could not be
+    // passed on.
     if (!isWakeUp(decision)) world.facts.deciders.add(decision.by);
     const allowed = !world.facts.turnedAway.has(decision.by);
     world.check(allowed, 'I38', () => `${decision.by} was turned away and decides ${callId}`);
   }
 }
 
-/** A person is asked about the call. */
+/** Returns true if the call waits for a person. */
 export const isPending = ({ status, decided, suspension, waitsWithin }: WatchedCall): boolean =>
   status === 'suspended' && !decided.has(suspension) && !waitsWithin;
 
-/** The arguments of an edit. */
+/** Returns the arguments of an edit. */
 export const editedBy = (decision: Decision | undefined): Json | undefined =>
   decision?.action === 'edit' ? decision.args : undefined;
 

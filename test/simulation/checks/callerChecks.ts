@@ -1,7 +1,7 @@
 /**
- * Compares what the library answered its caller (results, receipts, errors) with the durable log. Rule: an answer is true
- * when it is given and after a crash; an error is a RunchartError. Where the store reported a failure for entries that it
- * stored, answers are not compared.
+ * Compares the library's answers to its caller (results, receipts, errors) with the durable log. Invariant: an answer
+ * is true immediately, and also after a crash. An error is a RunchartError. Answers are not compared if the store
+ * reported a failure for entries that it had stored.
  */
 import type { Decision, DecisionReceipt, LogEntry } from '../../../machines/internal.ts';
 import { type Conversation, runtimeOf } from '../../../src/conversation/conversation.ts';
@@ -17,7 +17,7 @@ import type { CheckedWorld } from './checkedWorld.ts';
 import { sameJson } from './sameJson.ts';
 import { sameUsage, sumOf } from './spending.ts';
 
-/** Simulated milliseconds that a cancel may take. */
+/** The simulated milliseconds that a cancel may take. */
 const CANCEL_MS = 100;
 
 export class CallerChecks {
@@ -31,7 +31,7 @@ export class CallerChecks {
     this.#store = store;
   }
 
-  /** Messages whose receipts are not settled in this process. */
+  /** The messages whose receipts are not settled in this process. */
   get openReceipts(): readonly string[] {
     return [...this.#openReceipts];
   }
@@ -45,16 +45,16 @@ export class CallerChecks {
     this.#openReceipts.clear();
   }
 
-  /** A conversation opens with all durable entries; `durable`: how many there were when it began to open. */
+  /** Checks that a conversation opens with all durable entries. `durable` is their number when the opening began. */
   checkOpening(conversation: Conversation, durable: number): void {
     if (!this.#store.logs.has(CONVERSATION) || this.storeLied) return;
     const { length: stored } = this.#store.logOf(CONVERSATION);
     const { length: read } = conversation.log();
-    // Entries that the opening itself writes are durable a moment before they are shown.
+    // The opening's own entries are durable shortly before they are visible.
     this.#world.check(read >= durable && read <= stored, 'I20', () => `${read} entries were read of ${durable}`);
   }
 
-  /** A run whose result has come has its end in the log. */
+  /** Checks that the log contains the end of a run with a result. */
   checkRun(run: Run): void {
     const world = this.#world;
     run.result.then((result) => {
@@ -65,10 +65,10 @@ export class CallerChecks {
     });
   }
 
-  /** Each field of a result agrees with the entries of its run. */
+  /** Checks each field of a result against the entries of its run. */
   #checkResult({ runId, reason, cause, text, turns, usage, costUsd, calls, output, error }: RunResult): void {
     const written = this.#store.logOf(CONVERSATION).filter((entry) => entry.runId === runId);
-    // A suspended run may be cancelled before its caller reads the result: later entries are not part of it.
+    // A suspended run may be cancelled before its caller reads the result, so later entries do not count.
     const ends = reason === null ? ['run-suspended'] : ['run-stop', 'run-suspended'];
     const stop = written.filter(({ type }) => ends.includes(type)).at(-1);
     const entries = stop && reason === null ? written.slice(0, written.indexOf(stop) + 1) : written;
@@ -77,7 +77,7 @@ export class CallerChecks {
     const suspended = stop?.type === 'run-suspended';
     hold(suspended ? reason === null : stop?.type === 'run-stop' && stop.reason === reason, 'reason');
     if (stop?.type === 'run-stop') hold(stop.cause === cause, 'cause');
-    // Usage of sub-agents may be recorded when the run is over.
+    // The usage of sub-agents may be recorded after the end of the run.
     const at = stop && entries.indexOf(stop);
     const spent = sumOf(entries.slice(0, at));
     hold(this.#world.facts.hasSubAgents || sameUsage(spent, { ...usage, costUsd }), 'use');
@@ -92,7 +92,7 @@ export class CallerChecks {
     }
   }
 
-  /** A receipt is settled as the log says. */
+  /** Checks a receipt against the log. */
   checkReceipt({ messageId, delivered }: Receipt): void {
     this.#openReceipts.add(messageId);
     delivered.then((answer) => {
@@ -104,20 +104,20 @@ export class CallerChecks {
     }, this.#checkUndelivered(messageId));
   }
 
-  /** An unsettled message stays queued for the next opening, unless the store refused it or has not answered. */
+  /** An unsettled message stays queued until the next opening, unless the store refused it or has not answered. */
   #checkUndelivered(messageId: string): (error: unknown) => void {
     return (error) => {
       this.#openReceipts.delete(messageId);
       const { queued } = this.#world.watchOf(CONVERSATION).messages;
-      const left = queued.includes(messageId) || this.storeLied || this.#world.facts.hasLostMessage(messageId);
-      // A close does not wait for ever: appends without an answer may be stored or not.
+      const mayBeQueued = queued.includes(messageId) || this.storeLied || this.#world.facts.hasLostMessage(messageId);
+      // A close waits for a limited time, so an unanswered append may be stored or not.
       const isSilent = this.#world.pending.some(({ port }) => port === 'store');
-      this.#world.check(left || isSilent, 'I29', () => `the receipt of ${messageId} says ${String(error)}`);
+      this.#world.check(mayBeQueued || isSilent, 'I29', () => `the receipt of ${messageId} says ${String(error)}`);
       this.checkError('deliver', error);
     };
   }
 
-  /** Whatever ends a run does so within CANCEL_MS, in every state. */
+  /** Checks that every end of a run takes at most `CANCEL_MS`, in every state. */
   #checkDuration(ended: Promise<unknown>, what: string): Promise<void> {
     const world = this.#world;
     const since = world.elapsedMs;
@@ -127,12 +127,12 @@ export class CallerChecks {
     });
   }
 
-  /** A cancel is about to begin. */
+  /** Called before a cancel begins. */
   cancelling(conversation: Conversation): Afterwards {
     const world = this.#world;
     const watch = world.watchOf(CONVERSATION);
     const { cycle, runId } = watch;
-    // A run whose stop the store was too slow for, or refused, is over: the next run or opening writes it.
+    // A run ends even if the store refuses its stop or is too slow. The next run or opening writes the stop.
     const isOver = runtimeOf(conversation).runId !== runId;
     return (done) => {
       this.#checkDuration(done, 'a cancel').then(() => {
@@ -144,14 +144,14 @@ export class CallerChecks {
     };
   }
 
-  /** A message of this run is about to be withdrawn. One that waits in the queue is given back when the store has answered. */
+  /** Called before a message of this run is withdrawn. A queued message is returned when the store has answered. */
   withdrawing(run: Run): Afterwards | undefined {
     const { cycle, runId } = this.#world.watchOf(CONVERSATION);
     if (cycle !== 'running' || runId !== run.id) return undefined;
     return (done) => void this.#checkDuration(done, 'a withdrawal');
   }
 
-  /** A signal is about to be aborted. */
+  /** Called before a signal is aborted. */
   aborting({ signal, run }: CallerSignal): (() => void) | undefined {
     const { cycle, runId } = this.#world.watchOf(CONVERSATION);
     if (signal.aborted || cycle !== 'running' || run === undefined || runId !== run.id) return undefined;
@@ -161,7 +161,7 @@ export class CallerChecks {
     };
   }
 
-  /** Counts who listens to a signal. */
+  /** Counts the listeners of a signal. */
   listensTo({ signal }: CallerSignal): void {
     const listeners = new Set<unknown>();
     this.#listeners.set(signal, listeners);
@@ -183,12 +183,12 @@ export class CallerChecks {
     });
   }
 
-  /** Somebody listens to the signal of a run that is over. */
+  /** Returns true if a listener remains on the signal of a run that has ended. */
   isStillHeard({ isOver, signal }: CallerSignal): boolean {
     return isOver && !signal.aborted && (this.#listeners.get(signal)?.size ?? 0) > 0;
   }
 
-  /** A decision that was taken is durable, and no other. */
+  /** Checks that an accepted decision is durable, and that no other is. */
   checkDecision(decision: Decision, receipt: DecisionReceipt): void {
     const world = this.#world;
     if (this.storeLied) return;
@@ -201,14 +201,14 @@ export class CallerChecks {
     world.check(taken === isDurable, taken ? 'I22' : 'I16', detail);
   }
 
-  /** Every error that reaches a caller is a RunchartError. */
+  /** Checks that every error is a RunchartError. */
   checkError(act: string, error: unknown): void {
     const isTyped = RunchartError.isRunchartError(error);
     this.#world.check(isTyped, 'errors', () => `${act} failed with ${String(error)}`);
   }
 }
 
-/** Text of the last reply of a run, or of its interrupted reply where that is kept. */
+/** Returns the text of a run's last reply, or of its interrupted reply if that is kept. */
 function lastText(entries: readonly LogEntry[]): string {
   let text = '';
   let open = '';

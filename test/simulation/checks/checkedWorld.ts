@@ -1,4 +1,6 @@
-/** A simulated world that also keeps what its checks compare: facts from outside the library, and a watch on each log. */
+/**
+ * A simulated world that also records the data of its checks: facts from outside the library, and a watch on each log.
+ */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { DeepPartial, Policies } from '../../../src/agentPolicies.ts';
 import type { Tape } from '../../../src/testing/simulation/choiceTape.ts';
@@ -11,16 +13,16 @@ import { LogWatch } from './logWatch.ts';
 
 export class CheckedWorld extends SimulatedWorld {
   declare readonly profile: FullProfile;
-  /** Policies of the agent; undefined if the test brings its own agent. */
+  /** The policies of the agent. Undefined if the test provides its own agent. */
   readonly policies: DeepPartial<Policies> | undefined;
   readonly facts = new LifeFacts();
-  /** Runs whose stop or suspension the store refused. */
+  /** The runs whose stop or suspension the store refused. */
   readonly lostStops = new Set<string>();
-  /** What the agent has besides what every simulated agent has. */
+  /** The additional equipment of the agent. */
   equipment: readonly Equipment[] = [];
   readonly #watches = new Map<string, LogWatch>();
 
-  /** `examples` as in `args` of `simulate`; `isFull`: the agent is the one that has everything. */
+  /** `examples` is `args` of `simulate`. `isFull`: the agent has every ability. */
   constructor(
     tape: Tape,
     { examples, isFull }: { examples?: SimulatedWorld['examples'] | undefined; isFull: boolean },
@@ -30,7 +32,7 @@ export class CheckedWorld extends SimulatedWorld {
     this.policies = isFull ? profile.policies : undefined;
   }
 
-  /** How final answers are held to a schema. */
+  /** The schemas of final answers. */
   get answers(): Answers | undefined {
     return this.policies && this.profile.answers;
   }
@@ -41,7 +43,7 @@ export class CheckedWorld extends SimulatedWorld {
     return existing;
   }
 
-  /** The store refused these entries. */
+  /** Records entries that the store refused. */
   lose(entries: readonly LogEntry[]): void {
     this.facts.lose(entries);
     for (const { type, runId } of entries) {

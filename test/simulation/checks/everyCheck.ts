@@ -1,4 +1,4 @@
-/** All checks of a simulated life: each moment of the life is passed to those that compare something then. */
+/** All checks of a simulated life. Each moment of the life is passed to the checks that need it. */
 
 import type { LifeChecks } from '../../../src/testing/simulation/lifeChecks.ts';
 import type { Life } from '../../../src/testing/simulation/simulate.ts';
@@ -10,7 +10,7 @@ import { ReadingChecks } from './readingChecks.ts';
 import { RequestChecks } from './requestChecks.ts';
 import { RestChecks } from './restChecks.ts';
 
-/** Share of the lives whose views are compared at the first rest too. */
+/** The share of lives whose views are also compared at the first rest. */
 const VIEWS_AT_FIRST = 0.2;
 
 export function everyCheck({ world, store, model, host }: Life<CheckedWorld>): LifeChecks {

@@ -1,6 +1,6 @@
 /**
- * What happened outside the library and has to agree with the log. Rule: simulated models, tools, plugins and stores write
- * it down here as they do it; nothing here is read from the library, but where it says so.
+ * The facts from outside the library that must agree with the log. Invariant: simulated models, tools, plugins and
+ * stores record them. No fact is read from the library, unless its comment allows it.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
 
@@ -9,79 +9,79 @@ export interface Execution {
   readonly callId: string;
   readonly processId: number;
   readonly signal: AbortSignal;
-  /** When it began, in simulated milliseconds. */
+  /** Its start in simulated milliseconds. */
   readonly since: number;
   isOver: boolean;
 }
 
 export class LifeFacts {
-  /** Executions of tools that are not over, nor aborted when somebody last looked. */
+  /** The tool executions that had neither ended nor been aborted at the last check. */
   readonly executions = new Set<Execution>();
-  /** Texts that a model began to stream, and those of complete replies. */
+  /** The texts that a model began to stream, and those of complete replies. */
   readonly begun = new Set<string>();
   readonly said = new Set<string>();
-  /** Texts of the summaries in all logs, and whose log each is in. */
+  /** The texts of the summaries in all logs, each with the id of its log. */
   readonly summaries = new Map<string, string>();
-  /** Calls that a plugin blocked when it was last asked, by conversation and call. */
+  /** The calls that a plugin blocked at its last answer, by conversation and call. */
   readonly blocked = new Set<string>();
-  /** Arguments that a plugin put in place of a call's own when it was last asked, by conversation and call. */
+  /** A plugin's latest arguments in place of a call's own, by conversation and call. */
   readonly rewritten = new Map<string, Json>();
-  /** The same that hooks put in their place before the call was suspended. */
+  /** The same for hooks, before the call was suspended. */
   readonly hooked = new Map<string, Json>();
-  /** The id of each fork, and of the conversation that it copies. */
+  /** The id of each fork, and of its original. */
   readonly forks = new Map<string, string>();
-  /** How often the calls wrote to the state, by conversation and call. */
+  /** The number of writes to the state, by conversation and call. */
   readonly writes = new Map<string, number>();
-  /** Some log is that of a sub-agent. */
+  /** Some log belongs to a sub-agent. */
   hasSubAgents = false;
-  /** Until then a hook may be told that a conversation is closed, such as that of a sub-agent that has ended. */
+  /** Until this time a hook may receive the close of a conversation, such as that of an ended sub-agent. */
   closesUntilMs = 0;
-  /** How often the simulated conversation was opened, or was to be. */
+  /** The number of openings of the simulated conversation, with the attempted ones. */
   openings = 0;
   /** The conversation in whose log each run began. */
   readonly runs = new Map<string, string>();
-  /** `by` of all decisions in all logs. */
+  /** The `by` of all decisions in all logs. */
   readonly deciders = new Set<string>();
-  /** Deciders that the host's authorizer turned away. */
+  /** The deciders that the host's authorizer rejected. */
   readonly turnedAway = new Set<string>();
-  /** Conversations with a run under way in the log, and when the next attempt of their model call may begin. */
+  /** The conversations with an active run in the log, and the earliest time of the next attempt of their model call. */
   readonly running = new Map<string, number>();
 
-  /** Entries that the store refused in this process: the library may write something else in their place. */
+  /** The entries that the store refused in this process. The library may write other ones in their place. */
   #lost: LogEntry[] = [];
-  /** The same of the processes before. */
+  /** The same for earlier processes. */
   readonly #lostBefore: LogEntry[] = [];
 
   lose(entries: readonly LogEntry[]): void {
     this.#lost.push(...entries);
   }
 
-  /** A new process begins, which knows of no refusal. */
+  /** Called when a new process begins, which has no refusals yet. */
   forgetLost(): void {
     this.#lostBefore.push(...this.#lost);
     this.#lost = [];
   }
 
-  /** Whether the store refused such an entry, in the current process or in any. */
+  /** Returns true if the store refused such an entry, in the current process or in any. */
   hasLost(matches: (entry: LogEntry) => boolean, since: 'now' | 'ever' = 'now'): boolean {
     return this.#lost.some(matches) || (since === 'ever' && this.#lostBefore.some(matches));
   }
 
-  /** Whether the store refused an entry about the message. */
+  /** Returns true if the store refused an entry about the message. */
   hasLostMessage(messageId: string, since: 'now' | 'ever' = 'now'): boolean {
     return this.hasLost((entry) => 'messageId' in entry && entry.messageId === messageId, since);
   }
 
-  /** The arguments that a plugin, a hook or an edit put in place of a call's own, in the order in which they count. */
+  /** Returns the arguments of a plugin, a hook or an edit in place of a call's own, by precedence. */
   argsInPlace(key: string, edited: Json | undefined): Json | undefined {
     return this.rewritten.get(key) ?? this.hooked.get(key) ?? edited;
   }
 
-  /** A tool wrote to the state. */
+  /** Counts a tool's write to the state. */
   wrote(key: string): void {
     this.writes.set(key, (this.writes.get(key) ?? 0) + 1);
   }
 }
 
-/** Identifies a call among all conversations. */
+/** Returns a key that is unique among the calls of all conversations. */
 export const callKey = (conversationId: string, callId: string): string => `${conversationId} ${callId}`;

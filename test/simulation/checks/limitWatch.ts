@@ -1,20 +1,19 @@
 /**
- * Checks the limits that hold for one entry or over several runs: bytes of results, decisions that are held, and the time
- * of a cycle, however often it was resumed. Rule: entries alone are read; what the time of a run is, where a crash or the
- * store cut it off, lies between two bounds.
+ * Checks limits over one entry or several runs: bytes of results, held decisions, and the time of a cycle. Invariant:
+ * only entries are read. If a crash or the store cuts off a run, its time is between two bounds.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { WatchedCall } from './callWatch.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 
-/** Behind the result of a call whose arguments a person changed stands what they were before. */
+/** A note with the old arguments follows the result of a call whose arguments a person changed. */
 const EDIT_NOTE = 'The user changed the arguments of this call before it ran: ';
-/** How long a run may write its last entries when its time is up. */
+/** The time that a run may need for its last entries after its deadline. */
 const TAIL_MS = 200;
-/** Entries that only a run at work writes. */
+/** The entries that only an active run writes. */
 const OF_WORK: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'tool-started', 'tool-suspended']);
 
-/** When the run under way began and was last seen, by its entries, and how the wall clock stood then. */
+/** The start and the last entry of the active run, with the offset of the wall clock at that time. */
 interface RunTime {
   begunAt: number;
   workedUntil: number;
@@ -26,7 +25,7 @@ interface RunTime {
 export class LimitWatch {
   readonly #world: CheckedWorld;
   readonly #calls: ReadonlyMap<string, WatchedCall>;
-  /** Of the cycle under way: what its earlier runs took at least and at most; undefined where that is unknown. */
+  /** The least and the most time of the cycle's earlier runs. Undefined if it is unknown. */
   #earlier: { atLeast: number; atMost: number } | undefined;
   #run: RunTime | undefined;
   #isResumed = false;
@@ -58,9 +57,9 @@ export class LimitWatch {
   }
 
   /**
-   * A call uses a decision when it starts, or ends by it; one that has ended uses none, unless it runs again. What is decided of
-   * a sub-agent's call wakes the call that spawned it with a decision that nobody gave. A decision that the store refused
-   * may be stored later, with the end of its run: until then it leaves room for another one.
+   * A call consumes a decision when it starts or ends. A call with an end consumes none, unless it runs again. A
+   * decision about a sub-agent's call wakes the spawning call with a decision that nobody gave. A refused decision may
+   * be stored later, with the end of its run. Until then it leaves space for another one.
    */
   #checkHeld({ callId }: Extract<LogEntry, { type: 'decision' }>): void {
     const most = this.#world.policies?.limits?.decisions;
@@ -88,7 +87,7 @@ export class LimitWatch {
   #learnTime(entry: LogEntry): void {
     const { processId } = this.#world;
     const { offsetMs } = this.#world.clock;
-    // The clock was set in the middle of a run.
+    // The clock was changed during a run.
     if (this.#run?.processId === processId && this.#run.offsetMs !== offsetMs) this.#earlier = undefined;
     switch (entry.type) {
       case 'user-message':
@@ -115,18 +114,18 @@ export class LimitWatch {
 
   #freshCycle(id: string): void {
     const { facts, profile } = this.#world;
-    // Where appends take their time, an entry may be of before the clock was set; that of copied ones is unknown.
+    // If appends are slow, an entry may be older than the change of the clock. The time of copied entries is unknown.
     const isSlow = !profile.appendsAtOnce || profile.store > 0;
     const isUnknown = facts.forks.has(id) || (isSlow && profile.clockJump > 0);
     this.#earlier = isUnknown ? undefined : { atLeast: 0, atMost: 0 };
     const run = this.#run;
     if (!run) return;
-    // Its start stands before its message.
+    // Its start precedes its message.
     run.seenUntil = run.begunAt;
     run.workedUntil = run.begunAt;
   }
 
-  /** What the process of a run wrote; what another wrote in its place says nothing of its time. */
+  /** Only entries of the run's own process determine its time. */
   #seen(entry: LogEntry): void {
     const run = this.#run;
     if (!run || run.processId !== this.#world.processId) return;
@@ -143,7 +142,7 @@ export class LimitWatch {
     this.#earlier.atMost += run.seenUntil - run.begunAt;
   }
 
-  /** Time in which no process ran the cycle is no time of it. */
+  /** The time between two processes does not count as time of the cycle. */
   #checkTimeout({ at, runId }: Extract<LogEntry, { type: 'run-stop' }>): void {
     const most = this.#world.policies?.limits?.runMs;
     if (!this.#earlier || !this.#run || typeof most !== 'number') return;

@@ -1,6 +1,6 @@
 /**
- * Checks a log entry by entry as entries become durable. Rule: it reads entries only, and knows nothing of how the library
- * came to write them.
+ * Checks a log, entry by entry, as entries become durable. Invariant: it reads only entries, and does not depend on how
+ * the library writes them.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import { SECRET } from '../../../src/testing/simulation/world/simulatedModel.ts';
@@ -14,7 +14,7 @@ import { MessageWatch } from './messageWatch.ts';
 import { PolicyWatch } from './policyWatch.ts';
 import { subAgentIn, tokensIn, usageFault } from './spending.ts';
 
-/** Entries that may be written for a run behind its stop. */
+/** The entries of a run that may follow its stop. */
 const BEHIND_THE_END: ReadonlySet<string> = new Set([
   'checkpoint',
   'message-queued',
@@ -36,7 +36,7 @@ export class LogWatch {
   readonly #policies: PolicyWatch;
   readonly #limits: LimitWatch;
   readonly answers: AnswerWatch | undefined;
-  /** Runs that began and ended, and the state of the last cycle. */
+  /** The runs that began and ended, and the state of the last cycle. */
   readonly runs = new Set<string>();
   readonly ended = new Set<string>();
   cycle: 'none' | 'running' | 'suspended' | 'stopped' = 'none';
@@ -46,14 +46,14 @@ export class LogWatch {
   /** The last end of a cycle, and the process that wrote it. */
   stop: Extract<LogEntry, { type: 'run-stop' }> | undefined;
   stoppedInProcess = 0;
-  /** The parent and its call, where this is the log of a sub-agent. */
+  /** The parent and its call, if this is the log of a sub-agent. */
   parent: { readonly conversationId: string; readonly callId: string } | undefined;
   /** The last recorded phase of each sub-agent. */
   readonly children = new Map<string, 'started' | 'ended'>();
-  /** Tokens of its own replies, with the seq of each; and the recorded tokens of each sub-agent. */
+  /** The tokens of its own replies with their seq, and the recorded tokens of each sub-agent. */
   readonly replies: { seq: number; tokens: number }[] = [];
   readonly subAgentUsage = new Map<string, { upTo: number; tokens: number }>();
-  /** Seq of the last entry that is summed up. */
+  /** The seq of the last summarized entry. */
   summedUpTo = -1;
   #next = 0;
   readonly #id: string;
@@ -91,7 +91,7 @@ export class LogWatch {
     this.#limits.learn(entry);
   }
 
-  /** One append, as a whole. */
+  /** Checks one append as a whole. */
   appended(entries: readonly LogEntry[]): void {
     // A fork begins with one append of all copied entries.
     if (entries[0]?.seq === 0 && this.#world.facts.forks.size > 0) return;
@@ -148,7 +148,7 @@ export class LogWatch {
     world.facts.running.delete(this.#id);
   }
 
-  /** Behind a cancel no call is open, of this run or an earlier one. */
+  /** After a cancel no call is open, neither of this run nor of an earlier one. */
   #checkClosed(runId: string): void {
     const world = this.#world;
     for (const [callId, { status }] of this.calls.calls) {
@@ -156,11 +156,11 @@ export class LogWatch {
     }
   }
 
-  /** A sub-agent begins once and ends once. */
+  /** Checks that a sub-agent begins once and ends once. */
   #learnChild({ child: id, callId, phase }: Extract<LogEntry, { type: 'sub-agent' }>): void {
     const { facts } = this.#world;
     const before = this.children.get(id) ?? 'unknown';
-    // In a fork it has another id, and the same call.
+    // In a fork it has another id and the same call.
     const isCopy = facts.forks.has(this.#id);
     const isLost = (entry: LogEntry): boolean =>
       entry.type === 'sub-agent' && (entry.child === id || (isCopy && entry.callId === callId));
@@ -170,7 +170,7 @@ export class LogWatch {
     this.children.set(id, phase);
   }
 
-  /** A summary reaches further than the one before, and has its usage. */
+  /** Checks that a summary covers more than the previous one, and has its usage. */
   #learnSummary(entry: Extract<LogEntry, { type: 'compaction' }>): void {
     const world = this.#world;
     const { upToSeq, seq, usage, costUsd = null, summary, runId } = entry;
@@ -203,11 +203,11 @@ export class LogWatch {
       const tokens = before.tokens + tokensIn(entry);
       this.subAgentUsage.set(child.conversationId, { upTo: child.upTo, tokens });
     }
-    // What another agent's model said is unknown.
+    // The replies of another agent's model are unknown.
     if (!world.policies || entry.type !== 'agent-output' || entry.item.type !== 'assistant') return;
     const { text, flag } = entry.item;
     const { begun, said } = world.facts;
-    // The simulated model was never called: the agent has its own.
+    // The simulated model was never called, so the agent has its own.
     if (begun.size === 0) return;
     if (flag !== 'interrupted') return world.check(said.has(text), 'INV-2', () => `no model said ${text} to its end`);
     world.check(begun.has(text), 'INV-2', () => `no model began to say ${text}`);
@@ -216,7 +216,7 @@ export class LogWatch {
   }
 }
 
-/** Whether some string of a value, keys included, contains the secret. */
+/** Returns true if a string in the value, keys included, contains the secret. */
 function containsSecret(value: unknown): boolean {
   if (typeof value === 'string') return value.includes(SECRET);
   if (typeof value !== 'object' || value === null) return false;

@@ -1,10 +1,10 @@
-/** Checks the messages of a log. Rule: each is delivered or given back once, queued ones in their order. */
+/** Checks the messages of a log. Invariant: each message is delivered or returned once, and queued ones in order. */
 import type { LogEntry, QueuedMessage } from '../../../machines/internal.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 
 export class MessageWatch {
   readonly places = new Map<string, 'queued' | 'delivered' | 'returned'>();
-  /** Where each message that had to wait was queued. */
+  /** The place at which each waiting message was queued. */
   readonly queuedAt = new Map<string, number>();
   #queue: { messageId: string; kind: QueuedMessage['kind'] }[] = [];
   readonly #world: CheckedWorld;
@@ -40,8 +40,8 @@ export class MessageWatch {
     const message = this.#queue.find((candidate) => candidate.messageId === messageId);
     if (!message) return;
     const before = this.#queue.slice(0, this.#queue.indexOf(message)).filter(({ kind }) => kind === message.kind);
-    // A message whose delivery the store refused is in the log's queue, and no more in the conversation's. What a crash cut
-    // from the start of a run is written by the next process, and the message is copied into it.
+    // A message whose delivery the store refused is still in the log's queue, but not in the conversation's. If a crash
+    // cuts off the start of a run, the next process writes it with a copy of the message.
     const overtaken = before.find((candidate) => !facts.hasLostMessage(candidate.messageId, 'ever'));
     const fits = type !== 'user-message' || !overtaken;
     this.#world.check(fits, 'I29', () => `${messageId} overtakes ${overtaken?.messageId}`);

@@ -1,4 +1,4 @@
-/** Checks of the conversations beside the simulated one. Rule: what is done in one is not seen in another. */
+/** Checks the conversations beside the simulated one. Invariant: an act on one conversation does not affect another. */
 import { modelMessages } from '../../../machines/internal.ts';
 import type { Conversation } from '../../../src/conversation/conversation.ts';
 import type { OtherConversations } from '../../../src/testing/simulation/otherConversations.ts';
@@ -17,7 +17,7 @@ export class OtherChecks {
     this.#others = others;
   }
 
-  /** Reads it as its entries come, as the first one is read. */
+  /** Reads a conversation's entries as they arrive, like those of the simulated one. */
   opened(conversation: Conversation): void {
     const { processId, profile } = this.#world;
     let appends = 0;

@@ -1,6 +1,6 @@
 /**
- * Checks a log against the policies of its agent: limits, and which calls of a reply may run together. Rule: it counts
- * entries by itself; behind a limit that was reached no model is called, and a run that a limit stopped had reached it.
+ * Checks a log against its agent's policies: limits, and the calls of a reply that may run together. Invariant: it
+ * counts entries itself. After a reached limit no model is called, and a run that a limit stopped has reached it.
  */
 import type { LogEntry } from '../../../machines/internal.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
@@ -14,16 +14,16 @@ interface RoundCall {
   result?: string;
   startedInProcess?: number;
 }
-/** How long a run may write its last entries when its time is up, which is also the time of a cancel. */
+/** The time for a run's last entries after its deadline, and for a cancel. */
 const TAIL_MS = 200;
 const READ_ONLY: ReadonlySet<string> = new Set(['look', 'mcp__sim__look']);
-/** Suspensions of a call because a sub-agent waits are not counted. */
+/** A suspension of this tool's calls because a sub-agent waits does not count. */
 export const SPAWN_TOOL = 'spawn_agents';
 
 export class PolicyWatch {
   readonly #world: CheckedWorld;
   readonly #calls: Calls;
-  /** Of the cycle under way: replies, empty replies in a row, and rounds in a row that made the same call. */
+  /** The counts of the active cycle: replies, consecutive empty replies, and consecutive rounds with the same call. */
   #turns = 0;
   #empty = 0;
   #streaks = new Map<string, number>();
@@ -34,11 +34,11 @@ export class PolicyWatch {
   /** The same when the last reply was counted. */
   #allowed = { tokens: 0, usd: 0 };
   #round: RoundCall[] = [];
-  /** The round is under way; calls of a gate may run at the same time. */
+  /** The round is active. Calls of a gate may run at the same time. */
   #isOpen = false;
   #items: RoundCall[] = [];
   #said = false;
-  /** When the cycle began; undefined where it was resumed. */
+  /** The start of the cycle. Undefined if it was resumed. */
   #since: number | undefined;
 
   constructor(world: CheckedWorld, calls: Calls) {
@@ -102,12 +102,12 @@ export class PolicyWatch {
     return this.#calls.get(callId)?.name;
   }
 
-  #most(limit: 'suspensionsPerCall' | 'queue', count: number, of: string): void {
+  #most(limit: 'suspensionsPerCall' | 'queue', count: number, subject: string): void {
     const most = this.#world.policies?.limits?.[limit];
     if (most === count) this.#world.reach('limits', limit);
     // After a refused append the log's queue may be longer than the conversation's.
     const fits = most === undefined || count <= most;
-    this.#world.check(fits, 'I4', () => `${limit} is ${most}, and ${of} makes it ${count}`);
+    this.#world.check(fits, 'I4', () => `${limit} is ${most}, and ${subject} makes it ${count}`);
   }
 
   #freshCycle(): void {
@@ -145,7 +145,7 @@ export class PolicyWatch {
     this.#said = false;
   }
 
-  /** Sub-agents use tokens during a model call: it was allowed by what was known before it. */
+  /** Sub-agents use tokens during a model call, so only the earlier usage could prevent it. */
   #reached(): ReadonlyMap<string, boolean> {
     const { limits } = this.#world.policies ?? {};
     const { tokens, usd } = this.#world.profile.spawns ? this.#allowed : { tokens: this.#tokens, usd: this.#costUsd };
@@ -167,7 +167,7 @@ export class PolicyWatch {
     }
   }
 
-  /** A run that a limit stopped has reached it; setting the wall clock uses no time of a run. */
+  /** Checks that a run stopped by a limit has reached it. A change of the wall clock uses no time of a run. */
   #stopped(cause: string | undefined, runId: string | null): void {
     const world = this.#world;
     this.#countRound();
@@ -188,7 +188,7 @@ export class PolicyWatch {
     world.check(took >= limits.runMs, 'I4', () => `${runId} timed out after ${took} ms`);
   }
 
-  /** Nothing begins when the time of the run is up; a slow store may delay the record of what began before. */
+  /** Nothing begins after a run's deadline, but a slow store may delay the record of an earlier start. */
   #inTime(runId: string | null, what: string): void {
     const { policies, profile, elapsedMs } = this.#world;
     const most = policies?.limits?.runMs;
@@ -205,14 +205,14 @@ export class PolicyWatch {
     if (most !== undefined)
       world.check(index < most, 'I4', () => `${callId} is call ${index + 1} of its reply and runs`);
     this.#inTime(callId, 'starts');
-    // Suspended and kept calls run at a gate, where the width is not limited.
+    // Suspended and kept calls run at a gate, which does not limit concurrency.
     if (!call || !this.#isOpen || (this.#calls.get(callId)?.suspension ?? 0) > 0) return;
     const again = call.startedInProcess !== undefined;
     call.startedInProcess = world.processId;
     if (!again) this.#checkWidth(callId, index);
   }
 
-  /** No more calls run at once than allowed, and sequential ones in their order. */
+  /** Checks that at most the allowed number of calls run at once, and sequential ones in order. */
   #checkWidth(callId: string, index: number): void {
     const { toolExecution, maxParallelTools } = this.#world.policies ?? {};
     if (toolExecution === undefined || maxParallelTools === undefined) return;
@@ -236,7 +236,8 @@ export class PolicyWatch {
   #ended({ callId, code, outcome, content }: Extract<LogEntry, { type: 'tool-result' }>): void {
     const index = this.#round.findIndex((call) => call.callId === callId);
     const call = this.#round[index];
-    // A suspended call counts when it has its result, a cancelled one never; for which round is not seen here.
+    // A suspended call counts once it has its result, and a cancelled one never. This check ignores the round that
+    // counts it.
     const isCut = outcome === 'cancelled' || outcome === 'unknown';
     if (!call || !this.#isOpen || isCut) this.#streaksUnknown = true;
     if (call) call.result = JSON.stringify([outcome, code ?? null, content]);
@@ -245,7 +246,7 @@ export class PolicyWatch {
     this.#world.check(fits, 'I4', () => `${callId} is call ${index + 1} of its reply and was one too many`);
   }
 
-  /** For how many rounds in a row each call was made with the same result. */
+  /** Counts for each call the consecutive rounds with the same call and result. */
   #countRound(): void {
     const round = this.#round;
     if (round.length === 0) return;

@@ -1,6 +1,7 @@
 /**
- * Reads a conversation as a user interface does: messages, view, queue and pending calls at any entry, and live signals.
- * Rule: reading changes nothing, what is read agrees with the log at that moment, and streamed text is the committed text.
+ * Reads a conversation like a user interface: messages, view, queue and pending calls at any entry, and live signals.
+ * Invariant: a read changes nothing and agrees with the log at that moment. The streamed text equals the committed
+ * text.
  */
 import { type Json, type LogEntry, modelMessages, type PendingCall } from '../../../machines/internal.ts';
 import type { Conversation } from '../../../src/conversation/conversation.ts';
@@ -12,10 +13,10 @@ import { isPending } from './callWatch.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 import { sameJson } from './sameJson.ts';
 
-/** The view is the slowest read: it is compared at every so many appends. */
+/** The view is the slowest read, so it is compared only once in this many appends. */
 const APPENDS_A_VIEW = 16;
 
-/** The other calls that a conversation lists belong to its sub-agents. */
+/** The other listed calls belong to the conversation's sub-agents. */
 const isOwn = ({ path }: PendingCall): boolean => path.length === 1;
 /** The deltas of the current attempt, joined. */
 interface Streamed {
@@ -32,10 +33,10 @@ export class ReadingChecks {
   readonly #subscriptions: { unsubscribe(): void }[] = [];
   #appends = 0;
   #streamed = nothing();
-  /** Items of the reply that is being committed. */
+  /** The items of the reply that is being committed. */
   #committed = nothing();
   #isCatchingUp = false;
-  /** The run ended while its reply was being stored: the streamed text was dropped. */
+  /** The run ended while its reply was being stored, so the streamed text was dropped. */
   #isCut = false;
 
   constructor(world: CheckedWorld, store: SimulatedStore, conversation: Conversation) {
@@ -46,7 +47,7 @@ export class ReadingChecks {
     this.#follow();
   }
 
-  /** The conversation is being closed. */
+  /** Called when the conversation is closed. */
   unsubscribe(): void {
     for (const subscription of this.#subscriptions.splice(0)) subscription.unsubscribe();
   }
@@ -63,7 +64,7 @@ export class ReadingChecks {
     const { profile } = this.#world;
     const conversation = this.#conversation;
     if (profile.hasListener) {
-      // A late listener gets what was streamed before as one delta a kind.
+      // A late listener receives the earlier text as one delta for each kind.
       this.#isCatchingUp = true;
       const live = conversation.live$.subscribe((signal) => this.#onLive(signal));
       this.#isCatchingUp = false;
@@ -78,7 +79,7 @@ export class ReadingChecks {
     this.#subscriptions.push(looked);
   }
 
-  /** Everything that can be read agrees with the log. */
+  /** Checks everything that can be read against the log. */
   checkReads(): void {
     const world = this.#world;
     if (this.#processId !== world.processId || this.#store.falselyRefused.size > 0) return;
@@ -92,7 +93,7 @@ export class ReadingChecks {
     world.check(sameJson(conversation.view(), project(log)), 'INV-9', () => 'a view is not that of the log');
   }
 
-  /** State and unsettled calls are those of the log, whatever runs. */
+  /** Checks the state and the unsettled calls against the log, whatever runs. */
   #checkFolds(log: readonly LogEntry[]): void {
     const world = this.#world;
     const { state, unsettled } = this.#conversation;
@@ -110,7 +111,7 @@ export class ReadingChecks {
     world.check(listed.join() === due.join(), 'READ', () => `unsettled are ${due}, listed ${listed}`);
   }
 
-  /** Pending calls and queued messages are those of the log. */
+  /** Checks the pending calls and the queued messages against the log. */
   #checkOpen(): void {
     const world = this.#world;
     const conversation = this.#conversation;
@@ -127,7 +128,10 @@ export class ReadingChecks {
     for (const call of pending) if (!isOwn(call)) this.#checkPendingWithin(call);
   }
 
-  /** What is listed for a sub-agent was suspended in its log; what followed may be durable a moment before it is read. */
+  /**
+   * A listed call of a sub-agent was suspended in its log. The next entries may be durable shortly before they are
+   * read.
+   */
   #checkPendingWithin({ callId, suspension, path }: PendingCall): void {
     const wasAsked = [...this.#store.logs.keys()].some((id) => {
       const { parent, calls } = this.#world.watchOf(id);
@@ -143,7 +147,7 @@ export class ReadingChecks {
 
   #onLive(signal: Live): void {
     if (this.#processId !== this.#world.processId || !('runId' in signal)) return;
-    // Of a sub-agent.
+    // The signal belongs to a sub-agent.
     if ('path' in signal) return;
     if (signal.type === 'reset') this.#drop();
     else if (signal.type === 'text-delta') this.#streamed.text += signal.text;
@@ -151,7 +155,7 @@ export class ReadingChecks {
     this.#checkInFlight(signal.type);
   }
 
-  /** What is in flight is what a listener has heard, whole. */
+  /** The text in flight is the complete text that a listener has received. */
   #checkInFlight(type: Live['type']): void {
     const { inFlight } = this.#conversation;
     if (this.#isCatchingUp || this.#store.falselyRefused.size > 0) return;
@@ -161,7 +165,9 @@ export class ReadingChecks {
     this.#world.check(same, 'LIVE', () => `in flight is ${JSON.stringify(inFlight)}, heard ${heard} (${type})`);
   }
 
-  /** A run that ends while its reply is being stored has what streamed dropped; the reply may land all the same. */
+  /**
+   * If a run ends while its reply is being stored, the streamed text is dropped. The reply may still become durable.
+   */
   #drop(): void {
     this.#forget();
     this.#isCut = this.#conversation.status !== 'active';

@@ -1,6 +1,6 @@
 /**
- * Compares each request to the model with what is durable and with the requests before it. Rule: what a model said counts once
- * it was read.
+ * Compares each request to the model with what is durable and with the requests before it. Invariant: a reply counts
+ * once it was read.
  */
 import { type ModelPart, WRITTEN } from '../../../src/models/model.ts';
 import type { SimulatedCall } from '../../../src/testing/simulation/lifeChecks.ts';
@@ -55,7 +55,7 @@ export class RequestChecks {
     world.check(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
   }
 
-  /** A model is called while a run is under way, as often as the policies allow, and not too early. */
+  /** Checks that a model is called during a run, as often as the policies allow, and not too early. */
   #checkMoment({ context: { signal, attempt } }: SimulatedCall): void {
     const world = this.#world;
     const { running } = world.facts;

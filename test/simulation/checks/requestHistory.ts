@@ -1,6 +1,6 @@
 /**
- * The requests that the model was sent, each compared with those before it. Rule: messages before the model's last reply
- * stay as they were sent, and none goes away; a result behind it may still be replaced in its place.
+ * The requests of the model, each compared with the earlier ones. Invariant: messages before the model's last reply are
+ * unchanged, and none is removed. A result after it may still be replaced.
  */
 import type { Message } from '../../../machines/internal.ts';
 import { SUMMARY } from '../../../src/testing/simulation/world/simulatedReply.ts';
@@ -12,7 +12,7 @@ const lastWords = (messages: readonly Message[]): number => messages.map(({ role
 const isQuoted = ({ role, content }: Message): boolean =>
   role === 'user' && content.some((part) => part.type === 'text' && part.text.includes('follows as quoted data'));
 
-/** Index of the first message in which `now` differs from `before`; undefined where it only continues. */
+/** Returns the index of the first message in which `now` differs from `before`. Undefined if `now` only continues. */
 function rewritten(before: readonly Message[], now: readonly Message[]): number | undefined {
   const answered = lastWords(before);
   for (const [index, message] of before.entries()) {
@@ -26,32 +26,32 @@ function rewritten(before: readonly Message[], now: readonly Message[]): number 
 const textOf = ({ content }: Message): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 
-/** The summary in place of earlier messages, which is the first message. */
+/** Returns the summary of earlier messages, which is the first message. */
 export const summariesIn = ([first]: readonly Message[]): string[] => {
   const text = first?.role === 'user' ? textOf(first) : '';
   return text.startsWith(SUMMARY) || text.startsWith('[Earlier messages were removed') ? [text] : [];
 };
 
-/** A request, and who sent it: the conversation, as an object of its process, and its id where that is certain. */
+/** A request and its sender: the conversation object of its process, and its id if that is certain. */
 export interface Sent {
   messages: readonly Message[];
   process: number;
   conversation: object | undefined;
   id: string | undefined;
-  /** Text of the reply, where the model has given the same text before: it may be new in the next request. */
+  /** The text of a reply that repeats an earlier one. It may be new in the next request. */
   repeated?: string;
 }
 
-/** A model may say the same in two conversations: those are told apart where they can be. */
+/** A model may give the same reply in two conversations, which are distinguished if possible. */
 const isOfAnother = (before: Sent, { process, conversation, id }: Sent): boolean =>
   before.process === process
     ? before.conversation !== conversation
     : before.id !== undefined && id !== undefined && before.id !== id;
 
 /**
- * After a summary the newest messages follow unchanged, or only messages that no request has had. People say the same again
- * and again, so the model's first words identify the place. The reply to the last request is in no request yet, and a model
- * that answers by a schema may have given the same answer before.
+ * After a summary the newest messages follow unchanged, or only messages that no earlier request contained. Users
+ * repeat the same message, so the model's first words identify the place. No request contains the last reply yet. A
+ * model with a schema may have given the same answer before.
  */
 function goesOnFrom(requests: readonly Sent[], [_, ...kept]: readonly Message[]): boolean {
   const first = Math.max(
@@ -81,13 +81,13 @@ const endsIn = (messages: readonly Message[], last: readonly Message[]): boolean
   last.length === 0 || (last.length <= messages.length && sameJson(messages.slice(-last.length), last));
 
 export class RequestHistory {
-  /** The last request of each conversation; requests of one conversation are known by their common messages. */
+  /** The last request of each conversation. Common messages identify the requests of one conversation. */
   readonly #requests: Sent[] = [];
   readonly #ids = new WeakMap<object, string>();
-  /** Texts of all replies. */
+  /** The texts of all replies. */
   readonly #replies = new Set<string>();
 
-  /** What is wrong with a request, compared with those before it. A fork repeats a part and goes on differently. */
+  /** Returns the fault of a request, compared with earlier ones. A fork repeats a part and continues differently. */
   learn(sent: Sent, forks: boolean): string | undefined {
     this.#name(sent);
     const { messages } = sent;
@@ -112,13 +112,13 @@ export class RequestHistory {
       : `message ${closest} of ${messages.length} is not the one that was shown before`;
   }
 
-  /** The model answers this request with this text. */
+  /** Records the text of the model's reply to this request. */
   answered(sent: Sent, reply: string): void {
     if (this.#replies.has(reply)) sent.repeated = reply;
     this.#replies.add(reply);
   }
 
-  /** What is certain of one request of a conversation is so of all that its process sent. */
+  /** A certain id of one request applies to all requests of that conversation and process. */
   #name(sent: Sent): void {
     const { conversation } = sent;
     if (!conversation) return;

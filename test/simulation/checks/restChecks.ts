@@ -1,6 +1,6 @@
 /**
- * Checks a conversation in which nothing is left to do. Rule: it is compared with the durable log alone: every run has its
- * end, every call its outcome or its wait, every message its place, and the views are those of the log.
+ * Checks a conversation in which no work remains. Invariant: it is compared with the durable log alone. Every run has
+ * an end, every call an outcome or a wait, every message a place.
  */
 import {
   type Counters,
@@ -46,8 +46,8 @@ export class RestChecks {
       () => `${stillHeard} signals of callers are listened to though their runs are over`,
     );
     for (const { signal, processId, isOver } of world.streams) {
-      const left = processId === world.processId && !isOver && !signal.aborted;
-      world.check(!left, 'ABORT', () => 'a model goes on though nothing runs, and its signal is not aborted');
+      const isAbandoned = processId === world.processId && !isOver && !signal.aborted;
+      world.check(!isAbandoned, 'ABORT', () => 'a model goes on though nothing runs, and its signal is not aborted');
     }
     if (this.#store.falselyRefused.size > 0) return;
     const watch = this.#world.watchOf(CONVERSATION);
@@ -74,7 +74,7 @@ export class RestChecks {
     this.#checkLog(conversation);
   }
 
-  /** No sub-agent runs while its parent is at rest, nor waits when its call has its result. */
+  /** Checks that no sub-agent runs while its parent is at rest, or waits after its call has a result. */
   #checkSubAgents(): void {
     const world = this.#world;
     const { calls } = this.#world.watchOf(CONVERSATION).calls;
@@ -82,26 +82,26 @@ export class RestChecks {
       const watch = this.#world.watchOf(id);
       if (!watch.parent) continue;
       const { conversationId, callId } = watch.parent;
-      // A crash or the store may lose the stop of a sub-agent whose end is recorded in the parent's log.
+      // A crash or the store may lose a sub-agent's stop after the parent's log recorded its end.
       const isLost = this.#world.lostStops.has(watch.runId ?? '');
       const cut = watch.beganInProcess !== world.processId || isLost;
       const runs = watch.cycle === 'running' && !cut;
       world.check(!runs, 'I32', () => `the sub-agent ${watch.runId} runs while its parent rests`);
-      // Where the store falsely refused its suspension, the sub-agent has failed for its parent.
+      // If the store falsely refused its suspension, the sub-agent has failed for its parent.
       const hasResult = conversationId === CONVERSATION && calls.get(callId)?.status === 'ended';
       const isOver = !hasResult || watch.cycle !== 'suspended' || isLost;
       world.check(isOver, 'I32', () => `the sub-agent ${watch.runId} waits though ${callId} has its result`);
     }
   }
 
-  /** A sub-agent that could not record that a crash cut it off is closed until the next process. */
+  /** A sub-agent that could not record its interruption by a crash is closed until the next process. */
   get #isSubAgentClosed(): boolean {
     return this.#world.facts.hasLost(
       (entry) => entry.type === 'run-stop' && entry.cause === 'crash' && entry.conversationId !== CONVERSATION,
     );
   }
 
-  /** At rest every call that a sub-agent waits for is listed, and no other. */
+  /** Checks that every call that a sub-agent waits for is listed at rest, and no other. */
   #checkPendingWithin({ pending }: Conversation): void {
     const {
       calls: { calls },
@@ -118,7 +118,7 @@ export class RestChecks {
     this.#world.check(same, 'READ', () => `pending in sub-agents are ${waiting}, listed ${listed}`);
   }
 
-  /** Where no run is under way no timer is left. */
+  /** Checks that no timer remains without an active run. */
   checkTimers({ status }: Conversation): void {
     const { waiting } = this.#world.clock;
     const isAtRest = status === 'idle' || status === 'waiting' || status === 'error';
@@ -127,7 +127,7 @@ export class RestChecks {
     this.#world.check(waiting === 0, 'I27', () => `${waiting} timers are left while ${status}`);
   }
 
-  /** A tool is told to stop when the time of its call is up, at whatever moment that is. */
+  /** Checks that a tool's signal is aborted when its time is up, at any moment. */
   checkToolTime(): void {
     const { facts, processId, elapsedMs, policies } = this.#world;
     const most = policies?.limits?.toolMs;
@@ -140,7 +140,7 @@ export class RestChecks {
     }
   }
 
-  /** A sub-agent that was cancelled may still write its stop when its parent is at rest, whichever conversation that is. */
+  /** A cancelled sub-agent may still write its stop when its parent is at rest, in any conversation. */
   #subAgentIsEnding(): boolean {
     const children = [...this.#store.logs.keys()].flatMap((id) => [...this.#world.watchOf(id).children]);
     return children.some(([id, phase]) => {
@@ -149,25 +149,25 @@ export class RestChecks {
     });
   }
 
-  /** Behind a stop no followUp waits that the policies promote, and behind a natural end no steer does. */
+  /** Checks that no promotable followUp waits after a stop, and that no steer waits after a natural end. */
   #checkPromoted(conversation: Conversation): void {
     const world = this.#world;
     const { stop, stoppedInProcess, messages, replies } = this.#world.watchOf(CONVERSATION);
     if (!stop || stop.cause === 'crash' || stoppedInProcess !== world.processId) return;
     if (conversation.status === 'waiting') return;
     const promotes = world.policies?.promoteFollowUpOn?.includes(stop.reason) === true;
-    // A steer behind the last reply came too late for the run.
+    // A steer after the last reply came too late for the run.
     const natural = stop.cause === 'end_turn' ? (replies.at(-1)?.seq ?? 0) : 0;
-    // The log alone knows about a call whose entry was refused: a promotion waits for the next command.
+    // Only the log contains the call of a refused entry, so the promotion waits for the next command.
     const isBehindLoss = world.facts.hasLost((entry) => 'callId' in entry && entry.runId === stop.runId);
     for (const { messageId, kind } of conversation.queue) {
       const queuedAt = messages.queuedAt.get(messageId) ?? 0;
       const stays = kind === 'steer' ? queuedAt > natural : !promotes || isBehindLoss;
-      // Where what it gives back is refused, a conversation that was closed keeps the messages that it had.
+      // If the store refuses the return of messages, a closed conversation keeps them.
       const isOfClosed = world.facts.hasLost(
         (entry) => entry.type === 'message-returned' && entry.why === 'closed' && entry.seq > queuedAt,
       );
-      // A message whose delivery the store refused is queued again, and promoted behind the next command.
+      // A message whose delivery the store refused is queued again, and promoted after the next command.
       world.check(
         stays || isOfClosed || world.facts.hasLostMessage(messageId),
         'I29',
@@ -176,7 +176,7 @@ export class RestChecks {
     }
   }
 
-  /** The state has what calls wrote, and each write once. */
+  /** Checks that the state contains each write of a call once. */
   #checkState(conversation: Conversation): void {
     const world = this.#world;
     const state: Record<string, Json> = {};
@@ -192,7 +192,7 @@ export class RestChecks {
     }
   }
 
-  /** The usage of sub-agents is recorded in their parent's log, complete and once. */
+  /** Checks that a parent's log contains the usage of its sub-agents, complete and once. */
   #checkSubAgentUsage(): void {
     const world = this.#world;
     for (const [id, { upTo, tokens }] of this.#world.watchOf(CONVERSATION).subAgentUsage) {
@@ -203,24 +203,31 @@ export class RestChecks {
     for (const id of this.#world.watchOf(CONVERSATION).children.keys()) {
       const { replies, beganInProcess } = this.#world.watchOf(id);
       const upTo = this.#world.watchOf(CONVERSATION).subAgentUsage.get(id)?.upTo ?? 0;
-      const left = replies.filter(({ seq }) => seq >= upTo);
-      // The store refused its end or its usage: its parent learns of it when it is opened again.
+      const uncounted = replies.filter(({ seq }) => seq >= upTo);
+      // The store refused its end or its usage, so its parent reads it at the next opening.
       const isOfEnd = (entry: LogEntry): boolean =>
         entry.type === 'sub-agent'
           ? entry.child === id && entry.phase === 'ended'
           : subAgentIn(entry)?.conversationId === id;
       const excused = beganInProcess !== world.processId || world.facts.hasLost(isOfEnd);
-      world.check(excused || left.length === 0, 'USAGE', () => `${left.length} replies of ${id} are told to nobody`);
+      world.check(
+        excused || uncounted.length === 0,
+        'USAGE',
+        () => `${uncounted.length} replies of ${id} are told to nobody`,
+      );
     }
   }
 
-  /** What the next process has to read; nothing where a store lied, since memory is behind what is durable then. */
+  /**
+   * Returns the reading that the next process must repeat. Undefined after a false refusal, because memory then lacks
+   * durable entries.
+   */
   readingBeforeCrash(conversation: Conversation): string | undefined {
     const isBehind = conversation.status === 'error' || this.#isSubAgentClosed || this.#store.falselyRefused.size > 0;
     return isBehind ? undefined : this.#readingOf(conversation);
   }
 
-  /** Everything that can be read of a conversation, as one text. */
+  /** Returns everything that can be read of a conversation, as one text. */
   #readingOf(conversation: Conversation): string {
     const { status, pending, unsettled, queue, state } = conversation;
     const messages = conversation.messages();
@@ -228,7 +235,7 @@ export class RestChecks {
     return JSON.stringify({ counters, messages, status, pending, unsettled, queue, state: sorted(state) });
   }
 
-  /** The chart goes on with what the log says was spent, also behind entries that the store refused. */
+  /** Checks that the chart's usage equals the log's, also after entries that the store refused. */
   #checkSpent(conversation: Conversation): void {
     const { chart, logState } = runtimeOf(conversation);
     const counted: Counters = chart.root?.getSnapshot().context.counters;
@@ -236,13 +243,13 @@ export class RestChecks {
     const isClose = Math.abs(counted.costUsd - due.costUsd) < 1e-9 && counted.unpriced === due.unpriced;
     const detail = (): string =>
       `counted are ${counted.tokens} tokens and ${counted.costUsd} USD, the log says ${due.tokens} and ${due.costUsd}`;
-    // What was spent before the log knew of it stays spent until the next run, though the store refused it.
+    // Usage that is not in the log yet stays counted until the next run, even if the store refuses it.
     const isLost = this.#world.facts.hasLost((entry) => usageOf(entry) !== undefined);
     const isMore = isLost && counted.tokens > due.tokens;
     this.#world.check(isMore || (counted.tokens === due.tokens && isClose), 'USAGE', detail);
   }
 
-  /** What limits are held against: as the log has it, and what the chart goes on with. */
+  /** Returns the counters for the limits, from the log and from the chart. */
   #countersOf(conversation: Conversation): unknown {
     const { chart, logState } = runtimeOf(conversation);
     const ofLog = countersOf(logState);
@@ -253,9 +260,9 @@ export class RestChecks {
     return { chart: sumsOf(ofChart), log: sumsOf(ofLog), streaks, rounds, cycleMs: logState.cycleMs };
   }
 
-  /** A new process reads what the one before it read. */
+  /** Checks that a new process reads the same as the previous one. */
   checkReload(conversation: Conversation, before: string, entries: number): void {
-    // Where the opening wrote entries, there is more to read.
+    // If the opening wrote entries, there is more to read.
     if (this.#store.falselyRefused.size > 0 || conversation.log().length !== entries) return;
     const now = this.#readingOf(conversation);
     this.#world.check(now === before, 'RELOAD', () => `before a restart it reads ${differing(before, now)}`);
@@ -263,20 +270,24 @@ export class RestChecks {
 
   #checkCall(callId: string, call: WatchedCall, waiting: boolean): void {
     const world = this.#world;
-    // Suspended calls outlive a crash; started ones may, where their tool is idempotent.
+    // Suspended calls outlive a crash, and so do started calls of idempotent tools.
     world.check(call.status !== 'called' || waiting, 'INV-1', () => `${callId} is ${call.status} at rest`);
-    const left = waiting && call.status === 'suspended' && call.decided.has(call.suspension);
+    const isUnused = waiting && call.status === 'suspended' && call.decided.has(call.suspension);
     const here = call.decidedInProcess === world.processId;
-    // A cancel whose stop the store refused: what a person wanted stopped does not go on by itself.
+    // The store refused the stop of a cancel. The cancelled work must not continue by itself.
     const { runId } = this.#world.watchOf(CONVERSATION);
     const wasCancelled = world.facts.hasLost((entry) => entry.type === 'run-stop' && entry.runId === runId);
-    world.check(!left || !here || wasCancelled, 'I19', () => `${callId} was decided during a run, and goes on waiting`);
+    world.check(
+      !isUnused || !here || wasCancelled,
+      'I19',
+      () => `${callId} was decided during a run, and goes on waiting`,
+    );
   }
 
-  /** The model messages have each result of the log, in its place or quoted later. */
+  /** Checks that the model's messages contain each result of the log, in its place or quoted later. */
   #checkResult(callId: string, { result, settled, madeAt }: WatchedCall, messages: readonly Message[]): void {
     if (result === undefined || settled) return;
-    // Summed-up results are in the text of a summary.
+    // A summary contains the summarized results as text.
     if (madeAt < this.#world.watchOf(CONVERSATION).summedUpTo) return;
     const shown = messages.some((message) => {
       if (message.role === 'tool') return message.callId === callId && sameJson(message.content, result);
@@ -301,7 +312,7 @@ export class RestChecks {
     this.#world.check(same, 'I22', () => 'the log that is shown is not the durable one');
   }
 
-  /** The live view is that of the log, and a closed cycle of a shorter log does not change. */
+  /** Checks that the live view equals that of the log. A closed cycle of a shorter log must not change. */
   checkViews(conversation: Conversation): void {
     const log = this.#store.logOf(CONVERSATION);
     const view = project(log);
@@ -329,13 +340,13 @@ const textOf = (content: Message['content']): string =>
 const sorted = (state: { readonly [key: string]: Json }): string =>
   JSON.stringify(Object.entries(state).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Sums of fractions end as the order of their parts has it. */
+/** Sums of fractions depend on the order of their parts. */
 const sumsOf = ({ turns, emptyReplies, tokens, costUsd, unpriced }: Counters): unknown => ({
   ...{ turns, emptyReplies, tokens, unpriced },
   costUsd: Math.abs(costUsd).toFixed(9),
 });
 
-/** Where two texts begin to differ. */
+/** Returns the position at which two texts begin to differ. */
 function differing(before: string, now: string): string {
   let at = 0;
   while (at < before.length && before[at] === now[at]) at += 1;

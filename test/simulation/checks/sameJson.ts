@@ -1,9 +1,9 @@
 /**
- * Whether two values are the same JSON text. Rule: true exactly where their texts are equal; what both share is not looked
- * into, and a text is written only where the values seem to differ.
+ * Compares two values by their JSON texts. Invariant: it returns true if and only if the texts are equal. Shared parts
+ * are skipped, and texts are written only for values that may differ.
  */
 
-/** Alike in every key, in their order, and in every value: then their texts are equal too. */
+/** Returns true if all keys, their order and all values are equal, so the texts are equal too. */
 function alike(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

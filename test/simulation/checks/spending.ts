@@ -1,22 +1,25 @@
-/** Tokens and cost that the simulated models reported. Rule: sums are made here, without the library. */
+/**
+ * The tokens and cost that the simulated models reported. Invariant: this file computes sums itself, without the
+ * library.
+ */
 import type { LogEntry, Usage } from '../../../machines/internal.ts';
 import { PRICES, type TokenCounts, usageOf } from '../../../src/testing/simulation/world/simulatedUsage.ts';
 
 /** Name of the extension entry with the usage of a sub-agent. */
 const SUB_AGENT_USAGE = 'runchart.sub-agent-usage';
-/** Usage in an entry, read without the library. */
+/** The usage in an entry, read without the library. */
 interface RecordedUsage extends TokenCounts {
   costUsd: number | null;
 }
 
-/** USD of a reply with this usage. */
+/** Returns the USD of a reply with this usage. */
 function priceOf({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens }: TokenCounts): number {
   const { input, output, cachedInput = 0, cacheWrite = 0 } = PRICES;
   const fresh = (inputTokens - cachedInputTokens - cacheWriteTokens) * input;
   return (fresh + cachedInputTokens * cachedInput + cacheWriteTokens * cacheWrite + outputTokens * output) / 1_000_000;
 }
 
-/** The usage in an entry; undefined for most. */
+/** Returns the usage in an entry. Undefined for most entries. */
 export function usageIn(entry: LogEntry): RecordedUsage | undefined {
   if (entry.type === 'model-reply') return { ...entry.usage, costUsd: entry.costUsd };
   if (entry.type === 'compaction') return entry.usage && { ...entry.usage, costUsd: entry.costUsd ?? null };
@@ -25,7 +28,7 @@ export function usageIn(entry: LogEntry): RecordedUsage | undefined {
   return { ...usage, costUsd };
 }
 
-/** The sub-agent whose usage the entry has, and up to which entry of its log that usage is counted. */
+/** Returns the sub-agent whose usage the entry contains, and the last counted entry of its log. */
 export function subAgentIn(entry: LogEntry): { conversationId: string; upTo: number } | undefined {
   if (entry.type !== 'extension' || entry.name !== SUB_AGENT_USAGE) return undefined;
   const { conversationId, child, upTo } = entry.value as unknown as {
@@ -42,7 +45,7 @@ export const tokensIn = (entry: LogEntry): number => {
 };
 export const usdOf = (entry: LogEntry): number => usageIn(entry)?.costUsd ?? 0;
 
-/** What is wrong with the recorded usage of a reply; undefined where nothing is. */
+/** Returns the fault in a reply's recorded usage, or undefined. */
 export function usageFault(
   { usage, costUsd }: { usage: Usage; costUsd: number | null },
   priced: boolean,
@@ -57,7 +60,7 @@ export function usageFault(
   return same ? undefined : `its cost is ${costUsd}, and was ${cost}`;
 }
 
-/** The sum of the usage in entries. */
+/** Returns the sum of the usage in entries. */
 export function sumOf(entries: Iterable<LogEntry>): RecordedUsage {
   const sum: RecordedUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
   for (const entry of entries) {
@@ -75,7 +78,7 @@ export function sumOf(entries: Iterable<LogEntry>): RecordedUsage {
 const close = (a: number | null, b: number | null): boolean =>
   a === b || (a !== null && b !== null && Math.abs(a - b) < 1e-9);
 
-/** Whether two sums are equal. */
+/** Returns true if two sums are equal. */
 export const sameUsage = (a: RecordedUsage, b: RecordedUsage): boolean =>
   a.inputTokens === b.inputTokens &&
   a.outputTokens === b.outputTokens &&

@@ -1,6 +1,6 @@
 /**
- * The executions of simulated tools, compared with the durable log. Rule: an execution without its record in the log, on
- * other arguments than were allowed, or whose signal is not aborted when nobody waits for it, is a violation.
+ * Compares the executions of simulated tools with the durable log. Invariant: an execution needs a record in the log
+ * and the allowed arguments. Its signal is aborted when nobody waits for it.
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { ToolContext } from '../../../src/tools/tool.ts';
@@ -9,7 +9,7 @@ import type { CheckedWorld } from './checkedWorld.ts';
 import { callKey, type Execution } from './lifeFacts.ts';
 import { sameJson } from './sameJson.ts';
 
-/** How a simulated tool is declared, and what it does besides returning a text. */
+/** The declaration of a simulated tool, and its behaviour besides a returned text. */
 export interface ToolTraits {
   readOnly?: true;
   idempotent?: true;
@@ -19,12 +19,12 @@ export interface ToolTraits {
   writes?: true;
   /** Answers with an image. */
   shows?: true;
-  /** Waits on the clock of its agent. */
+  /** Sleeps on the agent's clock. */
   sleeps?: true;
 }
 
 export class ToolExecutions {
-  /** How often each idempotency key was executed, by conversation. */
+  /** The number of executions for each idempotency key, by conversation. */
   readonly #executions = new Map<string, number>();
   readonly #world: CheckedWorld;
 
@@ -32,7 +32,7 @@ export class ToolExecutions {
     this.#world = world;
   }
 
-  /** A tool begins: what allows it is in the log. Returns what is to be called when it is over. */
+  /** Checks that the log permits the start of a tool. Returns a function to call at the tool's end. */
   begin(name: string, kind: ToolTraits, args: Json, context: ToolContext): () => void {
     const { processId, elapsedMs: since } = this.#world;
     const { callId, signal } = context;
@@ -87,7 +87,7 @@ export class ToolExecutions {
     const world = this.#world;
     if (decision) world.check(call.decided.has(call.suspension), 'I17', () => `${callId} runs on a decision in memory`);
     if (decision?.action === 'deny') world.violate('I9', `${callId} runs though it was denied`);
-    // Where something else may answer for a person, it compares its own answers.
+    // If another part may answer for a person, that part compares its own answers.
     const asks = kind.needsApproval && !world.equipment.some((each) => each.begins);
     if (asks) world.check(decision !== undefined, 'I38', () => `${name} runs unasked`);
     const durable = call.decisions.get(call.suspension);
@@ -95,7 +95,7 @@ export class ToolExecutions {
     world.check(same, 'I16', () => `${callId} runs on another decision than the durable one`);
   }
 
-  /** A tool gets the arguments that a plugin put in their place, else the last edit, else the model's. */
+  /** A tool receives the arguments of a plugin, else of the last edit, else of the model. */
   #checkArgs(call: WatchedCall, args: Json, { callId, conversationId, decision }: ToolContext): void {
     const world = this.#world;
     world.check(sameJson(args, call.args), 'I12', () => `${callId} sees other arguments than the log says`);

@@ -1,6 +1,6 @@
 /**
- * What a simulation may add to the agent that is simulated by default. Rule: the tape decides all that it does, and it
- * compares what it sees with the durable log, as the simulated tools do.
+ * The additions of a simulation to the default agent. Invariant: the tape determines everything that it does. It
+ * compares its observations with the durable log, like the simulated tools.
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { Conversation } from '../../../src/conversation/conversation.ts';
@@ -8,33 +8,33 @@ import type { InspectObserver } from '../../../src/options.ts';
 import type { Plugin } from '../../../src/plugins/plugin.ts';
 import type { Tool, ToolContext } from '../../../src/tools/tool.ts';
 
-/** What the agent of one process is made with besides its own tools and plugins. */
+/** The parts of one process's agent besides its own tools and plugins. */
 export interface Parts {
   readonly tools?: readonly Tool[];
   readonly plugins?: readonly Plugin[];
   readonly inspect?: InspectObserver;
 }
 
-/** An execution of a simulated tool that begins. */
+/** The start of a simulated tool's execution. */
 export interface Beginning extends Pick<ToolContext, 'conversationId' | 'callId' | 'decision'> {
   readonly name: string;
   readonly args: Json;
-  /** How the tool is declared. */
+  /** The declaration of the tool. */
   readonly traits: { readonly readOnly?: true; readonly needsApproval?: true };
 }
 
 export interface Equipment {
   parts(): Parts;
-  /** Compares an execution with what was answered about its call. */
+  /** Compares an execution with the answers about its call. */
   begins?(beginning: Beginning): void;
-  /** Does one thing of its own with the open conversation. */
+  /** Performs one act on the open conversation. */
   act?(conversation: Conversation): void;
-  /** The conversation is being closed by the host. */
+  /** Called when the host closes the conversation. */
   closing?(conversation: Conversation): void;
-  /** The process has died; the next one begins when this resolves. */
+  /** Called after the process has died. The next one starts when the promise resolves. */
   crashed?(): Promise<void>;
-  /** Compares what it knows with a conversation at rest. */
+  /** Compares its records with a conversation at rest. */
   check?(conversation: Conversation): void;
-  /** The life is over: nothing that it opened may stay. */
+  /** Called at the end of the life. Everything that it opened must be closed. */
   over?(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * What an agent may have in a simulated life besides tools, plugins and sub-agents of its own: permissions, hooks, the tools
- * of an MCP server, and an observer. Rule: half of the lives have none of it, since each needs time.
+ * Equipment for a simulated life besides the agent's own tools, plugins and sub-agents: permissions, hooks, an MCP
+ * server, an observer. Invariant: half of the lives have none of it, because each takes time.
  */
 import type { SimulationReport } from '../../../src/testing/simulation/simulate.ts';
 import { type CheckedOptions, type Equip, simulate } from '../checkedLife.ts';
@@ -24,5 +24,5 @@ const equip: Equip = async ({ world, store }) => {
   return equipment;
 };
 
-/** One life of an agent that has any of these. */
+/** Runs one life of an agent with any of these. */
 export const simulateEquipped = (options: CheckedOptions): Promise<SimulationReport> => simulate(options, equip);

@@ -1,6 +1,6 @@
 /**
- * The tools of a scripted MCP server in simulated lives. Rule: the server fails, hangs, asks, dies and comes back as the tape
- * says; each call that reaches it has its start in a log, and each answer to its questions is the decision of the right call.
+ * The tools of a scripted MCP server in simulated lives. Invariant: the tape determines when the server fails, hangs,
+ * asks, dies or returns. Each received call has its start in a log, and each question gets its own call's decision.
  */
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import type { Json } from '../../../machines/internal.ts';
@@ -20,16 +20,16 @@ interface Message {
   result?: { action?: string };
 }
 
-/** A call at the server that has no answer yet. */
+/** A call at the server without an answer yet. */
 interface OpenCall {
   readonly name: string;
   readonly args: Json;
   readonly end: InMemoryTransport;
-  /** What the server has asked a person in it, the latest last. */
+  /** The questions that the server asked during the call, the latest last. */
   readonly questions: string[];
-  /** The latest of them has no answer. */
+  /** The latest question has no answer. */
   waits: boolean;
-  /** It ran while a question was asked that the client cannot match: what it asks may go to another call. */
+  /** It ran during a question that the client cannot assign, so its own questions may go to another call. */
   isMistaken: boolean;
 }
 
@@ -47,11 +47,11 @@ export class ScriptedMcp implements Equipment {
   readonly #store: SimulatedStore;
   readonly #fault: number;
   #tools: McpTools | undefined;
-  /** Connections that are open on the server's side, by the process that made them. */
+  /** The open connections on the server's side, with the process of each. */
   readonly #ends = new Map<InMemoryTransport, number>();
-  /** Calls without an answer, by connection and id. */
+  /** The calls without an answer, by connection and id. */
   readonly #calls = new Map<InMemoryTransport, Map<number, OpenCall>>();
-  /** Questions by the id of their request. */
+  /** The questions by the id of their request. */
   readonly #asked = new Map<number, { question: string; answered(action: string): void }>();
   #questions = 0;
   #isOver = false;
@@ -85,9 +85,9 @@ export class ScriptedMcp implements Equipment {
 
   #connect(processId: number): InMemoryTransport {
     const world = this.#world;
-    // What a dead process still has in turn never reaches the server.
+    // The queued work of a dead process never reaches the server.
     if (processId !== world.processId || this.#isOver) throw new Error('the process is dead');
-    // The first connection of a process lists the tools: without it there is no agent.
+    // The first connection of a process lists the tools, without which there is no agent.
     const isFirst = this.#connectedIn !== world.processId;
     this.#connectedIn = world.processId;
     if (!isFirst && world.fault('mcp-unreachable', this.#fault)) throw new Error(`no way there, ${SECRET}`);
@@ -147,7 +147,7 @@ export class ScriptedMcp implements Equipment {
     this.#send(end, { id, result: { content: [{ type: 'text', text }], isError: fault === 'errs' } });
   }
 
-  /** How often a person is asked within this call; the last answer. */
+  /** Asks a person several times within this call, and returns the last answer. */
   async #asks(call: OpenCall, fault: Fault | undefined): Promise<string> {
     const times = fault === 'asksTwice' ? 2 : call.name === 'order' ? 1 : 0;
     let action = 'done';
@@ -174,9 +174,8 @@ export class ScriptedMcp implements Equipment {
   }
 
   /**
-   * The client can tell which call a question is about. It cannot where the server asks in a call that was cancelled, or in
-   * one that only reads while another runs that may change something: such a question goes to the other, and what that
-   * one then asks goes to the one that reads.
+   * Returns true if the client can assign a question to its call. It cannot for a cancelled call. It also cannot for a
+   * read-only call beside one that may change something, because questions then go to the other call.
    */
   #canBeTold(call: OpenCall): boolean {
     const open = [...(this.#calls.get(call.end)?.values() ?? [])];
@@ -184,7 +183,7 @@ export class ScriptedMcp implements Equipment {
     return !READING.has(call.name) || open.every(({ name, waits }) => READING.has(name) || waits);
   }
 
-  /** A call reaches the server behind its start alone. */
+  /** Checks that a call reaches the server only after its start. */
   #checkStart(name: string, args: Json): void {
     const started = [...this.#store.logs.keys()].some((id) =>
       [...this.#world.watchOf(id).calls.calls.values()].some(
@@ -194,7 +193,7 @@ export class ScriptedMcp implements Equipment {
     this.#world.check(started, 'I9', () => `the server is called for ${name}, and no log has the start of such a call`);
   }
 
-  /** The question stands in the log at the call that it is about, and the answer is what was decided of the call it stands at. */
+  /** Checks that the log contains the question at its call, and that the answer is the decision of that call. */
   #checkAnswer({ name, args }: OpenCall, question: string, action: string, canBeTold: boolean): void {
     const world = this.#world;
     for (const id of this.#store.logs.keys()) {
@@ -204,7 +203,7 @@ export class ScriptedMcp implements Equipment {
       if (place?.type !== 'tool-suspended') continue;
       const call = this.#world.watchOf(id).calls.calls.get(place.callId);
       if (!call) continue;
-      // An edit gives the call other arguments, and calls the question off.
+      // An edit gives the call other arguments and cancels the question.
       const isOwn = call.name === PREFIX + name && (action === 'cancel' || sameJson(call.args, args));
       world.check(isOwn || !canBeTold, 'MCP', () => `${question} is asked for ${place.callId}, a call of ${call.name}`);
       const decision = call.decisions.get(place.suspension);
@@ -214,7 +213,7 @@ export class ScriptedMcp implements Equipment {
     }
   }
 
-  /** A person declines what the server asks, or the server dies between calls. */
+  /** Declines a question of the server, or kills the server between calls. */
   act(conversation: Conversation): void {
     const world = this.#world;
     const asked = conversation.pending.find(({ reason }) => reason === 'elicitation');
@@ -225,22 +224,22 @@ export class ScriptedMcp implements Equipment {
       });
       return;
     }
-    const living = [...this.#ends].filter(([, of]) => of === world.processId);
+    const living = [...this.#ends].filter(([, owner]) => owner === world.processId);
     if (world.fault('mcp-ends', this.#fault)) for (const [end] of living) void end.close();
   }
 
-  /** No call goes on at the server that nobody waits for. */
+  /** Checks that no call continues at the server after its conversation ended it. */
   check(): void {
     const world = this.#world;
     if (this.#store.falselyRefused.size > 0) return;
     for (const [end, calls] of this.#calls) {
       if (this.#ends.get(end) !== world.processId) continue;
-      // One that asks is held open, up to a number of them.
-      const left = [...calls.values()].filter(({ questions }) => questions.length === 0);
+      // Calls with questions are kept open, up to a limit.
+      const unasked = [...calls.values()].filter(({ questions }) => questions.length === 0);
       world.check(
-        left.length === 0,
+        unasked.length === 0,
         'ABORT',
-        () => `${left.length} calls of ${left[0]?.name} go on at the server at rest`,
+        () => `${unasked.length} calls of ${unasked[0]?.name} go on at the server at rest`,
       );
     }
   }
@@ -248,10 +247,14 @@ export class ScriptedMcp implements Equipment {
   async over(): Promise<void> {
     const { processId } = this.#world;
     await this.#tools?.close();
-    const left = [...this.#ends].filter(([, of]) => of === processId).length;
-    this.#world.check(left === 0, 'I27', () => `${left} connections to the server are open after the close`);
+    const openConnections = [...this.#ends].filter(([, owner]) => owner === processId).length;
+    this.#world.check(
+      openConnections === 0,
+      'I27',
+      () => `${openConnections} connections to the server are open after the close`,
+    );
     this.#isOver = true;
-    // Those of dead processes.
+    // These connections belong to dead processes.
     for (const end of [...this.#ends.keys()]) await end.close();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Permission rules, hooks and a host that answers for a person, in simulated lives. Rule: hooks fail, hang, and answer late or
- * with nonsense; each answer that comes in time is written down, and no tool may run against it.
+ * Permission rules, hooks and a host that answers for a person, in simulated lives. Invariant: hooks fail, hang, answer
+ * late or return nonsense. Each timely answer is recorded, and no tool may run against it.
  */
 import type { Json } from '../../../machines/internal.ts';
 import type { Conversation } from '../../../src/conversation/conversation.ts';
@@ -28,14 +28,14 @@ const TOOLS = [
 ] as const;
 const LISTS = ['allow', 'allow', 'none', 'allow', 'ask', 'allow', 'none', 'deny'] as const;
 type List = (typeof LISTS)[number];
-/** The library waits so long for the host's own answer. */
+/** The time that the library waits for the host's own answer. */
 const DECIDE_MS = 30_000;
 
 /** The rules of one life, and their verdict on a call, written independently of the sources. */
 class Rules {
   readonly mode: PermissionMode;
   readonly #lists = new Map<string, List>([['spawn_agents', 'allow']]);
-  /** Tools that a person allowed for the rest of the process. */
+  /** The tools that a person allowed for the rest of the process. */
   readonly remembered = new Set<string>();
 
   constructor(world: CheckedWorld) {
@@ -46,7 +46,7 @@ class Rules {
 
   named(list: List): string[] {
     const tools = [...this.#lists].filter(([, each]) => each === list).map(([tool]) => tool);
-    // Names count without regard to case.
+    // Names are case-insensitive.
     return tools.map((tool, index) => (index % 2 === 0 ? tool : tool.toUpperCase()));
   }
 
@@ -102,7 +102,7 @@ const ANSWERS = {
 } as const satisfies Record<string, Answers>;
 type Event = keyof typeof ANSWERS;
 
-/** Which of the two plugins an agent has. */
+/** The plugins of an agent, of these two. */
 export interface Guarding {
   permissions: boolean;
   hooks: boolean;
@@ -112,16 +112,16 @@ export class Guards implements Equipment {
   readonly #world: CheckedWorld;
   readonly #rules: Rules | undefined;
   readonly #hooked: readonly { event: Event; required: boolean; timeoutMs: number; matcher?: string }[];
-  /** Shares of what goes wrong, and of the answers that say something. */
+  /** The shares of faults, and of answers with content. */
   readonly #fault: number;
   readonly #speaks: number;
   /** The host answers for a person. */
   readonly #answers: boolean;
-  /** What hooks said of a call when they were last asked, by conversation and call. */
+  /** The latest answer of hooks for each call, by conversation and call. */
   readonly #said = new Map<string, 'allow' | 'ask'>();
-  /** Calls of which a required hook was asked that has given no answer in time. */
+  /** The calls for which a required hook gave no answer in time. */
   readonly #unanswered = new Set<string>();
-  /** Calls that a hook allowed in place of a person; and what the host allowed, by tool and arguments. */
+  /** The calls that a hook allowed in place of a person, and those that the host allowed, by tool and arguments. */
   readonly #allowed = new Set<string>();
   readonly #allowedByHost = new Set<string>();
   #plugin: Permissions | undefined;
@@ -171,13 +171,14 @@ export class Guards implements Equipment {
     if (event === 'PreToolUse' && index === 0) this.#forget(key);
     if (event === 'PreToolUse' && required) this.#unanswered.add(key);
     const { facts } = world;
-    if (event === 'SessionEnd') facts.closesUntilMs = Math.max(facts.closesUntilMs, since + timeoutMs);
+    const ends = event === 'SessionEnd' || event === 'SubagentStop';
+    if (ends) facts.closesUntilMs = Math.max(facts.closesUntilMs, since + timeoutMs);
     world.count(`hook-${event}`);
     const fault = world.fault('hook', this.#fault) ? world.tape.pick(FAULTS) : undefined;
     if (fault) world.count(`hook-${fault}`);
     if (fault === 'hangs') return new Promise(() => undefined);
     if (world.fault('hook-slow', 0.3)) await world.wait('plugin');
-    // At its limit to the millisecond either side may be first: the hook gives no answer then.
+    // Exactly at its limit either side may be first, so the hook gives no answer then.
     if (world.elapsedMs - since === timeoutMs) return new Promise(() => undefined);
     if (fault === 'throws') throw new Error(`a hook broke with ${SECRET}`);
     if (fault === 'nonsense') return world.tape.pick(NONSENSE) as HookOutput;
@@ -191,7 +192,7 @@ export class Guards implements Equipment {
     return output;
   }
 
-  /** A call is asked about from the beginning. */
+  /** Clears the answers for a call that is judged again from the start. */
   #forget(key: string): void {
     const { facts } = this.#world;
     this.#said.delete(key);
@@ -225,7 +226,7 @@ export class Guards implements Equipment {
     return this.#plugin;
   }
 
-  /** The host is not told which call it is about: what it allows, it allows for all calls of such arguments. */
+  /** The host receives no call id, so its permission applies to all calls with these arguments. */
   async #decides({ name, args }: { name: string; args: Json }): Promise<PermissionOutcome> {
     const world = this.#world;
     const since = world.elapsedMs;
@@ -243,7 +244,7 @@ export class Guards implements Equipment {
   begins(beginning: Beginning): void {
     const world = this.#world;
     const { conversationId, callId, decision, name, args, traits } = beginning;
-    // A fork continues copies of calls, which were asked about under another name.
+    // A fork continues copies of calls, which were judged under another id.
     if (world.facts.forks.has(conversationId)) return;
     const key = callKey(conversationId, callId);
     const isReplay = decision !== undefined;
@@ -263,7 +264,7 @@ export class Guards implements Equipment {
     this.#allowedByHost.clear();
   }
 
-  /** A person allows a call of a tool that waits, and all that follow of that tool. */
+  /** Allows a waiting tool call, and all later calls of that tool. */
   act({ pending }: Conversation): void {
     const world = this.#world;
     const [first, ...others] = pending;

@@ -1,6 +1,7 @@
 /**
- * An observer of the inspector in simulated lives: from the beginning, attached at any moment, twice at once, and let go again.
- * Rule: its account of a conversation is the log, each entry once and in order, and nothing while nobody observes.
+ * An observer of the inspector in simulated lives: from the start, attached at any moment, attached twice, and
+ * detached. Invariant: its account of a conversation equals the log, each entry once and in order. Without an observer
+ * there is no account.
  */
 import { type Conversation, runtimeOf } from '../../../src/conversation/conversation.ts';
 import { Observed } from '../../../src/inspect/observed.ts';
@@ -14,14 +15,14 @@ import type { Equipment, Parts } from './equipment.ts';
 
 const LIMITS = { moves: 2_000, events: 20, rest: 20_000 };
 
-/** What the records say of one process. */
+/** The account of one process, from its records. */
 class Account {
-  /** Number of the next record. */
+  /** The number of the next record. */
   read = 0;
-  /** By conversation: seq of the next entry, and the last status. */
+  /** By conversation: the seq of the next entry, and the last status. */
   readonly next = new Map<string, number>();
   readonly status = new Map<string, string>();
-  /** Living actors that have no parent, with the conversation and the state of each. */
+  /** Running actors without a parent, with the conversation and the state of each. */
   readonly roots = new Map<string, { conversation: string; value: StateValue | undefined }>();
 }
 
@@ -44,7 +45,7 @@ export class Inspection implements Equipment {
     return this.#fromTheBeginning ? { inspect: this.#observed.observe } : {};
   }
 
-  /** Somebody attaches, or lets go of what was attached before. */
+  /** Attaches an observer, or detaches an earlier one. */
   act(conversation: Conversation): void {
     const { tape } = this.#world;
     this.#read();
@@ -53,7 +54,7 @@ export class Inspection implements Equipment {
       const [held] = this.#detaches.splice(at, 1);
       this.#world.reach('inspected', 'detached');
       held?.detach();
-      // Whoever lets go twice has let go once.
+      // A second detach has no effect.
       if (tape.chance(0.3)) held?.detach();
       return;
     }
@@ -79,7 +80,7 @@ export class Inspection implements Equipment {
     this.#detaches = [];
   }
 
-  /** Everything that was recorded since the last time. */
+  /** Reads everything that was recorded since the last call. */
   #read(): void {
     for (const record of this.#records.since(this.#account.read)) {
       this.#account.read = record.n + 1;
@@ -131,7 +132,7 @@ export class Inspection implements Equipment {
     this.#read();
     const world = this.#world;
     const { length } = conversation.log();
-    const told = this.#account.next.get(CONVERSATION) ?? 0;
+    const recordedCount = this.#account.next.get(CONVERSATION) ?? 0;
     const { now, stop } = this.#observed.conversations(() => undefined);
     stop();
     const isObserved = this.#isObserved(conversation);
@@ -142,7 +143,7 @@ export class Inspection implements Equipment {
     );
     if (!isObserved) return;
     world.reach('inspected', 'compared');
-    world.check(told === length, 'INSPECT', () => `${told} entries are told of ${length}`);
+    world.check(recordedCount === length, 'INSPECT', () => `${recordedCount} entries are told of ${length}`);
     const status = this.#account.status.get(CONVERSATION);
     world.check(
       status === conversation.status,

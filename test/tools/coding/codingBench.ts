@@ -69,6 +69,7 @@ export async function call(cwd: string, name: string, args: object, signal?: Abo
       cwd,
       signal: signal ?? new AbortController().signal,
       idempotencyKey: 'key',
+      origin: { messageId: 'm' },
       state: {},
       progress: () => undefined,
       now: () => Date.now(),

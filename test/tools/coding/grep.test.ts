@@ -1,4 +1,4 @@
-import { chmod, readdir, readFile } from 'node:fs/promises';
+import { chmod, readFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { rgPath } from '@vscode/ripgrep';
 import * as fc from 'fast-check';
@@ -9,6 +9,7 @@ import { search } from '../../../src/tools/coding/search/search.ts';
 import { placeOf } from '../../../src/tools/coding/workspace.ts';
 import { proves, volume } from '../../support/tier.ts';
 import { type Bench, call, makeBench, SECRET } from './codingBench.ts';
+import { steadyThreads, threads } from './liveProcesses.ts';
 
 let bench: Bench;
 beforeEach(async () => {
@@ -183,15 +184,7 @@ describe('an expression that exceeds its time', () => {
   });
 
   it.runIf(process.platform === 'linux')('it leaves no thread', async () => {
-    const threads = async () => (await readdir('/proc/self/task')).length;
-    let before = await threads();
-    await expect
-      .poll(async () => {
-        const last = before;
-        before = await threads();
-        return before === last;
-      })
-      .toBe(true);
+    const before = await steadyThreads();
     const controller = new AbortController();
     const reason = new Error('stopped');
     const slow = expect(grep({ pattern: SLOW }, controller.signal)).rejects.toBe(reason);

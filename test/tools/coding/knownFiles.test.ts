@@ -1,6 +1,6 @@
 /**
- * Files that a model has read, used again: which one is forgotten first, which reading counts, and what a second change
- * keeps.
+ * Files that a model has read and uses again: the first forgotten one, the valid read, and the effect of a second
+ * change.
  */
 import { readdirSync, statSync } from 'node:fs';
 import { chmod, stat } from 'node:fs/promises';

@@ -1,9 +1,10 @@
 /**
- * Lists living processes from /proc alone. Invariant: no code under test is used. A zombie does not count as living.
+ * Lists living processes and threads from /proc alone. Invariant: no code under test is used. A zombie does not count as living.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
+import { expect } from 'vitest';
 
 /** True if /proc contains the information that the tests of process trees need. */
 export const hasProc = process.platform === 'linux';
@@ -47,4 +48,20 @@ export async function gone(...ids: readonly number[]): Promise<void> {
     if (performance.now() - since > LONGEST_MS) throw new Error(`there still live ${left.join(', ')}`);
     await wait(5);
   }
+}
+
+/** The threads of this process (Linux only). */
+export const threads = async (): Promise<number> => (await readdir('/proc/self/task')).length;
+
+/** Waits until the number of threads stays the same, and returns it. */
+export async function steadyThreads(): Promise<number> {
+  let before = await threads();
+  await expect
+    .poll(async () => {
+      const last = before;
+      before = await threads();
+      return before === last;
+    })
+    .toBe(true);
+  return before;
 }

@@ -64,7 +64,7 @@ describe.skipIf(!hasProc)('a command that has ended leaves no process', () => {
   });
 
   it('the result contains everything that an output reader has written by then', async () => {
-    // A slow machine may need longer to start it than the limit. Then the result says that it was ended.
+    // A slow machine may need longer to start it than the limit. The result then contains a note about its end.
     const { status, text } = await bash('echo hi > >(cat); sleep 0.2');
     expect(status).toBe('success');
     expect(text).toMatch(/^hi(\n\[what it left running was ended\])?$/);

@@ -42,6 +42,7 @@ async function executed(
     cwd: bench.root,
     signal,
     idempotencyKey: 'k',
+    origin: { messageId: 'm' },
     state: {},
   };
   const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };
@@ -85,6 +86,36 @@ describe('the choice of a sandbox', () => {
       expect(reached).toEqual([reaches]);
     },
   );
+
+  it.each<[string, string, object, RegExp]>([
+    ['that succeeds', 'echo done', {}, /^done$/],
+    ['that fails', 'exit 3', {}, /exit code 3/],
+    ['that kills itself', 'kill -9 $$', {}, /killed by SIGKILL/],
+    ['that exceeds its time', 'sleep 60', { timeoutMs: 50 }, /timed out/],
+    ['that cannot be started', 'true', { program: '/nowhere/bwrap' }, /could not be started/],
+    ['that is cancelled', 'sleep 60', { cancelled: true }, /^rejected$/],
+    ['that was cancelled before', 'true', { aborted: true }, /^rejected$/],
+  ])('a command %s releases its place in the sandbox once', async (_, command, more, expected) => {
+    const { program = 'env', cancelled, aborted, ...args } = more as { program?: string; [more: string]: unknown };
+    const { signal, abort } = aborting();
+    let held = 0;
+    const sandbox: Sandbox = async () => {
+      held += 1;
+      if (aborted) abort();
+      const release = async (): Promise<void> => {
+        held -= 1;
+      };
+      return { program, args: [], release };
+    };
+    const running = executed(bashTool(sandbox, 'deny'), { command, ...args }, signal);
+    const outcome = running.catch(() => 'rejected');
+    if (cancelled) {
+      await expect.poll(() => held).toBe(1);
+      abort();
+    }
+    expect(await outcome).toMatch(expected);
+    expect(held).toBe(0);
+  });
 
   it('the description of Bash and sandboxStatus contain the result of auto', () => {
     const description = codingTools({ sandbox: 'auto' }).find(({ name }) => name === 'Bash')?.description ?? '';

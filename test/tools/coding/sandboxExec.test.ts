@@ -340,6 +340,7 @@ describe.runIf(process.platform !== 'win32')('a program in place of sandbox-exec
           cwd: root,
           signal: new AbortController().signal,
           idempotencyKey: 'k',
+          origin: { messageId: 'm' },
         },
         ...{ state: {}, progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() },
       }),

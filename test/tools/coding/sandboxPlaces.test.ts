@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'nod
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isMask, maskMissing, unmask } from '../../../src/tools/coding/sandbox/sandboxMasks.ts';
 import { sandboxFor, sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
 import { runShell } from '../../../src/tools/coding/shell.ts';
 import type { Confinement } from '../../../src/tools/tool.ts';
@@ -48,6 +49,18 @@ async function run(command: string, more: Partial<Confinement> = {}, signal = ne
     await launcher?.release();
   }
 }
+
+it('a placeholder stays while any command uses it, also one that begins while the last other one ends', async () => {
+  const place = join(bench.root, '.envrc');
+  for (const others of [0, 1, 2]) {
+    for (let other = 0; other <= others; other += 1) expect(await maskMissing([place])).toEqual([place]);
+    for (let other = 0; other < others; other += 1) await unmask([place]);
+    const [, masked] = await Promise.all([unmask([place]), maskMissing([place])]);
+    expect([masked, await isMask(place)]).toEqual([[place], true]);
+    await unmask([place]);
+    expect(existsSync(place)).toBe(false);
+  }
+});
 
 describe.runIf(sandboxStatus().kind === 'bubblewrap')('a protected place', () => {
   it('a missing one cannot be created, and no placeholder remains', async () => {

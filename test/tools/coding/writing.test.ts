@@ -33,6 +33,7 @@ async function call(name: string, args: object, conversationId = 'c'): Promise<R
     cwd: bench.root,
     signal,
     idempotencyKey: 'k',
+    origin: { messageId: 'm' },
     state: {},
   };
   const more = { progress: () => undefined, now: () => 0, sleep: () => Promise.resolve() };

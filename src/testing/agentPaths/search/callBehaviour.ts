@@ -1,6 +1,7 @@
 /**
- * How a call behaves, as the real agent showed it: what its gate said, how it ended, behind which decision. Rule: what was
- * seen is kept as the charts are told it; calls that the charts cannot tell apart are of one kind.
+ * The behaviour of a call, as observed on the real agent: the answer of its gate, its end, and the decision before it.
+ * Invariant: answers are recorded as the charts receive them. Calls that the charts cannot distinguish have the same
+ * kind.
  */
 import {
   type Completion,
@@ -22,24 +23,24 @@ export interface Behaviour {
   readonly args: Json;
   readonly call: RoundCall;
   readonly idempotent: boolean;
-  /** By request: kind, suspension, decision. */
+  /** Answers by request: kind, suspension, decision. */
   readonly answers: ReadonlyMap<string, EffectValue>;
-  /** Arguments that a person may put in place of the call's own. */
+  /** Arguments that a person may use instead of the call's own. */
   readonly edits: readonly Json[];
 }
 
-/** What the agent does around its calls. */
+/** The agent's behaviour outside its calls. */
 export interface Surroundings {
-  /** What its phases say, by turn. */
+  /** The answers of its phases, by turn. */
   readonly phases: ReadonlyMap<string, EffectValue>;
   readonly frame: Frame;
-  /** Turns before which a plugin wants earlier messages summed up. */
+  /** The turns before which a plugin requests a summary of earlier messages. */
   readonly wanted: ReadonlySet<number>;
-  /** Texts that its schema takes as a final answer, with what it makes of them; missing where any answer will do. */
+  /** Texts that its schema accepts as a final answer, with the parsed values. Undefined without a schema. */
   readonly answers?: ReadonlyMap<string, Json>;
 }
 
-/** All that is known of an agent before its paths are looked for. */
+/** The observed behaviour of an agent, before the search for paths. */
 export interface AgentModel {
   readonly settings: Settings;
   readonly surroundings: Surroundings;
@@ -50,7 +51,7 @@ export interface AgentModel {
 const isOfCall = (request: EffectRequest): request is OfCall =>
   request.kind === 'gate' || request.kind === 'tool' || request.kind === 'afterTool';
 
-/** `own`: the call's own arguments; what a person puts in their place is part of the key. */
+/** `own`: the call's own arguments. A person's edit of them is part of the key. */
 function keyOf(request: OfCall, own?: Json): string {
   if (request.kind === 'afterTool') return `afterTool ${request.outcome}`;
   const { kind, suspension, decision } = request;
@@ -62,7 +63,7 @@ function keyOf(request: OfCall, own?: Json): string {
 export const phaseKey = (request: Extract<EffectRequest, { kind: 'phase' }>): string =>
   `${request.phases.join(' ')} ${request.turn} ${request.termination ?? ''}`;
 
-/** What the agent is in the middle of while this request is open, as far as a move can come meanwhile. */
+/** Returns true if a move can interrupt the activity of this open request. */
 export function isDuring(request: EffectRequest, during: During): boolean {
   switch (request.kind) {
     case 'phase':
@@ -78,21 +79,21 @@ export function isDuring(request: EffectRequest, during: During): boolean {
   }
 }
 
-/** The turn that a look at the window comes before. */
+/** Returns the turn after a measurement of the window. */
 export const turnOf = (request: Extract<EffectRequest, { kind: 'context' }>): number =>
   Number(/\/t(\d+)\/[^/]*$/.exec(request.id)?.[1] ?? 0);
 
 const EDITED = /^\w+ \d+ edit ./;
 
-/** Writes down what is answered while a script is played. */
+/** Records the answers while a script is played. */
 export class Recorder {
   readonly phases = new Map<string, EffectValue>();
   readonly wanted = new Set<number>();
-  /** Final answers are held to a schema. */
+  /** A schema validates final answers. */
   isJudged = false;
-  /** The schema has taken or refused the final answer. */
+  /** The schema has accepted or rejected the final answer. */
   isAnswered = false;
-  /** What the schema made of the final answer. */
+  /** The value that the schema returned for the final answer. */
   answer: Json | undefined;
   readonly #calls = new Map<string, RoundCall>();
   readonly #answers = new Map<string, Map<string, EffectValue>>();
@@ -120,7 +121,7 @@ export class Recorder {
     return this.#calls.get(callId);
   }
 
-  /** The first gate's word on the call. */
+  /** Returns the first answer of the gate for the call. */
   gate(callId: string): EffectValue | undefined {
     return this.#answers.get(callId)?.get('gate 0 ');
   }
@@ -134,13 +135,13 @@ export class Recorder {
     return new Map([...answers].map(([key, value]) => [named(key), value]));
   }
 
-  /** How the tool's last execution ended. */
+  /** Returns the end of the tool's last execution. */
   end(callId: string): EffectValue | undefined {
     return [...this.answers(callId)].filter(([key]) => key.startsWith('tool ')).at(-1)?.[1];
   }
 }
 
-/** Said of the final answer, and not by a plugin. */
+/** Returns true if the final answer's schema, not a plugin, gave this value. */
 export const isOfSchema = (value: EffectValue): boolean =>
   value.kind === 'answer' || (value.kind === 'continue' && value.why === 'output');
 
@@ -150,7 +151,7 @@ const PLAIN: Readonly<Record<OfCall['kind'], EffectValue>> = {
   afterTool: { kind: 'shown', content: [{ type: 'text', text: 'done' }] },
 };
 
-/** What this call was seen to be answered: now, or under the same decision earlier. */
+/** Returns the observed answer for this call: for this request, or earlier under the same decision. */
 export function expectedOf({ answers, args }: Behaviour, request: OfCall): EffectValue | undefined {
   const seen = answers.get(keyOf(request, args));
   if (seen || request.kind === 'afterTool') return seen;
@@ -161,11 +162,11 @@ export function expectedOf({ answers, args }: Behaviour, request: OfCall): Effec
   return undefined;
 }
 
-/** What this call will be answered: as it was seen, else the plainest. */
+/** Returns the answer for this call: the observed one, or else the plainest. */
 export const answerFor = (behaviour: Behaviour, request: OfCall): EffectValue =>
   expectedOf(behaviour, request) ?? PLAIN[request.kind];
 
-/** What the charts can see of a value. */
+/** Returns the parts of a value that the charts can read. */
 function sightOf(value: EffectValue): Json {
   switch (value.kind) {
     case 'allow':
@@ -186,23 +187,25 @@ function sightOf(value: EffectValue): Json {
   }
 }
 
-/** The answers for its own arguments. What a person puts in their place has stories of its own. */
+/** Returns the answers for the call's own arguments. Edited arguments have their own stories. */
 const answersForOwn = ({ answers }: Behaviour): [key: string, value: EffectValue][] =>
   [...answers].filter(([key]) => !EDITED.test(key));
 
-/** Equal for calls that the charts cannot tell apart. `byReading`: they can by `readOnly`. */
+/**
+ * Returns equal texts for calls that the charts cannot distinguish. `byReading`: they distinguish calls by `readOnly`.
+ */
 export function kindOf(behaviour: Behaviour, byReading: boolean): string {
   const { call, idempotent } = behaviour;
   const seen = answersForOwn(behaviour)
     .map(([key, value]) => [key, sightOf(value)])
     .sort();
   const { gated, readOnly } = call;
-  // What cannot run is not asked about.
+  // A call that cannot run has no gate.
   if (call.refused) return JSON.stringify(['refused']);
   return JSON.stringify([gated, byReading && readOnly, idempotent, seen]);
 }
 
-/** What a call does to the round that it is in: calls of one role stand for each other beside a second one. */
+/** Returns the effect of a call on its round. Calls with the same role can replace each other in a round. */
 export function roleOf(behaviour: Behaviour): string {
   if (behaviour.call.refused) return 'refused';
   const values = answersForOwn(behaviour).map(([, value]) => value);

@@ -1,8 +1,8 @@
-/** Where the charts of a conversation stand, and what their log says of its course. */
+/** The state of a conversation's charts, and the progress that its log contains. */
 import type { LogEntry } from '../../../../machines/internal.ts';
 import type { ChartActor } from '../../../runtime/interpreter/chartActor.ts';
 
-/** What a place is read off; contexts and values never change, so it can be kept for later. */
+/** The source of a place. Contexts and values are immutable, so it can be kept. */
 export interface Sight extends Pick<ChartActor, 'id' | 'value' | 'context'> {
   readonly chart: string;
   readonly children: readonly Sight[];
@@ -13,7 +13,7 @@ export const sightOf = ({ id, value, context, plan, children }: ChartActor): Sig
   children: [...children.values()].filter(({ status }) => status === 'active').map(sightOf),
 });
 
-/** What a log says of a conversation's course, an entry a line; what only tells of it is left out. */
+/** Returns the progress of a conversation, one line for each entry. Purely informative entries are omitted. */
 export function courseOf(entries: readonly LogEntry[]): string[] {
   return entries.flatMap((entry) => {
     if (UNTOLD.has(entry.type)) return [];

@@ -1,6 +1,6 @@
 /**
- * All that may happen to an agent within bounds: a graph whose vertices are words of moves, each replayed on the charts.
- * Rule: equal keys have equal futures.
+ * Explores everything that can happen to an agent within bounds. The vertices of the graph are sequences of moves, and
+ * the charts replay each one. Invariant: vertices with equal keys have equal futures.
  */
 
 import { duringOf, type Move } from '../../../scripts/moves.ts';
@@ -14,40 +14,40 @@ import { SituationKeys } from './situationKey.ts';
 export interface PathEdge {
   readonly step: Step;
   readonly to: string;
-  /** Transitions that it takes. */
+  /** The transitions that it takes. */
   readonly taken: readonly string[];
-  /** What kind of move it is. */
+  /** The sort of the move. */
   readonly sort: string;
 }
 export interface PathVertex {
   readonly edges: readonly PathEdge[];
-  /** No run is under way, and none waits to be resumed. */
+  /** No run is active, and none waits for `resume()`. */
   readonly final: boolean;
 }
 export interface PathGraph {
   readonly start: string;
   readonly vertices: ReadonlyMap<string, PathVertex>;
   readonly kinds: readonly Behaviour[];
-  /** The lower bounds that it was explored within; missing where the given ones were kept. */
+  /** The lower bounds of the exploration. Undefined if the given bounds were kept. */
   readonly closer?: Partial<Bounds>;
 }
 
 export const BOUNDS: Bounds = { rounds: 1, calls: 2, replies: 3, troubles: 1, decisions: 2, resumes: 2, steps: 15_000 };
-/** Where there is more to explore than `bounds.steps`, these are tried in turn. */
+/** If the exploration exceeds `bounds.steps`, these bounds are tried in turn. */
 const CLOSER: readonly Partial<Bounds>[] = [
   {},
   { calls: 1 },
   { calls: 1, decisions: 1 },
   { calls: 1, decisions: 1, troubles: 0 },
 ];
-/** The last of them may take this many times `bounds.steps`. */
+/** The last one of them may take this many times `bounds.steps`. */
 const LAST = 10;
 
 const TROUBLES: readonly Trouble[] = [
   ...(['cancel', 'steer', 'followUp', 'crash', 'modelFailure', 'oddReply', 'toolFailure', 'fullWindow'] as const),
 ];
 
-/** What the traversal walks over. */
+/** A vertex of the traversal. */
 interface Situation {
   readonly status: 'active' | 'done';
   readonly word: readonly Step[];
@@ -64,7 +64,7 @@ export class Exploration {
   readonly #moves: NextMoves;
   readonly #keys: SituationKeys;
 
-  /** `isExact`: keys contain the whole past, as a proof needs them. */
+  /** `isExact`: keys contain the whole past, as a proof requires. */
   constructor(model: AgentModel, options: Pick<AgentPathsOptions, 'bounds' | 'moves'>, isExact = false) {
     this.#model = model;
     this.#bounds = { ...BOUNDS, ...options.bounds };
@@ -79,7 +79,7 @@ export class Exploration {
     this.#moves = new NextMoves(model, this.kinds, new Set(options.moves ?? TROUBLES), this.#bounds.calls);
   }
 
-  /** The graph, within lower bounds where it would have more than `bounds.steps` edges. */
+  /** The graph. Its bounds are lower if it would have more than `bounds.steps` edges. */
   graph(): PathGraph {
     for (const [index, closer] of CLOSER.entries()) {
       const isLast = index === CLOSER.length - 1;
@@ -90,7 +90,7 @@ export class Exploration {
     throw new Error('the agent has more paths than can be explored: give closer `bounds`, or more `bounds.steps`');
   }
 
-  /** All that the paths depend on. */
+  /** Everything that the paths depend on. */
   describedFor(cover: string): string {
     const { settings, surroundings } = this.#model;
     const phases = [...surroundings.phases].map(([key, value]) => [key, value.kind]);
@@ -99,13 +99,13 @@ export class Exploration {
     return JSON.stringify([cover, settings, phases, [...surroundings.wanted], kinds, this.#bounds, described]);
   }
 
-  /** The move of a step, with the tools of this agent. */
+  /** Returns the move of a step, with the tools of this agent. */
   moveOf({ move, kinds }: Step): Move {
     if (move.do !== 'reply' || kinds.length === 0) return move;
     return { ...move, calls: madeOf(this.kinds, kinds).map(({ tool, args }) => ({ name: tool, args })) };
   }
 
-  /** The key of the situation that a word leads to, within the bounds of a graph. */
+  /** Returns the key of the situation after a word, within the bounds of a graph. */
   keyOf(word: readonly Step[], { closer = {} }: Pick<PathGraph, 'closer'>): string {
     const prediction = new LivingPredictions(this.#model, this.kinds).replayed(word);
     return this.#situation(word, prediction, this.#closer(closer)).key;
@@ -120,7 +120,7 @@ export class Exploration {
   #within(bounds: Bounds, limit: number): PathGraph | undefined {
     const living = new LivingPredictions(this.#model, this.kinds);
     const first = this.#situation([], living.replayed([]), bounds);
-    /** Each situation has as many edges as moves that may come next. */
+    /** Each situation has one edge for each possible next move. */
     const counted = new Set([first.key]);
     let edges = first.next.length;
     const logic = {
@@ -131,7 +131,7 @@ export class Exploration {
         const situation = this.#situation(word, prediction, bounds);
         if (!counted.has(situation.key)) edges += situation.next.length;
         counted.add(situation.key);
-        // The traversal would come to the same later, and explore what nobody needs before.
+        // The traversal would fail in the same way later, after useless work.
         if (edges > limit) throw new Error('limit exceeded');
         living.keep(from, situation, prediction);
         return situation;
@@ -160,7 +160,7 @@ export class Exploration {
 
   #situation(word: readonly Step[], prediction: Prediction, bounds: Bounds): Situation {
     const { standing } = prediction;
-    const next = this.#moves.behind(prediction, word, bounds);
+    const next = this.#moves.movesAfter(prediction, word, bounds);
     const final = word.length > 0 && (standing.status === 'idle' || standing.status === 'error');
     const key = this.#keys.of(prediction, word, next);
     return { status: 'active', word, key, next, taken: [...prediction.taken], final };
@@ -168,15 +168,15 @@ export class Exploration {
 }
 
 /**
- * The charts of situations that are still to be expanded. A step continues a copy of them: a replay of the whole word from the
- * beginning gives the same, and takes several times as long.
+ * The charts of situations that are not expanded yet. A step continues a copy of them. A replay of the whole word gives
+ * the same result and is several times slower.
  */
 class LivingPredictions {
   readonly #model: AgentModel;
   readonly #kinds: readonly Behaviour[];
   readonly #seen = new Set<string>();
   readonly #living = new Map<Situation, Prediction>();
-  /** Before the last step, for moves that come while the agent carries that step out. */
+  /** The predictions before the last step, for moves that interrupt the agent during that step. */
   readonly #before = new Map<Situation, Prediction>();
   #expanded: Situation | undefined;
 
@@ -197,7 +197,7 @@ class LivingPredictions {
     return this.#told(source.fork(), isMeanwhile && last ? [last, step] : [step]);
   }
 
-  /** Each situation is expanded once: what leads to one that is known is not continued. */
+  /** Each situation is expanded once, so another path to a known situation is not continued. */
   keep(from: Situation, situation: Situation, prediction: Prediction): void {
     const { key, next, word } = situation;
     if (this.#seen.has(key) || next.length === 0) return;
@@ -209,7 +209,7 @@ class LivingPredictions {
     if (source && isInterrupted && isPlain) this.#before.set(situation, source);
   }
 
-  /** The one that was expanded last is over. */
+  /** The expansion of the previous one has ended. */
   expanding(situation: Situation): void {
     if (this.#expanded) {
       this.#living.delete(this.#expanded);

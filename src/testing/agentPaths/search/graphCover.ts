@@ -1,7 +1,7 @@
 /**
- * Walks over the graph of an agent that together hold every item of a cover: each transition and each sort of move, or
- * each move after each sort of move. Rule: always on to the nearest edge that holds an item not covered yet, then to an
- * end; the same graph gives the same walks.
+ * Generates walks over an agent's graph that together contain every item of a cover. An item is a transition, a sort of
+ * move, or a move after a sort. Invariant: a walk continues to the nearest edge with an uncovered item, then to an end.
+ * The same graph gives the same walks.
  */
 import { duringOf } from '../../../scripts/moves.ts';
 import type { PathEdge, PathGraph } from './exploration.ts';
@@ -9,10 +9,10 @@ import type { Step } from './nextMoves.ts';
 
 export type Cover = 'transitions' | 'pairs';
 
-/** A walk this long ends, so that a failure stays readable. */
+/** A longer walk is ended, so that a failure stays readable. */
 const STEPS_MAX = 24;
 
-/** The items that an edge covers after a move of this sort. */
+/** Returns the items that an edge covers after a move of this sort. */
 function itemsOf(edge: PathEdge, before: string, cover: Cover): string[] {
   const items = [...edge.taken, `move ${edge.sort}`];
   return cover === 'pairs' ? [...items, `pair ${before} > ${edge.sort}`] : items;
@@ -22,7 +22,7 @@ const isMeanwhile = (edge: PathEdge | undefined): boolean => duringOf(edge?.step
 
 interface Place {
   readonly at: string;
-  /** The sort of the move that led here. */
+  /** The sort of the previous move. */
   readonly before: string;
   readonly edge?: PathEdge;
   readonly from?: Place;
@@ -39,11 +39,11 @@ class Walker {
   }
 
   walks(): (readonly Step[])[] {
-    const found: (readonly Step[])[] = [];
+    const walks: (readonly Step[])[] = [];
     for (;;) {
       const walk = this.#walk();
-      if (walk.length === 0) return found;
-      found.push(walk.map(({ step }) => step));
+      if (walk.length === 0) return walks;
+      walks.push(walk.map(({ step }) => step));
     }
   }
 
@@ -52,7 +52,7 @@ class Walker {
     let place: Place = { at: this.#graph.start, before: '' };
     const go = (edges: readonly PathEdge[]): void => {
       for (const [index, edge] of edges.entries()) {
-        // A move that interrupts what follows an edge changes where that edge leads.
+        // A move that interrupts the work after an edge changes the edge's target.
         const isWhole = edges[index + 1] === undefined || !isMeanwhile(edges[index + 1]);
         for (const item of itemsOf(edge, place.before, this.#cover))
           if (isWhole || !edge.taken.includes(item)) this.#covered.add(item);
@@ -73,7 +73,10 @@ class Walker {
     return walk;
   }
 
-  /** The shortest way whose last edge is wanted. `follows`: a walk led here, and its last edge is not to be interrupted now. */
+  /**
+   * Returns the shortest path whose last edge is wanted. `follows`: another walk comes before, and its last edge must
+   * not be interrupted.
+   */
   #nearest(
     start: Place,
     follows: boolean,
@@ -81,7 +84,7 @@ class Walker {
   ): PathEdge[] | undefined {
     const places: Place[] = [start];
     const reached = new Set<string>([this.#nameOf(start)]);
-    // Breadth first: the list grows while it is read.
+    // Breadth first: the list grows during the iteration.
     for (const place of places) {
       for (const edge of this.#graph.vertices.get(place.at)?.edges ?? []) {
         if (follows && place === start && isMeanwhile(edge)) continue;
@@ -110,6 +113,6 @@ function wayTo(last: Place): PathEdge[] {
 /** A walk ends at its last new item, or continues to an end of the graph. */
 export const walksOver = (graph: PathGraph, cover: Cover): (readonly Step[])[] => new Walker(graph, cover).walks();
 
-/** Every transition that the graph can take. */
+/** Returns every transition that the graph can take. */
 export const reachableIn = (graph: PathGraph): Set<string> =>
   new Set([...graph.vertices.values()].flatMap(({ edges }) => edges.flatMap(({ taken }) => taken)));

@@ -1,6 +1,6 @@
 /**
- * What the moves of a script answer to the charts: replies of the model, ends of tools, decisions. Rule: each value is the one
- * that the runtime would deliver for the same move.
+ * The answers of a script's moves to the charts: replies of the model, ends of tools, decisions. Invariant: each value
+ * equals the one that the runtime delivers for the same move.
  */
 import type { EffectValue, Json, Settings } from '../../../../machines/internal.ts';
 import type { Command } from '../../../runtime/commands.ts';
@@ -14,13 +14,13 @@ export const SUMMARY: EffectValue = { kind: 'summary', text: 'so far', usage: no
 
 interface Reply {
   readonly made: readonly Behaviour[];
-  /** How many calls were made before. */
+  /** The number of calls before this reply. */
   readonly from: number;
-  /** Final answers are held to a schema. */
+  /** A schema validates final answers. */
   readonly judged: boolean;
 }
 
-/** The text of a reply, as the model under test gives it. */
+/** Returns the text of a reply, as the model under test sends it. */
 export const textOf = ({ text, calls = [] }: MoveOf<'reply'>): string => text ?? (calls.length > 0 ? '' : 'done');
 
 export function replyValue(move: MoveOf<'reply'>, { made, from, judged }: Reply): EffectValue {
@@ -45,7 +45,7 @@ export function failureValue({ retryable }: MoveOf<'modelFails'>): EffectValue {
   return { kind: 'failed', code, message: 'made', retryable, random: 0.5, model: MODEL };
 }
 
-/** The end of a tool that the script makes up. */
+/** Returns the end of a tool that the script determines. */
 export function madeUpEnd(
   made: 'fail' | 'timeOut',
   { policies }: Settings,
@@ -59,7 +59,7 @@ export function madeUpEnd(
 
 type Proposal = Extract<Command, { type: 'decision.proposed' }>['decision'];
 
-/** `within`: a decision within a call is an answer to the call itself. */
+/** `within`: a decision within a call answers the call itself. */
 export function decisionOf(
   { call, action, args, payload }: MoveOf<'decide'>,
   { suspension, own, within }: { suspension: number; own: Json; within: boolean },

@@ -1,6 +1,6 @@
 /**
- * Which moves are tried next, within bounds. Rule: what is tried is written here, when it can come is the charts' own
- * business; one trouble at a time, but for what a full window and the end of a cycle bring with them.
+ * Generates the possible next moves, within bounds. Invariant: this file decides which moves are tried, and the charts
+ * decide when they are possible. Only one fault occurs at a time, except with a full window or the end of a cycle.
  */
 
 import { duringOf, type Move, type MoveOf, UNFIT } from '../../../scripts/moves.ts';
@@ -10,7 +10,7 @@ import { type AgentModel, type Behaviour, roleOf } from './callBehaviour.ts';
 import type { Passage } from './ownAnswers.ts';
 import type { Prediction } from './prediction.ts';
 
-/** A move, and the kinds of the calls that it makes. */
+/** A move, and the kinds of the calls that its reply contains. */
 export interface Step {
   readonly type: 'move';
   readonly move: Move;
@@ -20,11 +20,11 @@ export interface Step {
 export type Bounds = Required<NonNullable<AgentPathsOptions['bounds']>>;
 export type Trouble = NonNullable<AgentPathsOptions['moves']>[number];
 
-/** What a word of moves has used up. */
+/** The bounds that a word of moves has used. */
 export type Spent = Omit<Bounds, 'steps'>;
 const NOTHING: Spent = { rounds: 0, calls: 0, replies: 0, troubles: 0, decisions: 0, resumes: 0 };
 
-/** Where a move is tried: what led there, and how much of the bounds is used up. */
+/** The point at which a move is tried: the moves before it, and the used bounds. */
 interface Place {
   readonly prediction: Prediction;
   readonly word: readonly Step[];
@@ -32,7 +32,7 @@ interface Place {
   readonly bounds: Bounds;
 }
 
-/** A move that may come while the agent is in the middle of a phase or of a commit. */
+/** A move that can interrupt a phase or a commit. */
 type Act = MoveOf<'send' | 'steer' | 'followUp' | 'cancel' | 'crash' | 'decide'>;
 
 const plain = (move: Move): Step => ({ type: 'move', move, kinds: [] });
@@ -40,12 +40,12 @@ const plain = (move: Move): Step => ({ type: 'move', move, kinds: [] });
 export class NextMoves {
   readonly #kinds: readonly Behaviour[];
   readonly #troubles: ReadonlySet<Trouble>;
-  /** Kinds of calls that one reply makes together. */
+  /** The kinds of calls that one reply combines. */
   readonly #together: readonly (readonly number[])[];
   readonly #begin: readonly Step[];
   /** The reply that ends a run. */
   readonly #answer: Move;
-  /** An answer that the schema refuses, where there is one. */
+  /** The schema rejects one of the answers. */
   readonly #unfit: boolean;
 
   constructor(model: AgentModel, kinds: readonly Behaviour[], troubles: ReadonlySet<Trouble>, calls: number) {
@@ -59,32 +59,33 @@ export class NextMoves {
     this.#begin = [plain({ do: 'send' }), ...shares.map((fills) => plain({ do: 'send', fills }))];
   }
 
-  /** What the moves depend on besides bounds. */
+  /** The facts besides the bounds that determine the moves. */
   get described(): readonly unknown[] {
     return [[...this.#troubles], this.#together, this.#begin, this.#answer, this.#unfit];
   }
 
-  behind(prediction: Prediction, word: readonly Step[], bounds: Bounds): Step[] {
+  movesAfter(prediction: Prediction, word: readonly Step[], bounds: Bounds): Step[] {
     if (word.length === 0) return [...this.#begin];
     const spent = spentBy(word);
     const place: Place = { prediction, word, spent, bounds };
     const { standing } = prediction;
-    const left = (what: keyof Spent): boolean => spent[what] < bounds[what];
+    const hasBudget = (what: keyof Spent): boolean => spent[what] < bounds[what];
     const isOver = standing.status === 'idle' || standing.status === 'error';
     const last = word.at(-1)?.move.do ?? '';
     const steps: Step[] = [];
-    if (standing.model && left('replies')) steps.push(...this.#replies(place));
+    if (standing.model && hasBudget('replies')) steps.push(...this.#replies(place));
     if (standing.summary) steps.push(plain({ do: 'sumUp' }));
     for (const call of standing.running) steps.push(plain({ do: 'tool', call }));
-    if (left('decisions')) for (const call of standing.waiting) steps.push(...this.#decisions(prediction, call));
-    if (left('resumes') && prediction.isResumable && !waitsUndecided(prediction)) steps.push(plain({ do: 'resume' }));
+    if (hasBudget('decisions')) for (const call of standing.waiting) steps.push(...this.#decisions(prediction, call));
+    if (hasBudget('resumes') && prediction.isResumable && !waitsUndecided(prediction))
+      steps.push(plain({ do: 'resume' }));
     if (last === 'crash')
       for (const call of prediction.unsettled.slice(0, 1))
         for (const how of ['ran', 'didNotRun', 'retry'] as const) steps.push(plain({ do: 'settle', call, how }));
-    // The signal of a steer lasts as long as the run that it was sent into.
+    // The signal of a steer lasts as long as the run that received it.
     const isHeard = last === 'followUp' || (last === 'steer' && !isOver);
     if (standing.queued > 0 && isHeard) steps.push(plain({ do: 'takeBack' }));
-    if (left('troubles') && !isOver) steps.push(...this.#trouble(prediction));
+    if (hasBudget('troubles') && !isOver) steps.push(...this.#trouble(prediction));
     // A message that follows a waiting call is promoted when the call is cancelled.
     const follows = standing.queued > 0 && standing.status === 'waiting' && last === 'followUp';
     if (follows && spent.troubles <= bounds.troubles && this.#troubles.has('cancel'))
@@ -98,9 +99,12 @@ export class NextMoves {
     return steps;
   }
 
-  /** In the middle of a phase. Only at the end of a run does a steer change what follows; elsewhere it is heard behind the phase. */
+  /**
+   * Returns the acts during a phase. A steer changes the continuation only at the end of a run. In other phases it
+   * takes effect after the phase.
+   */
   #inPhase({ spent, bounds, prediction }: Place, { state }: Passage): Act[] {
-    // Plugins that hear of a failure: the trouble has been counted already.
+    // Plugins receive a failure that already counts as a fault.
     const most = state === 'Error' ? bounds.troubles : bounds.troubles - 1;
     if (spent.troubles > most || prediction.standing.status === 'cancelling') return [];
     return (['cancel', 'steer', 'crash'] as const)
@@ -108,7 +112,9 @@ export class NextMoves {
       .map((act) => ({ do: act }));
   }
 
-  /** While the end of a run is written that leaves calls waiting, or the end of their cycle; the latter counts as a trouble by itself. */
+  /**
+   * Returns the acts while the end of a suspended run or of its cycle is stored. The end of a cycle counts as a fault.
+   */
   #whileStored({ spent, bounds }: Place, { state, waits }: Passage): Act[] {
     const moves: Act[] = [];
     const add = (trouble: Trouble, move: Act): void => {
@@ -137,7 +143,7 @@ export class NextMoves {
 
   #decisions(prediction: Prediction, call: number): Step[] {
     const record = prediction.logState.calls.get(`call${call}`);
-    // A single call is decided in every way, and calls beside others in fewer ways.
+    // A single call gets every possible decision, and several calls get fewer.
     const alone = prediction.calls.length < 2;
     const permission = alone ? (['approve', 'deny', 'edit'] as const) : (['approve', 'deny'] as const);
     const form = alone ? (['approve', 'deny', 'answer'] as const) : (['deny', 'answer'] as const);
@@ -168,7 +174,7 @@ export class NextMoves {
     return moves.map(plain);
   }
 
-  /** A summary may fail or make too little room, and a reply may be cut since there is no room for more. */
+  /** A summary may fail or free too little space, and a reply may be cut at the end of the window. */
   #ofFullWindow({ standing: { model, summary }, log: { isSummedUp }, settings }: Prediction): Step[] {
     const steps: Step[] = [];
     if (summary && this.#troubles.has('modelFailure'))
@@ -184,13 +190,13 @@ export class NextMoves {
 export const madeOf = (all: readonly Behaviour[], kinds: readonly number[]): Behaviour[] =>
   kinds.flatMap((kind) => all[kind] ?? []);
 
-/** Going on with what waits for a person leads nowhere. */
+/** A resume without a decision of the waiting call leads nowhere. */
 function waitsUndecided(prediction: Prediction): boolean {
   const { status, waiting } = prediction.standing;
   return status === 'waiting' && waiting.length > 0 && prediction.logState.held === 0;
 }
 
-/** An answer that misses its schema is a trouble; that the next ones miss it too is the same trouble. */
+/** An answer that violates the schema is a fault. Further such answers belong to the same fault. */
 function mayMiss({ word, spent, bounds }: Place): boolean {
   const misses = word.filter(isMiss).length;
   if (misses === 0) return spent.troubles < bounds.troubles;
@@ -202,8 +208,8 @@ const isMiss = (step: Step | undefined): boolean => step?.move.do === 'reply' &&
 const isFilled = ([first]: readonly Step[]): boolean => first?.move.do === 'send' && first.move.fills !== undefined;
 
 /**
- * Kinds that are called beside each other, up to so many: one of each role beside one of each, and beside its like; what
- * cannot run is beside a call that runs only.
+ * Returns the kinds that one reply combines, up to a maximum: one of each role with one of each, and with its own kind.
+ * A call that cannot run is only combined with a call that runs.
  */
 function togetherOf(kinds: readonly Behaviour[], most: number): number[][] {
   const first = new Map<string, number>();
@@ -219,10 +225,10 @@ function togetherOf(kinds: readonly Behaviour[], most: number): number[][] {
   return refused === undefined || runs === undefined || most < 2 ? all : [...all, [runs, refused]];
 }
 
-/** After so many answers that miss their schema, one that fits is the only way on. */
+/** After this many answers that violate their schema, only a valid one is tried. */
 export const MISSES_MAX = 4;
 
-/** The plainest final answer that the agent's schema takes. */
+/** Returns the plainest final answer that the agent's schema accepts. */
 export const plainAnswer = (answers: AgentModel['surroundings']['answers']): string =>
   [...(answers?.keys() ?? [])][0] ?? 'done';
 
@@ -250,7 +256,7 @@ export function spentBy(word: readonly Step[]): Spent {
   return spent;
 }
 
-/** What kind of move it is after these: moves of one sort are alike to a cover. */
+/** Returns the sort of a move after these moves. A cover treats moves of one sort as equal. */
 export function sortOf({ move, kinds }: Step, word: readonly Step[]): string {
   if (move.do === 'reply' && isMiss(word.at(-1)) && move.text !== UNFIT && kinds.length === 0)
     return 'reply that mends';

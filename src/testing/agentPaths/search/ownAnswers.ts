@@ -1,6 +1,6 @@
 /**
- * What the agent does by itself between two moves: gates, phases, looks at the window, commits. Rule: it is answered in the
- * order in which it is asked, and a move may come into the middle of it.
+ * The agent's own work between two moves: gates, phases, measurements of the window, commits. Invariant: requests are
+ * answered in their order, and a move can interrupt the work.
  */
 import type { EffectRequest, EffectValue, LogEntry, LogState, Settings } from '../../../../machines/internal.ts';
 import { pendingCalls } from '../../../conversation/run.ts';
@@ -13,17 +13,20 @@ import { answerFor, type Behaviour, isDuring, phaseKey, type Surroundings, turnO
 import { type Sight, sightOf } from './chartPlace.ts';
 import type { PredictedLog } from './predictedLog.ts';
 
-/** How far a call is. */
+/** The progress of a call. */
 export interface CallCourse {
-  /** It has a result, and never runs again. */
+  /** The call has a result and never runs again. */
   readonly isOver: boolean;
-  /** What its future depends on, if it has one. */
+  /** The facts that determine its future, if it has one. */
   readonly facts: readonly unknown[];
-  /** How its result came about. */
+  /** The code of its result. */
   readonly code: string | undefined;
 }
 
-/** The course of each call of a log, by call id. A call that has no result, or one that is unknown, may run again. */
+/**
+ * Returns the progress of each call of a log, by call id. A call without a result, or with an unknown one, may run
+ * again.
+ */
 export function coursesOf({ calls, unsettled }: LogState): ReadonlyMap<string, CallCourse> {
   const courses = new Map<string, CallCourse>();
   for (const record of calls.values()) {
@@ -35,14 +38,14 @@ export function coursesOf({ calls, unsettled }: LogState): ReadonlyMap<string, C
   return courses;
 }
 
-/** Something that the agent did by itself, and in whose middle a move can come. */
+/** A piece of the agent's own work that a move can interrupt. */
 export interface Passage {
-  /** Where the charts stood. */
+  /** The states of the charts. */
   readonly sight: Sight;
-  /** The state of the run, or of the conversation where none is under way. */
+  /** The state of the run, or of the conversation if no run is active. */
   readonly state: string;
   readonly courses: ReadonlyMap<string, CallCourse>;
-  /** Calls wait for a person. */
+  /** Some call waits for a person. */
   readonly waits: boolean;
 }
 
@@ -62,7 +65,7 @@ export const passageOf = (root: ChartActor, logState: LogState): Passage => ({
   waits: pendingCalls(logState).length > 0,
 });
 
-/** What is answered now; nothing where a move is to come first. */
+/** Returns the request to answer now, or undefined if a move comes first. */
 export function nextByItself(
   requests: readonly EffectRequest[],
   during: During | undefined,
@@ -73,10 +76,13 @@ export function nextByItself(
   return { next: commit ?? (first && !waits(first) ? first : undefined), isHeld: requests.some(waits) };
 }
 
-/** As it was heard at this turn; a summary is heard of at any turn as at the one where it was looked at. */
+/**
+ * Returns the observed answer at this turn. An answer to a summary applies at any turn, because it was observed at only
+ * one.
+ */
 export function phaseAnswer({ phases }: Surroundings, request: Extract<EffectRequest, { kind: 'phase' }>): EffectValue {
-  const known = phases.get(phaseKey(request));
-  if (known || !request.phases.includes('preCompact')) return known ?? { kind: 'done' };
+  const observed = phases.get(phaseKey(request));
+  if (observed || !request.phases.includes('preCompact')) return observed ?? { kind: 'done' };
   return [...phases].find(([key]) => key.startsWith('preCompact '))?.[1] ?? { kind: 'done' };
 }
 
@@ -90,7 +96,7 @@ interface Scope {
 
 export type OwnAnswer = Exclude<EffectAnswer, { type: 'timer.elapsed' }>;
 
-/** As the agent was seen to answer; `behaviour` is that of the call it is about. */
+/** Returns the agent's observed answer. `behaviour` belongs to the call of the request. */
 export function ownAnswer(request: EffectRequest, behaviour: Behaviour | undefined, scope: Scope): OwnAnswer {
   const { surroundings, log } = scope;
   const done = (value: EffectValue): OwnAnswer => ({ type: 'effect.done', value });
@@ -118,7 +124,7 @@ export function ownAnswer(request: EffectRequest, behaviour: Behaviour | undefin
   }
 }
 
-/** What plugins and hooks answer: they may continue one run so often, and no more. */
+/** Returns the answer of plugins and hooks. They may continue one run only a limited number of times. */
 function pluginsAnswer(
   request: Extract<EffectRequest, { kind: 'phase' }>,
   { settings, surroundings, log }: Scope,
@@ -129,7 +135,9 @@ function pluginsAnswer(
   return times < settings.policies.maxStopContinues ? answer : { kind: 'done' };
 }
 
-/** What becomes of a final answer that is held to a schema; undefined where nothing is, or where a plugin goes on. */
+/**
+ * Returns the result of the schema for a final answer, or undefined without a schema or if a plugin continues the run.
+ */
 function endAnswer(request: Extract<EffectRequest, { kind: 'phase' }>, scope: Scope): OwnAnswer | undefined {
   const { settings, surroundings, log, replied } = scope;
   const { answers } = surroundings;
@@ -143,6 +151,6 @@ function endAnswer(request: Extract<EffectRequest, { kind: 'phase' }>, scope: Sc
   return { type: 'effect.failed', cause: 'executor', error };
 }
 
-/** How often this run was continued: to mend its final answer, or by a plugin or hook. */
+/** Returns how often this run was continued, either to repair its final answer or by a plugin or hook. */
 export const continuationsIn = (entries: readonly LogEntry[], runId: string, why: 'output' | 'stop_hook'): number =>
   entries.filter((entry) => entry.runId === runId && entry.type === 'continuation' && entry.why === why).length;

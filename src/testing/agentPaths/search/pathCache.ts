@@ -1,6 +1,6 @@
 /**
- * Found paths, kept between runs of the tests: they depend on how calls behave, on policies and phases, and on the files of
- * the charts and of the search. Rule: a cache that cannot be read or written is none.
+ * Caches found paths between test runs. They depend on the behaviours of calls, on policies and phases, and on the
+ * files of the charts and the search. Invariant: a cache that cannot be read or written is ignored.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,13 +12,13 @@ import type { Bounds, Step } from './nextMoves.ts';
 export interface FoundPaths {
   readonly words: readonly (readonly Step[])[];
   readonly reachable: readonly string[];
-  /** The bounds that had to be drawn closer. */
+  /** The bounds that were lowered. */
   readonly closer?: Partial<Bounds>;
 }
 
 const kept = new Map<string, FoundPaths>();
 
-/** Under node_modules of the directory where the tests run; nothing where there is none. */
+/** Returns a folder under the `node_modules` of the working directory, or undefined if there is none. */
 function folder(): string | undefined {
   try {
     const root = createRequire(join(process.cwd(), 'package.json')).resolve('xstate/package.json');
@@ -30,7 +30,10 @@ function folder(): string | undefined {
 
 let fingerprint: string | undefined;
 
-/** Of all files of the charts and of the search: a change in any may change the paths. Nothing where they are not at hand. */
+/**
+ * Returns a hash of all files of the charts and the search, because a change in any of them may change the paths.
+ * Undefined if the files are missing.
+ */
 function fingerprintOfFiles(): string | undefined {
   if (fingerprint !== undefined) return fingerprint;
   try {
@@ -46,20 +49,20 @@ function fingerprintOfFiles(): string | undefined {
   }
 }
 
-/** What was found for this description before, else what `find` finds. */
+/** Returns the cached paths for this description, or else the result of `find`. */
 export function foundBefore(described: string, find: () => FoundPaths): FoundPaths {
   const files = fingerprintOfFiles();
   if (files === undefined) return find();
   const name = hash(`${described} ${files}`);
-  const known = kept.get(name) ?? read(name);
-  if (known) {
-    kept.set(name, known);
-    return known;
+  const cached = kept.get(name) ?? read(name);
+  if (cached) {
+    kept.set(name, cached);
+    return cached;
   }
-  const found = find();
-  kept.set(name, found);
-  write(name, found);
-  return found;
+  const paths = find();
+  kept.set(name, paths);
+  write(name, paths);
+  return paths;
 }
 
 function read(name: string): FoundPaths | undefined {
@@ -72,13 +75,13 @@ function read(name: string): FoundPaths | undefined {
   }
 }
 
-function write(name: string, found: FoundPaths): void {
+function write(name: string, paths: FoundPaths): void {
   const place = folder();
   if (!place) return;
   try {
     mkdirSync(place, { recursive: true });
-    writeFileSync(join(place, `${name}.json`), JSON.stringify(found));
+    writeFileSync(join(place, `${name}.json`), JSON.stringify(paths));
   } catch {
-    // A place that cannot be written to keeps nothing.
+    // If the folder is not writable, nothing is cached.
   }
 }

@@ -1,5 +1,6 @@
 /**
- * The log that a script leads to, with its folds. Rule: entries are added once, in order, and every fold has seen each of them.
+ * The log that a script leads to, with its folds. Invariant: entries are added once, in order, and every fold receives
+ * each of them.
  */
 import {
   applyEntry,
@@ -13,19 +14,19 @@ import {
   type Transcript,
 } from '../../../../machines/internal.ts';
 
-/** A conversation has more characters than this only where a message fills the window. */
+/** A conversation contains more characters than this only if a message fills the window. */
 const FEW = 100_000;
 
 export class PredictedLog {
   readonly logState: LogState;
   readonly entries: LogEntry[];
   readonly #transcript = createTranscript();
-  /** How many entries the transcript has. It is read rarely, so it is brought up to date only then. */
+  /** The number of entries in the transcript. A getter updates it on demand, because reads are rare. */
   #transcribed = 0;
-  /** A message that fills the window has come. */
+  /** The log contains a message that fills the window. */
   #isFilled: boolean;
 
-  /** A copy continues on its own. */
+  /** A copy continues independently. */
   constructor(from?: PredictedLog) {
     this.logState = from ? copyOf(from.logState) : emptyLogState();
     this.entries = from ? [...from.entries] : [];
@@ -40,7 +41,7 @@ export class PredictedLog {
     return this.#transcript;
   }
 
-  /** Adds what the charts logged, as far as the log takes it. */
+  /** Adds the entries of the charts that the log accepts. */
   addLogged(logged: readonly NewEntry[]): void {
     if (logged.length === 0) return;
     const isResumed = logged.some(({ type }) => type === 'run-resumed');
@@ -56,7 +57,7 @@ export class PredictedLog {
     return this.entries.some(({ type }) => type === 'compaction');
   }
 
-  /** What the next look at the window depends on. */
+  /** The facts that determine the next measurement of the window. */
   get fill(): readonly unknown[] {
     const isLarge = this.#isFilled && sizeOfTranscript(this.transcript).characters > FEW;
     return [this.isSummedUp, this.logState.warned, isLarge, isLarge && this.transcript.messages().length > 1];
@@ -70,7 +71,7 @@ export class PredictedLog {
   }
 }
 
-/** A copy of everything that the fold changes in place. */
+/** Copies everything that the fold changes in place. */
 const copyOf = (logState: LogState): LogState => ({
   ...logState,
   calls: new Map([...logState.calls].map(([callId, record]) => [callId, { ...record }])),

@@ -1,7 +1,7 @@
 /**
- * What the charts say of a script: the real CONVERSATION with its real runs, rounds and calls, under the real driver, with
- * answers as the agent was seen to give them. Rule: what may come is what the charts ask for; nothing of the agent's own
- * code runs here.
+ * Predicts how the charts handle a script. The real CONVERSATION runs with its real children under the real driver, and
+ * gets the observed answers of the agent. Invariant: the charts' requests determine the possible moves, and the agent's
+ * own code never runs.
  */
 import {
   conversationMachine,
@@ -45,24 +45,24 @@ const STEPS_MAX = 400;
 const numberOf = (callId: string): number => Number(callId.slice('call'.length));
 
 export class Prediction {
-  /** Transitions that the last move took. */
+  /** The transitions that the last move took. */
   taken = new Set<string>();
-  /** What the agent did by itself after the last move. */
+  /** The agent's own work after the last move. */
   readonly passed = new Map<During, Passage>();
   readonly log: PredictedLog;
   readonly calls: Behaviour[] = [];
   readonly #model: AgentModel;
   readonly #interpreter: Interpreter;
-  /** The charts can be looked into. */
+  /** The inspection of the charts is possible. */
   readonly #looks: boolean;
   #journal = new ScriptedJournal();
-  /** Who waits for the answer to each request. */
+  /** The actor that waits for the answer to each request. */
   readonly #askers = new Map<string, ChartRef>();
   #chart = new ChartStatus();
   #driver: Driver | undefined;
   #folded = 0;
   #ids = 0;
-  /** Messages in the order in which they came. */
+  /** The messages in order of arrival. */
   #sent: string[] = [];
   /** The text of the last reply. */
   #replied = '';
@@ -77,7 +77,7 @@ export class Prediction {
     else this.#open();
   }
 
-  /** A copy that continues on its own; what happened so far is not replayed. */
+  /** Returns a copy that continues independently, without a replay of the past. */
   fork(): Prediction {
     return new Prediction(this.#model, undefined, this);
   }
@@ -116,7 +116,7 @@ export class Prediction {
     };
   }
 
-  /** Whether `resume()` would begin a run. */
+  /** True if `resume()` would begin a run. */
   get isResumable(): boolean {
     const { status } = this.#chart;
     if (status === 'waiting') return true;
@@ -132,7 +132,7 @@ export class Prediction {
     return unsettledCalls(this.logState).map(({ callId }) => numberOf(callId));
   }
 
-  /** What becomes of the next final answer, and of the last one where a move comes into the middle of its check. */
+  /** The results of the schema for the next final answer, and for the last one if a move interrupts its validation. */
   get answered(): readonly unknown[] {
     const { answers } = this.#model.surroundings;
     const { runId } = this.logState;
@@ -145,7 +145,7 @@ export class Prediction {
     return this.requests.some((request) => request.kind === 'timer' && request.ofCycle);
   }
 
-  /** A reply with calls names them by their behaviours; `next` is the move that may come in the middle of what follows. */
+  /** The calls of a reply have these behaviours. `next` is the move that may interrupt the work after this one. */
   move(move: Move, made: readonly Behaviour[] = [], next?: Move): void {
     this.taken = new Set();
     this.passed.clear();
@@ -157,14 +157,14 @@ export class Prediction {
     if (this.#broken !== undefined) throw this.#broken;
   }
 
-  /** Plays each move in turn. `behind` checks its result. */
-  tell(script: readonly Move[], made: readonly Behaviour[], behind?: () => void): this {
+  /** Plays each move in turn, and calls `check` with its result. */
+  tell(script: readonly Move[], made: readonly Behaviour[], check?: () => void): this {
     let count = 0;
     for (const [index, move] of script.entries()) {
       const calls = move.do === 'reply' ? (move.calls?.length ?? 0) : 0;
       this.move(move, made.slice(count, count + calls), script[index + 1]);
       count += calls;
-      behind?.();
+      check?.();
     }
     return this;
   }
@@ -179,9 +179,9 @@ export class Prediction {
     this.#sent = [...from.#sent];
     this.#replied = from.#replied;
     const journal = new ScriptedJournal();
-    // The number of appends is what time it is.
+    // The clock derives the time from the number of appends.
     journal.appends.push(...from.#journal.appends);
-    // The input is that of a beginning, which a copy does not have.
+    // The input belongs to the start of a conversation, which a copy does not have.
     this.#begin(journal, undefined, ({ world }) => {
       const root = forkedBy((key) => this.taken.add(key), from.root, world);
       const copies = new Map(actorsWith(from.root, root));
@@ -215,7 +215,7 @@ export class Prediction {
       setTimer: () => () => {},
       admit: (command) => {
         this.#fold();
-        const { event, note } = admitCommand(command, this.logState, this.#chart, true);
+        const { event, note } = admitCommand(command, { logState: this.logState, entries: [] }, this.#chart, true);
         if (note) this.log.add(note);
         return event;
       },
@@ -229,7 +229,7 @@ export class Prediction {
     driver.start(0);
   }
 
-  /** What the charts logged since the last time. */
+  /** Folds the entries that the charts logged since the last call. */
   #fold(): void {
     const { entries } = this.#journal;
     if (entries.length === this.#folded) return;
@@ -339,7 +339,7 @@ export class Prediction {
   #decide(move: MoveOf<'decide'>): void {
     const callId = `call${move.call}`;
     const record = this.logState.calls.get(callId);
-    // A spawn call may wait for its own approval first, and for a call within it after that.
+    // A spawn call may wait for its own approval first, and later for a call within it.
     const within = record?.reason === 'sub-agent';
     const decision = decisionOf(move, { suspension: record?.suspension ?? 1, own: record?.args ?? null, within });
     this.#act({ type: 'decision.proposed', decision });
@@ -356,7 +356,7 @@ export class Prediction {
     this.#fold();
   }
 
-  /** The agent does what it does by itself, in the order in which it is asked, up to what the next move comes into. */
+  /** Answers the agent's own requests in order, until the one that the next move interrupts. */
   #goOn(during: During | undefined, isLast: boolean): void {
     for (let step = 0; step < STEPS_MAX; step++) {
       this.#fold();
@@ -374,7 +374,7 @@ export class Prediction {
     for (const during of fresh) this.passed.set(during, passageOf(this.root, this.logState));
   }
 
-  /** The wait before the next attempt is over. */
+  /** Ends the wait before the next attempt. */
   #ring(): boolean {
     const wait = this.requests.find((request) => request.kind === 'timer' && !request.ofCycle);
     if (wait) this.#journal.answer(wait, { type: 'timer.elapsed' });
@@ -387,7 +387,7 @@ export class Prediction {
   }
 }
 
-/** Each actor with its copy. */
+/** Yields each actor with its copy. */
 function* actorsWith(actor: ChartActor, copy: ChartActor): Generator<[ChartRef | undefined, ChartActor]> {
   yield [actor, copy];
   for (const [id, child] of actor.children) {

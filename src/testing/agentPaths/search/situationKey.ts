@@ -1,6 +1,6 @@
 /**
- * The key of a situation: what its future depends on, and nothing else. Rule: situations with equal keys have equal futures,
- * which test/testing/situationKey.test.ts proves against keys that contain the whole past.
+ * The key of a situation, which contains only the facts that determine its future. Invariant: situations with equal
+ * keys have equal futures. `test/testing/situationKey.test.ts` proves this against keys that contain the whole past.
  */
 import { type Counters, chartCases } from '../../../../machines/internal.ts';
 import type { During } from '../../../scripts/moves.ts';
@@ -20,20 +20,20 @@ const CHART_OF: Readonly<Record<string, keyof typeof chartCases>> = {
   COMPACTION: 'compaction',
 };
 
-/** Ids of messages and runs only count them. */
+/** The ids of messages and runs are only counters. */
 const IDS = /\b(run_)?id\d+/g;
 
 export class SituationKeys {
   readonly #bounds: Bounds;
-  /** Keys contain the whole past. */
+  /** The keys contain the whole past. */
   readonly #isExact: boolean;
-  /** What phases answer, limits or plans of summaries differ from turn to turn. */
+  /** The answers of phases, limits or plans for summaries differ from turn to turn. */
   readonly #countsTurns: boolean;
-  /** So many rounds with the same calls end a run that they can come. */
+  /** The limit on rounds with equal calls is low enough to end a run. */
   readonly #countsStreaks: boolean;
   /** Each text that is part of a key, with its number. */
   readonly #numbers = new Map<string, number>();
-  /** Contexts are values that situations share. */
+  /** Situations share their contexts. */
   readonly #ofContexts = new WeakMap<object, number>();
   readonly #ofBusyContexts = new WeakMap<object, number>();
 
@@ -57,7 +57,7 @@ export class SituationKeys {
     const stand = this.#standOf(sightOf(prediction.root), prediction.courses, { kinds, mayCall });
     const passages = this.#passagesOf(prediction, next, { kinds, mayCall });
     const isOver = [stand, ...passages].every(({ calls }) => calls.length === 0);
-    // A call that is alone is decided in more ways.
+    // A single call gets more kinds of decisions.
     const isAlone = mayCall || isOver || kinds.length < 2;
     const parts = [
       this.#isExact && decisionsIn(word),
@@ -73,7 +73,7 @@ export class SituationKeys {
     return String(this.#numberOf(parts));
   }
 
-  /** Where the charts stood in each phase or commit that a next move can interrupt. */
+  /** Returns the states of the charts in each phase or commit that a next move can interrupt. */
   #passagesOf({ passed }: Prediction, next: readonly Step[], calling: Calling): Stand[] {
     if (passed.size === 0) return [];
     const durings = new Set(next.flatMap(({ move }) => ('during' in move && move.during ? [move.during] : [])));
@@ -82,7 +82,10 @@ export class SituationKeys {
       .map(([during, { sight, courses }]) => ({ ...this.#standOf(sight, courses, calling), during }));
   }
 
-  /** Where the charts and the calls stand. How a call behaves counts until it is over, and until its round is. */
+  /**
+   * Returns the states of the charts and the calls. The behaviour of a call is part of the key until the call and its
+   * round have ended.
+   */
   #standOf(sight: Sight, courses: ReadonlyMap<string, CallCourse>, { kinds, mayCall }: Calling): Stand {
     const inRound = isInRound(sight);
     const calls = kinds.map((kind, index) => {
@@ -90,22 +93,22 @@ export class SituationKeys {
       if (this.#isExact || !course?.isOver) return [index, kind, course?.code, course?.facts];
       return inRound ? [index, kind, course.code] : null;
     });
-    // Those that are over are counted where more can follow, whose numbers go on from theirs.
+    // Ended calls are counted only if another call can follow, because its number continues theirs.
     return { place: this.#placeOf(sight), calls: mayCall ? calls : calls.filter((call) => call !== null) };
   }
 
-  /** Where a living chart and its children stand. */
+  /** Returns the states of a running chart and its children. */
   #placeOf(sight: Sight): unknown {
     return [sight.id, sight.value, this.#contextOf(sight), sight.children.map((child) => this.#placeOf(child))];
   }
 
-  /** What guards and assigns can tell apart. */
+  /** Returns a number for the parts of a context that guards and assigns can distinguish. */
   #contextOf({ chart, context, children }: Sight): number {
-    // A run that is under way has the open calls, and gives them back when it ends.
+    // An active run holds the open calls, and returns them when it ends.
     const isBusy = !this.#isExact && children.some((child) => child.chart === 'RUN');
-    const known = isBusy ? this.#ofBusyContexts : this.#ofContexts;
-    const number = known.get(context) ?? this.#numberOf(this.#seenOf(chart, context, isBusy));
-    known.set(context, number);
+    const numbers = isBusy ? this.#ofBusyContexts : this.#ofContexts;
+    const number = numbers.get(context) ?? this.#numberOf(this.#seenOf(chart, context, isBusy));
+    numbers.set(context, number);
     return number;
   }
 
@@ -117,11 +120,11 @@ export class SituationKeys {
     const repeated = this.#countsStreaks && [streaks, rounds];
     if (name === 'run') return [chart, this.#runOf(seen as SeenOfRun), repeated];
     const { suspended, decisions, reruns, retries, ...rest } = seen as SeenOfConversation;
-    // The next run begins with the counters.
+    // The next run starts with these counters.
     return [isBusy, isBusy ? rest : seen, this.#countsTurns && turns, emptyReplies, repeated];
   }
 
-  /** Decisions are carried out in the order of their calls, whichever came first. */
+  /** Decisions are applied in the order of their calls, not in order of arrival. */
   #runOf(seen: SeenOfRun): unknown {
     if (this.#isExact) return seen;
     const { held, counters } = seen;
@@ -161,11 +164,11 @@ interface SeenOfConversation {
 
 interface SeenOfRun {
   readonly held?: readonly string[];
-  /** The turns come first. */
+  /** The turns are the first counter. */
   readonly counters?: readonly number[];
 }
 
-/** Where no round follows, calls are counted no more, and decisions only as long as a call is open. */
+/** If no round follows, calls are not counted, and decisions only while a call is open. */
 const leftOf = (spent: Spent, isOver: boolean): Spent => ({ ...spent, calls: 0, ...(isOver && { decisions: 0 }) });
 
 const isInRound = ({ chart, children }: Sight): boolean => chart === 'TOOL_ROUND' || children.some(isInRound);

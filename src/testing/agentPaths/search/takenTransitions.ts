@@ -1,6 +1,6 @@
 /**
- * Which transitions there are, and which were taken, by the names that `transitionCoverage` gives them. Rule: told by the
- * interpreter itself, so that nothing has to be copied to find out.
+ * Lists all transitions of the charts, and records those that were taken, by the names of `transitionCoverage`.
+ * Invariant: the interpreter itself reports them, so nothing is copied for it.
  */
 import type { AnyStateMachine } from 'xstate';
 import { conversationMachine } from '../../../../machines/internal.ts';
@@ -12,7 +12,7 @@ import type { Interpreter, World } from '../../../runtime/interpreter/interprete
 export interface ChartTransition {
   readonly machine: string;
   readonly source: string;
-  /** Its event descriptor; empty for one that is taken at once. */
+  /** Its event descriptor. Empty for an eventless transition. */
   readonly event: string;
   readonly target: string;
 }
@@ -27,7 +27,7 @@ const observerOf = (take: (key: string) => void): Observer => ({
   },
 });
 
-/** Runs charts by their plans, and tells of each transition that they take. */
+/** Runs charts by their plans, and reports each transition that they take. */
 export const coveredBy =
   (take: (key: string) => void): Interpreter =>
   (options) =>
@@ -42,25 +42,30 @@ export function forkedBy(take: (key: string) => void, root: ChartActor, world: W
   return root.fork(system);
 }
 
-/** The chart of a conversation and every chart that it runs. */
+/** Returns the chart of a conversation and every chart that it runs. */
 function charts(machine: AnyStateMachine): AnyStateMachine[] {
   const children = Object.values(machine.implementations.actors) as AnyStateMachine[];
   const all = [machine, ...children.flatMap(charts)];
   return all.filter(({ id }, index) => all.findIndex((other) => other.id === id) === index);
 }
 
-/** All transitions of all charts, by name, in the order of the charts. */
+/** Returns all transitions of all charts by name, in the order of the charts. */
 export function allTransitions(): ReadonlyMap<string, ChartTransition> {
-  const found = new Map<string, ChartTransition>();
+  const transitions = new Map<string, ChartTransition>();
   for (const machine of charts(conversationMachine)) {
     for (const node of nodesOf(machine.root)) {
       for (const [event, list] of listsOf(node)) {
         for (const [index, { target }] of list.entries()) {
           const leads = target?.map(({ id }) => id).join(' ') ?? node.id;
-          found.set(`${node.id} ${event} ${index}`, { machine: machine.id, source: node.id, event, target: leads });
+          transitions.set(`${node.id} ${event} ${index}`, {
+            machine: machine.id,
+            source: node.id,
+            event,
+            target: leads,
+          });
         }
       }
     }
   }
-  return found;
+  return transitions;
 }

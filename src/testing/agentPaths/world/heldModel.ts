@@ -1,6 +1,6 @@
 /**
- * The model of an agent under test: it says what the script says, when the script says it. Rule: a call waits until it is
- * answered; sub-agents, of whom no script speaks, call each tool that their task names and then hand in.
+ * The model of an agent under test. The script determines what it replies and when. Invariant: a call waits until it is
+ * answered. Sub-agents are not scripted: they call each tool that their task names, then submit.
  */
 import { type Model, ModelError, type ModelPart, type ModelRequest } from '../../../models/model.ts';
 import type { MoveOf } from '../../../scripts/moves.ts';
@@ -13,9 +13,9 @@ interface ModelCall {
 }
 
 export interface HeldModelOptions {
-  /** The conversation whose model call begins now is a sub-agent's. */
+  /** Returns true if the next model call belongs to a sub-agent's conversation. */
   isSubAgents(): boolean;
-  /** Arguments for a call that a sub-agent makes. */
+  /** Returns the arguments for a sub-agent's call. */
   argsFor(tool: string): unknown;
   stirred(): void;
 }
@@ -32,7 +32,7 @@ export class HeldModel implements Model {
   /** The call that waits for the script. */
   open: ModelCall | undefined;
   readonly #options: HeldModelOptions;
-  /** Calls made so far; the ids of calls follow from it. */
+  /** The number of calls so far, which determines the ids of calls. */
   #calls = 0;
   #ofSubAgents = 0;
 
@@ -47,7 +47,7 @@ export class HeldModel implements Model {
     return this.#speaks(request, signal);
   }
 
-  /** Answers the call that waits. False where none does. */
+  /** Answers the open call. Returns false if none is open. */
   reply({ text, calls = [], finish }: Omit<MoveOf<'reply'>, 'do'>): boolean {
     const words = text ?? (calls.length > 0 ? '' : 'done');
     const parts: ModelPart[] = words === '' ? [] : [{ type: 'text-delta', text: words }];
@@ -63,7 +63,7 @@ export class HeldModel implements Model {
     return this.#answer(new ModelError({ code, retryable, message: 'the model was made to fail' }));
   }
 
-  /** Forgets what was asked: the process that asked it died. */
+  /** Drops the open call, because its process died. */
   forget(): void {
     this.open = undefined;
   }

@@ -1,7 +1,6 @@
 /**
- * The journal around the embedded one while an agent is tested. Rule: a tool's answer is held until the script lets it
- * go; what gates and phases say is handed over in the order in which they were asked, however they settle; a process that
- * died does nothing more.
+ * A journal around the embedded one, for an agent under test. Invariant: the script releases a tool's answer. Answers
+ * of gates and phases are delivered in the order of their requests. A dead process does nothing more.
  */
 import {
   type Completion,
@@ -12,28 +11,28 @@ import {
   REPORT_KINDS,
 } from '../../../../machines/internal.ts';
 
-/** What the agent under test does by itself between two moves. */
+/** The agent's own work between two moves. */
 const BY_ITSELF: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool', 'context']);
 
 export interface HoldingOptions {
-  /** The process lives. */
+  /** Returns true while the process is alive. */
   lives(): boolean;
-  /** The ends of tools wait to be let go. */
+  /** The ends of tools wait for their release. */
   holdsTools: boolean;
-  /** Holds the answer until an act has arrived. */
+  /** Returns true to hold the answer until an act has arrived. */
   holds(request: EffectRequest): boolean;
   /** Something happened. */
   stirred(): void;
   /** Called around the start of an effect. */
   starting(request: EffectRequest, start: () => void): void;
-  /** Told of every answer that is delivered. */
+  /** Receives every delivered answer. */
   answered(request: EffectRequest, completion: Completion): void;
 }
 
 const idOf = (completion: Completion): string | undefined => ('id' in completion ? completion.id : undefined);
 
 export class HoldingJournal implements Journal {
-  /** Started and not answered, in start order. */
+  /** The unanswered requests in start order. */
   readonly open = new Map<string, EffectRequest>();
   readonly #embedded: Journal;
   readonly #options: HoldingOptions;
@@ -73,7 +72,7 @@ export class HoldingJournal implements Journal {
   drop(prefix: string): void {
     for (const id of this.open.keys()) if (id.startsWith(prefix)) this.open.delete(id);
     for (const id of this.#arrived.keys()) if (id.startsWith(prefix)) this.#arrived.delete(id);
-    // A process that died aborts nothing.
+    // A dead process aborts nothing.
     if (this.#options.lives()) this.#embedded.drop(prefix);
   }
 
@@ -92,23 +91,23 @@ export class HoldingJournal implements Journal {
     }
   }
 
-  /** Lets the answer of a tool go, now or when it comes. */
+  /** Releases the answer of a tool, now or on arrival. */
   release(id: string): void {
     this.#released.add(id);
     this.#ring();
   }
 
-  /** Releases held requests that may continue now. */
+  /** Releases the held requests that may continue now. */
   letGo(): void {
     this.#ring();
   }
 
-  /** A request is held until the next move. */
+  /** Some request is held until the next move. */
   get isHolding(): boolean {
     return [...this.open.values()].some((request) => this.#options.holds(request));
   }
 
-  /** The agent has something to do by itself, or the answer of a tool that was let go is still to come. */
+  /** The agent has its own work to do, or the answer of a released tool is pending. */
   get isBusy(): boolean {
     const first = this.#first;
     const goesOn = first !== undefined && !this.#options.holds(first);
@@ -124,7 +123,7 @@ export class HoldingJournal implements Journal {
     return BY_ITSELF.has(kind) || (kind === 'tool' && this.#options.holdsTools) || this.#options.holds(request);
   }
 
-  /** What the agent does by itself is answered in the order in which it was asked. */
+  /** The agent's own requests are answered in their order. */
   get #first(): EffectRequest | undefined {
     return [...this.open.values()].find(({ kind }) => BY_ITSELF.has(kind));
   }

@@ -1,10 +1,10 @@
 /**
- * Timers of the platform that the code of a tool sets. Rule: one that is cleared, has rung or is unref'd is over, and so is one that
- * Node or a package sets; the global functions are replaced while somebody watches, and answer as before.
+ * The platform timers that a tool's code sets. Invariant: cleared, fired and unref'd timers do not count, nor do those
+ * of Node or a package. The global functions are replaced during the watch and behave as before.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Those that one execution has set and not ended. */
+/** The active timers of one execution. */
 export type OwnTimers = Set<NodeJS.Timeout>;
 
 const owners = new AsyncLocalStorage<OwnTimers>();
@@ -15,10 +15,10 @@ const forget = (timer: unknown): void => {
     ownerOf.get(timer as NodeJS.Timeout)?.delete(timer as NodeJS.Timeout);
 };
 
-/** Whatever sets a timer within `act`, or in what follows of it, is of this owner. */
+/** Every timer that `act` or its continuations set belongs to this owner. */
 export const timersSetIn = <T>(timers: OwnTimers, act: () => T): T => owners.run(timers, act);
 
-/** Code of Node or of a package called the function that made this stack. */
+/** Returns true if code of Node or of a package is the caller in this stack. */
 export const isForeign = (stack: string | undefined, frame: number): boolean =>
   /node:|[\\/]node_modules[\\/]/.test(stack?.split('\n')[frame] ?? '');
 
@@ -30,9 +30,9 @@ function settingFor(inner: SetTimer, repeats: boolean): SetTimer {
     const timers = owners.getStore();
     if (!timers || typeof act !== 'function' || isForeign(new Error('who sets it').stack, CALLER))
       return inner(act, ms, ...given);
-    const ring = (...told: unknown[]): void => {
+    const ring = (...args: unknown[]): void => {
       if (!repeats) timers.delete(timer);
-      act(...told);
+      act(...args);
     };
     const timer = inner(ring, ms, ...given);
     timers.add(timer);
@@ -44,7 +44,7 @@ function settingFor(inner: SetTimer, repeats: boolean): SetTimer {
 const NAMES = ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval'] as const;
 type Functions = Record<(typeof NAMES)[number], (...given: never[]) => unknown>;
 const globals = globalThis as unknown as Functions;
-/** What is in place of the global functions, and what they were. */
+/** The replacements of the global functions, and the originals. */
 let watched: { readonly put: Functions; readonly before: Functions } | undefined;
 let watchers = 0;
 
@@ -61,7 +61,7 @@ function replaced(): NonNullable<typeof watched> {
     clearInterval: clearing(before.clearInterval),
   };
   for (const name of NAMES) {
-    // `promisify` finds its own form of setTimeout among these.
+    // `promisify` finds its own form of setTimeout among these properties.
     Object.defineProperties(put[name], Object.getOwnPropertyDescriptors(before[name]));
     globals[name] = put[name];
   }
@@ -84,6 +84,6 @@ export function watchTimers(): () => void {
   };
 }
 
-/** Those that keep the process from ending. */
+/** Returns the timers that keep the process alive. */
 export const runningIn = (timers: OwnTimers): readonly NodeJS.Timeout[] =>
   [...timers].filter((timer) => timer.hasRef());

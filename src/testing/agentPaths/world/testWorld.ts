@@ -1,6 +1,6 @@
 /**
- * The world of an agent under test: its model, its clock, its ids, its store and its journal. Rule: nothing happens that
- * the script does not say, but what the agent does by itself; the store and what was said outlive the process.
+ * The world of an agent under test: its model, its clock, its ids, its store and its journal. Invariant: nothing
+ * happens outside the script, except for the agent's own work. The store and the recorded answers outlive the process.
  */
 import type { EffectRequest, Journal, Settings } from '../../../../machines/internal.ts';
 import type { Ports } from '../../../runtime/hostPorts.ts';
@@ -19,22 +19,22 @@ import { type Outside, ToolWatch } from './toolWatch.ts';
 export interface TestWorldOptions {
   outside?: Outside | undefined;
   stubs?: 'all' | readonly string[] | undefined;
-  /** Arguments of the calls that sub-agents make. */
+  /** Returns arguments for the calls of sub-agents. */
   argsFor?(tool: string): unknown;
   madeEnd?(callId: string): 'fail' | 'timeOut' | undefined;
-  /** Told of each transition that the charts of the conversation take. */
+  /** Receives each transition that the conversation's charts take. */
   taken?: ((key: string) => void) | undefined;
-  /** Hears of every answer in the conversation itself. */
+  /** Receives every answer in the conversation itself. */
   answered?: HoldingOptions['answered'] | undefined;
 }
 
-/** Id of the conversation under test. */
+/** The id of the conversation under test. */
 export const TESTED = 'tested';
 /** The longest real time that a released gate, phase or tool may take. */
 const PATIENCE_MS = 10_000;
 /** The longest real time that the agent may act without a move. */
 const RESTLESS_MS = 30_000;
-/** After so many turns of the event loop without news, the test waits in real time. */
+/** After this many turns of the event loop without a change, the test waits in real time. */
 const TURNS = 20;
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
@@ -43,14 +43,14 @@ export const realTime = (ms: number): Promise<void> => new Promise((resolve) => 
 export class TestWorld extends AgentProcesses {
   readonly model: HeldModel;
   readonly tools: ToolWatch;
-  /** The agent's policies and phases as its charts know them. */
+  /** The agent's policies and phases, as its charts receive them. */
   settings: Settings | undefined;
-  /** The agent keeps its conversations here. */
+  /** The agent uses this world's store. */
   isStoring = false;
   readonly #options: TestWorldOptions;
   readonly #store = new SurvivingStore();
   #journals = new Map<string, HoldingJournal>();
-  /** Conversations whose model calls begin, in order. */
+  /** Conversations with a starting model call, in order. */
   #asking: string[] = [];
   #during: During | undefined;
   #stirs = 0;
@@ -73,7 +73,7 @@ export class TestWorld extends AgentProcesses {
     });
   }
 
-  /** For the process that lives now. */
+  /** Returns the world for the current process. */
   around(): AgentWorld {
     return {
       model: this.model,
@@ -144,11 +144,11 @@ export class TestWorld extends AgentProcesses {
 
   #restless(ms: number): Error {
     const open = [...this.#journals.values()].flatMap((journal) => [...journal.open.values()]);
-    const underWay = open.length > 0 ? `; under way are ${open.map(told).join(', ')}` : '';
+    const underWay = open.length > 0 ? `; under way are ${open.map(requestInWords).join(', ')}` : '';
     return new Error(`the agent has not come to rest within ${ms} ms${underWay}`);
   }
 
-  /** Wakes a tool that sleeps on this clock; false where none does. */
+  /** Wakes a tool that sleeps on this clock. Returns false if there is none. */
   #sleepers(): boolean {
     return this.clock.ring((owner) => owner.startsWith('sleep '));
   }
@@ -222,5 +222,5 @@ export class TestWorld extends AgentProcesses {
 
 const asksModel = ({ kind }: EffectRequest): boolean => kind === 'model' || kind === 'summary';
 
-const told = (request: EffectRequest): string =>
+const requestInWords = (request: EffectRequest): string =>
   'callId' in request ? `${request.kind} of ${request.callId}` : request.kind;

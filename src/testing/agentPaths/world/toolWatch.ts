@@ -1,7 +1,7 @@
 /**
- * The executions of tools in an agent under test: when each began and settled, and what it did to the world outside. Rule:
- * the user's own code is executed, unless its tool is a stub or the script makes its end up; what a tool declares
- * (`readOnly`, `idempotent`, that it heeds its signal) is held against what it does.
+ * The tool executions of an agent under test: their start, their end, and their effects on the outside world.
+ * Invariant: the user's own code runs, unless the tool is a stub or the script determines the end. Each tool is checked
+ * against its declaration (`readOnly`, `idempotent`, its use of the signal).
  */
 import { canonical, type Json } from '../../../../machines/internal.ts';
 import { thrownText } from '../../../errors.ts';
@@ -10,22 +10,22 @@ import { reportingEnd } from '../../executionEnd.ts';
 import type { TestClock } from '../../world/testClock.ts';
 import { isForeign, type OwnTimers, runningIn, timersSetIn } from './platformTimers.ts';
 
-/** The world that tools act on. */
+/** The outside world that tools change. */
 export interface Outside {
-  /** Brings it back to its beginning. */
+  /** Restores its initial state. */
   reset(): void | Promise<void>;
-  /** What there is of it; JSON. */
+  /** Returns its state as JSON. */
   state(): Json;
 }
 
 export interface ToolWatchOptions {
   clock: TestClock;
   outside: Outside | undefined;
-  /** Tools whose ends are made up. */
+  /** Returns true for tools whose results are made up. */
   isStub(name: string): boolean;
-  /** How the script makes the execution of this call end. */
+  /** Returns how the script ends the execution of this call. */
   madeEnd(callId: string): 'fail' | 'timeOut' | undefined;
-  /** The call is one of the conversation itself. */
+  /** Returns true if the call belongs to the conversation itself. */
   isOwn(conversationId: string): boolean;
   stirred(): void;
 }
@@ -35,27 +35,27 @@ export interface Execution {
   readonly definition: ToolDefinition;
   readonly args: unknown;
   readonly key: string;
-  /** Its own code does not run. */
+  /** The tool's own code does not run. */
   readonly isMadeUp: boolean;
   settled: boolean;
-  /** Others ran at the same time. */
+  /** Other executions ran at the same time. */
   shared: boolean;
-  /** How often it sleeps on the agent's clock now. */
+  /** The number of its current sleeps on the agent's clock. */
   asleep: number;
-  /** The world outside when it began, when its signal was aborted, and when it settled. */
+  /** The outside world at the start, at the abort of the signal, and at the end. */
   readonly before: string | undefined;
   atAbort?: string | undefined;
   after?: string | undefined;
   aborted: boolean;
   /** Its process died. */
   cutOff: boolean;
-  /** Listeners on its signal that it has added and not removed. */
+  /** The number of listeners on its signal that it did not remove. */
   listeners: number;
-  /** Timers of the platform that it has set and not ended. */
+  /** The platform timers that it set and that are still active. */
   readonly timers: OwnTimers;
-  /** What it threw. */
+  /** The error that it threw. */
   threw?: string;
-  /** Lets the time of a made-up time-out pass. */
+  /** Ends the wait of a made-up timeout. */
   timeOut?(): void;
 }
 
@@ -67,7 +67,7 @@ export class ToolWatch {
     this.#options = options;
   }
 
-  /** In place of the tool's own `execute`. */
+  /** Replaces the tool's own `execute`. */
   readonly execute = (definition: ToolDefinition, args: unknown, context: ToolContext): unknown => {
     const { clock, isOwn, isStub, madeEnd } = this.#options;
     const isOwned = isOwn(context.conversationId);
@@ -97,7 +97,7 @@ export class ToolWatch {
     );
   };
 
-  /** The executions of this call, newest first. */
+  /** Returns the executions of this call, newest first. */
   of(callId: string): Execution[] {
     return this.executions.filter((execution) => execution.callId === callId).reverse();
   }
@@ -107,28 +107,28 @@ export class ToolWatch {
     return this.executions.filter(({ aborted, settled, isMadeUp }) => aborted && !settled && !isMadeUp);
   }
 
-  /** Running executions. Those of a dead process may continue for a while. */
+  /** Running executions. Executions of a dead process may continue for a while. */
   get underWay(): readonly Execution[] {
     return this.executions.filter(({ settled, isMadeUp }) => !settled && !isMadeUp);
   }
 
-  /** Executions with running timers. Those of a dead process do not count. */
+  /** Executions with active timers. Those of a dead process do not count. */
   get leaving(): readonly Execution[] {
     return this.executions.filter(({ timers, cutOff }) => !cutOff && runningIn(timers).length > 0);
   }
 
-  /** Nothing that executions have set rings any more. */
+  /** Stops all timers that executions have set. */
   clearTimers(): void {
     for (const { timers } of this.executions) for (const timer of timers) clearInterval(timer);
   }
 
-  /** The process died. */
+  /** Marks all executions as interrupted by the death of their process. */
   cutOff(): void {
     for (const execution of this.underWay) execution.cutOff = true;
   }
 
   #begin(definition: ToolDefinition, args: unknown, context: ToolContext, isMadeUp: boolean): Execution {
-    // What sleeps on the clock of a dead process does nothing more.
+    // A tool that sleeps on the clock of a dead process never continues.
     const others = this.underWay.filter(({ cutOff, asleep }) => !cutOff || asleep === 0);
     for (const other of others) other.shared = true;
     const execution: Execution = {
@@ -190,19 +190,19 @@ export class ToolWatch {
   }
 }
 
-/** `count`, `value` and the error itself come before who called. */
+/** The stack contains `count`, `value` and the error before the caller. */
 const LISTENS = 3;
 
-/** Counts what the tool's own code listens for. */
+/** Counts the listeners that the tool's own code adds. */
 function countListeners(signal: AbortSignal, execution: Execution): void {
   const own = new Set<unknown>();
   type Given = Parameters<AbortSignal['addEventListener']>;
-  const count = (name: 'addEventListener' | 'removeEventListener', seen: (...given: Given) => void): void => {
+  const count = (name: 'addEventListener' | 'removeEventListener', seen: (...args: Given) => void): void => {
     const inner = signal[name];
-    const value = (...given: Given): void => {
-      seen(...given);
+    const value = (...args: Given): void => {
+      seen(...args);
       execution.listeners = own.size;
-      inner.apply(signal, given as Parameters<typeof inner>);
+      inner.apply(signal, args as Parameters<typeof inner>);
     };
     Object.defineProperty(signal, name, { value, configurable: true });
   };
@@ -220,7 +220,7 @@ function countListeners(signal: AbortSignal, execution: Execution): void {
   count('removeEventListener', (_, listener) => remove(listener));
 }
 
-/** What an execution that nothing interrupted makes of the world, by its tool, its arguments and the world before. */
+/** The outside world after uninterrupted executions, by tool, arguments and the world before. */
 export class CleanEffects {
   readonly #after = new Map<string, string>();
 
@@ -248,7 +248,7 @@ const canonicalOf = (args: unknown): string => {
   }
 };
 
-/** What is wrong with what the executions so far did, by what their tools declare. */
+/** Returns the differences between what the executions did and what their tools declare. */
 export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>, clean = new CleanEffects()): string[] {
   const faults: string[] = [];
   for (const execution of executions) {
@@ -268,8 +268,9 @@ export function declarationFaults({ executions }: Pick<ToolWatch, 'executions'>,
 }
 
 /**
- * Whether the second execution repeats what the first has done, under the same idempotency key and in the world that the first
- * left. A first one that was cut off may have done a part: the second is right where the two come to what one does alone.
+ * Returns true if the second execution repeats the effects of the first, with the same idempotency key and the world
+ * after the first. An interrupted first execution may be incomplete. The second is correct if both together have the
+ * effect of one.
  */
 function isRepeatedBy(first: Execution, second: Execution, clean: CleanEffects): boolean {
   if (first === second || first.isMadeUp || first.shared || first.key !== second.key) return false;

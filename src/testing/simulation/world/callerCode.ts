@@ -1,21 +1,21 @@
 /**
- * The code of a caller's agent while it runs: tools, and what checks calls or takes part in phases. Rule: it may wait a moment in real
- * time, for a file or a process. A tool that waits neither so nor on its agent's clock can be ended by nobody, and is named; a check
- * that does is ended by its own time limit.
+ * Tracks the running code of a caller's agent: tools, plugins, hooks, rules and schemas. Invariant: such code may wait
+ * a moment in real time, for a file or a process. A tool that waits for anything else is reported, because the
+ * simulation cannot end it. A check is ended by its own time limit.
  */
 import type { Completion, EffectRequest, Journal } from '../../../../machines/internal.ts';
 import { spawns } from '../../../runtime/subAgentPort.ts';
 import type { ExecuteTool } from '../../../tools/execute.ts';
 import { reportingEnd } from '../../executionEnd.ts';
 
-/** Milliseconds of real time that one execution or check may take. */
+/** The milliseconds of real time that one execution or check may take. */
 const PATIENCE_MS = 250;
-/** A process that is not given the processor for longer than this has used up so much of its time, and no more. */
+/** If the process gets no CPU for longer than this, only this much of its time is used up. */
 const TURN_MS = 10;
 /** Effects that run the caller's plugins, hooks, rules, approvals and schemas. */
 const CHECKS: ReadonlySet<EffectRequest['kind']> = new Set(['gate', 'phase', 'afterTool']);
 
-/** As much as is used of the world. */
+/** The parts of the world that are used here. */
 interface Surroundings {
   readonly processId: number;
   readonly pending: readonly unknown[];
@@ -24,10 +24,10 @@ interface Surroundings {
 }
 
 interface Running {
-  /** Absent for a check. */
+  /** Undefined for a check. */
   readonly tool?: { readonly name: string; readonly callId: string };
   readonly processId: number;
-  /** Sleeps on the agent's clock that have not ended. */
+  /** The number of active sleeps on the agent's clock. */
   asleep: number;
   leftMs: number;
   readonly ended: Promise<void>;
@@ -70,7 +70,7 @@ export class CallerCode {
     return followed;
   };
 
-  /** The journal of a conversation, whose checks are waited for until they are answered or dropped. */
+  /** Wraps the journal of a conversation, and waits for its checks until they are answered or dropped. */
   following(inner: Journal): Journal {
     const open = new Map<string, () => void>();
     const over = (id: string): void => {
@@ -106,7 +106,7 @@ export class CallerCode {
     this.#running.add(running);
   }
 
-  /** Resolves when nothing is at work but on the agent's clock, or what is has used up its time. */
+  /** Resolves when all running code waits for the agent's clock or has used up its time. */
   async settled(): Promise<void> {
     for (;;) {
       const atWork = this.#atWork().filter(({ leftMs }) => leftMs > 0);
@@ -116,7 +116,7 @@ export class CallerCode {
         Math.min(Math.max(...atWork.map(({ leftMs }) => leftMs)), TURN_MS),
       );
       for (const running of atWork) running.leftMs -= Math.min(Math.max(took, 1), TURN_MS);
-      // What follows of an end happens before the next look.
+      // The consequences of an end happen before the next look.
       await new Promise((resolve) => setImmediate(resolve));
     }
     // A tool may wait for a model, which the simulation answers.
@@ -136,7 +136,7 @@ export class CallerCode {
 
 const idOf = (completion: Completion): string => ('id' in completion ? completion.id : '');
 
-/** Waits for an end, at most so long; how long it took. */
+/** Waits for an end, at most `ms`, and returns the time that this took. */
 async function timed(end: Promise<unknown>, ms: number): Promise<number> {
   const since = performance.now();
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,7 +1,7 @@
 /**
- * Arguments of a call, drawn from the tape by the JSON Schema of its tool: plain ones, those at the edges of what the
- * schema takes, and those just beyond. Rule: 0 on the tape is the plainest; what no schema can say (a pattern, a check of
- * one's own) is for the examples that the caller gives.
+ * Draws the arguments of a call from the tape by the tool's JSON Schema: plain ones, values at the schema's limits, and
+ * values just beyond. Invariant: 0 on the tape is the plainest value. The caller's examples cover rules that a schema
+ * cannot express, such as a custom check.
  */
 import type { Json } from '../../../../machines/internal.ts';
 import type { Tape } from '../choiceTape.ts';
@@ -12,7 +12,7 @@ const isSchema = (value: Json | undefined): value is Schema =>
 const numberIn = (value: Json | undefined): number | undefined => (typeof value === 'number' ? value : undefined);
 const listIn = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 
-/** A schema within a schema within … is drawn so far; optional parts end before. */
+/** The maximum depth of nested schemas. Optional parts end earlier. */
 const DEEPEST = 6;
 const LONGEST = 2_000;
 const FORMATS: Readonly<Record<string, string>> = {
@@ -37,8 +37,8 @@ class Drawing {
     this.#root = root;
   }
 
-  value(given: Json | undefined, depth = 0): Json {
-    const schema = this.#resolved(given);
+  value(unresolved: Json | undefined, depth = 0): Json {
+    const schema = this.#resolved(unresolved);
     if (!isSchema(schema) || depth > DEEPEST) return null;
     if (schema.const !== undefined) return schema.const;
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return this.#tape.pick(schema.enum);
@@ -62,7 +62,7 @@ class Drawing {
     }
   }
 
-  /** What a reference stands for, and the parts of `allOf` as one. */
+  /** Returns the target of a reference, and the parts of `allOf` as one schema. */
   #resolved(schema: Json | undefined): Json | undefined {
     if (!isSchema(schema)) return schema;
     if (typeof schema.$ref === 'string') return this.#resolved(this.#at(schema.$ref));
@@ -78,8 +78,8 @@ class Drawing {
   }
 
   #text({ format, minLength, maxLength }: Schema): Json {
-    const known = typeof format === 'string' ? FORMATS[format] : undefined;
-    if (known !== undefined) return known;
+    const formatted = typeof format === 'string' ? FORMATS[format] : undefined;
+    if (formatted !== undefined) return formatted;
     const least = numberIn(minLength) ?? 0;
     const most = Math.min(numberIn(maxLength) ?? LONGEST, LONGEST);
     const plain = `t${this.#tape.next(3)}`;
@@ -115,8 +115,10 @@ class Drawing {
 
   #object({ properties, required }: Schema, depth: number): Json {
     const needed = listIn(required);
-    const known = isSchema(properties) ? Object.entries(properties) : [];
-    const wanted = known.filter(([key]) => needed.includes(key) || (depth < DEEPEST && this.#tape.next(2) === 1));
+    const propertySchemas = isSchema(properties) ? Object.entries(properties) : [];
+    const wanted = propertySchemas.filter(
+      ([key]) => needed.includes(key) || (depth < DEEPEST && this.#tape.next(2) === 1),
+    );
     return Object.fromEntries(wanted.map(([key, schema]) => [key, this.value(schema, depth + 1)]));
   }
 }
@@ -129,13 +131,13 @@ const joined = (one: Schema, other: Schema): Schema => ({
   required: [...listIn(one.required), ...listIn(other.required)],
 });
 
-/** `examples`: what the caller says that its tool is called with; the schema alone where there are none. */
+/** `examples`: the caller's arguments for the tool. Without any, only the schema is used. */
 export function drawArguments(tape: Tape, schema: Json | undefined, examples: readonly Json[] = []): Json {
   if (examples.length > 0 && !tape.chance(0.3)) return tape.pick(examples);
   return new Drawing(tape, schema).value(schema);
 }
 
-/** Arguments that the schema should not take: one of the needed properties is missing, or of another type. */
+/** Returns arguments that the schema should refuse: a required property is missing, or has another type. */
 export function drawWrongArguments(tape: Tape, schema: Json | undefined): Json {
   const right = drawArguments(tape, schema);
   if (!isSchema(right)) return [right];

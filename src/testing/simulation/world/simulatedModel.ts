@@ -1,6 +1,6 @@
 /**
- * A simulated model: replies and failures of every kind that providers send. Rule: a reply is drawn from the tape when the
- * model is called; each request is checked by what providers accept.
+ * A simulated model: replies and failures of every kind that providers send. Invariant: a reply is drawn from the tape
+ * when the model is called. Each request is checked against the rules of providers.
  */
 import {
   type Model,
@@ -15,12 +15,12 @@ import { SimulatedReplies } from './simulatedReply.ts';
 import { PRICES } from './simulatedUsage.ts';
 import type { SimulatedWorld, Stream } from './simulatedWorld.ts';
 
-/** A secret in errors of the model. No log may contain it. */
+/** A secret in the model's errors, which no log may contain. */
 export const SECRET = 'sk-simulated-secret-0123456789';
 
 const FAULTS = ['server', 'rate-limit', 'network', 'cut', 'malformed', 'talks-on', 'hang', 'deaf', 'auth'] as const;
 type Fault = (typeof FAULTS)[number];
-/** Tokens of the window that are reserved for a reply. */
+/** The tokens of the window that are reserved for a reply. */
 export const REPLY_TOKENS = 100;
 
 export class SimulatedModel implements Model {
@@ -29,7 +29,7 @@ export class SimulatedModel implements Model {
   readonly maxOutputTokens = REPLY_TOKENS;
   readonly contextWindow?: number;
   readonly prices?: Prices;
-  /** Requests so far, over all processes. */
+  /** The number of requests so far, in all processes. */
   requests = 0;
   readonly #replies: SimulatedReplies;
   readonly #world: SimulatedWorld;
@@ -54,7 +54,7 @@ export class SimulatedModel implements Model {
     return this.#speak(parts, fault, context.signal, sumsUp);
   }
 
-  /** Provider rules that a request must keep. */
+  /** Checks the provider rules that a request must satisfy. */
   #receive({ messages, tools }: ModelRequest): void {
     for (const { name, parameters } of tools) this.#world.schemas.set(name, parameters);
     for (const fault of pairingFaults(messages)) this.#world.violate('I13', fault);
@@ -82,12 +82,12 @@ export class SimulatedModel implements Model {
     const breaksAt = fault ? world.tape.next(parts.length + 1) : parts.length;
     const slowly = world.tape.chance(0.2);
     await this.#wait(signal, fault);
-    const said = parts.slice(0, breaksAt);
-    for (const part of said) {
+    const sentParts = parts.slice(0, breaksAt);
+    for (const part of sentParts) {
       if (slowly) await this.#wait(signal, fault);
       world.checks.streamed?.(part);
-      // Nothing is read after it.
-      if (part.type === 'finish') world.checks.replied?.(said);
+      // The reader stops after it.
+      if (part.type === 'finish') world.checks.replied?.(sentParts);
       yield part;
     }
     switch (fault) {
@@ -98,7 +98,7 @@ export class SimulatedModel implements Model {
         return void (yield { type: 'nonsense', text: 7 } as unknown as ModelPart);
       case 'talks-on':
         // A reader that continues after the finish would append this text.
-        if (said.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words after the end' };
+        if (sentParts.at(-1)?.type === 'finish') yield { type: 'text-delta', text: 'words after the end' };
         return;
       case 'hang':
       case 'deaf':

@@ -1,4 +1,7 @@
-/** Replies of the simulated model, drawn from the tape. Rule: every kind that providers send, the plainest first. */
+/**
+ * Draws the replies of the simulated model from the tape. Invariant: every kind that providers send is possible, the
+ * plainest first.
+ */
 import type { Json, Message } from '../../../../machines/internal.ts';
 import type { ModelPart, ModelRequest, ToolSpec } from '../../../models/model.ts';
 import { UNSUMMED } from '../profile.ts';
@@ -22,10 +25,10 @@ const REPLIES = {
 } as const;
 type Kind = keyof typeof REPLIES;
 
-/** In the larger windows a reply is cut more often, where earlier messages can make room for the rest. */
+/** In larger windows a reply is cut more often, because a summary of earlier messages can free space for the rest. */
 const LARGE = 2000;
 const CUT_OFTEN = { ...REPLIES, length: 3 } as const;
-/** A model that is asked for a final answer mostly gives one. */
+/** Most replies to a request for a final answer contain one. */
 const ANSWERING = { ...REPLIES, text: 12 } as const;
 /** Replies to a request for a summary. */
 const SUMMARIES = { summary: 8, long: 1, empty: 1, length: 1, call: 0.5, filtered: 0.3 } as const;
@@ -57,7 +60,7 @@ export class SimulatedReplies {
     return this.#counted(this.#last, number);
   }
 
-  /** A summary of earlier messages, or a reply that is none. */
+  /** Returns a summary of earlier messages, or a reply that is not a summary. */
   summary(number: number): readonly ModelPart[] {
     const { faultFree, tape, profile } = this.#world;
     const kind = faultFree ? 'summary' : tape.weighted<keyof typeof SUMMARIES>(SUMMARIES);
@@ -87,7 +90,7 @@ export class SimulatedReplies {
     return { type: 'text-delta', text: this.#answer(words, system) };
   }
 
-  /** The text as the final answer of a run that is held to a schema. */
+  /** Returns the text as the final answer of a run with a schema. */
   #answer(words: string, system: string): string {
     const { faultFree, tape, finalAnswers } = this.#world;
     if (finalAnswers) return finalAnswers.answer(words, system);
@@ -97,7 +100,7 @@ export class SimulatedReplies {
       : JSON.stringify(drawArguments(tape, schema));
   }
 
-  /** A model that repeats itself gives the reply before once more. */
+  /** A model that repeats itself returns the previous reply again. */
   #kind(system: string): Kind {
     const { tape, profile, finalAnswers } = this.#world;
     if (profile.repeats > 0 && this.#last.length > 0 && tape.chance(profile.repeats)) return 'again';
@@ -148,13 +151,13 @@ export class SimulatedReplies {
     return this.#call(name, JSON.stringify(drawWrongArguments(tape, parameters)));
   }
 
-  /** The same part once more, a call under a new id. */
+  /** Returns the same part again, a call under a new id. */
   #again(part: ModelPart, words: ModelPart): ModelPart {
     if (part.type === 'tool-call' && this.#world.profile.repeats > 0) return this.#call(part.name, part.args);
     return part.type === 'text-delta' ? words : part;
   }
 
-  /** A call with an id that was used before. */
+  /** Returns a call with an id that an earlier call has used. */
   #repeated(messages: readonly Message[], tools: readonly ToolSpec[]): ModelPart {
     const earlier = messages.find((message) => message.role === 'tool');
     const callId = earlier?.callId ?? `c${this.#ids}`;
@@ -167,7 +170,7 @@ export class SimulatedReplies {
   }
 }
 
-/** The JSON Schema for final answers in the system text of an agent. */
+/** Returns the JSON Schema for final answers in the system text of an agent. */
 function schemaIn(system: string): Json | undefined {
   const [, text] = /final answer as JSON that fits this JSON Schema[^\n]*\n(.*)/.exec(system) ?? [];
   return text === undefined ? undefined : JSON.parse(text);

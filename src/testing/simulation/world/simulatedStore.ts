@@ -1,17 +1,19 @@
 /**
- * A store that fails as disks and networks do, around the library's own one in memory. Rule: what is durable stays; an
- * append that a crash cuts leaves all, a part from the front or nothing; the lease of a dead process is free.
+ * A store around the library's memory store, which fails as disks and networks do. Invariant: durable entries remain.
+ * An append interrupted by a crash leaves all, a prefix or nothing. The lease of a dead process is free.
  */
 import type { LogEntry } from '../../../../machines/internal.ts';
 import { RunchartError } from '../../../errors.ts';
+import { blobReference } from '../../../stores/blobReference.ts';
 import type { LogHandle, LogStore } from '../../../stores/logStore.ts';
+import { sha256 } from '../../../stores/sha256.ts';
 import { SurvivingStore } from '../../world/agentProcesses.ts';
 import { CallLog } from '../callLog.ts';
 import type { SimulatedWorld } from './simulatedWorld.ts';
 
 type AppendOutcome = 'stored' | 'slow' | 'refused' | 'overtaken' | 'storedButRefused';
 
-/** How often an append is overtaken, by the rarest kind of entry in it. */
+/** The probability that a later append overtakes this one, by the rarest kind of its entries. */
 const OVERTAKEN: Readonly<Partial<Record<LogEntry['type'], number>>> = {
   ...{
     compaction: 0.7,
@@ -39,9 +41,9 @@ function rarestOf(entries: readonly LogEntry[]): readonly [kind: string, share: 
 const refusal = (): Error => new RunchartError('store', 'the disk is full');
 
 export class SimulatedStore implements LogStore {
-  /** What is durable. */
+  /** The durable entries. */
   readonly logs = new Map<string, LogEntry[]>();
-  /** Conversations for which the store reported a failure though it stored the entries. */
+  /** Conversations for which the store reported a failure after it had stored the entries. */
   readonly falselyRefused = new Set<string>();
   readonly #world: SimulatedWorld;
   readonly #blobs = new Map<string, Map<string, Uint8Array>>();
@@ -62,7 +64,7 @@ export class SimulatedStore implements LogStore {
     return existing;
   }
 
-  /** The process died, with its leases; the next one finds what is durable. */
+  /** The process has died and its leases are free. The next one finds the durable entries. */
   crashed(): void {
     this.falselyRefused.clear();
     this.#inner.crashed();
@@ -132,9 +134,9 @@ export class SimulatedStore implements LogStore {
     const blobs = this.#blobs.get(id) ?? new Map<string, Uint8Array>();
     this.#blobs.set(id, blobs);
     return {
-      putBlob: async (bytes) => {
+      putBlob: async (bytes, mediaType) => {
         if (world.fault('blob-refused', world.profile.store / 4)) throw refusal();
-        const reference = `blob:${blobs.size}`;
+        const reference = blobReference(sha256(bytes), mediaType);
         blobs.set(reference, bytes);
         return reference;
       },
@@ -151,7 +153,7 @@ export class SimulatedStore implements LogStore {
     return refusal();
   }
 
-  /** Decisions are refused more often than other entries: there are few of them. */
+  /** Decisions are refused more often than other entries, because they are rare. */
   #drawOutcome(entries: readonly LogEntry[]): AppendOutcome {
     const world = this.#world;
     const times = entries.some(({ type }) => type === 'decision') ? 8 : 1;

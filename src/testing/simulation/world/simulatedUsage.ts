@@ -1,11 +1,11 @@
-/** Tokens that the simulated models report, and their prices. Rule: no two replies report the same counts. */
+/** The tokens that the simulated models report, and their prices. Invariant: all replies report different counts. */
 import type { Usage } from '../../../../machines/internal.ts';
 import type { Prices } from '../../../models/model.ts';
 
 export const PRICES: Prices = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 };
 export type TokenCounts = Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'cacheWriteTokens'>;
 
-/** Usage of the reply with this number. */
+/** Returns the usage of the reply with this number. */
 export const usageOf = (number: number): TokenCounts => ({
   inputTokens: 100,
   outputTokens: 20 + number,

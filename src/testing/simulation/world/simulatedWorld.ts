@@ -1,9 +1,9 @@
 /**
- * What surrounds one simulated conversation: clock, timers, what is under way, and which process is current. Rule: nothing
- * happens unless the loop makes it happen; what a dead process has under way never ends.
+ * The surroundings of one simulated conversation: clock, timers, open operations, and the number of the current
+ * process. Invariant: nothing happens unless the loop triggers it. The open operations of a dead process never end.
  */
 import type { Completion, Delivery, Journal, Json } from '../../../../machines/internal.ts';
-import type { SendOptions } from '../../../conversation/conversation.ts';
+import type { SendOptions } from '../../../conversation/sendOptions.ts';
 import type { Ports } from '../../../runtime/hostPorts.ts';
 import { AgentProcesses } from '../../world/agentProcesses.ts';
 import type { Tape } from '../choiceTape.ts';
@@ -12,28 +12,28 @@ import type { Profile } from '../profile.ts';
 import { CallerCode } from './callerCode.ts';
 import { drawArguments } from './drawArguments.ts';
 
-/** Something under way that the loop may bring to its end. */
+/** An open operation that the loop may end. */
 export interface Pending {
   port: 'model' | 'tool' | 'store' | 'plugin';
   settle(): void;
-  /** What remains if the process dies during the wait. */
+  /** Called if the process dies during the wait. */
   crash?(): void;
 }
-/** One call of a model, in the process with this number. */
+/** One model call, in the process with this number. */
 export interface Stream {
   readonly signal: AbortSignal;
   readonly processId: number;
   isOver: boolean;
-  /** It was asked for a summary. */
+  /** The request was for a summary. */
   readonly sumsUp: boolean;
 }
-/** Final answers under schemas that the simulated agent brings itself. */
+/** Final answers for schemas that the simulated agent itself provides. */
 export interface FinalAnswers {
-  /** A message with a schema for its own answer, or undefined. */
+  /** Returns a message with a schema for its own answer, or undefined. */
   ask(text: string): { readonly text: string; readonly output: NonNullable<SendOptions['output']> } | undefined;
-  /** Some schema is named in the system text. */
+  /** Returns true if the system text contains a schema. */
   isAsked(system: string): boolean;
-  /** What the model says in place of `words`. */
+  /** Returns the model's answer instead of `words`. */
   answer(words: string, system: string): string;
 }
 
@@ -46,33 +46,33 @@ const GROUPS = [
   ...(['overtaken', 'summaries'] as const),
 ] as const;
 export type Group = (typeof GROUPS)[number];
-/** Id of the conversation that is simulated; others are of its sub-agents. */
+/** The id of the simulated conversation. Other ids belong to its sub-agents. */
 export const CONVERSATION = 'simulated';
 const VIOLATIONS_KEPT = 20;
 
 export class SimulatedWorld extends AgentProcesses {
   readonly tape: Tape;
   readonly profile: Profile;
-  /** What is compared with the log. */
+  /** The checks against the log. */
   checks: LifeChecks = {};
   finalAnswers: FinalAnswers | undefined;
-  /** The code of the agent, which may wait in real time; undefined where it never does. */
+  /** The code of the agent, which may wait in real time. Undefined if it never waits. */
   readonly callerCode: CallerCode | undefined;
   readonly violations: Violation[] = [];
-  /** Faults that were injected, by kind. */
+  /** The number of injected faults by kind. */
   readonly faults = new Map<string, number>();
   readonly #reached = new Map<string, Map<string, number>>(GROUPS.map((group) => [group, new Map()]));
-  /** No faults are injected any more. */
+  /** Faults are switched off. */
   faultFree = false;
-  /** JSON Schemas of the tools that were offered, by name. */
+  /** The JSON Schemas of the offered tools by name. */
   readonly schemas = new Map<string, Json>();
-  /** Every call of a model. */
+  /** All model calls. */
   readonly streams: Stream[] = [];
   pending: Pending[] = [];
   /** The agent takes its ids from these ports. */
   usesPorts = false;
 
-  /** Arguments that the caller gives for its tools. */
+  /** The caller's example arguments by tool. */
   readonly examples: { readonly [tool: string]: readonly Json[] };
 
   constructor(
@@ -90,7 +90,7 @@ export class SimulatedWorld extends AgentProcesses {
     if (waitsInRealTime) this.callerCode = new CallerCode(this);
   }
 
-  /** The library's ports in the current process. */
+  /** Returns the library's ports for the current process. */
   ports(): Pick<Ports, 'now' | 'newId' | 'random' | 'setTimer' | 'journal' | 'execute'> {
     const { newId, ...time } = this.timePorts();
     return {
@@ -110,7 +110,7 @@ export class SimulatedWorld extends AgentProcesses {
     return this.profile.deliveredTwice > 0 ? deliveredAgain(this, followed) : followed;
   }
 
-  /** A fault of this kind happens in this share of the cases, and never once faults are switched off. */
+  /** Returns true with this probability, and never after faults are switched off. */
   fault(kind: string, share: number): boolean {
     if (this.faultFree || share === 0 || !this.tape.chance(share)) return false;
     this.count(kind);
@@ -121,19 +121,19 @@ export class SimulatedWorld extends AgentProcesses {
     this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1);
   }
 
-  /** Arguments for a tool, as its schema takes them. */
+  /** Returns arguments that a tool's schema accepts. */
   argsFor(tool: string): Json {
     return drawArguments(this.tape, this.schemas.get(tool), this.examples[tool]);
   }
 
-  /** Counts something that simulations have to reach. */
+  /** Counts an occurrence that simulations must reach. */
   reach(group: string, kind: string): void {
     const counts = this.#reached.get(group) ?? new Map<string, number>();
     this.#reached.set(group, counts);
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
   }
 
-  /** What was reached, how often. */
+  /** The number of each occurrence. */
   get reached(): Readonly<Record<Group, Readonly<Record<string, number>>>> {
     const groups = [...this.#reached].map(([group, counts]) => [group, Object.fromEntries(counts)]);
     return Object.fromEntries(groups) as Record<Group, Record<string, number>>;
@@ -147,7 +147,7 @@ export class SimulatedWorld extends AgentProcesses {
     if (!condition) this.violate(invariant, detail());
   }
 
-  /** Waits until the loop settles it; never, where its process dies before. */
+  /** Waits until the loop ends the operation. It never resolves if its process dies before. */
   wait(port: Pending['port'], crash?: () => void): Promise<void> {
     const { processId } = this;
     return new Promise((resolve) => {
@@ -161,22 +161,22 @@ export class SimulatedWorld extends AgentProcesses {
     pending?.settle();
   }
 
-  /** The next timer rings; false if there is none. An infinite time never comes. */
+  /** Fires the next timer. Returns false if there is none. A timer with infinite time never fires. */
   ring(): boolean {
     return this.clock.ring(undefined, Number.MAX_VALUE);
   }
 
-  /** Milliseconds since the beginning; setting the wall clock does not change them. */
+  /** The milliseconds since the start. A change of the wall clock does not affect them. */
   get elapsedMs(): number {
     return this.clock.elapsedMs;
   }
 
-  /** Ends the process and everything that it was doing. */
+  /** Ends the process and all its operations. */
   override crash(): void {
     const { pending } = this;
     this.pending = [];
     this.clock.forget();
-    // What is left of a torn append was written by the process that dies.
+    // The dying process wrote the remains of a torn append.
     for (const { crash } of pending) crash?.();
     super.crash();
   }

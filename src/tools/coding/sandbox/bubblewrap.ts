@@ -28,8 +28,8 @@ elif { read -r header; read -r route; } < /proc/net/route; then echo 'the networ
 else echo holds; fi`;
 
 /**
- * The reason why bubblewrap cannot be used: it is missing, or a command in it does what it must not. Undefined if it
- * works.
+ * Returns the reason why bubblewrap cannot be used: it is missing, or a command in it breaks a restriction. Undefined
+ * if it works.
  */
 export function bubblewrapFault(): string | undefined {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-trial-')));

@@ -46,7 +46,7 @@ const BASE_RULES = [
   '(allow file-read* file-write-data (subpath "/dev/fd") (literal "/dev/null") (literal "/dev/zero"))',
   '(allow file-read* (literal "/") (literal "/dev/random") (literal "/dev/urandom"))',
 ];
-/** Network addresses, names and certificates. Of the service sockets, only the name resolver is allowed. */
+/** Network addresses, names and certificates. Only the name resolver is allowed among the service sockets. */
 const NETWORK_RULES = [
   '(allow system-socket)',
   '(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))',

@@ -1,7 +1,6 @@
 /**
- * Lists and file names as a tool shows them. Rule: a list is bounded in lines and bytes and says where it is cut. A
- * name is untrusted text: one with control or direction characters is shown as a quoted JSON string, so that it can
- * neither add a line to a list nor drive a terminal.
+ * Lists and file names as a tool shows them. Invariant: a list is limited in lines and bytes, and marks where it is
+ * cut. A name is untrusted text, so one with control or direction characters is shown as a quoted JSON string.
  */
 export const LISTED_MAX = 1_000;
 const BYTES_MAX = 200 * 1_024;

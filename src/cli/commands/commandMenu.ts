@@ -1,0 +1,43 @@
+/**
+ * The menu below a `/`: the commands whose names begin with the typed text, and the chosen one. Invariant: pure but for
+ * the choice, which a change of the text resets.
+ */
+import { COMMANDS } from '../interactive/slashCommands.ts';
+import { ownLine, type TextLine } from '../interactive/textRows.ts';
+
+const SHOWN = 8;
+const MENU = /^\/[a-z]*$/;
+
+export class CommandMenu {
+  #text = '';
+  #chosen = 0;
+
+  /** The usages that fit the text. Empty if no menu is open. */
+  #matches(text: string): readonly (readonly [string, string])[] {
+    if (text !== this.#text) [this.#text, this.#chosen] = [text, 0];
+    return MENU.test(text) ? COMMANDS.filter(([usage]) => usage.startsWith(text)) : [];
+  }
+
+  lines(text: string): TextLine[] {
+    const matches = this.#matches(text);
+    const first = Math.max(0, Math.min(this.#chosen - SHOWN + 1, matches.length - SHOWN));
+    return matches.slice(first, first + SHOWN).map(([usage, about], index) => {
+      const isChosen = first + index === this.#chosen;
+      return ownLine([isChosen ? 'bold' : 'cyan', `${isChosen ? '›' : ' '} ${usage.padEnd(18)}`], ['dim', about]);
+    });
+  }
+
+  /** Chooses the next or an earlier command. False if no menu is open. */
+  move(text: string, step: number): boolean {
+    const { length } = this.#matches(text);
+    if (length < 2) return false;
+    this.#chosen = (this.#chosen + step + length) % length;
+    return true;
+  }
+
+  /** The chosen command, else the text. */
+  completed(text: string): string {
+    const [usage] = this.#matches(text)[this.#chosen] ?? [];
+    return usage === undefined ? text : `${usage.split(' ', 1)[0]} `;
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The content of a message: the typed text, the files that it names with `@`, and what the person's own commands printed.
+ * Invariant: only files inside the working directory are attached. What cannot be attached stays a word of the text.
+ */
+import { spawn } from 'node:child_process';
+import type { Content, ContentPart } from '../../content/content.ts';
+import { imageType } from '../../content/imageFormat.ts';
+import { readText } from '../../tools/coding/fileText.ts';
+import { placeOf } from '../../tools/coding/workspace.ts';
+import { currentContent } from '../../tools/coding/writeFile.ts';
+import { count } from '../costTally.ts';
+
+const MENTION = /(?:^|\s)@([^\s@]+)/g;
+const FILES_MAX = 10;
+const TEXT_MAX = 100_000;
+/** The first and the last part of an output are kept. */
+const OUTPUT_HALF = 8_192;
+
+/** `notes`: texts that the model receives after the message. */
+export async function messageContent(text: string, notes: readonly string[], cwd: string): Promise<Content> {
+  const names = [...new Set([...text.matchAll(MENTION)].map(([, name = '']) => name))].slice(0, FILES_MAX);
+  const attached = await Promise.all(names.map((name) => attachedFile(name, cwd)));
+  const parts: ContentPart[] = [...attached.flat(), ...notes.map((note) => ({ type: 'text' as const, text: note }))];
+  return parts.length === 0 ? text : [{ type: 'text', text }, ...parts];
+}
+
+async function attachedFile(name: string, cwd: string): Promise<ContentPart[]> {
+  const place = await placeOf(cwd, name);
+  const current = place.kind === 'place' ? await currentContent(place) : place;
+  if (current.kind !== 'content') return [];
+  const mediaType = imageType(current.bytes);
+  if (mediaType !== undefined) {
+    return [
+      { type: 'text', text: `[attached ${name}, ${mediaType}]` },
+      { type: 'image', mediaType, data: current.bytes },
+    ];
+  }
+  const read = readText(current.bytes, name);
+  if (read.kind === 'refused') return [{ type: 'text', text: `[${name} is not attached: ${read.message}]` }];
+  const shown = read.text.slice(0, TEXT_MAX);
+  const cut = shown.length < read.text.length ? `, the first ${shown.length} characters` : '';
+  const lines = count(read.text.replace(/\n$/, '').split('\n').length, 'line');
+  return [{ type: 'text', text: `[attached ${name}, ${lines}${cut}]\n${shown}` }];
+}
+
+export interface CommandOutput {
+  readonly output: string;
+  /** How it ended: an exit code, or a signal. */
+  readonly end: string;
+}
+
+/** Runs a command of the person in their shell. `signal` ends it with the programs that it started. */
+export function personCommand(command: string, cwd: string, signal: AbortSignal): Promise<CommandOutput> {
+  return new Promise((resolve, reject) => {
+    const shell = process.env.SHELL || '/bin/sh';
+    const child = spawn(shell, ['-c', command], { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    let head = '';
+    let tail = '';
+    let left = 0;
+    const take = (piece: string): void => {
+      const room = Math.max(0, OUTPUT_HALF - head.length);
+      head += piece.slice(0, room);
+      tail += piece.slice(room);
+      left += Math.max(0, tail.length - OUTPUT_HALF);
+      tail = tail.slice(-OUTPUT_HALF);
+    };
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', take);
+    const kill = (): void => {
+      try {
+        process.kill(-(child.pid ?? 0), 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
+    };
+    signal.addEventListener('abort', kill);
+    if (signal.aborted) kill();
+    child.once('error', reject);
+    child.once('close', (code, by) => {
+      signal.removeEventListener('abort', kill);
+      const gap = left > 0 ? `\n[${left} characters are left out]\n` : '';
+      resolve({ output: head + gap + tail, end: code === null ? `ended by ${by}` : `exit code ${code}` });
+    });
+  });
+}
+
+/** The text about a command of the person, for the model. */
+export const commandNote = (command: string, { output, end }: CommandOutput): string =>
+  `[I ran ${command}: ${end}]\n${output}`;

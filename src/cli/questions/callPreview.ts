@@ -1,0 +1,70 @@
+/**
+ * What a call that waits for a decision would do to a file: the change as a diff, or the content of a new file.
+ * Invariant: nothing is changed, and at most the file that the call names is read. The tool computes the same change.
+ */
+
+import type { Json } from '../../../machines/internal.ts';
+import { changedText } from '../../tools/coding/edit.ts';
+import { patchOf, readText, withLineEnds } from '../../tools/coding/fileText.ts';
+import { placeOf } from '../../tools/coding/workspace.ts';
+import { currentContent } from '../../tools/coding/writeFile.ts';
+import { isObject } from '../../validation.ts';
+
+export type CallPreview =
+  | { readonly kind: 'change'; readonly path: string; readonly patch: string }
+  | { readonly kind: 'new file'; readonly path: string; readonly content: string }
+  /** The call would fail, or nothing can be compared. The arguments are shown. */
+  | { readonly kind: 'no change'; readonly path: string; readonly why: string };
+
+/** The arguments of a call that changes a file. */
+export type FileChange = { file_path: string } & (
+  | { content: string }
+  | { old_string: string; new_string: string; replace_all?: boolean }
+);
+
+const WRITE = ['file_path', 'content'];
+const EDIT = ['file_path', 'old_string', 'new_string', 'replace_all'];
+
+/** Reads the arguments of Write and Edit. Undefined for another tool, and if there are other arguments. */
+export function fileChange(name: string, args: Json): FileChange | undefined {
+  const known = name === 'Write' ? WRITE : name === 'Edit' ? EDIT : undefined;
+  if (known === undefined || !isObject(args)) return undefined;
+  const { replace_all, ...texts } = args;
+  const isKnown = Object.keys(args).every((key) => known.includes(key));
+  const needed = known.filter((key) => key !== 'replace_all');
+  if (!isKnown || !needed.every((key) => typeof texts[key] === 'string')) return undefined;
+  if (replace_all !== undefined && typeof replace_all !== 'boolean') return undefined;
+  return args as unknown as FileChange;
+}
+
+/** `place`: where the rules found that the path leads. */
+export async function callPreview(
+  name: string,
+  args: Json,
+  { cwd, place: opened }: { cwd: string; place: string | undefined },
+): Promise<CallPreview | undefined> {
+  const change = fileChange(name, args);
+  if (!change) return undefined;
+  const path = change.file_path;
+  const without = (why: string): CallPreview => ({ kind: 'no change', path, why });
+  const place = await placeOf(cwd, path, opened);
+  if (place.kind === 'refused') return without(place.message);
+  const current = await currentContent(place);
+  if (current.kind === 'refused') return without(current.message);
+  if (current.kind === 'missing') {
+    if ('content' in change) return { kind: 'new file', path: place.name, content: change.content };
+    return without(`there is no ${place.name}`);
+  }
+  const before = readText(current.bytes, place.name);
+  if (before.kind === 'refused') return without(before.message);
+  const changed =
+    'content' in change
+      ? { kind: 'changed' as const, after: withLineEnds(change.content.replace(/^\uFEFF/, ''), before) }
+      : changedText(before, change, place.name);
+  if (changed.kind === 'refused') return without(changed.message);
+  const patch = await patchOf(place.name, before.text, changed.after);
+  if (patch === undefined) return without('the change is too large to be compared');
+  return before.text === changed.after
+    ? without('it would change nothing')
+    : { kind: 'change', path: place.name, patch };
+}

@@ -1,0 +1,68 @@
+/**
+ * Lists the other sessions of a directory for a person to choose from. Invariant: a number means the row that was listed
+ * last, and only the next line may be one.
+ */
+import type { ConversationInfo } from '../../stores/logStore.ts';
+import type { CodingAgent } from '../codingAgent.ts';
+import type { Style } from '../screen.ts';
+import { checkSession } from './sessionStore.ts';
+import { sessionText } from './sessionsCommand.ts';
+
+const LISTED = 10;
+
+export interface ChooserPort {
+  made(): CodingAgent;
+  /** The open session, which is not listed. */
+  currentId(): string | undefined;
+  say(style: Style, text: string): void;
+}
+
+export class SessionChooser {
+  readonly #port: ChooserPort;
+  #listed: readonly ConversationInfo[] = [];
+
+  constructor(port: ChooserPort) {
+    this.#port = port;
+  }
+
+  /** Lists the latest sessions, or those whose title or id contains the query. */
+  async list(query = ''): Promise<void> {
+    const { say } = this.#port;
+    const sessions = (await this.#sessions()).filter((session) => fits(session, query));
+    if (sessions.length === 0) return say('plain', 'there is no other session of this directory');
+    this.#listed = sessions.slice(0, LISTED);
+    const now = Date.now();
+    for (const [index, session] of this.#listed.entries()) say('plain', `${index + 1}  ${sessionText(session, now)}`);
+    const more = sessions.length - this.#listed.length;
+    say('dim', `a number opens one of them, /resume and a word searches${more > 0 ? ` · ${more} more` : ''}`);
+  }
+
+  /** Returns the session that a line chooses after a list. */
+  take(line: string): string | undefined {
+    const chosen = /^\s*\d{1,2}\s*$/.test(line) ? this.#listed[Number(line) - 1]?.id : undefined;
+    this.#listed = [];
+    return chosen;
+  }
+
+  /** Resolves to the session of an id or a number. Lists those that a word finds. Rejects if there is none. */
+  async find(choice: string): Promise<string | undefined> {
+    const sessions = await this.#sessions();
+    if (/^\d{1,2}$/.test(choice)) return sessions[Number(choice) - 1]?.id ?? choice;
+    const place = this.#port.made().sessions;
+    const isName = choice === this.#port.currentId() || (await place.has(choice).catch(() => false));
+    if (!isName && sessions.some((session) => fits(session, choice))) {
+      await this.list(choice);
+      return undefined;
+    }
+    await checkSession(place, choice);
+    return choice;
+  }
+
+  async #sessions(): Promise<ConversationInfo[]> {
+    const { agent, cwd } = this.#port.made();
+    return (await agent.list()).filter((each) => each.cwd === cwd && each.id !== this.#port.currentId());
+  }
+}
+
+const fits = ({ id, title = '' }: ConversationInfo, query: string): boolean =>
+  `${id} ${title}`.toLowerCase().includes(query.toLowerCase());

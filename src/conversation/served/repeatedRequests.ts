@@ -1,0 +1,30 @@
+/**
+ * Requests that are repeated because their answer was lost. Rule: while a conversation is open, a request under the same key acts
+ * once, and each repetition has the first answer.
+ */
+import type { Conversation } from '../conversation.ts';
+
+/** The last answers that are kept for a conversation. */
+const KEPT = 256;
+
+const answersOf = new WeakMap<Conversation, Map<string, Promise<unknown>>>();
+
+/** `key`: the id of the request with what else tells two requests apart. Undefined for a request that is never repeated. */
+export function once<Answer>(
+  conversation: Conversation,
+  key: string | undefined,
+  act: () => Promise<Answer>,
+): Promise<Answer> {
+  if (key === undefined) return act();
+  const answers = answersOf.get(conversation) ?? new Map<string, Promise<unknown>>();
+  answersOf.set(conversation, answers);
+  const known = answers.get(key);
+  if (known) return known as Promise<Answer>;
+  const answer = act();
+  answers.set(key, answer);
+  for (const [oldest] of answers) {
+    if (answers.size <= KEPT) break;
+    answers.delete(oldest);
+  }
+  return answer;
+}

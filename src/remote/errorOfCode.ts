@@ -1,0 +1,18 @@
+/** The error of another process, from its code and message. Rule: it has the class that an embedded conversation throws. */
+import {
+  AgentBusyError,
+  DecisionRefusedError,
+  InvalidDecisionError,
+  LimitError,
+  RunchartError,
+  SessionBusyError,
+} from '../errors.ts';
+
+export function errorOfCode(code: string, message: string, cause?: unknown): RunchartError {
+  if (code === 'agent_busy' || code === 'cancellation_in_progress') return new AgentBusyError(code, message);
+  if (code === 'invalid_decision') return new InvalidDecisionError(message);
+  if (code === 'decision_refused') return new DecisionRefusedError(message);
+  if (code === 'limit') return new LimitError(message);
+  if (code === 'session_busy') return new SessionBusyError(message);
+  return new RunchartError(code, message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,197 @@
+/**
+ * The runs and receipts of a remote conversation. Rule: a handle and a receipt are settled by the log, by a refusal of
+ * whoever is asked, or by the end of the connection, each exactly once. A request that is repeated names the same message, so
+ * nothing runs twice.
+ */
+import { entryOfMessage, type LogEntry, outputInLog, runOf } from '../../machines/internal.ts';
+import type { Receipt } from '../conversation/receipts.ts';
+import { givenBack, notBegun, RunFeed, RunHandle, type RunResult, runResult } from '../conversation/run.ts';
+import type { RunchartError } from '../errors.ts';
+import type { Live } from '../live.ts';
+import type { Ports } from '../runtime/hostPorts.ts';
+import type { RemoteLog } from './remoteLog.ts';
+
+/** The answer to a request that begins or continues a run. */
+export type Accepting = Promise<{ runId?: string | undefined }>;
+
+type Item = LogEntry | Live;
+type Settled = { settle(how: 'delivered' | 'returned'): void; refuse(error: RunchartError): void };
+
+/** A run under an id that is certain once the server has answered. */
+class RemoteRun extends RunHandle {
+  readonly #answered: Promise<void>;
+  readonly #log: RemoteLog;
+
+  constructor(
+    id: string,
+    feed: RunFeed,
+    { log, answered, cancel }: { log: RemoteLog; answered: Promise<void>; cancel(run: RunHandle): Promise<void> },
+  ) {
+    super(id, feed, cancel);
+    this.#log = log;
+    this.#answered = answered;
+  }
+
+  override [Symbol.asyncIterator](): AsyncIterator<Item> {
+    return this.#items();
+  }
+
+  async *#items(): AsyncGenerator<Item> {
+    await this.#answered;
+    const first = this.#log.entries.findIndex((entry) => entry.runId === this.id);
+    this.since = first < 0 ? undefined : first;
+    const items = super[Symbol.asyncIterator]();
+    try {
+      for (let next = await items.next(); !next.done; next = await items.next()) yield next.value;
+    } finally {
+      await items.return?.();
+    }
+  }
+}
+
+interface ServerOfRuns {
+  cancel(run: RunHandle): Promise<void>;
+  /** The log does not contain the error of a run. */
+  errorOf(runId: string): Promise<RunResult['error']>;
+}
+
+/** A stop that closes the log of a process that died has no checkpoint after it. */
+const LAST_ENTRY_MS = 200;
+
+export class RemoteRuns {
+  readonly #log: RemoteLog;
+  readonly #feed: RunFeed;
+  readonly #setTimer: Ports['setTimer'];
+  readonly #server: ServerOfRuns;
+  /** Runs that are not over; several calls may have the same one. */
+  readonly #open = new Set<RemoteRun>();
+  /** Runs that are over, and whose error is asked for. */
+  readonly #failing = new Set<RemoteRun>();
+  readonly #receipts = new Map<string, Settled>();
+  #stopWaiting: () => void = () => {};
+
+  constructor(log: RemoteLog, setTimer: Ports['setTimer'], server: ServerOfRuns) {
+    this.#log = log;
+    this.#setTimer = setTimer;
+    this.#server = server;
+    this.#feed = new RunFeed(log);
+    log.listen((entry) => this.#hear(entry));
+  }
+
+  /** The run of a message, or of a resumption, that the server is asked for. */
+  begin(id: string, accepting: Accepting): RunHandle {
+    const answered = accepting.then(
+      ({ runId }) => this.#accepted(run, runId),
+      (error: RunchartError) => this.#finish(run, notBegun(run.id, error.code, error.message)),
+    );
+    const run: RemoteRun = new RemoteRun(id, this.#feed, {
+      log: this.#log,
+      answered,
+      cancel: (handle) => this.#server.cancel(handle),
+    });
+    this.#open.add(run);
+    return run;
+  }
+
+  /** A run that was not asked for. */
+  over(id: string, how: ReturnType<typeof givenBack>): RunHandle {
+    const run = this.begin(id, new Promise(() => {}));
+    this.#finish(run as RemoteRun, how);
+    return run;
+  }
+
+  receipt(messageId: string, accepting: Promise<unknown>): Receipt {
+    const delivered = new Promise<'delivered' | 'returned'>((settle, refuse) => {
+      this.#receipts.set(messageId, { settle, refuse });
+    });
+    // Most hosts do not look at most receipts.
+    delivered.catch(() => undefined);
+    accepting.catch((error: RunchartError) => this.#refuse(messageId, error));
+    return { messageId, delivered };
+  }
+
+  /** The connection has ended: what becomes of the runs, only the log says. */
+  end(error: RunchartError): void {
+    this.#stopWaiting();
+    for (const messageId of this.#receipts.keys()) this.#refuse(messageId, error);
+    for (const run of [...this.#open, ...this.#failing]) this.#finish(run, notBegun(run.id, error.code, error.message));
+  }
+
+  #refuse(messageId: string, error: RunchartError): void {
+    this.#receipts.get(messageId)?.refuse(error);
+    this.#receipts.delete(messageId);
+  }
+
+  #settle(messageId: string, how: 'delivered' | 'returned'): void {
+    this.#receipts.get(messageId)?.settle(how);
+    this.#receipts.delete(messageId);
+  }
+
+  /** The log may contain the whole run already. */
+  #accepted(run: RemoteRun, runId: string | undefined): void {
+    if (run.ended) return;
+    if (runId !== undefined) run.id = runId;
+    const entries = this.#log.entries.filter((entry) => entry.runId === run.id);
+    if (isOver(entries)) this.#finishInLog(run, entries);
+    else if (entries.length === 0 && this.#isReturned(run)) this.#finish(run, givenBack(run.id));
+  }
+
+  #isReturned({ id }: RunHandle): boolean {
+    const messageId = id.slice(runOf('').length);
+    return entryOfMessage(this.#log.entries, messageId)?.type === 'message-returned';
+  }
+
+  #hear(entry: LogEntry): void {
+    if (entry.type === 'user-message') this.#delivered(entry);
+    else if (entry.type === 'message-returned') this.#returned(entry.messageId);
+    else if (entry.type === 'checkpoint' && entry.boundary === 'RunFinished') this.#over();
+    else if (entry.type === 'run-stop' || entry.type === 'run-suspended') {
+      this.#stopWaiting();
+      this.#stopWaiting = this.#setTimer(LAST_ENTRY_MS, () => this.#over());
+    }
+  }
+
+  #delivered({ messageId, runId }: Extract<LogEntry, { type: 'user-message' }>): void {
+    this.#settle(messageId, 'delivered');
+    // A steer that had to wait belongs to the run that takes it.
+    for (const run of this.#open) if (run.id === runOf(messageId) && runId !== null) run.id = runId;
+  }
+
+  #returned(messageId: string): void {
+    this.#settle(messageId, 'returned');
+    for (const run of this.#open) if (run.id === runOf(messageId)) this.#finish(run, givenBack(run.id));
+  }
+
+  /** Runs whose last entry has come. */
+  #over(): void {
+    this.#stopWaiting();
+    this.#stopWaiting = () => {};
+    const ids = new Set([...this.#open].map(({ id }) => id));
+    for (const id of ids) {
+      const entries = this.#log.entries.filter((entry) => entry.runId === id);
+      if (!isOver(entries)) continue;
+      for (const run of this.#open) if (run.id === id) this.#finishInLog(run, entries);
+    }
+  }
+
+  #finishInLog(run: RemoteRun, entries: readonly LogEntry[]): void {
+    const output = outputInLog(run.id, entries);
+    if (output.termination !== 'Error') return this.#finish(run, output, entries);
+    if (!this.#open.delete(run)) return;
+    this.#failing.add(run);
+    void this.#server
+      .errorOf(run.id)
+      .catch(() => undefined)
+      .then((error) => this.#finish(run, error ? { ...output, error } : output, entries));
+  }
+
+  #finish(run: RemoteRun, output: ReturnType<typeof notBegun>, entries: readonly LogEntry[] = []): void {
+    this.#open.delete(run);
+    this.#failing.delete(run);
+    const result = runResult(output, entries, this.#log.logState, undefined);
+    run.finish({ ...result, pending: [...this.#log.pending] });
+  }
+}
+
+const isOver = (entries: readonly LogEntry[]): boolean =>
+  entries.some(({ type }) => type === 'run-stop' || type === 'run-suspended');

@@ -1,0 +1,104 @@
+/**
+ * The leases of a process: one statement renews all of them. Invariant: the database's clock alone decides whether a lease holds. A
+ * lease that is lost never comes back. A process that cannot reach the database gives its leases up when they must be over.
+ */
+import { arrayText, type Database, type Row } from './database.ts';
+import type { LiveFeed } from './liveFeed.ts';
+import type { Statements } from './statements.ts';
+
+export interface LeaseHolder {
+  readonly id: string;
+  /** The number of its lease. It changes when an answer was lost. */
+  readonly epoch: number;
+  /** A lost answer is being looked into, which renews the lease too. */
+  readonly isFencing: boolean;
+  readonly liveFeed: LiveFeed | undefined;
+  /** The lease is over. */
+  lose(): void;
+  close(): Promise<void>;
+}
+
+/** A third of the lease, so that one renewal may fail. */
+const RENEWALS = 3;
+
+export class Leases {
+  readonly leaseMs: number;
+  readonly #database: Database;
+  readonly #statements: Statements;
+  /** Each holder with the local time at which its lease was surely held. */
+  readonly #holders = new Map<LeaseHolder, number>();
+  #stopTimer: (() => void) | undefined;
+  #isRenewing = false;
+
+  constructor(database: Database, statements: Statements, leaseMs: number) {
+    this.#database = database;
+    this.#statements = statements;
+    this.leaseMs = leaseMs;
+  }
+
+  /** `heldAt`: the local time before its lease was taken. */
+  add(holder: LeaseHolder, heldAt: number): void {
+    this.#holders.set(holder, heldAt);
+    if (!this.#stopTimer) this.#schedule();
+  }
+
+  #schedule(): void {
+    const renew = (): void => {
+      this.#schedule();
+      void this.renew();
+    };
+    // A process that has nothing else to do may end. Its leases end with it.
+    this.#stopTimer = this.#database.time.setTimer(this.leaseMs / RENEWALS, renew, true);
+  }
+
+  delete(holder: LeaseHolder): void {
+    if (!this.#holders.delete(holder) || this.#holders.size > 0) return;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+  }
+
+  get holders(): readonly LeaseHolder[] {
+    return [...this.#holders.keys()];
+  }
+
+  /** Renews every lease once, unless that is under way. */
+  async renew(): Promise<void> {
+    if (this.#isRenewing || this.#holders.size === 0) return;
+    this.#isRenewing = true;
+    const asked = [...this.#holders.keys()].map((holder) => ({ holder, epoch: holder.epoch }));
+    const at = this.#database.time.now();
+    try {
+      const renewed = await this.#ask(this.#statements.renew, asked, [this.leaseMs]);
+      const rest = asked.filter(({ holder }) => !renewed.has(holder.id));
+      const held = rest.length === 0 ? renewed : await this.#ask(this.#statements.held, rest);
+      for (const { holder, epoch } of asked) {
+        if (!this.#holders.has(holder)) continue;
+        if (renewed.has(holder.id) || held.has(holder.id)) this.#holders.set(holder, at);
+        else if (holder.epoch === epoch && !holder.isFencing) this.#lose(holder);
+      }
+    } catch {
+      // The next renewal may succeed.
+      this.#loseOld();
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+
+  async #ask(statement: string, asked: readonly { holder: LeaseHolder; epoch: number }[], more: unknown[] = []) {
+    const ids = arrayText(asked.map(({ holder }) => holder.id));
+    const epochs = arrayText(asked.map(({ epoch }) => `${epoch}`));
+    const rows: readonly Row[] = await this.#database.query(statement, [ids, epochs, ...more], this.leaseMs / RENEWALS);
+    return new Set(rows.map(({ id }) => String(id)));
+  }
+
+  /** Without an answer of the database, a lease is over when it was not renewed for its time. */
+  #loseOld(): void {
+    const now = this.#database.time.now();
+    for (const [holder, heldAt] of this.#holders) if (now - heldAt > this.leaseMs) this.#lose(holder);
+  }
+
+  #lose(holder: LeaseHolder): void {
+    this.delete(holder);
+    holder.lose();
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * What handlers need of a conversation besides its public members, for one that this process holds and for one that another process
+ * holds. Rule: this is the only place where handlers tell the two apart.
+ */
+import type { Json, LogEntry } from '../../../machines/internal.ts';
+import type { Content } from '../../content/content.ts';
+import * as held from '../../conversation/conversation.ts';
+import type { Run, RunResult } from '../../conversation/run.ts';
+import type { SendOptions } from '../../conversation/sendOptions.ts';
+import { resultOfRun } from '../../conversation/served/conversationOverview.ts';
+import { followedOf } from './followedConversation.ts';
+
+type Conversation = held.Conversation;
+
+/** The entries of the log themselves. */
+export const entriesOf = (conversation: Conversation): readonly LogEntry[] =>
+  followedOf(conversation)?.entries ?? held.entriesOf(conversation);
+
+/** A run of the log, active or over. */
+export const openRun = (conversation: Conversation, runId: string): Run =>
+  followedOf(conversation)?.openRun(runId) ?? held.openRun(conversation, runId);
+
+/** The active run. */
+export function activeRun(conversation: Conversation): Run | undefined {
+  const followed = followedOf(conversation);
+  const { runId } = followed ?? held.runtimeOf(conversation);
+  const isActive = conversation.status === 'active' || conversation.status === 'cancelling';
+  return isActive && runId !== undefined ? openRun(conversation, runId) : undefined;
+}
+
+/** The active run, or the one that starts next. */
+export const currentRun = (conversation: Conversation): Run | undefined =>
+  followedOf(conversation) ? activeRun(conversation) : conversation.resume();
+
+/** The run, when its holder has taken it. A run of this process is not waited for: its first signals would be missed. */
+function taken(conversation: Conversation, run: Run): Run | Promise<Run> {
+  const followed = followedOf(conversation);
+  return followed ? followed.answerTo(run).then(() => run) : run;
+}
+
+/** Sends a message. Throws or rejects where it is refused. */
+export const sendMessageTo = (conversation: Conversation, content: Content, options: SendOptions) =>
+  taken(conversation, conversation.send(content, options));
+
+/** Continues the last cycle. Rejects where the holder cannot be asked. */
+export const resumeConversation = (conversation: Conversation) => taken(conversation, conversation.resume());
+
+/** The result of a run that is over. */
+export const resultOf = (conversation: Conversation, runId: string): Promise<RunResult> =>
+  followedOf(conversation)?.resultOf(runId) ?? resultOfRun(conversation, runId);
+
+/** The bytes of an image; undefined if the store no longer has it. */
+export async function bytesOf(conversation: Conversation, reference: string): Promise<Uint8Array | undefined> {
+  const followed = followedOf(conversation);
+  return followed ? followed.bytesOf(reference) : held.runtimeOf(conversation).attachments.bytesOf(reference);
+}
+
+export async function writeState(conversation: Conversation, writes: { [key: string]: Json }): Promise<void> {
+  const followed = followedOf(conversation);
+  if (followed) return followed.writeState(writes);
+  await held.runtimeOf(conversation).submit({ type: 'state.written', writes });
+}
+
+/** The requests of the conversation offer these tools of a page from now on. */
+export async function offerTools(conversation: Conversation, tools: unknown): Promise<void> {
+  const followed = followedOf(conversation);
+  if (followed) return followed.offerPageTools(tools);
+  held.runtimeOf(conversation).toolbox.offerPageTools(tools);
+}
+
+/** Ends what runs, and lets go of the conversation wherever it is held. */
+export async function endConversation(conversation: Conversation): Promise<void> {
+  await conversation.cancel();
+  const followed = followedOf(conversation);
+  await (followed ? followed.closeHolder() : conversation.close());
+}

@@ -1,0 +1,143 @@
+/** Tests the images of a conversation for a model: each is read once while the cache has room, one after the other. */
+import { describe, expect, it } from 'vitest';
+import type { Json, Message } from '../../machines/vocabulary.ts';
+import { AttachmentPreparer } from '../../src/content/attachmentPreparer.ts';
+import { Attachments } from '../../src/content/content.ts';
+import { imageLimitsOf } from '../../src/content/imageFormat.ts';
+import type { LogHandle } from '../../src/stores/logStore.ts';
+import { base64, dot, plain, pngHeader } from '../support/samplePictures.ts';
+
+const MIB = 1_048_576;
+const { signal } = new AbortController();
+const message = (...references: string[]): Message => ({
+  role: 'user',
+  content: references.map((data) => ({ type: 'image', mediaType: 'image/png', data })),
+});
+
+/** A picture of a few pixels and many bytes. */
+function heavy(bytes: number): Uint8Array {
+  const picture = new Uint8Array(bytes);
+  picture.set(pngHeader(9, 9));
+  return picture;
+}
+
+function gallery(getBlob: (reference: string) => Promise<Uint8Array>, cachedMost?: number) {
+  const read: string[] = [];
+  const said: [string, Json][] = [];
+  const made = new AttachmentPreparer({
+    limits: imageLimitsOf({ id: 'm', imageLimits: { maxBytes: 32 * MIB } }),
+    scale: undefined,
+    ...(cachedMost !== undefined && { cachedMost }),
+    getBlob: (reference) => {
+      read.push(reference);
+      return getBlob(reference);
+    },
+    diagnose: (code, detail) => void said.push([code, detail]),
+  });
+  return { made, read, said };
+}
+
+describe('a preparer of images', () => {
+  it('reads each image once; messages without images stay the objects they are', async () => {
+    const { made, read } = gallery(async () => dot);
+    const words: Message = { role: 'user', content: [{ type: 'text', text: 'Hi.' }] };
+    const messages = [words, message('blob:1', 'blob:2'), message('blob:1')];
+    const first = await made.prepare(messages, signal);
+    const second = await made.prepare(messages, signal);
+    expect(read).toEqual(['blob:1', 'blob:2']);
+    expect(first[0]).toBe(words);
+    expect(second).toEqual(first);
+    expect(messages[2]).toEqual(message('blob:1'));
+  });
+
+  it.each([
+    ['what was shown last, where not all have room', 'abacab', 'abcb'],
+    ['all that have room', 'aabbab', 'ab'],
+    ['as much as has room, however many came before', 'abcdefghabcdefghgh', 'abcdefghabcdefgh'],
+    ['the last one, also where it alone is too large', 'aXXaXX', 'aXaX'],
+  ])('keeps %s: shown %s, read %s', async (_, shown, expected) => {
+    // Room for two images of these and a half.
+    const { made, read } = gallery(async (name) => heavy(name === 'blob:X' ? 900 : 300), 1_000);
+    for (const name of shown) await made.prepare([message(`blob:${name}`)], signal);
+    expect(read).toEqual([...expected].map((name) => `blob:${name}`));
+  });
+
+  it('shows each form of an image in a log, with the type of its bytes', async () => {
+    const jpeg = await plain(3, 2, 'jpeg');
+    const { made, read, said } = gallery(async () => jpeg);
+    const image = (mediaType: string, data: string) => ({ type: 'image' as const, mediaType, data });
+    const forms = [
+      [base64(dot), 'image/png', base64(dot)],
+      [`data:image/gif;base64,${base64(dot)}`, 'image/png', base64(dot)],
+      [`DATA:image/gif;name=a;BASE64,${base64(jpeg)}`, 'image/jpeg', base64(jpeg)],
+      ['blob:1', 'image/jpeg', base64(jpeg)],
+    ] as const;
+    const addresses = ['http://pictures.test/a', 'https://pictures.test/a', 'HTTPS://pictures.test/a'];
+    for (const [data, mediaType, bytes] of forms) {
+      const [shown] = await made.prepare([{ role: 'user', content: [image('image/gif', data)] }], signal);
+      expect(shown?.content).toEqual([image(mediaType, bytes)]);
+    }
+    for (const data of addresses) {
+      const content = [image('image/gif', data)];
+      expect(await made.prepare([{ role: 'user', content }], signal)).toEqual([{ role: 'user', content }]);
+    }
+    expect([read, said]).toEqual([['blob:1'], []]);
+  });
+
+  it('stops reading after an abort', async () => {
+    const abort = new AbortController();
+    const { made, read } = gallery(async () => {
+      abort.abort(new Error('cancelled'));
+      return dot;
+    });
+    await expect(made.prepare([message('blob:1', 'blob:2')], abort.signal)).rejects.toThrow('cancelled');
+    expect(read).toEqual(['blob:1']);
+  });
+
+  it('tries a missing image again in the next request, and reports it once', async () => {
+    let there = false;
+    const { made, said } = gallery(async () => (there ? dot : Promise.reject(new Error('no such blob'))));
+    for (const _ of [1, 2]) {
+      const [shown] = await made.prepare([message('blob:1')], signal);
+      expect(shown?.content[0]).toMatchObject({ type: 'text' });
+    }
+    there = true;
+    const [shown] = await made.prepare([message('blob:1')], signal);
+    expect(shown?.content[0]).toMatchObject({ type: 'image' });
+    expect(said).toEqual([
+      ['image_missing', { mediaType: 'image/png', image: 'blob:1', message: 'Error: no such blob' }],
+    ]);
+  });
+
+  it('reports an image with any bytes only as not shown', async () => {
+    for (const bytes of [new Uint8Array(0), Buffer.from('<svg/>'), dot.subarray(0, 10), pngHeader(60_000, 60_000)]) {
+      const { made, said } = gallery(async () => bytes);
+      const [shown] = await made.prepare([message('blob:1')], signal);
+      expect(shown?.content).toEqual([{ type: 'text', text: expect.stringContaining('It is not shown:') }]);
+      expect(said.map(([code]) => code)).toEqual(['image_not_shown']);
+    }
+  });
+});
+
+describe('a preparer that cannot be loaded', () => {
+  it('is loaded again for the next request, which shows the image', async () => {
+    let tries = 0;
+    const model = {
+      id: 'm',
+      async *stream() {},
+      get imageLimits() {
+        tries += 1;
+        if (tries === 1) throw new Error('not there yet');
+        return { maxBytes: MIB };
+      },
+    };
+    const images = new Attachments({ getBlob: async () => dot } as unknown as LogHandle);
+    const shown = async () => images.shownTo(model, [message('blob:1')], signal, () => undefined);
+    await expect(shown()).rejects.toThrow('not there yet');
+    const [first] = await shown();
+    expect(first?.content[0]).toMatchObject({ type: 'image', data: base64(dot) });
+    const loaded = tries;
+    await shown();
+    expect(tries).toBe(loaded);
+  });
+});

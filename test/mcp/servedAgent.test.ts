@@ -1,0 +1,117 @@
+/** An agent as a tool of an MCP server, called by the client of the protocol's own package. */
+import { Client } from '@modelcontextprotocol/client';
+import { InMemoryTransport } from '@modelcontextprotocol/server';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ConfigurationError, createAgent, memoryStore } from '../../src/index.ts';
+import { mcpServer } from '../../src/mcp/mcpTools.ts';
+import { echoTool, gateTool } from '../support/scenarioTools.ts';
+import { call, lines, type Reply, scripted } from '../support/scriptedReplies.ts';
+
+async function served(
+  replies: readonly Reply[],
+  { allow }: { allow?: 'accept' | 'decline' } = {},
+  tools = [echoTool('act', { needsApproval: true }).tool],
+) {
+  const model = scripted(replies);
+  const store = memoryStore();
+  const agent = createAgent({ model, store, tools });
+  const server = mcpServer(agent, { name: 'house', description: 'Keeps the house.' });
+  const [ours, theirs] = InMemoryTransport.createLinkedPair();
+  await server.connect(theirs);
+  const client = new Client({ name: 'c', version: '1' }, { capabilities: allow ? { elicitation: {} } : {} });
+  const questions: string[] = [];
+  if (allow) {
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      questions.push(params.message);
+      return allow === 'accept' ? { action: 'accept', content: { allow: true } } : { action: 'decline' };
+    });
+  }
+  await client.connect(ours as never);
+  onTestFinished(async () => {
+    await client.close();
+    await server.close();
+    await agent.close();
+  });
+  const ask = async (args: object, options = {}) => {
+    const { content, isError } = await client.callTool({ name: 'house', arguments: args as never }, options);
+    const texts = (content as { text: string }[]).map(({ text }) => text);
+    return { text: texts[0], conversation: texts[1]?.replace('conversation: ', ''), isError: isError === true };
+  };
+  return { ask, client, agent, model, questions, server, store };
+}
+
+describe('an agent as a tool of an MCP server', () => {
+  it('is listed with its name, its description and its arguments', async () => {
+    const { client } = await served([]);
+    const { tools } = await client.listTools();
+    expect(tools).toMatchObject([
+      { name: 'house', description: 'Keeps the house.', inputSchema: { required: ['message'] } },
+    ]);
+  });
+
+  it('answers with the last text and the conversation, which a later call continues', async () => {
+    const on = await served(['one', 'two']);
+    const first = await on.ask({ message: 'first' });
+    expect(first).toMatchObject({ text: 'one', isError: false });
+    const second = await on.ask({ message: 'second', conversation: first.conversation });
+    expect(second).toEqual({ text: 'two', conversation: first.conversation, isError: false });
+    expect(lines(on.model.calls[1]?.messages ?? [])).toEqual(['user first', 'assistant one', 'user second']);
+  });
+
+  it('continues only conversations that were begun through it', async () => {
+    const on = await served(['one']);
+    const other = await on.agent.open('private');
+    await other.close();
+    expect(await on.ask({ message: 'tell', conversation: 'private' })).toMatchObject({ isError: true });
+    expect(on.model.calls).toEqual([]);
+  });
+
+  it('asks the client’s person about a call that waits, who allows it', async () => {
+    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], { allow: 'accept' });
+    expect(await on.ask({ message: 'go' })).toMatchObject({ text: 'done' });
+    expect(on.questions).toEqual([expect.stringMatching(/^act waits .*\{"m":"x"\}/)]);
+    expect(lines(on.model.calls[1]?.messages ?? []).at(-1)).toContain('{"m":"x"}');
+  });
+
+  it.each([
+    ['declines', 'decline' as const],
+    ['cannot be asked', undefined],
+  ])('denies a call that waits where the person %s', async (_, allow) => {
+    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], allow ? { allow } : {});
+    expect(await on.ask({ message: 'go' })).toMatchObject({ text: 'done', isError: false });
+    expect(JSON.stringify(on.model.calls[1]?.messages)).toMatch(/denied|nobody could be asked/);
+  });
+
+  it('a request that fails is an error result with its reason and without the inside of the server', async () => {
+    const on = await served([new Error('secret path /srv')]);
+    const answer = await on.ask({ message: 'go' });
+    expect(answer).toMatchObject({ isError: true, text: expect.stringContaining('ended as Error') });
+  });
+
+  it('a call that the client cancels ends its run', async () => {
+    const gate = gateTool('gate', { hearsAbort: true });
+    const on = await served([[call('c1', 'gate')], 'never'], {}, [gate.tool]);
+    const controller = new AbortController();
+    const asked = on.ask({ message: 'go' }, { signal: controller.signal }).catch(() => 'cancelled');
+    await gate.begun('c1');
+    controller.abort();
+    expect(await asked).toBe('cancelled');
+    await expect.poll(async () => (await on.agent.list()).map(({ status }) => status)).toEqual(['idle']);
+    expect(gate.context('c1').signal.aborted).toBe(true);
+  });
+
+  it('its close ends the requests under way, and the agent stays open', async () => {
+    const gate = gateTool('gate', { hearsAbort: true });
+    const on = await served([[call('c1', 'gate')], 'again'], {}, [gate.tool]);
+    const asked = on.ask({ message: 'go' }).catch(() => undefined);
+    await gate.begun('c1');
+    await on.server.close();
+    await asked;
+    expect(gate.context('c1').signal.aborted).toBe(true);
+    expect((await on.agent.run('hello')).text).toBe('again');
+  });
+
+  it.each([{ name: 'a b' }, { name: '' }, { nme: 'x' }])('refuses the options %j by name', (options) => {
+    expect(() => mcpServer(createAgent({ model: scripted([]) }), options)).toThrow(ConfigurationError);
+  });
+});

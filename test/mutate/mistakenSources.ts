@@ -1,0 +1,35 @@
+/**
+ * Runs before each test file of `runTestMutants.mjs`: the mistake whose number is in `MISTAKE` is made. Without one, the
+ * numbers of all places that the file reached are written to `REACHED`, one file for each test file.
+ */
+import { appendFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect } from 'vitest';
+
+const on = Number(process.env.MISTAKE ?? 0);
+const folder = process.env.REACHED;
+const scope = globalThis as {
+  __m?(id: number): boolean;
+  __any?(first: number, last: number): boolean;
+  __reached?: Set<number>;
+};
+
+if (folder === undefined) {
+  scope.__m = (id) => id === on;
+  scope.__any = (first, last) => on >= first && on <= last;
+} else {
+  scope.__reached ??= new Set();
+  const { __reached: reached } = scope;
+  scope.__m = (id) => {
+    reached.add(id);
+    return false;
+  };
+  scope.__any = (first) => {
+    reached.add(first);
+    return false;
+  };
+  beforeAll(() => reached.clear());
+  afterAll(() => {
+    const line = { file: expect.getState().testPath, reached: [...reached] };
+    appendFileSync(`${folder}/reached.jsonl`, `${JSON.stringify(line)}\n`);
+  });
+}

@@ -1,0 +1,83 @@
+/**
+ * Rules about files that are reached by another spelling. Rule: a deny or ask rule applies if the spelling or the real
+ * path matches, an allow rule only if both do. The rule is the same for each list, tool and way to the file.
+ */
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { PermissionOptions } from '../../src/node.ts';
+import { explain, workspace } from './permissionWorkspace.ts';
+
+const ws = await workspace();
+beforeAll(async () => {
+  await mkdir(join(ws, 'real'));
+  await writeFile(join(ws, 'real/f'), 'f');
+  await symlink('real', join(ws, 'alias'));
+  await symlink('real/f', join(ws, 'direct'));
+});
+
+/** The path of a call, and whether the patterns name its spelling, its real path, both or neither. */
+const WAYS = [
+  ['alias/f', './alias/**', 'spelling'],
+  ['alias/f', './real/**', 'real'],
+  ['alias/f', '**/f', 'both'],
+  ['alias/f', './docs/**', 'neither'],
+  ['direct', './direct', 'spelling'],
+  ['direct', './real/f', 'real'],
+  ['direct', './docs/**', 'neither'],
+  ['real/f', './real/f', 'both'],
+  ['real/f', './alias/f', 'neither'],
+] as const;
+const CALLS = [
+  ['Read', 'read', (file_path: string) => ({ file_path })],
+  ['Edit', 'edit', (file_path: string) => ({ file_path, old_string: 'f', new_string: 'g' })],
+  ['Write', 'edit', (file_path: string) => ({ file_path, content: 'g' })],
+  ['Grep', 'read', (path: string) => ({ path, pattern: 'f' })],
+] as const;
+const LISTS = ['deny', 'ask', 'allow'] as const;
+const table = LISTS.flatMap((list) =>
+  CALLS.flatMap(([tool, rule, args]) =>
+    WAYS.map(([path, pattern, names]) => ({ list, tool, path, rule: `${rule}(${pattern})`, names, args })),
+  ),
+);
+
+describe('a rule about a file and the ways to it', () => {
+  it.each(table)('$list $rule, $tool of $path: it names $names', async ({ list, tool, path, rule, names, args }) => {
+    const options: PermissionOptions = { [list]: [rule] };
+    const { outcome, by } = await explain(options, tool, args(path), ws);
+    const applies = list === 'allow' ? names === 'both' : names !== 'neither';
+    const without = await explain({}, tool, args(path), ws);
+    expect([outcome, by]).toEqual(applies ? [list, `${list} ${rule}`] : [without.outcome, without.by]);
+  });
+
+  const commands = LISTS.filter((list) => list !== 'allow').flatMap((list) =>
+    WAYS.flatMap(([path, pattern, names]) =>
+      [`cat ${path}`, `wc -l < ${path}`].map((command) => ({ list, command, rule: `read(${pattern})`, names })),
+    ),
+  );
+  it.each(commands)('$list $rule, the command $command: it names $names', async ({ list, command, rule, names }) => {
+    const { outcome } = await explain({ [list]: [rule] }, 'Bash', { command }, ws);
+    expect(outcome).toBe(names === 'neither' ? 'allow' : list);
+  });
+});
+
+describe('a pattern that matches nothing now', () => {
+  const MAKES = { allow: ['bash(mkdir *)', 'bash(cp *)'] };
+  // An earlier command of the line may make what the pattern matches.
+  const OUTSIDE = [
+    'q*/../../ws-evil/s',
+    'q*/q*/../../../ws-evil/s',
+    './q*/../../ws-evil/s',
+    'sub/q*/../../../ws-evil/s',
+    'q?/../../ws-evil/s',
+    '[q]/../../ws-evil/s',
+  ];
+  it.each(OUTSIDE)('cat %s needs approval, alone and after a command that makes a match', async (pattern) => {
+    for (const command of [`cat ${pattern}`, `mkdir q1 && cat ${pattern}`, `cat < ${pattern}`])
+      expect([command, (await explain(MAKES, 'Bash', { command }, ws)).outcome]).toEqual([command, 'ask']);
+  });
+
+  it.each(['q*', 'q*/x', './q*/./x', 'sub/q*'])('cat %s does not', async (pattern) => {
+    expect((await explain(MAKES, 'Bash', { command: `cat ${pattern}` }, ws)).outcome).toBe('allow');
+  });
+});

@@ -1,0 +1,131 @@
+/** Pages of AG-UI with tools and a state of their own, that lack messages, that edit, with the protocol's own client. */
+import { HttpAgent } from '@ag-ui/client';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createAgent, defineTool, toolResult } from '../../src/index.ts';
+import { agUiHandler } from '../../src/transports/index.ts';
+import { asks, echoTool } from '../support/scenarioTools.ts';
+import { call, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
+import { agUiPage, served } from './chatPages.ts';
+
+const note = defineTool({
+  name: 'note',
+  description: 'Writes the state.',
+  parameters: z.object({}),
+  execute: () => toolResult.success('noted', { state: { noted: true } }),
+});
+
+async function opened(replies: readonly Reply[]) {
+  const model = scripted(replies);
+  const ask = echoTool('ask');
+  const agent = createAgent({ model, tools: [ask.tool, note], plugins: [asks().plugin] });
+  const { url } = await served(agUiHandler(agent, { authorize: () => true }));
+  const page = agUiPage(url);
+  const say = async (content: string, input: object = {}, id = content) => {
+    page.addMessage({ id, role: 'user', content });
+    return page.runAgent(input);
+  };
+  return { agent, model, page, say, url };
+}
+const spoken = (page: HttpAgent): string[] =>
+  page.messages.map(({ role, content }) => `${role} ${typeof content === 'string' ? content : ''}`.trim());
+
+describe('a tool of the page', () => {
+  const tools = [
+    {
+      name: 'paint',
+      description: 'Paints the page.',
+      parameters: { type: 'object', properties: { colour: { type: 'string' } } },
+    },
+  ];
+  const painting: Reply = [t('I paint.'), call('p', 'paint', { colour: 'red' })];
+
+  it('its call ends the run without an interrupt, and its result comes with the next request', async () => {
+    const { agent, page, say, model } = await opened([painting, 'done']);
+    await say('go', { tools });
+    expect(model.calls[0]?.tools.find(({ name }) => name === 'paint')?.parameters).toEqual(tools[0]?.parameters);
+    expect(page.pendingInterrupts).toEqual([]);
+    expect(page.messages.at(-1)).toMatchObject({
+      role: 'assistant',
+      toolCalls: [{ id: 'p', function: { name: 'paint' } }],
+    });
+    page.addMessage({ id: 'r', role: 'tool', toolCallId: 'p', content: 'painted red' });
+    await page.runAgent({ tools });
+    expect(lines(model.calls.at(-1)?.messages ?? [])).toEqual(['user go', 'assistant I paint. +p', 'p painted red']);
+    expect(spoken(page)).toEqual(['user go', 'assistant I paint.', 'tool painted red', 'assistant done']);
+    await agent.close();
+  });
+
+  it('an error of the page is a failed result', async () => {
+    const { agent, page, say, model } = await opened([painting, 'sorry']);
+    await say('go', { tools });
+    page.addMessage({ id: 'r', role: 'tool', toolCallId: 'p', content: '', error: 'no paint' });
+    await page.runAgent({ tools });
+    expect(lines(model.calls.at(-1)?.messages ?? []).at(-1)).toBe('p! no paint');
+    await agent.close();
+  });
+
+  it('beside a call that a person is asked about, only that one is an interrupt', async () => {
+    const { agent, page, say, model } = await opened([[call('p', 'paint', {}), call('c1', 'ask', { m: '' })], 'done']);
+    await say('go', { tools });
+    expect(page.pendingInterrupts.map(({ toolCallId }) => toolCallId)).toEqual(['c1']);
+    page.addMessage({ id: 'r', role: 'tool', toolCallId: 'p', content: 'painted' });
+    await page.runAgent({ tools, resume: [{ interruptId: '1/c1', status: 'resolved', payload: true }] });
+    expect(lines(model.calls.at(-1)?.messages ?? []).slice(-2)).toEqual(['p painted', 'c1 {"m":""}']);
+    await agent.close();
+  });
+
+  it('a page without it no longer offers it', async () => {
+    const { agent, say, model } = await opened(['one', 'two']);
+    await say('go', { tools });
+    await say('on', { tools: [] });
+    expect(model.calls.map((request) => request.tools.map(({ name }) => name))).toEqual([
+      ['ask', 'note', 'paint'],
+      ['ask', 'note'],
+    ]);
+    await agent.close();
+  });
+});
+
+describe('the state', () => {
+  it('of a page is merged, and the page receives what tools wrote', async () => {
+    const { agent, page, say } = await opened([[call('n', 'note')], 'one', 'two']);
+    page.setState({ theme: 'dark' });
+    await say('go');
+    expect(page.state).toEqual({ theme: 'dark', noted: true });
+    page.setState({});
+    await say('on');
+    expect(page.state).toEqual({ theme: 'dark', noted: true });
+    await agent.close();
+  });
+});
+
+describe('a page that lacks messages', () => {
+  it('receives all of them with its next run, and no snapshot where it lacks none', async () => {
+    const { agent, say, url, page } = await opened([[t('Look.'), call('n', 'note')], 'one', 'two', 'three']);
+    await say('go');
+    const snapshots: string[] = [];
+    const count = (name: string) => ({ onMessagesSnapshotEvent: () => void snapshots.push(name) });
+    page.subscribe(count('page'));
+    await say('on');
+    const other = new HttpAgent({ url, threadId: 'c' });
+    other.addMessage({ id: 'new', role: 'user', content: 'new' });
+    await other.runAgent({}, count('other'));
+    expect(new Set(snapshots)).toEqual(new Set(['other']));
+    expect(spoken(other)).toEqual([...spoken(page), 'user new', 'assistant three']);
+    await agent.close();
+  });
+});
+
+describe('an edit of a page', () => {
+  it('the conversation continues from before the message', async () => {
+    const { agent, say, page, model } = await opened(['one', 'two', 'three']);
+    await say('first', {}, 'a');
+    await say('second', {}, 'b');
+    page.setMessages(page.messages.slice(0, 2));
+    await say('changed', {}, 'b');
+    expect(lines(model.calls.at(-1)?.messages ?? [])).toEqual(['user first', 'assistant one', 'user changed']);
+    expect(spoken(page)).toEqual(['user first', 'assistant one', 'user changed', 'assistant three']);
+    await agent.close();
+  });
+});

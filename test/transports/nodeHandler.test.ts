@@ -1,0 +1,211 @@
+/**
+ * `nodeHandler` on real sockets. Invariant: a client receives the same bytes as through the web form, with any version of HTTP,
+ * after other responses and through middleware. A client that leaves releases its reader.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { createGzip } from 'node:zlib';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { createHandlers, nodeHandler, sessions } from '../../src/transports/index.ts';
+import { scripted, t } from '../support/scriptedReplies.ts';
+import { openSocket, portOf } from './agentServer.ts';
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function served(around: (listener: Listener) => Listener = (listener) => listener) {
+  const agent = createAgent({ model: scripted([[t('one '), t('two')], 'three', 'four']) });
+  const inner = sessions(agent);
+  const count = { held: 0 };
+  const shared: typeof inner = {
+    close: () => inner.close(),
+    async acquire(id, options) {
+      const conversation = await inner.acquire(id, options);
+      count.held += 1;
+      return conversation;
+    },
+    release(conversation) {
+      count.held -= 1;
+      inner.release(conversation);
+    },
+  };
+  const handler = createHandlers(agent, { authorize: () => true, sessions: shared });
+  onTestFinished(() => agent.close());
+  const port = await portOf(createServer(around(nodeHandler(handler))));
+  const conversation = await shared.acquire('a');
+  await conversation.send('go').result;
+  shared.release(conversation);
+  return { agent, port, count, handler, conversation };
+}
+
+/** What a socket has received so far. */
+function received(socket: Socket): { text: string } {
+  const told = { text: '' };
+  socket.on('data', (data: Buffer) => {
+    told.text += data.toString('utf8');
+  });
+  return told;
+}
+
+/** The body of a response in HTTP/1.1's chunked coding. */
+function unchunked(body: string): string {
+  let text = '';
+  let rest = Buffer.from(body);
+  for (;;) {
+    const end = rest.indexOf('\r\n');
+    const size = Number.parseInt(rest.subarray(0, end).toString(), 16);
+    if (end < 0 || !size) return text;
+    text += rest.subarray(end + 2, end + 2 + size).toString();
+    rest = rest.subarray(end + 4 + size);
+  }
+}
+
+const EVENTS = 'GET /conversations/a/events HTTP/1.1\r\nHost: h\r\n\r\n';
+const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
+
+/** The stream of the web form up to the same end. */
+async function webForm(handler: (request: Request) => Promise<Response>, length: number): Promise<string> {
+  const response = await handler(new Request('http://h/conversations/a/events'));
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  let text = '';
+  while (text.length < length) text += new TextDecoder().decode((await reader.read()).value);
+  await reader.cancel();
+  return text;
+}
+
+const lastStop = (text: string): boolean => text.includes('"checkpoint":"RunFinished"') || text.includes('RunFinished');
+
+describe('a stream of events', () => {
+  it('has the bytes of the web form, in chunks, and keeps what is written while the model streams', async () => {
+    const { port, handler, conversation } = await served();
+    const socket = await openSocket(port, EVENTS);
+    const told = received(socket);
+    await expect.poll(() => lastStop(told.text)).toBe(true);
+    expect(told.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(told.text).toMatch(/content-type: text\/event-stream\r\n/);
+    const first = unchunked(bodyOf(told.text));
+    expect(first).toBe(await webForm(handler, first.length));
+    await conversation.send('again').result;
+    await expect.poll(() => unchunked(bodyOf(told.text)).split('RunFinished').length).toBe(3);
+    const ids = [...unchunked(bodyOf(told.text)).matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    expect(ids).toEqual(conversation.log().map(({ seq }) => seq));
+  });
+
+  it('has no chunks in HTTP/1.0, and ends with its connection', async () => {
+    const { port, handler, conversation } = await served();
+    const socket = await openSocket(port, 'GET /conversations/a/events HTTP/1.0\r\nHost: h\r\n\r\n');
+    const told = received(socket);
+    await expect.poll(() => lastStop(told.text)).toBe(true);
+    const text = bodyOf(told.text);
+    expect(text).toBe(await webForm(handler, text.length));
+    await conversation.close();
+    await once(socket, 'close');
+  });
+
+  it('ends with the last chunk when the conversation is closed, and the connection serves the next request', async () => {
+    const { port, conversation } = await served();
+    const socket = await openSocket(port, EVENTS);
+    const told = received(socket);
+    await expect.poll(() => lastStop(told.text)).toBe(true);
+    await conversation.close();
+    await expect.poll(() => told.text.endsWith('0\r\n\r\n')).toBe(true);
+    told.text = '';
+    socket.write('GET /conversations/a HTTP/1.1\r\nHost: h\r\n\r\n');
+    await expect.poll(() => told.text).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*"entries":/);
+  });
+
+  it('comes after the response of an earlier request of the same connection', async () => {
+    const { port } = await served();
+    const socket = await openSocket(port, `GET /conversations/a HTTP/1.1\r\nHost: h\r\n\r\n${EVENTS}`);
+    const told = received(socket);
+    await expect.poll(() => lastStop(told.text)).toBe(true);
+    const [, first = '', second = ''] = told.text.split('HTTP/1.1 200 OK');
+    expect(first).toContain('"status":"idle"');
+    expect(second).toContain('text/event-stream');
+  });
+
+  it('goes through middleware that replaces write() and end(), such as one that compresses', async () => {
+    const { port } = await served((listener) => (request, response) => {
+      const gzip = createGzip();
+      const write: (data: Uint8Array) => boolean = response.write.bind(response);
+      gzip.on('data', (data: Buffer): void => {
+        write(data);
+      });
+      response.setHeader('content-encoding', 'gzip');
+      Object.assign(response, {
+        write: (data: Uint8Array): boolean => {
+          gzip.write(data);
+          gzip.flush();
+          return true;
+        },
+      });
+      listener(request, response);
+    });
+    let text = '';
+    const response = await fetch(`http://127.0.0.1:${port}/conversations/a/events`);
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    while (!lastStop(text)) text += new TextDecoder().decode((await reader.read()).value);
+    await reader.cancel();
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+  });
+
+  it.each([
+    ['breaks', (socket: Socket): void => void socket.destroy()],
+    ['is reset', (socket: Socket): void => void socket.resetAndDestroy()],
+  ] as const)('releases its reader when its connection %s', async (_, leave) => {
+    const { port, count } = await served();
+    const socket = await openSocket(port, EVENTS);
+    const told = received(socket);
+    await expect.poll(() => lastStop(told.text)).toBe(true);
+    leave(socket);
+    await expect.poll(() => count.held).toBe(0);
+  });
+});
+
+describe('other requests', () => {
+  it('a body that a parser has read is read again', async () => {
+    const { port } = await served((listener) => (request, response) => {
+      let text = '';
+      request.on('data', (data: Buffer) => {
+        text += data.toString('utf8');
+      });
+      request.on('end', () =>
+        listener(Object.assign(request, { body: text === '' ? {} : JSON.parse(text) }), response),
+      );
+    });
+    const response = await fetch(`http://127.0.0.1:${port}/conversations/a/messages`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ content: 'hi' }),
+    });
+    expect([response.status, await response.json()]).toMatchObject([202, { messageId: expect.any(String) }]);
+  });
+
+  it.each([
+    ['HEAD', '/conversations/a', 405],
+    ['GET', '/conversations/b', 404],
+    ['POST', '/conversations/a/messages', 415],
+  ])('%s %s is %i', async (method, path, status) => {
+    const { port } = await served();
+    const { status: answered } = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      ...(method === 'POST' && { body: 'x' }),
+    });
+    expect(answered).toBe(status);
+  });
+
+  it('a handler that throws is 500, and the next request of the connection is answered', async () => {
+    let calls = 0;
+    const server = createServer(
+      nodeHandler(async () => {
+        calls += 1;
+        if (calls === 1) throw new Error('no');
+        return new Response('yes');
+      }),
+    );
+    const url = `http://127.0.0.1:${await portOf(server)}/`;
+    expect((await fetch(url)).status).toBe(500);
+    expect(await (await fetch(url)).text()).toBe('yes');
+  });
+});

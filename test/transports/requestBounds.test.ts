@@ -1,0 +1,96 @@
+/**
+ * The edges of a request over HTTP: a body around the limit, with and without a stated length, and ids that an address
+ * can contain only as escapes.
+ */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAgent } from '../../src/index.ts';
+import { agUiHandler, createHandlers, uiMessageHandler } from '../../src/transports/index.ts';
+import { scripted } from '../support/scriptedReplies.ts';
+
+const LIMIT = 1_000;
+
+/** A body of exactly this many bytes, by a padding that the reader skips. */
+const sized = (value: object, bytes: number): string => JSON.stringify(value).padEnd(bytes, ' ');
+const text = { role: 'user', id: 'm1', content: 'hi' };
+const part = { role: 'user', id: 'm1', parts: [{ type: 'text', text: 'hi' }] };
+
+function agentOf() {
+  const agent = createAgent({ model: scripted(['hello']) });
+  onTestFinished(() => agent.close());
+  return agent;
+}
+const options = { authorize: () => true, bodyBytesMax: LIMIT };
+const HANDLERS = [
+  ['createHandlers', createHandlers, '/conversations', { id: 'a' }],
+  ['agUiHandler', agUiHandler, '/', { threadId: 'a', messages: [text] }],
+  ['uiMessageHandler', uiMessageHandler, '/', { id: 'a', messages: [part] }],
+] as const;
+
+describe('a body around the limit', () => {
+  const SIZES = [
+    [LIMIT - 1, true],
+    [LIMIT, true],
+    [LIMIT + 1, false],
+  ] as const;
+  const LENGTHS = ['stated', 'not stated', 'stated as less'] as const;
+  const table = HANDLERS.flatMap(([name, make, path, value]) =>
+    SIZES.flatMap(([bytes, fits]) => LENGTHS.map((length) => ({ name, bytes, length, fits, make, path, value }))),
+  );
+
+  it.each(table)('$name, $bytes of 1000 bytes, length $length: accepted $fits', async (row) => {
+    const { make, path, value, bytes, length, fits } = row;
+    const body = new TextEncoder().encode(sized(value, bytes));
+    const headers = {
+      'content-type': 'application/json',
+      ...(length !== 'not stated' && { 'content-length': String(length === 'stated' ? bytes : 1) }),
+    };
+    const stream = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < body.length; at += 300) controller.enqueue(body.slice(at, at + 300));
+        controller.close();
+      },
+    });
+    const init = { method: 'POST', headers, body: stream, duplex: 'half' };
+    const response = await make(agentOf(), options)(new Request(`http://host${path}`, init as RequestInit));
+    const answer = await response.text();
+    expect([response.ok, response.status]).toEqual(fits ? [true, expect.any(Number)] : [false, 413]);
+    expect(answer.includes('too_large')).toBe(!fits);
+  });
+});
+
+describe('a conversation whose id is no plain word', () => {
+  const IDS = ['a b', 'a/b', '/a', 'a?b=c', 'a#b', 'a%2Fb', '%', 'a\\b', 'ü', '😀', 'a+b', 'a;b', 'a"b', 'a:b', '...'];
+
+  it.each(IDS)('%j is reached at the location that its creation names, for every request', async (id) => {
+    const agent = agentOf();
+    const handle = createHandlers(agent, { ...options, basePath: '/api' });
+    const ask = (path: string, body?: object) =>
+      handle(
+        new Request(new URL(path, 'http://host'), {
+          method: body ? 'POST' : 'GET',
+          ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+        }),
+      );
+    const made = await ask('/api/conversations', { id });
+    expect([made.status, await made.json()]).toEqual([201, expect.objectContaining({ id })]);
+    const location = made.headers.get('location') ?? '';
+    expect(await (await ask(location)).json()).toMatchObject({ id });
+    expect((await ask(`${location}/messages`, { content: 'hi' })).status).toBe(202);
+    const events = (await ask(`${location}/events`)).body?.getReader();
+    let read = '';
+    while (!read.includes(JSON.stringify(id))) read += new TextDecoder().decode((await events?.read())?.value);
+    await events?.cancel();
+    expect((await agent.list()).map((listed) => listed.id)).toEqual([id]);
+  });
+
+  it.each(['.', '..', '\ud800', 'a\udc00b'])(
+    '%j cannot be in an address, so it is refused and nothing is created',
+    async (id) => {
+      const agent = agentOf();
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ id }) };
+      const response = await createHandlers(agent, options)(new Request('http://host/conversations', init));
+      expect([response.status, await response.json()]).toEqual([400, expect.objectContaining({ code: 'malformed' })]);
+      expect(await agent.list()).toEqual([]);
+    },
+  );
+});
