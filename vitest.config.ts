@@ -7,8 +7,12 @@ import { HANG_MS, proves } from './test/support/tier.ts';
 const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
+  'test/hostile/timeAndProcess.test.ts',
+  'test/inspect/{channel,page/pageState}.test.ts',
+  'test/models/openaiAbort.test.ts',
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
+  'test/stores/postgres/storeParts.test.ts',
   'test/tools/coding/{bashOutput,grep,processTree}.test.ts',
 ];
 /** Processes of the built package. */
