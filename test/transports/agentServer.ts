@@ -112,3 +112,18 @@ export async function events(
 export const stops = (n = 1) => {
   return ({ entries }: Told) => entries.filter(({ entry }) => entry.type === 'run-stop').length >= n;
 };
+
+/** Reads until there is enough. Rejects if the stream ends before. */
+export async function readUntil(
+  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
+  isEnough: (text: string) => boolean,
+): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  while (!isEnough(text)) {
+    const next = await reader?.read();
+    if (!next || next.done) throw new Error(`the stream ended early, after: ${text}`);
+    text += decoder.decode(next.value, { stream: true });
+  }
+  return text;
+}

@@ -31,6 +31,7 @@ import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call, during, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { sharedMemoryStore } from '../support/sharedMemoryStore.ts';
 import { byTask, spawn, submit } from '../support/subAgentBench.ts';
+import { readUntil } from './agentServer.ts';
 import { agUiPage, ChatPage, served } from './chatPages.ts';
 
 const authorize = (): boolean => true;
@@ -164,13 +165,12 @@ describe('a chat of the AI SDK whose requests reach another process', () => {
     await isBegun;
     const handler = uiMessageHandler(other, { authorize });
     const stream = await handler(new Request('http://here/d/stream'));
-    const reader = stream.body?.pipeThrough(new TextDecoderStream() as never).getReader();
-    let text = '';
-    while (!text.includes('Once upon')) text += (await reader?.read())?.value;
+    const reader = stream.body?.getReader();
+    await readUntil(reader, (text) => text.includes('Once upon'));
     const stopped = await handler(new Request('http://here/d/stop', { method: 'POST' }));
     expect(await stopped.json()).toEqual({ status: 'idle' });
-    for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) text += next.value;
-    expect(text).toContain('[DONE]');
+    await readUntil(reader, (text) => text.includes('[DONE]'));
+    expect((await reader?.read())?.done).toBe(true);
     expect((await run.result).termination).toBe('Cancelled');
     expect((await handler(new Request('http://here/d/stream'))).status).toBe(204);
   });
@@ -387,14 +387,13 @@ describe('createHandlers in another process', () => {
     const ask = asker(one, { sessions: shared });
     await ask('POST', '', { id: 'c' });
     const events = await handler(new Request('http://here/conversations/c/events'));
-    const reader = events.body?.pipeThrough(new TextDecoderStream() as never).getReader();
+    const reader = events.body?.getReader();
     await reader?.read();
     // It is closed when it has been idle.
     await expect.poll(async () => (await store.stateOf('c')).isHeld).toBe(false);
     const conversation = await two.open('c');
     await conversation.send('Hi').result;
-    let text = '';
-    while (!text.includes('RunFinished')) text += (await reader?.read())?.value;
+    const text = await readUntil(reader, (read) => read.includes('RunFinished'));
     const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, seq]) => Number(seq));
     expect(ids).toEqual(conversation.log().map(({ seq }) => seq));
     expect(text).toContain('"text-delta"');

@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { createHandlers, nodeHandler, sessions } from '../../src/transports/index.ts';
 import { scripted, t } from '../support/scriptedReplies.ts';
-import { openSocket, portOf } from './agentServer.ts';
+import { openSocket, portOf, readUntil } from './agentServer.ts';
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -142,10 +142,9 @@ describe('a stream of events', () => {
       });
       listener(request, response);
     });
-    let text = '';
     const response = await fetch(`http://127.0.0.1:${port}/conversations/a/events`);
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-    while (!lastStop(text)) text += new TextDecoder().decode((await reader.read()).value);
+    await readUntil(reader, lastStop);
     await reader.cancel();
     expect(response.headers.get('content-encoding')).toBe('gzip');
   });

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { agUiHandler, createHandlers, uiMessageHandler } from '../../src/transports/index.ts';
 import { scripted } from '../support/scriptedReplies.ts';
+import { readUntil } from './agentServer.ts';
 
 const LIMIT = 1_000;
 
@@ -77,8 +78,7 @@ describe('a conversation whose id is no plain word', () => {
     expect(await (await ask(location)).json()).toMatchObject({ id });
     expect((await ask(`${location}/messages`, { content: 'hi' })).status).toBe(202);
     const events = (await ask(`${location}/events`)).body?.getReader();
-    let read = '';
-    while (!read.includes(JSON.stringify(id))) read += new TextDecoder().decode((await events?.read())?.value);
+    await readUntil(events, (text) => text.includes(JSON.stringify(id)));
     await events?.cancel();
     expect((await agent.list()).map((listed) => listed.id)).toEqual([id]);
   });
