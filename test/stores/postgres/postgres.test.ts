@@ -178,8 +178,11 @@ describe('a process', () => {
       const [appends, fences] = [losing(is.append, afterwards), losing(is.fence, () => Promise.reject(diskFull()))];
       const store = storeOf((text, send) => appends(text, () => fences(text, send)));
       const handle = await store.open('c');
+      let end: unknown;
+      handle.acts$?.subscribe({ error: (error) => (end = error) });
       expect(await codeOf(() => handle.append([notice('c', 0)], 0))).toBe('store');
       expect(await codeOf(() => handle.append([notice('c', 0)], 0))).toBe('store_conflict');
+      expect(end).toMatchObject({ code: 'store_conflict' });
       await handle.close();
       const again = await store.open('c');
       expect(await all(again)).toEqual([notice('c', 0)]);
