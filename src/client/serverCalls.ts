@@ -83,6 +83,11 @@ export class ServerCalls {
     this.#base = options.baseURL.replace(/\/+$/, '');
   }
 
+  /** The address of a path of the server. */
+  addressOf(path: string): string {
+    return `${this.#base}${path}`;
+  }
+
   /** The answer of the server, a JSON object or list. Where it is lost, the request is repeated. */
   async call(method: 'GET' | 'POST', path: string, options: CallOptions): Promise<unknown> {
     let hasExpired = false;
@@ -142,7 +147,7 @@ export class ServerCalls {
     signal.addEventListener('abort', abort, { once: true });
     if (signal.aborted) abort();
     try {
-      return await send(`${this.#base}${path}`, {
+      return await send(this.addressOf(path), {
         method,
         cache: 'no-store',
         headers: { ...more, ...own, ...(body && { 'content-type': 'application/json' }) },

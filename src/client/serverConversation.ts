@@ -3,6 +3,7 @@
  * once. After `close` no connection and no timer is left; runs continue on the server.
  */
 import type { Observable } from 'rxjs';
+import { isEncoded } from '../content/imageFormat.ts';
 import { RemoteConversation } from '../remote/remoteConversation.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import { type ConnectionState, RemoteConnection } from './remoteConnection.ts';
@@ -23,12 +24,14 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
   /** The current state of the connection, then each change. */
   readonly connection$: Observable<ConnectionState>;
   readonly #connection: RemoteConnection;
+  readonly #calls: ServerCalls;
   readonly #closed: () => void;
 
   constructor(options: ServerOptions) {
     const link = new RemoteConnection(options);
     super({ ...options, link });
     this.#connection = link;
+    this.#calls = options.calls;
     this.#closed = options.closed;
     this.connection$ = link.state$;
   }
@@ -45,6 +48,18 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
   /** Whether the events of the server arrive. */
   get connection(): ConnectionState {
     return this.#connection.state;
+  }
+
+  /**
+   * The URL of the bytes of an image or a file of this conversation, for `<img src>` or `<a href download>`: an address of the
+   * server, a `data:` URL, or the URL that the part has. A request to the server needs the same authorization as every other one.
+   */
+  attachmentURL({ mediaType, data }: { mediaType: string; data: string }): string {
+    if (isEncoded(data)) return `data:${mediaType};base64,${data}`;
+    if (/^(https?|data):/i.test(data)) return data;
+    const [, hash = ''] = data.split(':');
+    const path = `/conversations/${encodeURIComponent(this.id)}/blobs/${encodeURIComponent(hash)}`;
+    return this.#calls.addressOf(path);
   }
 
   override async close(): Promise<void> {

@@ -41,6 +41,7 @@ import {
 } from './httpRequests.ts';
 import { type QuotaLimits, Quotas, quotaValidator, type RequestQuota } from './quotas.ts';
 import type { Sessions } from './sessions.ts';
+import { blobResponse } from './storedBytes.ts';
 
 export interface HandlerOptions {
   authorize: Authorize;
@@ -133,11 +134,11 @@ class Handlers {
       const caller = await authorizedCaller(request, this.#options.authorize);
       const url = new URL(request.url);
       const [first, id, act, ...rest] = wordsOf(url.pathname, this.#basePath) ?? [];
-      const isRun = act === 'runs' && rest.length === 1;
-      if (first !== 'conversations' || id === '' || act === '' || (rest.length > 0 && !isRun)) throw notFound();
+      const isNested = rest.length === 1 && (act === 'runs' || act === 'blobs');
+      if (first !== 'conversations' || id === '' || act === '' || (rest.length > 0 && !isNested)) throw notFound();
       if (id === undefined) return await this.#collection(request, url, { caller, quota });
       if (act === undefined) return await this.#one(request, url, { id, caller });
-      if (isRun) return await this.#run(request, rest[0] ?? '', { id, caller });
+      if (isNested) return await this.#nested(request, [act, rest[0] ?? ''], { id, caller });
       if (act === 'events') return await this.#events(request, url, { id, caller });
       if (!POSTS.includes(act)) throw notFound();
       mustHaveMethod(request, 'POST');
@@ -200,9 +201,16 @@ class Handlers {
     });
   }
 
-  async #run(request: Request, runId: string, { id, caller }: { id: string; caller: Caller }): Promise<Response> {
+  /** The result of a run, or the bytes of an image or a file. */
+  async #nested(
+    request: Request,
+    [kind, name]: [kind: string, name: string],
+    { id, caller }: { id: string; caller: Caller },
+  ): Promise<Response> {
     mustHaveMethod(request, 'GET');
-    return this.#with(id, caller, async (conversation) => json(200, await resultOf(conversation, runId)));
+    return this.#with(id, caller, async (conversation) =>
+      kind === 'blobs' ? blobResponse(conversation, name, request) : json(200, await resultOf(conversation, name)),
+    );
   }
 
   async #events(request: Request, url: URL, { id, caller }: { id: string; caller: Caller }): Promise<Response> {

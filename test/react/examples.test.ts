@@ -15,6 +15,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { build as buildPage } from 'vite';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { entries, root } from '../docs/documents.ts';
+import { plain } from '../support/samplePictures.ts';
 import { proves } from '../support/tier.ts';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -191,8 +192,37 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
     expect(faults.splice(0)).toEqual([]);
   }
 
+  /** An image is shown where it was sent, after a reload and in another tab. The file beside it can be downloaded. */
+  async function sendsAnImage(url: string): Promise<void> {
+    const context = await opened();
+    const [first, second] = [await context.newPage(), await context.newPage()];
+    await first.goto(`${url}#images`);
+    await idle(first);
+    await second.goto(`${url}#images`);
+    await first.getByLabel('Files').setInputFiles([
+      { name: 'square.png', mimeType: 'image/png', buffer: Buffer.from(await plain(120, 80)) },
+      { name: 'notes.html', mimeType: 'text/html', buffer: Buffer.from('<script>document.title = "run"</script>') },
+    ]);
+    await send(first, 'What is it?');
+    const isShown = async (page: Page): Promise<void> => {
+      const image = page.locator('p.user img');
+      await image.waitFor();
+      await expect.poll(() => image.evaluate((element) => (element as HTMLImageElement).naturalWidth)).toBe(120);
+    };
+    await isShown(first);
+    await isShown(second);
+    await first.reload();
+    await isShown(first);
+    const downloading = first.waitForEvent('download');
+    await first.getByRole('link', { name: 'notes.html' }).click();
+    expect((await downloading).suggestedFilename()).toBe('notes.html');
+    expect(faults.splice(0)).toEqual([]);
+  }
+
   it.each(SERVERS)('%s', async (name) => {
-    await usedInTwoTabs(await served(name), (page) => page.reload());
+    const url = await served(name);
+    await usedInTwoTabs(url, (page) => page.reload());
+    await sendsAnImage(url);
   });
 
   it('browser-only: the browser ends the worker in the middle of a reply, and the run continues', async () => {
@@ -203,10 +233,12 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
     const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false })).listen(0, '127.0.0.1');
     onTestFinished(() => void server.close());
     await once(server, 'listening');
-    await usedInTwoTabs(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, async (page) => {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    await usedInTwoTabs(url, async (page) => {
       const protocol = await page.context().newCDPSession(page);
       await protocol.send('ServiceWorker.enable');
       await protocol.send('ServiceWorker.stopAllWorkers');
     });
+    await sendsAnImage(url);
   });
 });

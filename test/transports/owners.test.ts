@@ -42,6 +42,8 @@ const ROUTES: [method: string, path: string, body?: object][] = [
   ['POST', '/cancel', {}],
   ['POST', '/resume', {}],
   ['GET', '/messages'],
+  ['GET', `/blobs/${'a'.repeat(64)}`],
+  ['POST', '/blobs/a', {}],
   ['POST', '/events', {}],
   ['POST', '/unknown', {}],
 ];
