@@ -4,13 +4,31 @@ import { createOpenAICompatible as createOfVersion2 } from 'openai-compatible-v2
 import { describe, test } from 'vitest';
 
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
+import { anthropic } from '../../src/models/anthropic/anthropic.ts';
 import { openai } from '../../src/models/openai/openai.ts';
+import { openaiResponses } from '../../src/models/openai/responses.ts';
 import { modelSuite } from '../../src/testing/modelSuite/modelSuite.ts';
+import { messagesWire, responsesWire } from './vendorWires.ts';
+import { translated } from './wireTranslator.ts';
 
 const runner = { describe, test };
 
 describe('openai', () => {
   modelSuite(({ baseURL }) => openai('suite', { apiKey: 'key-of-the-suite', baseURL }), runner);
+});
+
+describe('openaiResponses, by the wire of the Responses API', () => {
+  modelSuite(async ({ baseURL }) => {
+    const server = await translated(responsesWire, baseURL);
+    return openaiResponses('suite', { apiKey: 'key-of-the-suite', baseURL: `${server}/v1` });
+  }, runner);
+});
+
+describe('anthropic, by the wire of the Messages API', () => {
+  modelSuite(async ({ baseURL }) => {
+    const server = await translated(messagesWire, baseURL);
+    return anthropic('suite', { apiKey: 'key-of-the-suite', baseURL: server });
+  }, runner);
 });
 
 describe('aiSdkModel with an OpenAI-compatible provider', () => {
