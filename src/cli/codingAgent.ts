@@ -14,7 +14,8 @@ import type { PermissionLayer, Permissions } from '../permissions/permissions.ts
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { allowAlways, type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
 import { systemPrompt } from '../session/systemPrompt.ts';
-import { codingTools } from '../tools/coding/index.ts';
+import { type BackgroundCommands, backgroundCommandsOf } from '../tools/coding/commands/backgroundCommands.ts';
+import { codingTools, EXTRA_TOOLS } from '../tools/coding/index.ts';
 import { loadAdapter, modelFacts } from './adapter.ts';
 import { countingStore } from './renderLog.ts';
 import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
@@ -50,6 +51,8 @@ export interface CodingAgent {
   readonly layers: readonly PermissionLayer[];
   /** Makes another agent from the same options, these changes and these further rules. */
   remade(changes: AgentOptions): Promise<CodingAgent>;
+  /** Commands that Bash has started in the background. */
+  readonly background?: BackgroundCommands | undefined;
   /** The contents of `system-init`. */
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
@@ -73,7 +76,10 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
     });
   const { rules, plugins: configured } = makePlugins();
   const model = await namedModel(options.model || configuration.model, configuration.environment);
-  const tools = codingTools(configuration.sandbox ? { sandbox: configuration.sandbox } : {});
+  const tools = codingTools({
+    ...(configuration.sandbox && { sandbox: configuration.sandbox }),
+    extra: [...EXTRA_TOOLS],
+  });
   const store = countingStore(sessions.store);
   const summaries = summaryOnDemand();
   const plugins = [
@@ -95,7 +101,7 @@ export async function codingAgent(options: AgentOptions, denied?: Denied): Promi
   const remade = ({ allow: more = [], ...changes }: AgentOptions): Promise<CodingAgent> =>
     codingAgent({ ...options, ...changes, allow: [...new Set([...allow, ...more])] }, denied);
   const made = { agent, model, permissions: rules, cwd, sessions, store, close, keep, compactNext, about };
-  return { ...made, layers, remade };
+  return { ...made, background: backgroundCommandsOf(tools), layers, remade };
 }
 
 /** The server of the page is loaded only on request, because most requests do not need it. */

@@ -6,6 +6,7 @@
 import { RunchartError } from '../errors.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { conversationEnded } from '../tools/conversationEnd.ts';
 import type { Runs } from './runs.ts';
 
 /** Rejects where the store is silent, or does not release its log. */
@@ -31,6 +32,7 @@ export async function closeConversation(runtime: Runtime, runs: Runs): Promise<v
     await timeout.release(log.close());
   } finally {
     runs.close(silence);
+    await conversationEnded(log.entries);
   }
   if (silence !== undefined) throw silence;
 }

@@ -113,6 +113,10 @@ const ADVICE: readonly { needs: readonly string[]; says: string }[] = [
     needs: ['Bash'],
     says: 'A command begins in the working directory each time, cannot be answered, and ends with all that it started.',
   },
+  {
+    needs: ['Bash', 'BashOutput'],
+    says: 'Start a server or a long build with run_in_background, and read what it prints with BashOutput.',
+  },
 ];
 
 function toolWords(names: readonly string[]): string | undefined {

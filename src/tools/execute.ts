@@ -16,6 +16,7 @@ import { RunchartError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { onDemand } from '../onDemand.ts';
 import type { EffectAbort } from '../timeLimit.ts';
+import { belongsTo } from './conversationEnd.ts';
 import { answerOf, lackOfSandbox, type Tool, type ToolContext, type ToolDefinition, waitCloserOf } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './toolResult.ts';
@@ -125,6 +126,7 @@ export class ToolRunner {
     };
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
+    belongsTo(context, around.entries);
     const late = (): void => diagnose('late_result', { callId });
     tellLackOfSandbox(prepared.tool, around);
     progress('started');

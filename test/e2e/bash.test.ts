@@ -94,14 +94,16 @@ describe.skipIf(!hasProc)('runchart run', () => {
 });
 
 /** A user's program that runs the command. */
-const host = (directory: string, afterwards: string): string => `
+const host = (directory: string, afterwards: string, args: object = {}): string => `
   import { createAgent } from './dist/src/index.js';
   import { codingTools } from './dist/src/node.js';
+  let calls = 0;
   const model = { id: 'm', async *stream() {
-    yield { type: 'tool-call', callId: 'c1', name: 'Bash', args: JSON.stringify({ command: ${JSON.stringify(COMMAND)} }) };
+    if (calls++ > 0) return yield { type: 'finish', reason: 'stop' };
+    yield { type: 'tool-call', callId: 'c1', name: 'Bash', args: JSON.stringify(${JSON.stringify({ command: COMMAND, ...args })}) };
     yield { type: 'finish', reason: 'tool-calls' };
   } };
-  const agent = createAgent({ model, tools: codingTools({ sandbox: 'off' }), cwd: ${JSON.stringify(directory)} });
+  const agent = createAgent({ model, tools: codingTools({ sandbox: 'off', extra: ['Background'] }), cwd: ${JSON.stringify(directory)} });
   const conversation = await agent.open('c');
   conversation.send('go');
   console.log('listeners', ['SIGINT', 'SIGTERM', 'SIGHUP'].map((name) => process.listenerCount(name)).join(' '));
@@ -125,6 +127,16 @@ describe.skipIf(!hasProc)('a program that uses the package', () => {
     expect(program.stdout).toBe('listeners 0 0 0\n');
     program.process.stdin?.write('now\n');
     expect(await program.ended).toEqual({ code, signal: null });
+    await gone(...ids);
+  });
+
+  test('a command in the background does not keep it alive, and ends with it', async () => {
+    const directory = await temporaryDirectory();
+    const program = startScript(host(directory, '', { run_in_background: true }));
+    const ids = await idsIn(directory);
+    await alive(2, ...ids);
+    program.process.stdin?.write('now\n');
+    expect(await program.ended).toEqual({ code: 0, signal: null });
     await gone(...ids);
   });
 });

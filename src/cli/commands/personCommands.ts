@@ -19,6 +19,11 @@ export class PersonCommands {
     this.#port = port;
   }
 
+  /** Adds a text for the model to the next message. */
+  note(text: string): void {
+    this.#notes.push(text);
+  }
+
   /** Returns a text with its attached files and the outputs of the commands before it. */
   async content(text: string): Promise<Content> {
     if (this.#notes.length === 0 && !text.includes('@')) return text;

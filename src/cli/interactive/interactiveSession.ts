@@ -18,6 +18,7 @@ import { CallQuestions } from '../questions/callQuestions.ts';
 import type { Span, Style } from '../screen.ts';
 import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
+import { endedLine, goneCommands, goneLine, goneNote, runningLines } from './backgroundLines.ts';
 import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
@@ -124,6 +125,10 @@ export class InteractiveSession implements TerminalSource {
     );
     if (conversation.log().length > 1) await this.#loadFormats();
     this.#follow(conversation, isShown);
+    for (const gone of goneCommands(conversation.log())) {
+      this.#terminal.commit([goneLine(gone)]);
+      this.#person.note(goneNote(gone));
+    }
   }
 
   close(): void {
@@ -147,6 +152,7 @@ export class InteractiveSession implements TerminalSource {
     const now = Date.now();
     const { work, exit } = this.#prompt.getSnapshot().value;
     const lines = [...(this.#opened?.renderer.underWay(now) ?? []), ...this.#queue()];
+    lines.push(...runningLines(this.#made.background, this.id ?? ''));
     if (exit === 'leaving') lines.push(ownLine(['yellow', 'Ctrl-C again leaves']));
     else if (work === 'busy') lines.push(this.#statusLine(now));
     const question = this.#question();
@@ -261,7 +267,12 @@ export class InteractiveSession implements TerminalSource {
       this.#terminal.changed();
       if (signal.type === 'status') this.#scheduleUpdate();
     });
+    const unwatch = this.#made.background?.watch((command) => {
+      if (command.end) terminal.commit([endedLine(command)]);
+      terminal.changed();
+    });
     const release = (): void => {
+      unwatch?.();
       log.unsubscribe();
       live.unsubscribe();
     };

@@ -1,6 +1,7 @@
 /**
  * The Bash tool runs one shell command. Rule: a command starts in the conversation's working directory, whatever ran
- * before. It cannot read the program's standard input, and no process of it survives the call.
+ * before. It cannot read the program's standard input, and no process of it survives the call, unless the call asks for
+ * the background.
  */
 
 import { stat } from 'node:fs/promises';
@@ -15,6 +16,13 @@ import {
   withSandbox,
 } from '../tool.ts';
 import { timeLimitOf } from '../toolSignal.ts';
+import {
+  type BackgroundCommand,
+  type BackgroundCommands,
+  RUNNING_MAX,
+  startingCommands,
+} from './commands/backgroundCommands.ts';
+import { commandText, endNotes } from './commands/commandResult.ts';
 import type { Sandbox } from './sandbox.ts';
 import { shownName } from './search/listing.ts';
 import { type Output, runShell, type ShellEnd } from './shell.ts';
@@ -47,38 +55,62 @@ const parameters = z.object({
 });
 
 /** Parameters for a call that needs more than the sandbox allows. */
-const sandboxedParameters = parameters.extend({
+const inSandbox = {
   network: z.boolean().optional().describe('The command needs the network. A person may be asked.'),
   unsandboxed: z.boolean().optional().describe('The command has to run outside the sandbox. A person is asked.'),
-});
+};
+const inBackground = {
+  run_in_background: z
+    .boolean()
+    .optional()
+    .describe('Start the command and answer at once, for servers and long builds. BashOutput reads what it prints.'),
+};
 
-/** `sandbox` starts the commands in a sandbox. `network` is the choice whether they may reach the network. */
-export function bashTool(sandbox?: Sandbox, network: NetworkChoice = 'ask'): Tool {
-  const tool = bashOf(sandbox, network);
+const IN_BACKGROUND =
+  ' With run_in_background it runs on after the answer, without a limit unless timeoutMs is given, until KillBash, the end of the conversation or of the program.';
+
+/**
+ * `sandbox` starts the commands in a sandbox. `network` is the choice whether they may reach the network. With
+ * `background`, calls may start commands in the background.
+ */
+export function bashTool(sandbox?: Sandbox, network: NetworkChoice = 'ask', background?: BackgroundCommands): Tool {
+  const tool = bashOf(sandbox, network, background);
+  if (background) startingCommands(tool, background);
   return sandbox ? withSandbox(tool, network) : tool;
 }
 
-const bashOf = (sandbox: Sandbox | undefined, network: NetworkChoice): Tool =>
+const bashOf = (sandbox: Sandbox | undefined, network: NetworkChoice, background?: BackgroundCommands): Tool =>
   defineTool({
     name: 'Bash',
     description:
       'Runs a command with bash in the working directory and gives what it printed, both outputs in one; the middle of a ' +
       'long output is left out of the result and kept in a file that Read and Grep can open. Its standard input is empty. What still runs when the command has ended is ended too.' +
+      (background ? IN_BACKGROUND : '') +
       (sandbox ? SANDBOXED : ''),
-    parameters: (sandbox ? sandboxedParameters : parameters) as typeof sandboxedParameters,
+    parameters: parameters.extend({
+      ...((background ? inBackground : {}) as typeof inBackground),
+      ...((sandbox ? inSandbox : {}) as typeof inSandbox),
+    }),
     group: 'bash-group',
-    async execute(args, { cwd, signal, progress, grant }) {
+    async execute(args, context) {
+      const { cwd, signal, progress, grant } = context;
       const { command, timeoutMs = Number.POSITIVE_INFINITY } = args;
       const place = await stat(cwd).catch(() => undefined);
       if (!place?.isDirectory()) {
         return refusal(refused('not_found', `the working directory ${shownName(cwd)} does not exist`));
       }
-      const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
-      const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
       const confinement = grant?.confinement ?? (sandbox && unjudged(args.network === true, network));
       if (args.unsandboxed === true && sandbox && confinement !== 'none')
         return refusal(refused('not_allowed', 'nobody allowed this command to leave the sandbox'));
       const launcher = confinement === 'none' ? undefined : await sandbox?.(cwd, confinement);
+      if (args.run_in_background === true && background) {
+        // The command releases the launcher at its end.
+        const started = background.start(context, { command, cwd, timeoutMs, launcher });
+        if (!started) await launcher?.release();
+        return startedText(started);
+      }
+      const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
+      const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
       try {
         const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress, launcher });
         return answer(end, output, timeout);
@@ -95,23 +127,18 @@ const unjudged = (wantsNetwork: boolean, network: NetworkChoice): Confinement =>
 });
 
 function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
-  const file = output.spilled;
-  const savedPart = file && (file.bytes === output.bytes ? 'all of it' : `the first ${file.bytes} bytes`);
-  const fileNotes = file ? [`${savedPart} can be read in ${file.path}`] : [];
-  const resultText = (...notes: string[]): string => {
-    const printed = output.text().trimEnd();
-    return [...(printed === '' ? [] : [printed]), ...[...fileNotes, ...notes].map((note) => `[${note}]`)].join('\n');
-  };
   if (end.kind === 'not_started') return toolResult.error(`bash could not be started: ${end.why}`, 'not_started');
-  if (end.kind === 'timeout') {
-    const unended = end.unended > 0 ? [`${end.unended} of its processes could not be ended`] : [];
-    return toolResult.error(
-      resultText(`timed out after ${Math.round(timeoutMs)} ms and was ended`, ...unended),
-      'timeout',
-    );
+  const text = commandText(output, endNotes(end, timeoutMs));
+  if (end.kind !== 'exited') return toolResult.error(text, end.kind);
+  return end.code === 0 ? toolResult.success(text || '(no output)') : toolResult.error(text, `exit_${end.code}`);
+}
+
+function startedText(started: BackgroundCommand | undefined): ToolResult {
+  if (started === undefined) {
+    const message = `${RUNNING_MAX} commands run in the background already: end one with KillBash`;
+    return toolResult.error(message, 'limit');
   }
-  const notes = end.leftRunning ? ['what it left running was ended'] : [];
-  if (end.kind === 'killed') return toolResult.error(resultText(...notes, `killed by ${end.by}`), 'killed');
-  if (end.code !== 0) return toolResult.error(resultText(...notes, `exit code ${end.code}`), `exit_${end.code}`);
-  return toolResult.success(resultText(...notes) || '(no output)');
+  return toolResult.success(
+    `Started in the background as ${started.id}. Read its output with BashOutput; end it with KillBash.`,
+  );
 }

@@ -3,9 +3,11 @@
  * one place that permissions opened for the call. A Bash command starts in that directory, in a sandbox if the machine
  * has one.
  */
-import { checkOptionsOf, choice, flag, object, strings } from '../../validation.ts';
+import { checkOptionsOf, choice, flag, list, object, strings } from '../../validation.ts';
 import { lackingSandbox, type NetworkChoice, type Tool } from '../tool.ts';
 import { bashTool } from './bash.ts';
+import { BackgroundCommands } from './commands/backgroundCommands.ts';
+import { bashOutputTool, killBashTool } from './commands/backgroundTools.ts';
 import { editTool } from './edit.ts';
 import { KnownFiles } from './knownFiles.ts';
 import { readTool } from './read.ts';
@@ -14,6 +16,10 @@ import { globTool } from './search/glob.ts';
 import { grepTool } from './search/grep.ts';
 import { lsTool } from './search/ls.ts';
 import { writeTool } from './write.ts';
+
+/** `Background` lets Bash start commands in the background, and adds BashOutput and KillBash. */
+export type ExtraTool = (typeof EXTRA_TOOLS)[number];
+export const EXTRA_TOOLS = ['Background'] as const;
 
 export interface CodingToolOptions {
   /**
@@ -24,26 +30,32 @@ export interface CodingToolOptions {
   /** Lets sandboxed commands reach the network always, never, or if a call asks and gets permission (default). */
   network?: NetworkChoice;
   sandboxOptions?: SandboxOptions;
+  /** Adds more tools to the list. Default: none. */
+  extra?: ExtraTool[];
 }
 
 const optionsValidator = object({
   sandbox: choice(...SANDBOXES),
   network: choice('allow', 'ask', 'deny'),
   sandboxOptions: object({ hide: strings, write: strings, network: flag }),
+  extra: list(EXTRA_TOOLS.join(', '), (each) => EXTRA_TOOLS.some((name) => name === each)),
 });
 
 /**
  * Read, Ls, Glob, Grep, Bash, Write and Edit, for the `tools` of `createAgent`. They run unasked unless a plugin or the
- * host asks first. Throws ConfigurationError if a sandbox is required and the machine has none.
+ * host asks first. `extra` adds others at the end. Throws ConfigurationError if a sandbox is required and the machine has none.
  */
 export function codingTools(options: CodingToolOptions = {}): Tool[] {
   checkOptionsOf('codingTools', options, optionsValidator);
-  const { sandbox = 'auto', network = 'ask', sandboxOptions = {} } = options;
+  const { sandbox = 'auto', network = 'ask', sandboxOptions = {}, extra = [] } = options;
   const knownFiles = new KnownFiles();
   const startInSandbox = sandboxFor(sandbox, sandboxOptions);
-  const withoutNotice = bashTool(startInSandbox, network);
+  const background = extra.includes('Background') ? new BackgroundCommands() : undefined;
+  const withoutNotice = bashTool(startInSandbox, network, background);
   // A host that chose `off` needs no warning.
   const status = sandbox === 'auto' && !startInSandbox ? sandboxStatus() : undefined;
   const bash = status?.kind === 'none' ? lackingSandbox(withoutNotice, status.why) : withoutNotice;
-  return [readTool(knownFiles), lsTool, globTool, grepTool, bash, writeTool(knownFiles), editTool(knownFiles)];
+  const tools = [readTool(knownFiles), lsTool, globTool, grepTool, bash, writeTool(knownFiles), editTool(knownFiles)];
+  if (background) tools.push(bashOutputTool(background), killBashTool(background));
+  return tools;
 }

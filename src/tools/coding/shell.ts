@@ -7,6 +7,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../errors.ts';
 import { isFirstOfNamespace, type Process } from './processTable.ts';
@@ -20,6 +21,8 @@ export interface ShellOptions {
   timeoutMs: number;
   /** Starts the command; default: bash directly. */
   launcher?: Launcher | undefined;
+  /** The command does not keep this program alive. It is ended when the program exits. */
+  isBackground?: boolean;
   /** Called repeatedly while the command runs. */
   progress(update: { elapsedMs: number; outputBytes: number; lastLine: string }): void;
 }
@@ -45,11 +48,18 @@ const TIMER_MOST = 2 ** 31 - 1;
 /** Runs a command. After an abort, rejects with the signal's reason when all its processes have ended. */
 export async function runShell(command: string, options: ShellOptions): Promise<{ end: ShellEnd; output: Output }> {
   const output = new Output(new SpilledOutput());
+  return { end: await runInto(output, command, options), output };
+}
+
+/** What a command's output is written to. */
+type Sink = Pick<Output, 'push' | 'bytes' | 'lastLine' | 'end'>;
+
+/** The same, with an output that is read while the command runs. */
+export async function runInto(output: Sink, command: string, options: ShellOptions): Promise<ShellEnd> {
   options.signal.throwIfAborted();
   const started = await start(command, options);
   try {
-    const end = started.kind === 'started' ? await waitForEnd(started, output, options) : started;
-    return { end, output };
+    return started.kind === 'started' ? await waitForEnd(started, output, options) : started;
   } finally {
     output.end();
   }
@@ -78,7 +88,7 @@ async function start(
   }
 }
 
-async function waitForEnd({ child, pid, mark }: Started, output: Output, options: ShellOptions): Promise<ShellEnd> {
+async function waitForEnd({ child, pid, mark }: Started, output: Sink, options: ShellOptions): Promise<ShellEnd> {
   const { signal, progress } = options;
   const tree = new ProcessTree(pid, mark);
   const forget = endOnExit(tree);
@@ -91,6 +101,11 @@ async function waitForEnd({ child, pid, mark }: Started, output: Output, options
     progress({ elapsedMs, outputBytes: output.bytes, lastLine: output.lastLine() });
   }, PROGRESS_MS);
   const endTree = (): void => void tree.end();
+  if (options.isBackground) {
+    tick.unref();
+    child.unref();
+    (child.stdout as Socket | null)?.unref();
+  }
   // Stays until the end, so that an abort while output is still read also ends the tree.
   signal.addEventListener('abort', endTree);
   try {
@@ -123,7 +138,7 @@ async function firstOf(child: ChildProcess, tree: ProcessTree, { signal, timeout
         void tree.end();
         resolve({ kind: 'stopped' });
       };
-      timer = setTimeout(late, Math.min(timeoutMs, TIMER_MOST));
+      if (timeoutMs !== Number.POSITIVE_INFINITY) timer = setTimeout(late, Math.min(timeoutMs, TIMER_MOST));
     });
   } finally {
     clearTimeout(timer);

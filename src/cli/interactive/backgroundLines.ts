@@ -1,0 +1,63 @@
+/**
+ * Commands in the background, as lines: those that run, one that ended, and those of an earlier program. Invariant: a
+ * command that the log shows as started and not as ended, and that does not run, is reported once as gone.
+ */
+import type { Json, LogEntry } from '../../../machines/internal.ts';
+import { textOf } from '../../content/content.ts';
+import { printableLine, shortened } from '../../printable.ts';
+import type { BackgroundCommand, BackgroundCommands } from '../../tools/coding/commands/backgroundCommands.ts';
+import { endText } from '../../tools/coding/commands/backgroundTools.ts';
+import { ownLine, type TextLine } from './textRows.ts';
+
+const COMMAND_MAX = 120;
+
+const shownCommand = (command: string): string => shortened(printableLine(command), COMMAND_MAX);
+
+export const runningLines = (commands: BackgroundCommands | undefined, conversationId: string): TextLine[] =>
+  (commands?.running(conversationId) ?? []).map(({ id, command }) =>
+    ownLine(['cyan', '◌ '], ['dim', `in the background ${id}  `], ['cyan', shownCommand(command)]),
+  );
+
+export const endedLine = (command: BackgroundCommand): TextLine =>
+  ownLine(['dim', `· ${command.id} ${shownCommand(command.command)}: ${printableLine(endText(command))}`]);
+
+export interface GoneCommand {
+  readonly id: string;
+  readonly command: string;
+}
+
+export const goneLine = ({ id, command }: GoneCommand): TextLine =>
+  ownLine(['yellow', `! ${id} ${shownCommand(command)}: it ended with the program that ran it`]);
+
+/** The same for the model, with the next message. */
+export const goneNote = ({ id, command }: GoneCommand): string =>
+  `[The background command ${id} (${command}) is gone: it ended with the program that ran it, and so did its output.]`;
+
+const STARTED = /^Started in the background as (bash_[0-9a-f]+)\./;
+const ENDED = /\[ended: [^\]]*\]\s*$/;
+
+/** The commands that an earlier program started and whose end is not in the log. */
+export function goneCommands(entries: readonly LogEntry[]): GoneCommand[] {
+  const calls = new Map<string, { name: string; args: Json }>();
+  const running = new Map<string, string>();
+  for (const entry of entries) {
+    if (entry.type === 'agent-output' && entry.item.type === 'tool-call') {
+      calls.set(entry.item.callId, entry.item);
+    } else if (entry.type === 'tool-result') {
+      const call = calls.get(entry.callId);
+      if (call) follow(running, call, textOf(entry.content));
+    } else if (entry.type === 'user-message') {
+      const text = textOf(entry.content);
+      for (const id of running.keys()) if (text.includes(`[The background command ${id} (`)) running.delete(id);
+    }
+  }
+  return [...running].map(([id, command]) => ({ id, command }));
+}
+
+function follow(running: Map<string, string>, { name, args }: { name: string; args: Json }, text: string): void {
+  const { command, bash_id: id } = (args ?? {}) as { command?: Json; bash_id?: Json };
+  const [, started] = (name === 'Bash' && STARTED.exec(text)) || [];
+  if (started !== undefined && typeof command === 'string') running.set(started, command);
+  else if ((name === 'BashOutput' || name === 'KillBash') && typeof id === 'string' && ENDED.test(text))
+    running.delete(id);
+}
