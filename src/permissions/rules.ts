@@ -30,9 +30,9 @@ export interface CommandPattern {
 }
 
 export const READ_TOOLS: readonly string[] = ['read', 'ls', 'glob', 'grep'];
-export const EDIT_TOOLS: readonly string[] = ['edit', 'write'];
+export const EDIT_TOOLS: readonly string[] = ['edit', 'write', 'multiedit'];
 
-/** The tools that a path rule covers: `read` covers all reading tools, `write` and `edit` cover both. */
+/** The tools that a path rule covers: `read` covers all reading tools, `edit`, `write` and `multiedit` each cover all three. */
 const PATH_TOOLS: { readonly [name: string]: readonly string[] } = {
   read: READ_TOOLS,
   ls: ['ls'],
@@ -40,6 +40,7 @@ const PATH_TOOLS: { readonly [name: string]: readonly string[] } = {
   grep: ['grep'],
   edit: EDIT_TOOLS,
   write: EDIT_TOOLS,
+  multiedit: EDIT_TOOLS,
 };
 
 const NAME = /^[a-z_][\w.-]*$/i;

@@ -109,6 +109,7 @@ const ADVICE: readonly { needs: readonly string[]; says: string }[] = [
     needs: ['Edit'],
     says: 'Change a file with Edit; write it whole with Write only where it is new or changes everywhere.',
   },
+  { needs: ['MultiEdit'], says: 'Make several changes of one file with one MultiEdit.' },
   {
     needs: ['Bash'],
     says: 'A command begins in the working directory each time, cannot be answered, and ends with all that it started.',

@@ -47,7 +47,7 @@ const endedLike = (before: string, text: string): string => (before.endsWith('\n
 
 function partOf(name: string, args: Json): EditedPart {
   const change = fileChange(name, args);
-  if (change) {
+  if (change && !('edits' in change)) {
     const key = 'content' in change ? 'content' : 'new_string';
     const text = 'content' in change ? change.content : change.new_string;
     const extension = /^\.\w{1,10}$/.exec(extname(change.file_path))?.[0] ?? '.txt';

@@ -4,7 +4,7 @@
  */
 
 import type { Json } from '../../../machines/internal.ts';
-import { changedText } from '../../tools/coding/edit.ts';
+import { changedText, type TextEdit } from '../../tools/coding/edit.ts';
 import { patchOf, readText, withLineEnds } from '../../tools/coding/fileText.ts';
 import { placeOf } from '../../tools/coding/workspace.ts';
 import { currentContent } from '../../tools/coding/writeFile.ts';
@@ -17,25 +17,37 @@ export type CallPreview =
   | { readonly kind: 'no change'; readonly path: string; readonly why: string };
 
 /** The arguments of a call that changes a file. */
-export type FileChange = { file_path: string } & (
-  | { content: string }
-  | { old_string: string; new_string: string; replace_all?: boolean }
-);
+export type FileChange = { file_path: string } & ({ content: string } | TextEdit | { edits: readonly TextEdit[] });
 
-const WRITE = ['file_path', 'content'];
-const EDIT = ['file_path', 'old_string', 'new_string', 'replace_all'];
+const EDIT = ['old_string', 'new_string'];
 
-/** Reads the arguments of Write and Edit. Undefined for another tool, and if there are other arguments. */
+/** Reads the arguments of Write, Edit and MultiEdit. Undefined for another tool, and if there are other arguments. */
 export function fileChange(name: string, args: Json): FileChange | undefined {
-  const known = name === 'Write' ? WRITE : name === 'Edit' ? EDIT : undefined;
-  if (known === undefined || !isObject(args)) return undefined;
-  const { replace_all, ...texts } = args;
-  const isKnown = Object.keys(args).every((key) => known.includes(key));
-  const needed = known.filter((key) => key !== 'replace_all');
-  if (!isKnown || !needed.every((key) => typeof texts[key] === 'string')) return undefined;
-  if (replace_all !== undefined && typeof replace_all !== 'boolean') return undefined;
-  return args as unknown as FileChange;
+  if (!isObject(args)) return undefined;
+  const isChange =
+    name === 'Write'
+      ? hasFields(args, ['file_path', 'content'])
+      : name === 'Edit'
+        ? hasFields(args, ['file_path', ...EDIT], true)
+        : name === 'MultiEdit' && isMultiEdit(args);
+  return isChange ? (args as unknown as FileChange) : undefined;
 }
+
+function isMultiEdit({ edits, ...others }: { readonly [key: string]: unknown }): boolean {
+  const areEdits = Array.isArray(edits) && edits.every((edit) => isObject(edit) && hasFields(edit, EDIT, true));
+  return areEdits && hasFields(others, ['file_path']);
+}
+
+/** True if these are texts and there is nothing else. An edit may say that it means every place. */
+function hasFields(args: { readonly [key: string]: unknown }, texts: readonly string[], isEdit = false): boolean {
+  const { replace_all, ...others } = args;
+  const isFlag = replace_all === undefined || (isEdit && typeof replace_all === 'boolean');
+  return isFlag && Object.keys(others).length === texts.length && texts.every((key) => typeof others[key] === 'string');
+}
+
+/** The edits of a change that replaces no whole file. */
+const editsOf = (change: Exclude<FileChange, { content: string }>): readonly TextEdit[] =>
+  'edits' in change ? change.edits : [change];
 
 /** `place`: where the rules found that the path leads. */
 export async function callPreview(
@@ -60,7 +72,7 @@ export async function callPreview(
   const changed =
     'content' in change
       ? { kind: 'changed' as const, after: withLineEnds(change.content.replace(/^\uFEFF/, ''), before) }
-      : changedText(before, change, place.name);
+      : changedText(before, editsOf(change), place.name);
   if (changed.kind === 'refused') return without(changed.message);
   const patch = await patchOf(place.name, before.text, changed.after);
   if (patch === undefined) return without('the change is too large to be compared');

@@ -1,6 +1,7 @@
 /**
- * The Edit tool replaces one text of a file by another. Rule: the text must occur exactly once, unless all places are
- * to change. The model must have read the current version of the file. All other bytes stay as they are.
+ * The Edit tool replaces one text of a file by another; MultiEdit replaces several in turn. Rule: a text must occur
+ * exactly once, unless all places are to change. All edits of a call are made, or none. The model must have read the
+ * current version of the file. All other bytes stay as they are.
  */
 import * as z from 'zod';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
@@ -12,13 +13,15 @@ import { currentContent, putFile } from './writeFile.ts';
 
 const LINES_SHOWN = 10;
 
-const parameters = z.object({
-  file_path: pathArgument.describe('The file, relative to the working directory or absolute inside it.'),
+const EDITS_MAX = 200;
+
+const filePath = pathArgument.describe('The file, relative to the working directory or absolute inside it.');
+const textEdit = z.object({
   old_string: z.string().min(1).describe('The text to replace, without line numbers; it must stand in the file once.'),
   new_string: z.string().describe('What takes its place.'),
   replace_all: z.boolean().optional().describe('Replace every place where old_string stands.'),
 });
-type Change = z.infer<typeof parameters>;
+export type TextEdit = z.infer<typeof textEdit>;
 
 export const editTool = (knownFiles: KnownFiles): Tool =>
   defineTool({
@@ -26,23 +29,39 @@ export const editTool = (knownFiles: KnownFiles): Tool =>
     description:
       'Replaces a text in a file that was read before. old_string must stand there exactly once: give enough of the lines ' +
       'around it, or set replace_all.',
-    parameters,
+    parameters: z.object({ file_path: filePath, ...textEdit.shape }),
     group: 'write-group',
-    async execute(change, context) {
-      if (change.old_string === change.new_string) {
-        return refusal(
-          refused('invalid_arguments', 'old_string and new_string are the same: there is nothing to change'),
-        );
-      }
-      const place = await grantedPlace(context, change.file_path);
-      if (place.kind === 'refused') return refusal(place);
-      return knownFiles.inTurn(place.path, () => edit(place, change, knownFiles, context));
-    },
+    execute: ({ file_path, ...edit }, context) => changeFile(file_path, [edit], knownFiles, context),
   });
 
-async function edit(
+export const multiEditTool = (knownFiles: KnownFiles): Tool =>
+  defineTool({
+    name: 'MultiEdit',
+    description:
+      'Makes several replacements in a file that was read before, in their order: each is applied to what the one before ' +
+      'it left. If one of them cannot be made, none is.',
+    parameters: z.object({
+      file_path: filePath,
+      edits: z.array(textEdit).min(1).max(EDITS_MAX).describe('The replacements, in their order.'),
+    }),
+    group: 'write-group',
+    execute: ({ file_path, edits }, context) => changeFile(file_path, edits, knownFiles, context),
+  });
+
+async function changeFile(
+  path: string,
+  edits: readonly TextEdit[],
+  knownFiles: KnownFiles,
+  context: ToolContext,
+): Promise<ToolResult> {
+  const place = await grantedPlace(context, path);
+  if (place.kind === 'refused') return refusal(place);
+  return knownFiles.inTurn(place.path, () => changeAt(place, edits, knownFiles, context));
+}
+
+async function changeAt(
   place: Place,
-  change: Change,
+  edits: readonly TextEdit[],
   knownFiles: KnownFiles,
   { conversationId, signal }: ToolContext,
 ): Promise<ToolResult> {
@@ -54,7 +73,7 @@ async function edit(
   if (before.kind === 'refused') return refusal(before);
   const fault = knownFiles.changeRefusal(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
-  const changed = changedText(before, change, name);
+  const changed = changedText(before, edits, name);
   if (changed.kind === 'refused') return refusal(changed);
   const { after, places } = changed;
   const bytes = bytesOfText(after, before);
@@ -66,12 +85,33 @@ async function edit(
   return toolResult.success(`Changed ${name}${times}\n${await diffOf(place.name, before.text, after)}`);
 }
 
-/** The text after the change, with the number of changed places. */
-export function changedText(
+type Changed = { kind: 'changed'; after: string; places: number };
+
+/** The text after all edits, with the number of changed places. The refusal of one edit is the refusal of all. */
+export function changedText(before: FileText, edits: readonly TextEdit[], name: string): Changed | Refusal {
+  let after = before.text;
+  let places = 0;
+  for (const [index, edit] of edits.entries()) {
+    const changed = replacedText({ ...before, text: after }, edit, name);
+    if (changed.kind === 'refused') {
+      if (edits.length === 1) return changed;
+      const message = `edit ${index + 1} of ${edits.length}, and so none was made: ${changed.message}`;
+      return { ...changed, message };
+    }
+    after = changed.after;
+    places += changed.places;
+  }
+  if (after !== before.text) return { kind: 'changed', after, places };
+  return refused('invalid_arguments', 'the edits undo each other: there is nothing to change');
+}
+
+function replacedText(
   before: FileText,
-  { old_string, new_string, replace_all = false }: Omit<Change, 'file_path'>,
+  { old_string, new_string, replace_all = false }: TextEdit,
   name: string,
-): { kind: 'changed'; after: string; places: number } | Refusal {
+): Changed | Refusal {
+  if (old_string === new_string)
+    return refused('invalid_arguments', 'old_string and new_string are the same: there is nothing to change');
   const places = placesIn(before, old_string, { overlapping: !replace_all });
   const [first, ...others] = places;
   if (!first) {

@@ -8,7 +8,7 @@ import { lackingSandbox, type NetworkChoice, type Tool } from '../tool.ts';
 import { bashTool } from './bash.ts';
 import { BackgroundCommands } from './commands/backgroundCommands.ts';
 import { bashOutputTool, killBashTool } from './commands/backgroundTools.ts';
-import { editTool } from './edit.ts';
+import { editTool, multiEditTool } from './edit.ts';
 import { KnownFiles } from './knownFiles.ts';
 import { readTool } from './read.ts';
 import { SANDBOXES, type SandboxChoice, type SandboxOptions, sandboxFor, sandboxStatus } from './sandbox.ts';
@@ -19,7 +19,7 @@ import { writeTool } from './write.ts';
 
 /** `Background` lets Bash start commands in the background, and adds BashOutput and KillBash. */
 export type ExtraTool = (typeof EXTRA_TOOLS)[number];
-export const EXTRA_TOOLS = ['Background'] as const;
+export const EXTRA_TOOLS = ['Background', 'MultiEdit'] as const;
 
 export interface CodingToolOptions {
   /**
@@ -57,5 +57,6 @@ export function codingTools(options: CodingToolOptions = {}): Tool[] {
   const bash = status?.kind === 'none' ? lackingSandbox(withoutNotice, status.why) : withoutNotice;
   const tools = [readTool(knownFiles), lsTool, globTool, grepTool, bash, writeTool(knownFiles), editTool(knownFiles)];
   if (background) tools.push(bashOutputTool(background), killBashTool(background));
+  if (extra.includes('MultiEdit')) tools.push(multiEditTool(knownFiles));
   return tools;
 }
