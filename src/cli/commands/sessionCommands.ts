@@ -13,6 +13,7 @@ import type { ConversationTerminal } from '../interactive/conversationTerminal.t
 import { contextLine, costLines, helpLines, slashCommand, unknownCommand } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';
 import type { Style } from '../screen.ts';
+import { keptTodos, todoLines } from './keptPlan.ts';
 
 /** The conversation's side of a command. */
 export interface CommandPort {
@@ -56,6 +57,8 @@ export async function performCommand(text: string, conversation: Conversation, p
       return terminal.commit(permissionLines(conversation, port));
     case 'diff':
       return terminal.commit(await changesOf(conversation, port));
+    case 'todos':
+      return terminal.commit(planLines(conversation));
     case 'export':
       return exportTo(argument, conversation, port);
     case 'later':
@@ -121,6 +124,11 @@ function permissionLines(conversation: Conversation, { made, remembered }: Comma
     .at(-1);
   if (last) lines.push(ownLine(['dim', `the last call was allowed by: ${printableLine(last.by)}`]));
   return lines;
+}
+
+function planLines(conversation: Conversation): TextLine[] {
+  const lines = todoLines(keptTodos(conversation.log()));
+  return lines.length > 0 ? lines : [ownLine(['plain', 'the model keeps no list in this session'])];
 }
 
 /** The changes of files in this session, whole. */

@@ -11,6 +11,7 @@ import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
 import { terminalLine } from '../../words/entryWords.ts';
 import { firstLine } from '../../words/formats.ts';
+import { todoLines, todosOf } from '../commands/keptPlan.ts';
 import { count, emptyTally, type Tally, tallyText, withReply } from '../costTally.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
 import { outcomeText, resultText } from '../renderLog.ts';
@@ -210,7 +211,8 @@ export class TranscriptRenderer {
     const change = isFine && call ? this.#change(callId, call, textOf(content)) : undefined;
     const summary: Span = ['dim', `  ${change?.summary ?? printableLine(resultText(content))}${took}`];
     const line = ownLine(isFine ? ['green', '✓ '] : ['red', '✗ '], ...names, ['red', how], summary);
-    return [...heading, line, ...(change?.lines ?? [])];
+    const todos = isFine && call ? todosOf(call.name, call.args) : undefined;
+    return [...heading, line, ...(change?.lines ?? (todos ? todoLines(todos) : []))];
   }
 
   /** A change of a file as its diff, and a new file as its first lines. */
@@ -278,7 +280,8 @@ function callSpans({ name, args }: Pick<ShownCall, 'name' | 'args'>): Span[] {
     (value) => typeof value === 'string',
   );
   const argumentText = typeof telling === 'string' ? telling : typeof args === 'string' ? args : JSON.stringify(args);
-  const shown = argumentText === '{}' ? '' : ` ${shortened(printableLine(argumentText), ARGS_MAX)}`;
+  const shown =
+    argumentText === '{}' || todosOf(name, args) ? '' : ` ${shortened(printableLine(argumentText), ARGS_MAX)}`;
   return [
     ['plain', printableLine(name)],
     ['cyan', shown],

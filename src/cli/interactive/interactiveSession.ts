@@ -11,6 +11,7 @@ import { thrownText } from '../../errors.ts';
 import { printableLine } from '../../printable.ts';
 import { type AgentOptions, type CodingAgent, mustWorkIn } from '../codingAgent.ts';
 import { CommandMenu } from '../commands/commandMenu.ts';
+import { openedPlanLines } from '../commands/keptPlan.ts';
 import { PersonCommands } from '../commands/personCommands.ts';
 import { type CommandPort, performCommand } from '../commands/sessionCommands.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
@@ -125,10 +126,9 @@ export class InteractiveSession implements TerminalSource {
     );
     if (conversation.log().length > 1) await this.#loadFormats();
     this.#follow(conversation, isShown);
-    for (const gone of goneCommands(conversation.log())) {
-      this.#terminal.commit([goneLine(gone)]);
-      this.#person.note(goneNote(gone));
-    }
+    const gone = goneCommands(conversation.log());
+    this.#terminal.commit([...openedPlanLines(conversation.log()), ...gone.map(goneLine)]);
+    for (const command of gone) this.#person.note(goneNote(command));
   }
 
   close(): void {

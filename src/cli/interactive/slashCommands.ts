@@ -18,6 +18,7 @@ export const COMMANDS = [
   ['/mode [name]', 'the permission mode, or another one'],
   ['/permissions', 'the rules, and which of them allowed the last call'],
   ['/diff', 'the changes of files in this session'],
+  ['/todos', 'the plan that the model keeps as a list'],
   ['/export [file]', 'write the session as Markdown, or as JSON into a .json file'],
   ['/compact [text]', 'sum up older messages before the next request; the text says what matters'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],

@@ -10,6 +10,7 @@ import { BackgroundCommands } from './commands/backgroundCommands.ts';
 import { bashOutputTool, killBashTool } from './commands/backgroundTools.ts';
 import { editTool, multiEditTool } from './edit.ts';
 import { KnownFiles } from './knownFiles.ts';
+import { todoWriteTool } from './plan/todoWrite.ts';
 import { readTool } from './read.ts';
 import { SANDBOXES, type SandboxChoice, type SandboxOptions, sandboxFor, sandboxStatus } from './sandbox.ts';
 import { globTool } from './search/glob.ts';
@@ -19,7 +20,7 @@ import { writeTool } from './write.ts';
 
 /** `Background` lets Bash start commands in the background, and adds BashOutput and KillBash. */
 export type ExtraTool = (typeof EXTRA_TOOLS)[number];
-export const EXTRA_TOOLS = ['Background', 'MultiEdit'] as const;
+export const EXTRA_TOOLS = ['Background', 'MultiEdit', 'TodoWrite'] as const;
 
 export interface CodingToolOptions {
   /**
@@ -58,5 +59,6 @@ export function codingTools(options: CodingToolOptions = {}): Tool[] {
   const tools = [readTool(knownFiles), lsTool, globTool, grepTool, bash, writeTool(knownFiles), editTool(knownFiles)];
   if (background) tools.push(bashOutputTool(background), killBashTool(background));
   if (extra.includes('MultiEdit')) tools.push(multiEditTool(knownFiles));
+  if (extra.includes('TodoWrite')) tools.push(todoWriteTool);
   return tools;
 }
