@@ -90,7 +90,7 @@ const emptyQueue = [log(entries.returnedQueue), update(assigns.withdrawQueue)] a
 /** A withdrawn message is not queued. */
 const giveBack = { guard: 'isWithdrawn', actions: answer('returned') } as const;
 const leaveBehind = [log(entries.leftBehindEntries), update(assigns.leaveReruns)] as const;
-const close = [log(entries.closingEntries), ask(entries.askStop('closing'))] as const;
+const close = [log(entries.cancelledCallsAndStop), ask(entries.askStop('closing'))] as const;
 const rewind = [log(entries.rewindEntries), update(assigns.rewindLog), answer('rewound')] as const;
 const start = [...leaveBehind, update(assigns.startRun), answer('started')] as const;
 const closeCycle = [ask(entries.askNotBegun), update(assigns.closeCycle), update(assigns.dropNext)] as const;
@@ -219,7 +219,7 @@ const config = {
               target: '#CONVERSATION.closing',
               actions: [
                 update(assigns.takeRun),
-                log(entries.closingEntries),
+                log(entries.cancelledCallsAndStop),
                 ask(entries.askEnded),
                 ask(entries.askStop('closing')),
               ],
@@ -327,7 +327,7 @@ const config = {
     // The message starts a run when the previous stop is durable. An earlier cancel returns the message.
     superseding: {
       tags: 'active',
-      entry: [log(entries.supersedingEntries), ask(entries.askStop('superseding')), answer('superseding')],
+      entry: [log(entries.deniedCallsAndStop), ask(entries.askStop('superseding')), answer('superseding')],
       on: {
         'cancel.requested': { target: 'closing', actions: answer('cancelled') },
         'close.requested': { target: 'closing', actions: [...emptyQueue, answer('cancelled')] },

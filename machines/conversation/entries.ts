@@ -77,7 +77,7 @@ const stopEntries = (runId: string, cause: string, event?: Args['event']): NewEn
 ];
 
 /** A rewind of a waiting conversation cancels its cycle. Both are one append. */
-export const closingEntries = ({ context: { runId, open }, event }: Args): NewEntry[] => [
+export const cancelledCallsAndStop = ({ context: { runId, open }, event }: Args): NewEntry[] => [
   ...cancelledCalls(runId, open),
   ...stopEntries(runId, 'cancelled', event),
 ];
@@ -89,7 +89,7 @@ export const rewindEntries = ({ context: { runId, open }, event }: Args): NewEnt
 ];
 
 /** A superseding message also replaces decisions that were taken and not yet carried out. */
-export function supersedingEntries({ context: { runId, open } }: Args): NewEntry[] {
+export function deniedCallsAndStop({ context: { runId, open } }: Args): NewEntry[] {
   const denied = open.suspended.map(({ call: { callId } }): NewEntry => {
     return { runId, type: 'tool-result', callId, outcome: 'failed', content, code: 'denied' };
   });

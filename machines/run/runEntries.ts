@@ -42,10 +42,9 @@ export function openingEntries({ context: { runId, trigger } }: Args): NewEntry[
 }
 
 export function checkpointEntries(boundary: 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted') {
-  return ({ context }: { context: RunContext }): NewEntry[] =>
-    boundary === 'UserMessage' && context.trigger.kind !== 'message'
-      ? []
-      : [{ runId: context.runId, type: 'checkpoint', boundary }];
+  const checkpoint = ({ context: { runId, trigger } }: { context: RunContext }): NewEntry[] =>
+    boundary === 'UserMessage' && trigger.kind !== 'message' ? [] : [{ runId, type: 'checkpoint', boundary }];
+  return checkpoint;
 }
 
 export const phaseWriteEntries = ({ context, event }: Args): NewEntry[] =>

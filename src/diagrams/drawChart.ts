@@ -1,10 +1,11 @@
 /**
  * Draws a chart as a mermaid state diagram. Invariant: the built machine is the source, so the drawing has every
- * state and transition, also eventless ones. A transition without a target is a loop, and the final state `Done` is
- * the end. Mermaid moves a state into the block that names it. So each state is named first in its parent's block,
- * and elsewhere only in the outermost one.
+ * state and transition, also eventless ones, with their actions. A transition without a target is a loop, and the final
+ * state `Done` is the end. Mermaid moves a state into the block that names it. So each state is named first in its
+ * parent's block, and elsewhere only in the outermost one.
  */
 import type { AnyStateMachine, AnyTransitionDefinition } from 'xstate';
+import { actionNames } from './actionNames.ts';
 import { listsOf, nodesOf } from './chartNodes.ts';
 
 type Node = AnyStateMachine['root'];
@@ -25,9 +26,25 @@ function guardOf({ guard }: AnyTransitionDefinition): string {
   return `[${'type' in guard && typeof guard.type === 'string' ? guard.type : 'inline'}]`;
 }
 
-/** Returns the label of an arrow: the event and the guard. */
+/** Returns actions as UML writes them: a slash before their names. */
+function actionsOf(actions: readonly unknown[]): string {
+  const names = actionNames(actions);
+  return names.length > 0 ? `/ ${names.join(', ')}` : '';
+}
+
+/** Returns the label of an arrow: the event, the guard and the actions. */
 const labelOf = (event: string, taken: AnyTransitionDefinition): string =>
-  [event, guardOf(taken)].filter((part) => part !== '').join(' ');
+  [event, guardOf(taken), actionsOf(taken.actions)].filter((part) => part !== '').join(' ');
+
+/** Returns what a state does by itself, one line each: its actions on entry and exit, and the actors it runs. */
+function activitiesOf({ entry, exit, invoke, config }: Node): string[] {
+  // For each delay XState adds a last action: one starts its timer and one ends it.
+  const delays = Object.keys(config.after ?? {}).length;
+  const own = (actions: readonly unknown[]): string => actionsOf(actions.slice(0, actions.length - delays));
+  const running = invoke.map(({ src, id }) => (typeof src === 'string' ? src : id)).join(', ');
+  const activities = { entry: own(entry), do: running && `/ ${running}`, exit: own(exit) };
+  return Object.entries(activities).flatMap(([when, actions]) => (actions ? [`${when} ${actions}`] : []));
+}
 
 /** Returns the name of each state: its key if it is unique, else with its parents. */
 function namesOf(root: Node): (node: Node) => string {
@@ -72,9 +89,16 @@ export function drawChart(machine: AnyStateMachine): string {
   const state = (node: Node, depth: number): void => {
     if (isEnd(node)) return;
     const leaf = Object.keys(node.states).length === 0;
-    if (node.key !== nameOf(node)) write(depth, `state "${node.key}" as ${nameOf(node)}`);
+    const activities = activitiesOf(node);
+    // Mermaid shows lines below the name of a leaf only, so a composite state has them in its title.
+    const title = leaf ? node.key : [node.key, ...activities].join('<br/>');
+    const isTitled = title !== nameOf(node) || (leaf && activities.length > 0);
+    if (isTitled) write(depth, `state "${title}" as ${nameOf(node)}`);
     else if (leaf) write(depth, nameOf(node));
-    if (leaf) return;
+    if (leaf) {
+      for (const activity of activities) write(depth, `${nameOf(node)}: ${activity}`);
+      return;
+    }
     write(depth, `state ${nameOf(node)} {`);
     body(node, depth + 1);
     write(depth, '}');

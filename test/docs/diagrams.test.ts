@@ -1,7 +1,7 @@
 import purify from 'dompurify';
 import mermaid from 'mermaid';
 import { describe, expect, it } from 'vitest';
-import { type AnyStateMachine, createMachine } from 'xstate';
+import { type AnyStateMachine, assign, createMachine } from 'xstate';
 import {
   compactionMachine,
   conversationMachine,
@@ -50,6 +50,44 @@ describe('the diagrams are drawn from the charts', () => {
     const drawing = drawChart(machine);
     const states = [...nodesOf(machine.root)].filter(({ parent, key }) => parent && key !== 'Done');
     expect(states.map(({ key }) => key).filter((key) => !drawing.includes(key))).toEqual([]);
+  });
+});
+
+describe('a drawing names the actions of a chart', () => {
+  it('an arrow has its event, its guard and its actions, in the order in which they are executed', () => {
+    const lines = drawChart(conversationMachine).split('\n');
+    const arrow =
+      'active --> active: message.sent [steers] / queueMessage, log queuedEntries, tellRun, ask answer steered';
+    expect(lines).toContain(`        ${arrow}`);
+  });
+
+  it('a state has its actions on entry and exit, and the actors that it runs', () => {
+    const lines = drawChart(runMachine).split('\n');
+    expect(lines).toContain('        RunStart: entry / log openingEntries, askDeadline, askStartPhase');
+    expect(lines).toContain('    state "active<br/>exit / drop effectsOfRun, stop gate" as active');
+    expect(lines).toContain('            compacting: do / compaction');
+  });
+
+  it.each(charts.filter(([, machine]) => machine !== promptMachine))('every action of %s has a name', (_, machine) => {
+    const parts =
+      drawChart(machine)
+        .match(/(?<=\/ ).*/g)
+        ?.flatMap((actions) => actions.split(', ')) ?? [];
+    expect(parts.filter((part) => /^(ask|log|drop|update|spawn|stop|tell|inline)$/.test(part))).toEqual([]);
+  });
+
+  it('an action of another chart has its type or the name of its function', () => {
+    const ring = () => undefined;
+    const machine = createMachine({
+      id: 'DOOR',
+      initial: 'open',
+      context: { count: 0 },
+      states: {
+        open: { on: { CLOSE: { target: 'closed', actions: [ring, 'lock', assign({ count: 1 })] } } },
+        closed: {},
+      },
+    });
+    expect(drawChart(machine)).toContain('open --> closed: CLOSE / ring, lock, assign');
   });
 });
 

@@ -242,7 +242,7 @@ const clauses: readonly Clause<Moment>[] = [
     holds: (moment) => {
       const { suspended, kept, reruns } = moment.context.open;
       const due = [...idsOf(suspended), ...idsOf(kept), ...idsOf(reruns)].sort().join();
-      for (const written of [entries.closingEntries(moment), entries.supersedingEntries(moment)]) {
+      for (const written of [entries.cancelledCallsAndStop(moment), entries.deniedCallsAndStop(moment)]) {
         const results = resultsIn(written).sort().join();
         hold(results === due, `${results} have results, and ${due} are open`);
         hold(written.filter(({ type }) => type === 'run-stop').length === 1, 'one stop');
