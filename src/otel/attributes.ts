@@ -16,6 +16,8 @@ const REQUEST_MODEL = 'gen_ai.request.model';
 export const TOOL_NAME = 'gen_ai.tool.name';
 export const TOKEN_TYPE = 'gen_ai.token.type';
 export const ERROR_TYPE = 'error.type';
+const STREAM = 'gen_ai.request.stream';
+const OUTPUT_TYPE = 'gen_ai.output.type';
 const TEMPERATURE = 'gen_ai.request.temperature';
 const TOP_P = 'gen_ai.request.top_p';
 const MAX_TOKENS = 'gen_ai.request.max_tokens';
@@ -24,6 +26,9 @@ const INPUT_TOKENS = 'gen_ai.usage.input_tokens';
 const OUTPUT_TOKENS = 'gen_ai.usage.output_tokens';
 const CACHE_READ_TOKENS = 'gen_ai.usage.cache_read.input_tokens';
 const CACHE_WRITE_TOKENS = 'gen_ai.usage.cache_creation.input_tokens';
+const REASONING_TOKENS = 'gen_ai.usage.reasoning.output_tokens';
+const TOOL_DESCRIPTION = 'gen_ai.tool.description';
+const TOOL_DEFINITIONS = 'gen_ai.tool.definitions';
 const TOOL_CALL_ID = 'gen_ai.tool.call.id';
 const TOOL_TYPE = 'gen_ai.tool.type';
 const SYSTEM = 'gen_ai.system_instructions';
@@ -37,9 +42,20 @@ const TERMINATION = 'runchart.termination';
 const CAUSE = 'runchart.cause';
 export const OUTCOME = 'runchart.tool.outcome';
 
+/** The boundaries of histograms: 14 of them, each the product of the one before. */
+const boundaries = (first: number, factor: number) => ({
+  explicitBucketBoundaries: Array.from({ length: 14 }, (_, index) => Number((first * factor ** index).toPrecision(8))),
+});
+
 export const METRICS = {
-  tokens: ['gen_ai.client.token.usage', { unit: '{token}', description: 'Tokens of model calls' }],
-  duration: ['gen_ai.client.operation.duration', { unit: 's', description: 'Duration of runs, model calls and tools' }],
+  tokens: [
+    'gen_ai.client.token.usage',
+    { unit: '{token}', description: 'Tokens of model calls', advice: boundaries(1, 4) },
+  ],
+  duration: [
+    'gen_ai.client.operation.duration',
+    { unit: 's', description: 'Duration of runs, model calls and tools', advice: boundaries(0.01, 2) },
+  ],
   outcomes: ['runchart.tool.outcomes', { unit: '{call}', description: 'Results of tool calls by outcome' }],
 } as const;
 
@@ -85,26 +101,34 @@ const usageAttributes = (usage: EndedRun['usage'], costUsd: number | null): Attr
   [OUTPUT_TOKENS]: usage.outputTokens,
   [CACHE_READ_TOKENS]: usage.cachedInputTokens,
   [CACHE_WRITE_TOKENS]: usage.cacheWriteTokens,
+  ...(usage.reasoningTokens > 0 && { [REASONING_TOKENS]: usage.reasoningTokens }),
   ...(costUsd !== null && { [COST]: costUsd }),
 });
 
-export const providerAttributes = (provider: string | undefined): Attributes =>
-  provider === undefined ? {} : { [PROVIDER]: provider };
+type TracedModel = Extract<Work, { kind: 'model' }>['model'];
+
+export const modelAttributes = ({ id, provider }: TracedModel): Attributes => ({
+  [REQUEST_MODEL]: id,
+  ...(provider !== undefined && { [PROVIDER]: provider }),
+});
 
 /** The attributes of a metric, which have few values. */
 export const metricAttributes = (work: Work): Attributes =>
   work.kind === 'model'
-    ? { [OPERATION]: 'chat', [REQUEST_MODEL]: work.model.id, ...providerAttributes(work.model.provider) }
+    ? { [OPERATION]: 'chat', ...modelAttributes(work.model) }
     : { [OPERATION]: 'execute_tool', [TOOL_NAME]: work.call.name };
 
 export const workName = (work: Work): string =>
   work.kind === 'model' ? `chat ${work.model.id}` : `execute_tool ${work.call.name}`;
 
-export function workAttributes(work: Work, contents: boolean): Attributes {
+/** `description`: that of the tool, if it is known. */
+export function workAttributes(work: Work, contents: boolean, description?: string): Attributes {
   if (work.kind === 'model') {
-    const { temperature, topP, maxOutputTokens } = work.request;
+    const { temperature, topP, maxOutputTokens, output } = work.request;
     return {
       ...metricAttributes(work),
+      [STREAM]: true,
+      ...(output && { [OUTPUT_TYPE]: 'json' }),
       ...(temperature !== undefined && { [TEMPERATURE]: temperature }),
       ...(topP !== undefined && { [TOP_P]: topP }),
       ...(maxOutputTokens !== undefined && { [MAX_TOKENS]: maxOutputTokens }),
@@ -116,6 +140,7 @@ export function workAttributes(work: Work, contents: boolean): Attributes {
     ...metricAttributes(work),
     [TOOL_CALL_ID]: callId,
     [TOOL_TYPE]: 'function',
+    ...(description !== undefined && { [TOOL_DESCRIPTION]: description }),
     ...(contents && { [TOOL_ARGUMENTS]: JSON.stringify(args) }),
   };
 }
@@ -162,10 +187,19 @@ function messageOf(message: Message): { role: string; parts: Part[] } {
   return { role, parts: [...textParts(content), ...calls.map((call) => callPart(call.callId, call.name, call.args))] };
 }
 
-const requestContents = ({ system, messages }: ModelRequest): Attributes => ({
+const requestContents = ({ system, messages, tools }: ModelRequest): Attributes => ({
   ...(system !== '' && { [SYSTEM]: JSON.stringify([{ type: 'text', content: system }]) }),
   [INPUT_MESSAGES]: JSON.stringify(messages.map(messageOf)),
+  ...(tools.length > 0 && {
+    [TOOL_DEFINITIONS]: JSON.stringify(tools.map((tool) => ({ type: 'function', ...tool }))),
+  }),
 });
+
+/** The conventions have five reasons for a message, written like this. */
+const FINISHES: { readonly [reason: string]: string } = {
+  'tool-calls': 'tool_call',
+  'content-filter': 'content_filter',
+};
 
 function replyMessage({ items, finish }: Extract<WorkValue, { kind: 'reply' }>) {
   const parts = items.map((item): Part => {
@@ -173,5 +207,5 @@ function replyMessage({ items, finish }: Extract<WorkValue, { kind: 'reply' }>) 
     if (item.type === 'tool-call') return callPart(item.callId, item.name, item.args);
     return { type: item.type === 'reasoning' ? 'reasoning' : 'text', content: item.text };
   });
-  return { role: 'assistant', parts, finish_reason: finish };
+  return { role: 'assistant', parts, finish_reason: FINISHES[finish] ?? finish };
 }

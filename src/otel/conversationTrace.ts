@@ -4,15 +4,16 @@
  */
 import type { Attributes, Context, Link, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import { fieldsOf, type LogEntry } from '../../machines/internal.ts';
+import type { Model, ModelRequest } from '../models/model.ts';
 import type { EndedRun, ObservedConversation, Work, WorkObserver, WorkValue } from '../plugins/workObserver.ts';
 import {
   agentAttributes,
   CONVERSATION,
   ERROR_TYPE,
   metricAttributes,
+  modelAttributes,
   OPERATION,
   OUTCOME,
-  providerAttributes,
   runAttributes,
   runOutcome,
   type SpanOutcome,
@@ -44,8 +45,9 @@ interface Open {
 /** A run, and the work in it that has not ended. */
 interface OpenRun extends Open {
   work: Set<Open>;
-  /** The provider of its last model call. */
-  provider?: string | undefined;
+  /** The model of its last model call, and the tools that it was offered. */
+  model?: Pick<Model, 'id' | 'provider'>;
+  tools?: ModelRequest['tools'];
 }
 
 const CANCELLED: SpanOutcome = { attributes: {}, error: 'cancelled' };
@@ -93,12 +95,13 @@ export class ConversationTrace implements WorkObserver {
     const run = this.#runs.get(work.runId);
     const { api, contents, conversation } = this.#options;
     const open = guarded(() => {
-      const attributes = { ...workAttributes(work, contents), [CONVERSATION]: conversation.id };
+      const called = work.kind === 'tool' ? run?.tools?.find(({ name }) => name === work.call.name) : undefined;
+      const attributes = { ...workAttributes(work, contents, called?.description), [CONVERSATION]: conversation.id };
       const kind = work.kind === 'model' ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL;
       const parent = run?.context ?? api.context.active();
       return this.#open(workName(work), { kind, attributes }, { parent, labels: metricAttributes(work) });
     });
-    if (run && work.kind === 'model') run.provider = work.model.provider;
+    if (run && work.kind === 'model') Object.assign(run, { model: work.model, tools: work.request.tools });
     if (!open) return act();
     run?.work.add(open);
     const end = (ending: SpanOutcome): void => {
@@ -128,7 +131,7 @@ export class ConversationTrace implements WorkObserver {
     for (const open of run.work) this.#end(open, CANCELLED);
     run.work.clear();
     const { attributes, error } = guarded(() => runOutcome(output)) ?? { attributes: {} };
-    this.#end(run, { attributes: { ...attributes, ...providerAttributes(run.provider) }, error });
+    this.#end(run, { attributes: { ...attributes, ...(run.model && modelAttributes(run.model)) }, error });
   }
 
   #begin(runId: string, entry: LogEntry): void {

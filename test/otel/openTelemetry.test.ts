@@ -100,6 +100,7 @@ describe('spans of a run', () => {
       'gen_ai.operation.name': 'chat',
       'gen_ai.conversation.id': 'c',
       'gen_ai.request.model': 'small',
+      'gen_ai.request.stream': true,
       'gen_ai.response.finish_reasons': ['tool-calls'],
       'gen_ai.usage.input_tokens': 10,
       'gen_ai.usage.output_tokens': 10,
@@ -115,6 +116,7 @@ describe('spans of a run', () => {
       'gen_ai.tool.name': 'add',
       'gen_ai.tool.call.id': 'c1',
       'gen_ai.tool.type': 'function',
+      'gen_ai.tool.description': 'Adds',
       'runchart.tool.outcome': 'succeeded',
     });
     const failed = one('execute_tool fail');
@@ -320,7 +322,7 @@ describe('contents', () => {
     expect(JSON.parse(String(first?.['gen_ai.output.messages']))).toMatchObject([
       {
         role: 'assistant',
-        finish_reason: 'tool-calls',
+        finish_reason: 'tool_call',
         parts: [{ type: 'text' }, { type: 'tool_call', id: 'c1' }, { name: 'fail' }],
       },
     ]);
