@@ -3,7 +3,6 @@
  * once. After `close` no connection and no timer is left; runs continue on the server.
  */
 import type { Observable } from 'rxjs';
-import { isEncoded } from '../content/imageFormat.ts';
 import { RemoteConversation } from '../remote/remoteConversation.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import { type ConnectionState, RemoteConnection } from './remoteConnection.ts';
@@ -55,11 +54,11 @@ export class ServerConversation<Output = unknown> extends RemoteConversation<Out
    * server, a `data:` URL, or the URL that the part has. A request to the server needs the same authorization as every other one.
    */
   attachmentURL({ mediaType, data }: { mediaType: string; data: string }): string {
-    if (isEncoded(data)) return `data:${mediaType};base64,${data}`;
-    if (/^(https?|data):/i.test(data)) return data;
-    const [, hash = ''] = data.split(':');
-    const path = `/conversations/${encodeURIComponent(this.id)}/blobs/${encodeURIComponent(hash)}`;
-    return this.#calls.addressOf(path);
+    const [scheme = '', hash] = data.split(':', 2);
+    // Base64 has no colon, unlike URLs and references.
+    if (hash === undefined) return `data:${mediaType};base64,${data}`;
+    if (/^(https?|data)$/i.test(scheme)) return data;
+    return this.#calls.addressOf(`/conversations/${encodeURIComponent(this.id)}/blobs/${encodeURIComponent(hash)}`);
   }
 
   override async close(): Promise<void> {
