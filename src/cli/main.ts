@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { printable } from '../printable.ts';
+import type { AgentOptions } from './codingAgent.ts';
 import type { DemoOptions } from './demo/demoCommand.ts';
 import { EXIT_CODES, exitCodeOfError, USAGE } from './exitCodes.ts';
 import type { InspectOptions } from './inspectCommand.ts';
@@ -37,6 +38,12 @@ under a name of its own and tells it; --new --session begins one under yours.
 Where there is no terminal, a call that the rules ask about waits, and the exit code is 3.
 
 ${EXIT_CODES}`;
+
+const ACP_HELP = `
+An editor starts it and speaks with it over standard input and output: the Agent Client Protocol, version 1. Each session
+works in the directory that the editor names. See docs/editors.md for the settings of editors.
+
+Exit codes: 0 the editor has closed the input, 1 error, 2 usage, 130 ended by a signal.`;
 
 const REPLAY_HELP = `
 The log is read and nothing else: it may be damaged, torn, or in use. What cannot be read is told on standard error.
@@ -87,6 +94,7 @@ function program(invocation: Invocation): Command {
   interactive(root, invocation);
   run(root, invocation);
   serve(root, invocation);
+  acp(root, invocation);
   sessions(root, invocation);
   replay(root, invocation);
   standalone(root, invocation);
@@ -151,6 +159,16 @@ function serve(root: Command, { signal, exit }: Invocation): void {
     .action(async (options: ServeOptions) => {
       const { serveCommand } = await import('./serveCommand.ts');
       exit(await serveCommand(options, signal));
+    });
+}
+
+function acp(root: Command, { signal, exit }: Invocation): void {
+  agentOptions(root.command('acp'))
+    .description('be the agent of an editor, by the Agent Client Protocol on standard input and output')
+    .addHelpText('after', ACP_HELP)
+    .action(async (options: AgentOptions) => {
+      const { acpCommand } = await import('./acp/acpCommand.ts');
+      exit(await acpCommand(options, version, signal));
     });
 }
 

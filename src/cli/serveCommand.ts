@@ -11,10 +11,11 @@ import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { Agent } from '../agent.ts';
 import { ConfigurationError } from '../errors.ts';
-import { type ConversationInfo, type ListOptions, noConversation } from '../stores/logStore.ts';
+import { noConversation } from '../stores/logStore.ts';
 import { createHandlers, nodeHandler, route, stdioTransport } from '../transports/index.ts';
 import { type AgentOptions, codingAgent } from './codingAgent.ts';
 import { CANCELLED } from './exitCodes.ts';
+import { sessionsIn } from './sessions/sessionStore.ts';
 
 export interface ServeOptions extends AgentOptions {
   host: string;
@@ -60,24 +61,6 @@ function agentOf(agent: Agent, cwd: string): Agent {
     run: (content, options) => agent.run(content, options),
     close: () => agent.close(),
   };
-}
-
-const PAGE = 200;
-
-/** The sessions of one directory: pages of all sessions are read until one of these is full. */
-export async function sessionsIn(
-  cwd: string,
-  agent: Pick<Agent, 'list'>,
-  options: ListOptions = {},
-): Promise<ConversationInfo[]> {
-  const { limit, ...rest } = options;
-  const found: ConversationInfo[] = [];
-  for (let { cursor } = options; ; ) {
-    const page = await agent.list({ ...rest, limit: PAGE, ...(cursor !== undefined && { cursor }) });
-    found.push(...page.filter((session) => session.cwd === cwd));
-    cursor = page.at(-1)?.cursor;
-    if (page.length < PAGE || found.length >= (limit ?? Number.POSITIVE_INFINITY)) return found.slice(0, limit);
-  }
 }
 
 function portOf(text: string): number {

@@ -61,6 +61,8 @@ export interface PermissionOptions extends PermissionRules {
 
 export type Permissions = Plugin & {
   readonly mode: PermissionMode;
+  /** Changes the mode for the calls that are judged from now on. Throws ConfigurationError for an unknown mode. */
+  setMode(mode: PermissionMode): void;
   /** The rules of untrusted layers that do not count. */
   readonly ignored: readonly string[];
   explain(toolName: string, args: Json, cwd: string): Promise<PermissionVerdict>;
@@ -72,6 +74,7 @@ export type Permissions = Plugin & {
 };
 
 const ruleFields = { allow: strings, ask: strings, deny: strings, disabledTools: strings };
+const modeValidator = object({ mode: choice(...PERMISSION_MODES) });
 const layerValidator = object({ name: nonEmptyText, trusted: flag, ...ruleFields });
 const optionsValidator = object({
   mode: choice(...PERMISSION_MODES),
@@ -94,9 +97,8 @@ const SESSION = 'session';
 
 class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly name = 'permissions';
-  readonly mode: PermissionMode;
   readonly ignored: readonly string[];
-  readonly #rules: Omit<RuleSet, 'allow'>;
+  #rules: Omit<RuleSet, 'allow'>;
   readonly #allow: Rule[];
   readonly #disabled: ReadonlySet<string>;
   readonly #decide: PermissionOptions['decide'];
@@ -109,7 +111,6 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     const layers = givenLayers.map((layer): PermissionLayer => Object.assign(Object.create(null), layer));
     const trusted = [own, ...layers.filter((layer) => layer.trusted === true)];
     const all = [own, ...layers];
-    this.mode = mode;
     this.ignored = layers.flatMap(({ trusted, allow = [], name }) =>
       trusted === true ? [] : allow.map((rule) => `${name}: ${parseRule(rule).text}`),
     );
@@ -122,6 +123,15 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     this.#disabled = new Set(all.flatMap(({ disabledTools = [] }) => disabledTools.map((tool) => tool.toLowerCase())));
     this.#decide = decide;
   }
+
+  get mode(): PermissionMode {
+    return this.#rules.mode;
+  }
+
+  readonly setMode = (mode: PermissionMode): void => {
+    checkOptionsOf('setMode', { mode }, modeValidator);
+    this.#rules = { ...this.#rules, mode };
+  };
 
   /** Its presence makes every call pass the permission gate; `CALL_CHECKS` makes the decision. */
   readonly beforeToolExecute = (): void => undefined;

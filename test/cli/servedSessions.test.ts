@@ -1,6 +1,6 @@
 /** The sessions that `runchart serve` lists: those of its directory, wherever they are among all sessions of the store. */
 import { expect, test } from 'vitest';
-import { sessionsIn } from '../../src/cli/serveCommand.ts';
+import { sessionsIn } from '../../src/cli/sessions/sessionStore.ts';
 import type { ConversationInfo, ListOptions } from '../../src/stores/logStore.ts';
 
 const OWN = '/work';

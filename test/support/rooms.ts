@@ -19,6 +19,7 @@ export const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/tools\/coding\//, [/^node:/, /^zod$/, /^tinyglobby$/, /^diff$/]],
   [/^src\/permissions\//, [/^node:/, /^unbash$/, /^ignore$/]],
   [/^src\/(node\.ts|stores\/(jsonl|sqlite)\/|hooks\/|session\/|mcp\/stdio\/)/, [/^node:/]],
+  [/^src\/cli\/acp\//, [/^node:/, /^@agentclientprotocol\/sdk$/]],
   [/^src\/cli\/serveCommand/, [/^node:/, /^hono(\/cors)?$/]],
   [/^src\/transports\/nodeHandler/, [/^node:http$/, /^node:net$/, /^@hono\/node-server(\/utils\/response)?$/]],
   [/^src\/cli\/(interactive\/textRows|formatted\/)/, [/^(string-width|diff|marked)$/, /^@speed-highlight\/core\//]],

@@ -24,7 +24,8 @@ export async function messageContent(text: string, notes: readonly string[], cwd
   return parts.length === 0 ? text : [{ type: 'text', text }, ...parts];
 }
 
-async function attachedFile(name: string, cwd: string): Promise<ContentPart[]> {
+/** The content of a file below the working directory. Empty if there is none. */
+export async function attachedFile(name: string, cwd: string): Promise<ContentPart[]> {
   const place = await placeOf(cwd, name);
   const current = place.kind === 'place' ? await currentContent(place) : place;
   if (current.kind !== 'content') return [];

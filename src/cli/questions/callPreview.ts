@@ -11,8 +11,16 @@ import { currentContent } from '../../tools/coding/writeFile.ts';
 import { isObject } from '../../validation.ts';
 
 export type CallPreview =
-  | { readonly kind: 'change'; readonly path: string; readonly patch: string }
-  | { readonly kind: 'new file'; readonly path: string; readonly content: string }
+  | {
+      readonly kind: 'change';
+      readonly path: string;
+      readonly patch: string;
+      /** The absolute path, links resolved. */
+      readonly file: string;
+      readonly before: string;
+      readonly after: string;
+    }
+  | { readonly kind: 'new file'; readonly path: string; readonly file: string; readonly content: string }
   /** The call would fail, or nothing can be compared. The arguments are shown. */
   | { readonly kind: 'no change'; readonly path: string; readonly why: string };
 
@@ -64,7 +72,7 @@ export async function callPreview(
   const current = await currentContent(place);
   if (current.kind === 'refused') return without(current.message);
   if (current.kind === 'missing') {
-    if ('content' in change) return { kind: 'new file', path: place.name, content: change.content };
+    if ('content' in change) return { kind: 'new file', path: place.name, file: place.path, content: change.content };
     return without(`there is no ${place.name}`);
   }
   const before = readText(current.bytes, place.name);
@@ -78,5 +86,5 @@ export async function callPreview(
   if (patch === undefined) return without('the change is too large to be compared');
   return before.text === changed.after
     ? without('it would change nothing')
-    : { kind: 'change', path: place.name, patch };
+    : { kind: 'change', path: place.name, patch, file: place.path, before: before.text, after: changed.after };
 }

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
+import type { ConversationInfo, ListOptions, LogStore } from '../../stores/logStore.ts';
 import type { SessionPlace } from './sessionPlace.ts';
 
 /** Returns an id that sorts by time. */
@@ -128,4 +129,22 @@ export async function workingDirectory(directory = '.'): Promise<string> {
   if (status?.isDirectory()) return realpath(path);
   const what = status ? 'is not a directory' : 'does not exist';
   throw new ConfigurationError(`expected a working directory, but ${path} ${what}: give one with --cwd`);
+}
+
+const PAGE = 200;
+
+/** The sessions of one directory: pages of all sessions are read until one of these is full. */
+export async function sessionsIn(
+  cwd: string,
+  agent: Pick<LogStore, 'list'>,
+  options: ListOptions = {},
+): Promise<ConversationInfo[]> {
+  const { limit, ...rest } = options;
+  const found: ConversationInfo[] = [];
+  for (let { cursor } = options; ; ) {
+    const page = await agent.list({ ...rest, limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    found.push(...page.filter((session) => session.cwd === cwd));
+    cursor = page.at(-1)?.cursor;
+    if (page.length < PAGE || found.length >= (limit ?? Number.POSITIVE_INFINITY)) return found.slice(0, limit);
+  }
 }

@@ -1,0 +1,131 @@
+/** Sessions that an editor opens again: lists, replays, and what a killed or closed editor leaves behind. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
+import { call, deaf, type Reply, scripted, t } from '../../support/scriptedReplies.ts';
+import { agentMaker, begun, choose, editorOf, textIn, updatesOf } from './acpClient.ts';
+
+const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
+
+describe('an earlier session', () => {
+  test('is listed with title and time, and a replay shows messages, calls and results in their order', async () => {
+    const first = await begun([deploys('one'), 'done'], { answer: choose('once') });
+    const { root, sessionId } = first;
+    await first.prompt('deploy it');
+    await first.disconnect();
+    const second = await begun(['more'], { root });
+    const { sessions } = await second.agent.request('session/list', { cwd: root });
+    expect(sessions).toEqual([{ sessionId, cwd: root, title: 'deploy it', updatedAt: expect.stringContaining('T') }]);
+    const { modes } = await second.agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+    expect(modes?.currentModeId).toBe('default');
+    const kinds = second.updates.map(({ sessionUpdate }) => sessionUpdate);
+    expect(kinds.slice(0, 2)).toEqual(['user_message_chunk', 'tool_call']);
+    expect(textIn(second.updates, 'user_message_chunk')).toBe('deploy it');
+    expect(updatesOf(second.updates, 'c1').at(-1)).toMatchObject({ status: 'completed' });
+    expect(textIn(second.updates)).toBe('done');
+    second.updates.length = 0;
+    const again = await second.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'and?' }] });
+    expect(again).toEqual({ stopReason: 'end_turn' });
+    expect(textIn(second.updates)).toBe('more');
+    expect(second.ran).toEqual([]);
+  });
+
+  test('a resumed session is not replayed, a closed one is not open, a deleted one is gone', async () => {
+    const first = await begun(['hi']);
+    const { root, sessionId } = first;
+    await first.prompt('hello');
+    await first.disconnect();
+    const { agent, updates } = await begun([], { root });
+    await agent.request('session/resume', { sessionId, cwd: root, mcpServers: [] });
+    expect(updates).toEqual([]);
+    await agent.request('session/close', { sessionId });
+    const closed = agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'x' }] });
+    await expect(closed).rejects.toMatchObject({ code: -32002 });
+    await agent.request('session/delete', { sessionId });
+    expect((await agent.request('session/list', {})).sessions).toEqual([]);
+    const gone = agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+    await expect(gone).rejects.toMatchObject({ code: -32002 });
+  });
+
+  test('what a rewind has superseded is not replayed', async () => {
+    const first = await begun(['one', 'two']);
+    const { root, sessionId, makeAgent } = first;
+    await first.prompt('first');
+    await first.prompt('second');
+    await first.disconnect();
+    const made = await makeAgent(root);
+    const conversation = await made.agent.open(sessionId);
+    const message = conversation
+      .log()
+      .filter(({ type }) => type === 'user-message')
+      .at(-1);
+    if (message?.type !== 'user-message') throw new Error('no message');
+    await conversation.rewind(message.messageId);
+    await made.close();
+    const { agent, updates } = await begun([], { root });
+    await agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+    expect(textIn(updates, 'user_message_chunk')).toBe('first');
+    expect(textIn(updates)).toBe('one');
+  });
+
+  test('a session of another directory, an unknown one and a name that is a path are refused by their codes', async () => {
+    const first = await begun(['hi']);
+    const { root, sessionId } = first;
+    await first.prompt('hello');
+    await first.disconnect();
+    await mkdir(join(root, 'other'));
+    const { agent } = await begun([], { root });
+    const load = (sessionId: string, cwd: string) => agent.request('session/load', { sessionId, cwd, mcpServers: [] });
+    await expect(load(sessionId, join(root, 'other'))).rejects.toMatchObject({ code: -32602 });
+    await expect(load('nobody', root)).rejects.toMatchObject({ code: -32002, data: { sessionId: 'nobody' } });
+    await expect(load('../../etc/passwd', root)).rejects.toMatchObject({ code: -32002 });
+    await expect(load(sessionId, 'relative')).rejects.toMatchObject({ code: -32602 });
+    const missing = agent.request('session/new', { cwd: join(root, 'missing'), mcpServers: [] });
+    await expect(missing).rejects.toMatchObject({ code: -32602 });
+  });
+});
+
+describe('an editor that is gone', () => {
+  test('in the middle of a reply: the run is stopped, and the session can be opened at once', async () => {
+    const first = await begun([deaf(t('Let me think'))]);
+    const { root, sessionId } = first;
+    const prompted = first.prompt('go').catch(() => 'closed');
+    await expect.poll(() => textIn(first.updates), { interval: 5 }).toBe('Let me think');
+    await first.disconnect();
+    expect(await prompted).toBe('closed');
+    const { agent, updates } = await begun([], { root });
+    await agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+    expect(textIn(updates, 'user_message_chunk')).toBe('go');
+  });
+
+  test('while a call waits: it still waits, is asked about before the next prompt, and runs once', async () => {
+    const first = await begun([deploys('one')]);
+    const { root, sessionId } = first;
+    first.prompt('deploy').catch(() => undefined);
+    await expect.poll(() => first.asked.length, { interval: 5 }).toBe(1);
+    const { store } = await sessionPlace(join(root, 'sessions'));
+    await expect.poll(async () => (await store.list())[0]?.status, { interval: 5 }).toBe('waiting');
+    await first.disconnect();
+    const second = await begun(['done', 'then this'], { root, answer: choose('once') });
+    await second.agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+    expect(second.asked).toEqual([]);
+    expect(updatesOf(second.updates, 'c1').at(-1)).toMatchObject({ status: 'pending' });
+    const prompt = [{ type: 'text' as const, text: 'go on' }];
+    expect(await second.agent.request('session/prompt', { sessionId, prompt })).toEqual({ stopReason: 'end_turn' });
+    expect(second.asked).toHaveLength(1);
+    expect(second.ran).toEqual(['one']);
+    expect(second.model.calls).toHaveLength(2);
+  });
+
+  test('a session that another process holds is refused, and is free after it', async () => {
+    const { root, sessionId, prompt, disconnect } = await begun(['hi']);
+    await prompt('hello');
+    const model = scripted([]);
+    const other = await editorOf(agentMaker(root, model), { root });
+    const load = () => other.agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
+    await expect(load()).rejects.toMatchObject({ code: -32603, data: { code: 'session_busy' } });
+    await disconnect();
+    await load();
+  });
+});
