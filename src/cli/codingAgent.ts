@@ -17,7 +17,9 @@ import { systemPrompt } from '../session/systemPrompt.ts';
 import { type BackgroundCommands, backgroundCommandsOf } from '../tools/coding/commands/backgroundCommands.ts';
 import { codingTools, EXTRA_TOOLS } from '../tools/coding/index.ts';
 import { loadAdapter, modelFacts } from './adapter.ts';
+import { type Equipment, equipmentOf } from './definitions/agentEquipment.ts';
 import { countingStore } from './renderLog.ts';
+import type { ServerConnections } from './servers/serverConnections.ts';
 import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
 import { workingDirectory } from './sessions/sessionStore.ts';
 
@@ -49,10 +51,15 @@ export interface CodingAgent {
   compactNext(instructions: string): void;
   /** The rules of the command line and of configuration files. */
   readonly layers: readonly PermissionLayer[];
-  /** Makes another agent from the same options, these changes and these further rules. */
-  remade(changes: AgentOptions): Promise<CodingAgent>;
   /** Commands that Bash has started in the background. */
   readonly background?: BackgroundCommands | undefined;
+  /**
+   * Makes another agent from the same options, these changes and these further rules. It takes over the MCP servers, or
+   * starts them anew.
+   */
+  remade(changes: AgentOptions, restartsServers?: boolean): Promise<CodingAgent>;
+  /** What the user and the project add: MCP servers, agents, commands and skills. */
+  readonly equipment: Equipment;
   /** The contents of `system-init`. */
   readonly about: { model: string; tools: readonly string[]; permissionMode: PermissionMode };
 }
@@ -60,48 +67,94 @@ export interface CodingAgent {
 /** Called for a denied call that would need a question if nobody can be asked, with the rules that would allow it. */
 export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 
+interface Surroundings {
+  /** Called for a denied call; given if nobody can be asked. */
+  denied?: Denied | undefined;
+  /** The connections of the agent that this one takes the place of. */
+  servers?: ServerConnections | undefined;
+}
+
 /** Pass `denied` if nobody can be asked. Rejects with ConfigurationError for an invalid option. */
-export async function codingAgent(options: AgentOptions, denied?: Denied): Promise<CodingAgent> {
+export function codingAgent(options: AgentOptions, denied?: Denied): Promise<CodingAgent> {
+  return agentIn({ denied }, options);
+}
+
+async function agentIn(around: Surroundings, options: AgentOptions): Promise<CodingAgent> {
+  const { denied } = around;
   const cwd = await workingDirectory(options.cwd);
   const sessions = await sessionPlace(options.store);
   const configuration = await loadConfiguration({ cwd });
-  const { permissionMode, allow = [], deny = [] } = options;
-  const mode = permissionMode === undefined ? {} : { mode: modeOf(permissionMode) };
-  const makePlugins = () =>
-    configuredPlugins(configuration, {
-      ...mode,
-      allow,
-      deny,
-      protect: sessions.files.map((path) => `/${literalPath(path)}`),
-    });
-  const { rules, plugins: configured } = makePlugins();
   const model = await namedModel(options.model || configuration.model, configuration.environment);
-  const tools = codingTools({
-    ...(configuration.sandbox && { sandbox: configuration.sandbox }),
-    extra: [...EXTRA_TOOLS],
-  });
+  const equipment = await equipmentFor(cwd, configuration, around.servers);
+  const { tools, servers } = equipment;
+  const { makePlugins, layers } = rulesOf(options, configuration, equipment, sessions);
+  const { rules, plugins: configured } = makePlugins();
   const store = countingStore(sessions.store);
-  const summaries = summaryOnDemand();
+  const { plugin: summaries, compactNext } = summaryOnDemand();
   const plugins = [
     systemPrompt(),
     ...configured,
-    summaries.plugin,
+    summaries,
+    servers.plugin,
     ...(denied ? [denying(() => makePlugins().rules, denied)] : []),
   ];
   const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
   const agent = options.inspect ? await inspected(agentOptions, options.control) : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
-  const { compactNext } = summaries;
-  const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
+  let areServersGiven = false;
   const close = async (): Promise<void> => {
     await agent.close();
+    if (!areServersGiven) await servers.close();
     await sessions.close();
   };
-  const layers = [{ name: 'command line', trusted: true, allow, deny }, ...(configuration.permissions.layers ?? [])];
-  const remade = ({ allow: more = [], ...changes }: AgentOptions): Promise<CodingAgent> =>
-    codingAgent({ ...options, ...changes, allow: [...new Set([...allow, ...more])] }, denied);
+  const remade = async (changes: AgentOptions, restartsServers = false): Promise<CodingAgent> => {
+    const allow = [...new Set([...(options.allow ?? []), ...(changes.allow ?? [])])];
+    const next = await agentIn(
+      { denied, servers: restartsServers ? undefined : servers },
+      { ...options, ...changes, allow },
+    );
+    areServersGiven = !restartsServers;
+    return next;
+  };
+  const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
   const made = { agent, model, permissions: rules, cwd, sessions, store, close, keep, compactNext, about };
-  return { ...made, background: backgroundCommandsOf(tools), layers, remade };
+  return { ...made, background: backgroundCommandsOf(tools), layers, remade, equipment };
+}
+
+function equipmentFor(
+  cwd: string,
+  configuration: Configuration,
+  servers: ServerConnections | undefined,
+): Promise<Equipment> {
+  const { sandbox, environment } = configuration;
+  return equipmentOf({
+    ...{ cwd, servers },
+    codingTools: () => codingTools({ ...(sandbox && { sandbox }), extra: [...EXTRA_TOOLS] }),
+    variableOf: (name) => process.env[name] || environment[name],
+    modelOf: async (name) => (MODEL_CLASSES.has(name) ? undefined : namedModel(name, environment)),
+  });
+}
+
+/** Names by which other programs choose one of their models. Here they are the model of the session. */
+const MODEL_CLASSES: ReadonlySet<string> = new Set(['sonnet', 'opus', 'haiku']);
+
+/** The plugins of rules and hooks, made anew at each call, and the layers of the rules. */
+function rulesOf(
+  { permissionMode, allow = [], deny = [] }: AgentOptions,
+  configuration: Configuration,
+  { layers: ofAgents, untrusted }: Equipment,
+  sessions: SessionPlace,
+) {
+  const mode = permissionMode === undefined ? {} : { mode: modeOf(permissionMode) };
+  const protect = sessions.files.map((path) => `/${literalPath(path)}`);
+  const ofFiles = [...(configuration.permissions.layers ?? []), ...ofAgents];
+  const whole = {
+    ...configuration,
+    permissions: { ...configuration.permissions, layers: ofFiles },
+    ignored: [...configuration.ignored, ...untrusted],
+  };
+  const makePlugins = () => configuredPlugins(whole, { ...mode, allow, deny, protect });
+  return { makePlugins, layers: [{ name: 'command line', trusted: true, allow, deny }, ...ofFiles] };
 }
 
 /** The server of the page is loaded only on request, because most requests do not need it. */

@@ -3,11 +3,14 @@
  * output, everything else to standard error. A call that the rules ask about waits for a person's yes. Without a
  * terminal it waits (`run`) or is denied (`-p`), which is printed. The exit code shows how the run ended.
  */
+import type { Content } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run } from '../conversation/run.ts';
 import { ConfigurationError } from '../errors.ts';
 import type { RunResult } from '../index.ts';
 import { type AgentOptions, type CodingAgent, codingAgent, mustWorkIn } from './codingAgent.ts';
+import { equipmentNotes, failedServers } from './commands/equipmentLines.ts';
+import { meaningOf, messageContent } from './commands/messageContent.ts';
 import { CANCELLED, exitCodeOf, WAITING } from './exitCodes.ts';
 import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './personInput.ts';
 import { followAsJson, followAsMessages, followAsSteps } from './renderLog.ts';
@@ -50,9 +53,14 @@ export async function runCommand(
     }
     const conversation = await made.agent.open(chosen ?? newSessionId());
     mustWorkIn(conversation, made.cwd);
+    if (!options.json) for (const note of equipmentNotes(made.equipment)) screen.line(['yellow', `! ${note}`]);
     const reportResult = follow(conversation, made, screen, options.json ? form.json : 'steps');
-    const state: Request = { conversation, screen, prompt, signal, asks, last: undefined };
+    const { cwd, equipment } = made;
+    const meaning = meaningOf(prompt, equipment.commands, cwd);
+    const content = meaning.length > 0 ? await messageContent(prompt, [], cwd, meaning) : prompt;
+    const state: Request = { conversation, screen, prompt, content, signal, asks, last: undefined };
     const code = await request(state);
+    if (!options.json) for (const note of failedServers(equipment)) screen.line(['yellow', `! ${note}`]);
     if (state.last) reportResult(state.last);
     if (!options.json) printSession(screen, conversation, made);
     return code;
@@ -92,6 +100,8 @@ interface Request {
   screen: Screen;
   /** An empty prompt continues a waiting or interrupted run. */
   prompt: string;
+  /** The prompt, with the text that its command stands for. */
+  content: Content;
   signal: AbortSignal;
   /** A terminal is available for questions. */
   asks: boolean;
@@ -99,7 +109,7 @@ interface Request {
 }
 
 async function request(state: Request): Promise<number> {
-  const { conversation, screen, prompt, signal } = state;
+  const { conversation, screen, prompt, content, signal } = state;
   if (conversation.status === 'waiting') {
     const code = await continueRun(state);
     if (prompt === '' || code === CANCELLED) return code;
@@ -109,7 +119,7 @@ async function request(state: Request): Promise<number> {
     }
   }
   const before = conversation.log().length;
-  const run = prompt === '' ? conversation.resume() : conversation.send(prompt, { signal });
+  const run = prompt === '' ? conversation.resume() : conversation.send(content, { signal });
   const code = await runToEnd(run, state);
   if (conversation.log().length === before) screen.line(['plain', 'nothing waits and nothing was interrupted']);
   return code === WAITING ? continueRun(state) : code;

@@ -1,10 +1,15 @@
 /**
- * `runchart trust`: applies a project's configuration files in full from now on. Invariant: it prints the files, and
- * the settings that were ignored before. A file that changes afterwards is no longer trusted.
+ * `runchart trust`: applies a project's files in full from now on: configuration, MCP servers, agents, commands and
+ * skills. Invariant: it prints the files, and what was ignored before. A file that changes afterwards is no longer
+ * trusted.
  */
 
 import { printableLine } from '../printable.ts';
-import { loadConfiguration, trustProject } from '../session/configuration.ts';
+import { loadConfiguration, trustProject, userDirectoryOf } from '../session/configuration.ts';
+import { trustEquipment } from './definitions/agentEquipment.ts';
+import { isServerFile } from './definitions/definitionFiles.ts';
+import { loadDefinitions } from './definitions/definitions.ts';
+import { serverEntries } from './servers/serverEntries.ts';
 import { workingDirectory } from './sessions/sessionStore.ts';
 
 /** Rejects with ConfigurationError for an invalid file. */
@@ -12,7 +17,14 @@ export async function trustCommand(directory: string | undefined, write: (text: 
   const cwd = await workingDirectory(directory);
   const { ignored } = await loadConfiguration({ cwd });
   const files = await trustProject({ cwd });
-  if (files.length === 0) write('this project has no configuration file\n');
+  const others = await trustEquipment(cwd);
+  if (files.length + others.length === 0) write('this project has no configuration file\n');
   for (const file of files) write(`trusted as it is now: ${printableLine(file)}\n`);
   for (const setting of ignored) write(`  counts from now on: ${printableLine(setting)}\n`);
+  for (const { path } of others) write(`trusted as it is now: ${printableLine(path)}\n`);
+  const servers = serverEntries(others.filter(isServerFile), (name) => process.env[name], cwd);
+  for (const { name, about } of servers.entries)
+    write(`  starts from now on: the MCP server ${printableLine(name)}: ${printableLine(about)}\n`);
+  const { problems } = await loadDefinitions({ cwd, userDirectory: userDirectoryOf() });
+  for (const problem of [...servers.problems, ...problems]) write(`  ${printableLine(problem)}\n`);
 }

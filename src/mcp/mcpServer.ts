@@ -6,7 +6,7 @@
  */
 import type { Client, ElicitResult } from '@modelcontextprotocol/client';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
-import { RunchartError } from '../errors.ts';
+import { RunchartError, thrownMessage } from '../errors.ts';
 import { isObject } from '../validation.ts';
 import { type Elicitation, type Loss, McpConnection } from './mcpConnection.ts';
 import type { McpServerOptions } from './serverOptions.ts';
@@ -73,6 +73,8 @@ export class McpServer {
   onTools: ((tools: readonly McpToolInfo[]) => void) | undefined;
   /** The capabilities that the server declared when its tools were first listed. */
   capabilities: ReturnType<Client['getServerCapabilities']>;
+  /** Why it is not connected after a failure, until the next connection works. */
+  problem: string | undefined;
   #connection: McpConnection | undefined;
   /** Connections that failed or ended by themselves since the last answer, and when the last one did. */
   #failures = { count: 0, at: 0 };
@@ -287,6 +289,14 @@ export class McpServer {
       ended: () => this.#forget(connection),
     });
     this.#connection = connection;
+    connection.ready.then(
+      () => {
+        this.problem = undefined;
+      },
+      (error: unknown) => {
+        this.problem = thrownMessage(error);
+      },
+    );
     // A server that was started again may have other tools.
     if (count > 0) connection.ready.then(() => this.#listAgain(connection)).catch(() => undefined);
     return connection;
@@ -296,6 +306,7 @@ export class McpServer {
   #forget(connection: McpConnection): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
+    this.problem = connection.error('has ended', 'the next call connects to it again').message;
     this.#failures = { count: this.#failures.count + 1, at: performance.now() };
   }
 

@@ -17,6 +17,8 @@ export interface McpTools {
   readonly tools: readonly Tool[];
   /** Tools that a model cannot use, with the reason. */
   readonly left: readonly { server: string; tool: string; why: string }[];
+  /** Servers that have ended or could not be reached again. The next call of one connects to it. */
+  readonly problems: readonly { server: string; why: string }[];
   /** Ends the connections and server processes. Closing an agent does not, because servers may serve many agents. */
   close(): Promise<void>;
 }
@@ -37,6 +39,11 @@ export async function mcpTools(servers: { readonly [name: string]: McpServerOpti
       },
       get left(): LeftTool[] {
         return offers.flatMap(({ left }) => left);
+      },
+      get problems() {
+        return connected.flatMap(({ server: { name, problem } }) =>
+          problem === undefined ? [] : [{ server: name, why: problem }],
+        );
       },
       close,
     };

@@ -47,7 +47,7 @@ export async function verdictsOf(call: JudgedCall, rules: RuleSet): Promise<Call
       ? await shellVerdict(args.command, rules, await surroundingsOf(call.cwd))
       : READ_TOOLS.includes(tool) || EDIT_TOOLS.includes(tool)
         ? await fileVerdict(tool, args, rules, await surroundingsOf(call.cwd))
-        : toolVerdict(tool, args, call.readOnly, rules);
+        : toolVerdict(call, args, rules);
   // The mode `dontAsk` denies every call that would need an answer.
   const withMode = (confined: JudgedVerdict): JudgedVerdict => {
     if (rules.mode === 'dontAsk' && confined.outcome === 'ask') return { ...confined, outcome: 'deny' };
@@ -152,18 +152,22 @@ const isDirectory = async ({ real }: PathSubject): Promise<boolean> =>
   real !== undefined && (await stat(real).catch(() => undefined))?.isDirectory() === true;
 
 function toolVerdict(
-  tool: string,
+  { name: toolName, readOnly }: JudgedCall,
   args: { readonly [key: string]: Json },
-  readOnly: boolean,
   rules: RuleSet,
 ): JudgedVerdict {
+  const tool = toolName.toLowerCase();
   const agents = agentsIn(args);
+  // The program names the tool of an agent after it.
+  const [, ownAgent] = /^agent_(.+)$/i.exec(toolName) ?? [];
   const names = (rule: Rule, every: boolean): boolean => {
     if (!rule.covers(tool)) return false;
     const { subject } = rule;
     if (subject.kind === 'tool') return true;
-    if (subject.kind !== 'agent' || agents.length === 0) return false;
+    if (subject.kind !== 'agent') return false;
     const matches = (agent: string): boolean => subject.pattern.matches(agent);
+    if (ownAgent !== undefined && matches(ownAgent)) return true;
+    if (agents.length === 0) return false;
     return every ? agents.every(matches) : agents.some(matches);
   };
   const facts = {

@@ -72,6 +72,8 @@ function profileOf(name: string, options: SubAgentOptions, tools: readonly Tool[
 export interface SubAgentOptions {
   /** Default: `spawn_agents`. */
   name?: string;
+  /** What these sub-agents are for. The model reads it before the general description of the tool. */
+  description?: string;
   /** Default: the agent's model. */
   model?: Model;
   /** Default: the agent's tools. `submit_result` is added. A tool that spawns is refused. */
@@ -94,6 +96,7 @@ const spawnOptionsOf = (tool: Tool): SubAgentOptions | undefined => spawnOf(tool
 
 const spawnValidator = object({
   name: text,
+  description: text,
   model: { expected: 'a Model', test: (value) => hasMethods(value, 'stream'), secret: true },
   tools: list('tools'),
   instructions: text,

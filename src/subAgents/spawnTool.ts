@@ -23,7 +23,7 @@ export function subAgents(options: SubAgentOptions = {}): Tool {
   checkSpawnOptions(options);
   const definition: ToolDefinition<typeof taskList> = {
     name: options.name ?? 'spawn_agents',
-    description: DESCRIPTION,
+    description: options.description === undefined ? DESCRIPTION : `${options.description}\n\n${DESCRIPTION}`,
     parameters: taskList,
     idempotent: true,
     // Each sub-agent has its own time limit.

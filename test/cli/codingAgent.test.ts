@@ -8,6 +8,7 @@ import { type AgentOptions, codingAgent } from '../../src/cli/codingAgent.ts';
 import { exitCodeOf, exitCodeOfError } from '../../src/cli/exitCodes.ts';
 import { trustCommand } from '../../src/cli/trustCommand.ts';
 import { ConfigurationError, SessionBusyError } from '../../src/errors.ts';
+import { isAlive, stdioServer } from '../mcp/stdioServer.ts';
 
 let root = '';
 beforeEach(async () => {
@@ -24,6 +25,10 @@ afterEach(() => vi.unstubAllEnvs());
 const says = async (file: string, value: object): Promise<void> => {
   await mkdir(dirname(join(root, file)), { recursive: true });
   await writeFile(join(root, file), JSON.stringify(value));
+};
+const saysText = async (file: string, text: string): Promise<void> => {
+  await mkdir(dirname(join(root, file)), { recursive: true });
+  await writeFile(join(root, file), text);
 };
 const userSays = (value: object = {}) =>
   says('config/runchart/config.json', { model: 'theirs', environment: { OPENAI_API_KEY: 'sk-file' }, ...value });
@@ -82,6 +87,64 @@ test('H-242 a project’s file can only tighten until it is trusted, and the tru
   expect(output).toContain('permissions.allow bash(*)');
   const after = await agentOf();
   expect([await after.outcome('make'), await after.outcome('rm x')]).toEqual(['allow', 'deny']);
+});
+
+test('agents of a trusted project are tools with their own tools and model, and rules hold for them', async () => {
+  await userSays({ permissions: { deny: ['agent(planner)'] } });
+  const agents = 'work/.claude/agents';
+  await saysText(
+    `${agents}/reviewer.md`,
+    '---\ndescription: Reviews.\ntools: Read, LS, Task\nmodel: small\n---\nReview.',
+  );
+  await saysText(`${agents}/planner.md`, '---\ndescription: Plans.\nmodel: sonnet\n---\nPlan.');
+  await saysText('work/.runchart/skills/pdf/SKILL.md', '---\ndescription: PDF files.\n---\nUse pdftotext.');
+  const before = await agentOf();
+  expect(before.made.about.tools).not.toContain('agent_reviewer');
+  expect(before.made.equipment.untrusted).toHaveLength(3);
+  let output = '';
+  await trustCommand(join(root, 'work'), (text) => {
+    output += text;
+  });
+  expect(output).toContain(`trusted as it is now: ${join(root, agents, 'reviewer.md')}`);
+  const { made } = await agentOf();
+  expect(made.about.tools).toEqual(expect.arrayContaining(['Read', 'Skill', 'agent_reviewer', 'agent_planner']));
+  expect(made.equipment.problems).toEqual([expect.stringMatching(/reviewer\.md: there is no tool Task$/)]);
+  const verdict = async (name: string) =>
+    (await made.permissions.explain(name, { tasks: [{ id: 'a', task: 'b' }] }, made.cwd)).outcome;
+  expect([await verdict('agent_reviewer'), await verdict('agent_planner'), await verdict('agent_other')]).toEqual([
+    'allow',
+    'deny',
+    'ask',
+  ]);
+});
+
+test('MCP servers of a project start after it is trusted, survive another mode, and end with the agent', async () => {
+  const server = stdioServer({ tools: ['echo'] });
+  await userSays();
+  await says('work/.mcp.json', {
+    mcpServers: { near: server.options, 'not-there': { command: join(root, 'no-program') } },
+  });
+  const before = await agentOf();
+  expect(before.made.equipment.servers.views.map(({ state }) => state.kind)).toEqual(['not started', 'not started']);
+  let output = '';
+  await trustCommand(join(root, 'work'), (text) => {
+    output += text;
+  });
+  expect(output).toContain(`starts from now on: the MCP server near: ${process.execPath} -e`);
+  const { made } = await agentOf();
+  await made.equipment.servers.settled;
+  expect(made.equipment.servers.views.map(({ state }) => state.kind)).toEqual(['connected', 'failed']);
+  const next = await made.remade({ permissionMode: 'plan' });
+  await made.close();
+  const [pid = 0] = server.starts();
+  expect(next.equipment.servers.views[0]?.state.kind).toBe('connected');
+  expect(isAlive(pid)).toBe(true);
+  const anew = await next.remade({}, true);
+  await next.close();
+  await anew.equipment.servers.settled;
+  expect(server.starts()).toHaveLength(2);
+  await anew.close();
+  await expect.poll(() => server.starts().some(isAlive)).toBe(false);
 });
 
 test('the sessions are protected in every folder of --store', async () => {

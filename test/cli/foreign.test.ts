@@ -11,17 +11,20 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sampleEntries } from '../../machines/log/entryKinds.ts';
+import { agentLines, equipmentNotes, serverLines, skillLines } from '../../src/cli/commands/equipmentLines.ts';
+import type { Equipment } from '../../src/cli/definitions/agentEquipment.ts';
 import formats from '../../src/cli/formatted/textFormats.ts';
 import { approvalLines } from '../../src/cli/interactive/approval.ts';
 import { queuedLine, TranscriptRenderer } from '../../src/cli/interactive/conversationLines.ts';
 import { LineTerminal } from '../../src/cli/interactive/conversationTerminal.ts';
 import { footOf } from '../../src/cli/interactive/screenFoot.ts';
-import { costLines, unknownCommand } from '../../src/cli/interactive/slashCommands.ts';
+import { costLines, helpLines, unknownCommand } from '../../src/cli/interactive/slashCommands.ts';
 import { foreignLine, ownLine, rowsOf, rowText, type TextLine } from '../../src/cli/interactive/textRows.ts';
 import { showCall } from '../../src/cli/personInput.ts';
 import { followAsJson, followAsMessages, Renderer } from '../../src/cli/renderLog.ts';
 import { replayCommand } from '../../src/cli/replay/replayCommand.ts';
 import { type Output, Screen } from '../../src/cli/screen.ts';
+import { ServerConnections } from '../../src/cli/servers/serverConnections.ts';
 import { isPlainWord, shellWord } from '../../src/cli/sessions/sessionStore.ts';
 import { sessionText } from '../../src/cli/sessions/sessionsCommand.ts';
 import { trustCommand } from '../../src/cli/trustCommand.ts';
@@ -265,7 +268,24 @@ const rows: { readonly [name: string]: Row } = {
     },
   },
   'answers of typed commands': {
-    shown: (text) => laidOut([unknownCommand(text), ...costLines(entriesWith(text))]),
+    shown: (text) => laidOut([unknownCommand(text, []), ...costLines(entriesWith(text))]),
+  },
+  'what files and MCP servers say': {
+    shown: (text) => {
+      const definition = { name: 'x', description: text, path: text };
+      const equipment: Equipment = {
+        ...{ tools: [], layers: [], problems: [text], untrusted: [text] },
+        agents: [{ ...definition, tools: [text], withoutTools: [], model: text, instructions: '' }],
+        commands: [{ ...definition, hint: text, body: text }],
+        skills: [{ ...definition, body: text }],
+        servers: new ServerConnections([{ name: text, path: text, about: text, why: text }]),
+      };
+      return laidOut([
+        ...[serverLines(equipment), agentLines(equipment), skillLines(equipment)].flat(),
+        ...helpLines(equipment.commands),
+        ...equipmentNotes(equipment).map((note) => ownLine(['yellow', note])),
+      ]);
+    },
   },
   'errors of a conversation': { shown: (text) => laidOut([ownLine(['red', `error (${text}): ${text}`])]) },
   'the input line': {

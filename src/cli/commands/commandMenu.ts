@@ -2,20 +2,27 @@
  * The menu below a `/`: the commands whose names begin with the typed text, and the chosen one. Invariant: pure but for
  * the choice, which a change of the text resets.
  */
-import { COMMANDS } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';
 
 const SHOWN = 8;
-const MENU = /^\/[a-z]*$/;
+const MENU = /^\/[\w:-]*$/;
+
+/** How a command is used, and what it does. */
+export type CommandUsage = readonly [usage: string, about: string];
 
 export class CommandMenu {
+  readonly #commands: () => readonly CommandUsage[];
   #text = '';
   #chosen = 0;
 
+  constructor(commands: () => readonly CommandUsage[]) {
+    this.#commands = commands;
+  }
+
   /** The usages that fit the text. Empty if no menu is open. */
-  #matches(text: string): readonly (readonly [string, string])[] {
+  #matches(text: string): readonly CommandUsage[] {
     if (text !== this.#text) [this.#text, this.#chosen] = [text, 0];
-    return MENU.test(text) ? COMMANDS.filter(([usage]) => usage.startsWith(text)) : [];
+    return MENU.test(text) ? this.#commands().filter(([usage]) => usage.startsWith(text)) : [];
   }
 
   lines(text: string): TextLine[] {

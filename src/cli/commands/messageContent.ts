@@ -3,12 +3,14 @@
  * Invariant: only files inside the working directory are attached. What cannot be attached stays a word of the text.
  */
 import { spawn } from 'node:child_process';
+import { relative } from 'node:path';
 import type { Content, ContentPart } from '../../content/content.ts';
 import { imageType } from '../../content/imageFormat.ts';
 import { readText } from '../../tools/coding/fileText.ts';
 import { placeOf } from '../../tools/coding/workspace.ts';
 import { currentContent } from '../../tools/coding/writeFile.ts';
 import { count } from '../costTally.ts';
+import { type CommandDefinition, commandIn } from '../definitions/definitions.ts';
 
 const MENTION = /(?:^|\s)@([^\s@]+)/g;
 const FILES_MAX = 10;
@@ -16,12 +18,27 @@ const TEXT_MAX = 100_000;
 /** The first and the last part of an output are kept. */
 const OUTPUT_HALF = 8_192;
 
-/** `notes`: texts that the model receives after the message. */
-export async function messageContent(text: string, notes: readonly string[], cwd: string): Promise<Content> {
-  const names = [...new Set([...text.matchAll(MENTION)].map(([, name = '']) => name))].slice(0, FILES_MAX);
+/** `notes`: texts that the model receives after the message. `meaning`: the text that a command stands for. */
+export async function messageContent(
+  text: string,
+  notes: readonly string[],
+  cwd: string,
+  meaning: string[] = [],
+): Promise<Content> {
+  const mentions = [text, ...meaning].flatMap((each) => [...each.matchAll(MENTION)]);
+  const names = [...new Set(mentions.map(([, name = '']) => name))].slice(0, FILES_MAX);
   const attached = await Promise.all(names.map((name) => attachedFile(name, cwd)));
-  const parts: ContentPart[] = [...attached.flat(), ...notes.map((note) => ({ type: 'text' as const, text: note }))];
+  const partOf = (note: string): ContentPart => ({ type: 'text', text: note });
+  const parts: ContentPart[] = [...meaning.map(partOf), ...attached.flat(), ...notes.map(partOf)];
   return parts.length === 0 ? text : [{ type: 'text', text }, ...parts];
+}
+
+/** The text that a command of a file stands for, for the model. Empty if the message begins with no such command. */
+export function meaningOf(message: string, commands: readonly CommandDefinition[], cwd: string): string[] {
+  const found = commandIn(message, commands);
+  if (!found) return [];
+  const { name, path } = found.command;
+  return [`[/${name} stands for the text of ${relative(cwd, path)}]\n${found.text}`];
 }
 
 /** The content of a file below the working directory. Empty if there is none. */

@@ -24,11 +24,12 @@ export class PersonCommands {
     this.#notes.push(text);
   }
 
-  /** Returns a text with its attached files and the outputs of the commands before it. */
+  /** Returns a text with what its command stands for, its attached files and the outputs of the commands before it. */
   async content(text: string): Promise<Content> {
-    if (this.#notes.length === 0 && !text.includes('@')) return text;
-    const { messageContent } = await import('./messageContent.ts');
-    return messageContent(text, this.#notes.splice(0), this.#port.made().cwd);
+    if (this.#notes.length === 0 && !text.includes('@') && !text.startsWith('/')) return text;
+    const { meaningOf, messageContent } = await import('./messageContent.ts');
+    const { cwd, equipment } = this.#port.made();
+    return messageContent(text, this.#notes.splice(0), cwd, meaningOf(text, equipment.commands, cwd));
   }
 
   /** Ends the running command. False if none runs. */

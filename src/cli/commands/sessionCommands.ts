@@ -13,6 +13,7 @@ import type { ConversationTerminal } from '../interactive/conversationTerminal.t
 import { contextLine, costLines, helpLines, slashCommand, unknownCommand } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';
 import type { Style } from '../screen.ts';
+import { agentLines, serverLines, skillLines } from './equipmentLines.ts';
 import { keptTodos, todoLines } from './keptPlan.ts';
 
 /** The conversation's side of a command. */
@@ -28,7 +29,9 @@ export interface CommandPort {
   /** Opens another session, or a new one. */
   swap(choice: string | undefined): Promise<void>;
   /** Opens the same session with another agent. */
-  remake(changes: AgentOptions): Promise<void>;
+  remake(changes: AgentOptions, restartsServers?: boolean): Promise<void>;
+  /** Sends a message, or steers the request under way. */
+  send(text: string): Promise<void>;
 }
 
 export async function performCommand(text: string, conversation: Conversation, port: CommandPort): Promise<void> {
@@ -36,7 +39,7 @@ export async function performCommand(text: string, conversation: Conversation, p
   const { terminal, made, say } = port;
   switch (name) {
     case 'help':
-      return terminal.commit(helpLines());
+      return terminal.commit(helpLines(made.equipment.commands));
     case 'cost':
       return terminal.commit(costLines(conversation.log()));
     case 'context':
@@ -55,6 +58,12 @@ export async function performCommand(text: string, conversation: Conversation, p
       return mode(argument, port);
     case 'permissions':
       return terminal.commit(permissionLines(conversation, port));
+    case 'mcp':
+      return argument === 'restart' ? port.remake({}, true) : terminal.commit(serverLines(made.equipment));
+    case 'agents':
+      return terminal.commit(agentLines(made.equipment));
+    case 'skills':
+      return terminal.commit(skillLines(made.equipment));
     case 'diff':
       return terminal.commit(await changesOf(conversation, port));
     case 'todos':
@@ -64,7 +73,8 @@ export async function performCommand(text: string, conversation: Conversation, p
     case 'later':
       return say('yellow', '/later takes the message: /later and then run the tests');
     default:
-      terminal.commit([unknownCommand(name)]);
+      if (made.equipment.commands.some((command) => command.name === name)) return port.send(text);
+      terminal.commit([unknownCommand(name, made.equipment.commands)]);
   }
 }
 

@@ -36,6 +36,7 @@ export async function interactiveCommand(
     session = new InteractiveSession(made, (source) => terminalOf(output, source));
     own.sigint = session.signalled;
     await session.open(chosen);
+    session.reportEquipment();
     if (chooses) await session.choose();
     if (options.prompt) session.submit(options.prompt, false);
     const aborted = new Promise<'interrupted'>((resolve) => {

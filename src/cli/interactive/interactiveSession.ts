@@ -11,6 +11,7 @@ import { thrownText } from '../../errors.ts';
 import { printableLine } from '../../printable.ts';
 import { type AgentOptions, type CodingAgent, mustWorkIn } from '../codingAgent.ts';
 import { CommandMenu } from '../commands/commandMenu.ts';
+import { equipmentNotes, failedServers } from '../commands/equipmentLines.ts';
 import { openedPlanLines } from '../commands/keptPlan.ts';
 import { PersonCommands } from '../commands/personCommands.ts';
 import { type CommandPort, performCommand } from '../commands/sessionCommands.ts';
@@ -23,6 +24,7 @@ import { endedLine, goneCommands, goneLine, goneNote, runningLines } from './bac
 import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
+import { allCommands } from './slashCommands.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 const WIDTH = 80;
@@ -39,7 +41,7 @@ export class InteractiveSession implements TerminalSource {
   /** Resolves with how the person left. */
   readonly finished: Promise<'done' | 'interrupted'>;
   #made: CodingAgent;
-  readonly #menu = new CommandMenu();
+  readonly #menu = new CommandMenu(() => allCommands(this.#made.equipment.commands));
   readonly #prompt: Actor<typeof promptMachine>;
   readonly #terminal: ConversationTerminal;
   readonly #history: string[] = [];
@@ -142,6 +144,15 @@ export class InteractiveSession implements TerminalSource {
     // In an editor, Ctrl-C is for the editor.
     if (this.#terminal.isHandedOver !== true) this.interrupt(this.#terminal.text);
   };
+
+  /** Tells what of the user's and the project's files does not count, and later which MCP servers failed. */
+  reportEquipment(): void {
+    const { equipment } = this.#made;
+    for (const note of equipmentNotes(equipment)) this.#say('yellow', note);
+    void equipment.servers.settled.then(() => {
+      if (this.#made.equipment === equipment) for (const note of failedServers(equipment)) this.#say('yellow', note);
+    });
+  }
 
   /** Lists the sessions of this directory. The next line may choose one by its number. */
   choose(): Promise<void> {
@@ -366,20 +377,22 @@ export class InteractiveSession implements TerminalSource {
       formats: () => this.#loadFormats(),
       list: () => this.#chooser.list(),
       swap: (choice) => this.#swap(conversation, choice),
-      remake: (changes) => this.#remake(conversation, changes),
+      remake: (changes, restartsServers) => this.#remake(conversation, changes, restartsServers),
+      send: (text) => this.#perform({ type: conversation.status === 'active' ? 'steer' : 'send', text }),
     };
   }
 
   /** Files must be read again with the new agent before they are changed. */
-  async #remake(conversation: Conversation, changes: AgentOptions): Promise<void> {
+  async #remake(conversation: Conversation, changes: AgentOptions, restartsServers?: boolean): Promise<void> {
     if (this.#isBusy(conversation)) return;
-    const made = await this.#made.remade({ ...changes, allow: [...this.#questions.remembered] });
+    const made = await this.#made.remade({ ...changes, allow: [...this.#questions.remembered] }, restartsServers);
     this.#opened?.release();
     await conversation.close();
     await this.#made.close();
     this.#opened = undefined;
     this.#made = made;
     await this.open(conversation.id, true);
+    if (restartsServers) this.reportEquipment();
   }
 
   #isBusy({ status }: Conversation): boolean {

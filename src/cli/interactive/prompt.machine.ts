@@ -68,7 +68,7 @@ export const QUESTION_MS = 400;
 export const LEAVE_MS = 2_000;
 
 /** A command of the program, or with `!` one of the person's own shell. */
-const COMMAND = /^(?:\/(?!\/)[a-z]*(?:\s|$)|!\s*\S)/;
+const COMMAND = /^(?:\/(?!\/)[\w:-]*(?:\s|$)|!\s*\S)/;
 const isCommand = (text: string): boolean => COMMAND.test(text);
 const LATER = /^\/later\s+/;
 const EXITS = new Set(['/exit', '/quit']);

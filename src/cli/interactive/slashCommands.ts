@@ -6,6 +6,7 @@ import type { LogEntry } from '../../../machines/internal.ts';
 import { type Cost, costOf } from '../../log/cost.ts';
 import { printableLine } from '../../printable.ts';
 import { costText, count } from '../costTally.ts';
+import type { CommandDefinition } from '../definitions/definitions.ts';
 import { nearNames } from '../sessions/sessionStore.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
@@ -17,6 +18,9 @@ export const COMMANDS = [
   ['/model [name]', 'what the model is, or another one'],
   ['/mode [name]', 'the permission mode, or another one'],
   ['/permissions', 'the rules, and which of them allowed the last call'],
+  ['/mcp [restart]', 'the MCP servers with their state, or start them anew'],
+  ['/agents', 'the agents that the model can start'],
+  ['/skills', 'the skills that the model can read'],
   ['/diff', 'the changes of files in this session'],
   ['/todos', 'the plan that the model keeps as a list'],
   ['/export [file]', 'write the session as Markdown, or as JSON into a .json file'],
@@ -46,17 +50,29 @@ export interface SlashCommand {
 }
 
 export function slashCommand(text: string): SlashCommand {
-  const [, name = '', argument = ''] = /^\/([a-z]*)\s*([\s\S]*)$/.exec(text.trim()) ?? [];
+  const [, name = '', argument = ''] = /^\/([\w:-]*)\s*([\s\S]*)$/.exec(text.trim()) ?? [];
   return { name, argument: argument.trim() };
 }
 
-export const helpLines = (): TextLine[] =>
-  [...COMMANDS, ...KEYS].map(([name, about]) => ownLine(['cyan', name.padEnd(16)], ['plain', about]));
+/** The commands of the program, then those of files. */
+export const allCommands = (commands: readonly CommandDefinition[]): (readonly [usage: string, about: string])[] => [
+  ...COMMANDS,
+  ...commands.map(({ name, hint, description }) => {
+    const usage = printableLine(hint === '' ? `/${name}` : `/${name} ${hint}`);
+    return [usage, printableLine(description)] as const;
+  }),
+];
+
+export const helpLines = (commands: readonly CommandDefinition[]): TextLine[] =>
+  [...allCommands(commands), ...KEYS].map(([name, about]) =>
+    ownLine(['cyan', `${name} `.padEnd(16)], ['plain', about]),
+  );
 
 const NAMES = COMMANDS.map(([usage]) => usage.slice(1).split(' ', 1)[0] ?? '');
+export const isProgramCommand = (name: string): boolean => NAMES.includes(name) || name === 'quit';
 
-export function unknownCommand(name: string): TextLine {
-  const near = nearNames(name, NAMES).map((each) => `/${each}`);
+export function unknownCommand(name: string, commands: readonly CommandDefinition[]): TextLine {
+  const near = nearNames(name, [...NAMES, ...commands.map((each) => each.name)]).map((each) => `/${each}`);
   const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : '/help lists what there is';
   return ownLine(['yellow', `there is no /${printableLine(name)}: ${hint}`]);
 }

@@ -27,6 +27,7 @@ import { allowAlways } from '../../../src/session/configuration.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { type Reply, type ScriptedModel, scripted } from '../../support/scriptedReplies.ts';
+import { noEquipment } from '../interactive/talkBench.ts';
 
 export async function temporaryRoot(): Promise<string> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-acp-')));
@@ -64,6 +65,7 @@ export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = 
       keep: (kept) => allowAlways(kept, { cwd, userDirectory: join(root, 'user') }),
       compactNext,
       layers: [],
+      equipment: noEquipment(),
       remade: () => Promise.reject(new Error('the agent is not made anew')),
       about: { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode },
     };

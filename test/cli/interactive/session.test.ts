@@ -1,116 +1,17 @@
-/**
- * A conversation between a person and the agent, on a terminal that is a list of lines: real charts, real rules, a
- * scripted model.
- */
-import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+/** A conversation between a person and the agent, on a terminal that is a list of lines. */
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { SimulatedClock } from 'xstate';
-import * as z from 'zod';
-import { type CodingAgent, summaryOnDemand } from '../../../src/cli/codingAgent.ts';
-import {
-  type ConversationTerminal,
-  LineTerminal,
-  type TerminalSource,
-} from '../../../src/cli/interactive/conversationTerminal.ts';
+import { LineTerminal } from '../../../src/cli/interactive/conversationTerminal.ts';
 import { InteractiveSession } from '../../../src/cli/interactive/interactiveSession.ts';
 import { QUESTION_MS } from '../../../src/cli/interactive/prompt.machine.ts';
 import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
-import { countingStore } from '../../../src/cli/renderLog.ts';
-import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
-import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
-import { allowAlways, loadConfiguration } from '../../../src/session/configuration.ts';
-import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
-import { call, deaf, type Reply, scripted, t } from '../../support/scriptedReplies.ts';
-
-class ListTerminal implements ConversationTerminal {
-  text = '';
-  readonly rows = 24;
-  readonly lines: string[] = [];
-  readonly source: TerminalSource;
-  constructor(source: TerminalSource) {
-    this.source = source;
-  }
-  commit: ConversationTerminal['commit'] = (lines) => {
-    this.lines.push(...lines.flatMap((line) => rowsOf(line, 400).map((row) => rowText(row).trimEnd())));
-  };
-  fill(text: string): void {
-    this.text = text;
-  }
-  changed(): void {}
-  close(): void {}
-}
-
-/** The agent of the command line, with one tool that requires approval. `at`: the place of an earlier agent. */
-async function agentOf(replies: readonly Reply[], at?: string, window: object = {}) {
-  const root = at ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-'))));
-  if (at === undefined) onTestFinished(() => rm(root, { recursive: true, force: true }));
-  const ran: unknown[] = [];
-  const deploy = defineTool({
-    name: 'Deploy',
-    description: 'Deploys.',
-    parameters: z.object({ to: z.string() }),
-    execute: ({ to }) => {
-      ran.push(to);
-      return `deployed to ${to}`;
-    },
-  });
-  const model = scripted([...replies], window);
-  const { plugin, compactNext } = summaryOnDemand();
-  const rules = permissions();
-  const store = countingStore(jsonlStore(join(root, 'sessions')));
-  const policies = { ...presets.coding, onPartialSuspend: 'wait' as const };
-  const agentOptions = { model, tools: [deploy], plugins: [rules, plugin], policies, cwd: root };
-  const agent = createAgent({ ...agentOptions, store });
-  onTestFinished(() => agent.close());
-  const about = { model: 'm', tools: ['Deploy'], permissionMode: 'default' as const };
-  const made: CodingAgent = {
-    agent,
-    model,
-    permissions: rules,
-    cwd: root,
-    sessions: await sessionPlace(join(root, 'sessions')),
-    store,
-    close: () => agent.close(),
-    keep: (rules) => allowAlways(rules, { cwd: root, userDirectory: join(root, 'user') }),
-    compactNext,
-    layers: [{ name: 'user', allow: ['bash(ls *)'] }],
-    remade: async (changes) => {
-      if (changes.model === 'none') throw new Error('no such model');
-      return {
-        ...made,
-        about: { ...about, model: changes.model ?? 'm' },
-        agent: createAgent({ ...agentOptions, store }),
-      };
-    },
-    about,
-  };
-  return { made, model, ran };
-}
-
-const talk = async (...replies: Reply[]) => talkWith(await agentOf(replies), undefined);
-
-async function talkWith({ made, model, ran }: Awaited<ReturnType<typeof agentOf>>, id: string | undefined) {
-  const clock = new SimulatedClock();
-  let terminal: ListTerminal | undefined;
-  const session = new InteractiveSession(made, (source) => (terminal = new ListTerminal(source)), clock);
-  await session.open(id);
-  if (!terminal) throw new Error('no terminal was made');
-  const { lines, source } = terminal;
-  const shows = (text: string) => expect.poll(() => lines.join('\n'), { interval: 5 }).toContain(text);
-  const asks = async (name: string) => {
-    await expect.poll(() => source.view().question[1], { interval: 5 }).toContain(name);
-    clock.increment(QUESTION_MS);
-  };
-  const isIdle = () =>
-    expect.poll(() => source.view().question[1] === '>' && !source.isTurning(), { interval: 5 }).toBe(true);
-  return { made, session, terminal, source, lines, ran, model, clock, shows, asks, isIdle };
-}
-
-const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
+import { loadConfiguration } from '../../../src/session/configuration.ts';
+import { call, deaf, type Reply, t } from '../../support/scriptedReplies.ts';
+import { agentOf, deploys, ListTerminal, talk, talkWith } from './talkBench.ts';
 
 test('text typed before the session is open is its first request', async () => {
   const { made, model } = await agentOf(['hello']);

@@ -196,7 +196,7 @@ test('the stop shows turns, tokens and cost of the request, /cost those of the s
     '1,230 tokens; how many the model takes is not known',
     'no model was called yet',
   ]);
-  expect(textsOf([unknownCommand('csot'), unknownCommand('zzz')])).toEqual([
+  expect(textsOf([unknownCommand('csot', []), unknownCommand('zzz', [])])).toEqual([
     'there is no /csot: did you mean /cost?',
     'there is no /zzz: /help lists what there is',
   ]);

@@ -18,7 +18,7 @@ import {
   lineWith,
 } from '../../../src/cli/interactive/lineEditor.ts';
 import { footOf, noFoot, redrawn } from '../../../src/cli/interactive/screenFoot.ts';
-import { slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
+import { COMMANDS, slashCommand } from '../../../src/cli/interactive/slashCommands.ts';
 import { foreignLine, ownLine, rowsOf, rowText, widthOf } from '../../../src/cli/interactive/textRows.ts';
 import { TerminalScreen } from '../../support/terminalScreen.ts';
 
@@ -131,7 +131,7 @@ describe('the input line', () => {
   test('a command is read with its argument, and Tab completes an unambiguous one', () => {
     expect(slashCommand(' /resume  my session ')).toEqual({ name: 'resume', argument: 'my session' });
     expect(slashCommand('/')).toEqual({ name: '', argument: '' });
-    const menu = new CommandMenu();
+    const menu = new CommandMenu(() => COMMANDS);
     expect(['/res', '/zzz', 'res'].map((text) => menu.completed(text))).toEqual(['/resume ', '/zzz', 'res']);
     const rowsFor = (text: string) =>
       menu.lines(text).map((line) => rowsOf(line, 90).map(rowText).join('').slice(0, 12).trimEnd());

@@ -1,0 +1,86 @@
+/**
+ * What the user and the project add to the program, as lines: MCP servers with their state, agents, skills, and what of it
+ * does not count. Invariant: names and descriptions come from files and servers, so they are shown printable.
+ */
+import { printableLine } from '../../printable.ts';
+import { count } from '../costTally.ts';
+import type { Equipment } from '../definitions/agentEquipment.ts';
+import { agentToolName } from '../definitions/agentTools.ts';
+import { ownLine, type TextLine } from '../interactive/textRows.ts';
+import type { Style } from '../screen.ts';
+import type { ServerState } from '../servers/serverConnections.ts';
+
+const NOTES_MAX = 3;
+
+const STATES: { readonly [kind in ServerState['kind']]: readonly [mark: string, style: Style] } = {
+  connected: ['✓', 'green'],
+  starting: ['○', 'dim'],
+  failed: ['✗', 'red'],
+  'not started': ['-', 'yellow'],
+};
+
+/** Every server with its state and its tools, or why it has none. */
+export function serverLines({ servers }: Equipment): TextLine[] {
+  const lines = servers.views.flatMap(({ name, path, about, state }) => {
+    const [mark, style] = STATES[state.kind];
+    const amount = state.kind === 'connected' ? count(state.tools.length, 'tool') : state.kind;
+    const head = ownLine(
+      [style, `${mark} `],
+      ['bold', printableLine(name)],
+      ['plain', `  ${amount}`],
+      ['dim', `  ${printableLine(about)}  ${printableLine(path)}`],
+    );
+    if (state.kind === 'starting') return [head];
+    const details =
+      state.kind === 'connected'
+        ? [state.tools.join(' '), ...state.left.map((why) => `left out: ${why}`)]
+        : state.why.split('\n');
+    return [head, ...details.map((text) => indentedLine(printableLine(text)))];
+  });
+  return lines.length > 0 ? lines : [ownLine(['plain', 'there is no MCP server: .mcp.json in the project lists them'])];
+}
+
+export function agentLines({ agents, problems }: Equipment): TextLine[] {
+  const lines = agents.flatMap(({ name, description, model, tools, path }) => [
+    ownLine(['bold', agentToolName(name)], ['plain', `  ${printableLine(description)}`]),
+    indentedLine(
+      printableLine(`${path}  ${tools?.join(', ') ?? 'all tools'}${model === undefined ? '' : `  model ${model}`}`),
+    ),
+  ]);
+  const empty = ownLine(['plain', 'there is no agent: .runchart/agents/NAME.md describes one']);
+  return [...(lines.length > 0 ? lines : [empty]), ...problemLines(problems)];
+}
+
+export function skillLines({ skills, problems }: Equipment): TextLine[] {
+  const lines = skills.flatMap(({ name, description, path }) => [
+    ownLine(['bold', name], ['plain', `  ${printableLine(description)}`]),
+    indentedLine(printableLine(path)),
+  ]);
+  const empty = ownLine(['plain', 'there is no skill: .runchart/skills/NAME/SKILL.md describes one']);
+  return [...(lines.length > 0 ? lines : [empty]), ...problemLines(problems)];
+}
+
+const indentedLine = (text: string): TextLine => ({ ...ownLine(['dim', `  ${text}`]), margin: '  ' });
+const problemLines = (problems: readonly string[]): TextLine[] =>
+  problems.map((problem) => ownLine(['yellow', printableLine(problem)]));
+
+/** What is told at the start: files that do not count. */
+export function equipmentNotes({ problems, untrusted }: Equipment): string[] {
+  const shown = problems.slice(0, NOTES_MAX).map(printableLine);
+  const hidden = problems.length - shown.length;
+  const files = untrusted.length === 1 ? 'a file of this project does' : `${untrusted.length} files of this project do`;
+  return [
+    ...shown,
+    ...(hidden > 0 ? [`${count(hidden, 'more file')} cannot be used: /agents names them`] : []),
+    ...(untrusted.length > 0 ? [`${files} not count before you trust them: runchart trust`] : []),
+  ];
+}
+
+/** The servers that failed, each with the first line of its error. */
+export function failedServers({ servers }: Equipment): string[] {
+  return servers.views.flatMap(({ name, state }) => {
+    if (state.kind !== 'failed') return [];
+    const [why = ''] = state.why.split('\n', 1);
+    return [printableLine(why.includes(name) ? why : `the MCP server ${name}: ${why}`)];
+  });
+}

@@ -1,0 +1,70 @@
+/**
+ * What the user and the project add to the agent of the program: MCP servers, agents, commands and skills. Rule: nothing
+ * of a project counts before the user trusts its file, and nothing that cannot be used stops the program.
+ */
+import type { Model, Tool } from '../../index.ts';
+import type { PermissionLayer } from '../../permissions/permissions.ts';
+import { userDirectoryOf } from '../../session/configuration.ts';
+import { trustFiles } from '../../session/trust.ts';
+import { isProgramCommand } from '../interactive/slashCommands.ts';
+import { ServerConnections } from '../servers/serverConnections.ts';
+import { serverEntries } from '../servers/serverEntries.ts';
+import { agentToolName, agentTools, skillTool } from './agentTools.ts';
+import { type DefinitionFile, definitionFiles, serverFiles } from './definitionFiles.ts';
+import { type Definitions, loadDefinitions } from './definitions.ts';
+
+export interface Equipment extends Pick<Definitions, 'agents' | 'commands' | 'skills' | 'problems' | 'untrusted'> {
+  readonly tools: readonly Tool[];
+  readonly servers: ServerConnections;
+  /** Agents start unasked: each of their calls is judged by the rules. */
+  readonly layers: readonly PermissionLayer[];
+}
+
+export interface EquipmentOptions {
+  readonly cwd: string;
+  /** Makes the coding tools, new ones at each call. */
+  codingTools(): readonly Tool[];
+  /** A variable of the process or of the configuration. */
+  variableOf(name: string): string | undefined;
+  modelOf(name: string): Promise<Model | undefined>;
+  /** The connections of an earlier agent of the same directory. */
+  readonly servers?: ServerConnections | undefined;
+}
+
+export async function equipmentOf(options: EquipmentOptions): Promise<Equipment> {
+  const { cwd, codingTools, variableOf, modelOf } = options;
+  const place = { cwd, userDirectory: userDirectoryOf() };
+  const [definitions, files] = await Promise.all([loadDefinitions(place), serverFiles(place)]);
+  const listed = serverEntries(files, variableOf, cwd);
+  const servers = options.servers ?? new ServerConnections(listed.entries);
+  const { agents, skills } = definitions;
+  const commands = definitions.commands.filter(({ name }) => !isProgramCommand(name));
+  const taken = definitions.commands.filter(({ name }) => isProgramCommand(name));
+  const programTools = (): readonly Tool[] =>
+    skills.length > 0 ? [...codingTools(), skillTool(skills)] : codingTools();
+  const made = await agentTools(agents, { programTools, servers, modelOf });
+  return {
+    ...{ agents, commands, skills, servers },
+    tools: [...servers.joinedTo(programTools(), () => true), ...made.tools],
+    layers:
+      agents.length > 0
+        ? [{ name: 'agents', trusted: true, allow: agents.map(({ name }) => agentToolName(name)) }]
+        : [],
+    problems: [
+      ...definitions.problems,
+      ...taken.map(({ name, path }) => `${path} is not used: /${name} is a command of the program`),
+      ...listed.problems,
+      ...made.problems,
+    ],
+    untrusted: [...definitions.untrusted, ...listed.untrusted],
+  };
+}
+
+/** Trusts the project's lists of servers, agents, commands and skills as they are now. Returns their files. */
+export async function trustEquipment(cwd: string): Promise<DefinitionFile[]> {
+  const place = { cwd, userDirectory: userDirectoryOf() };
+  const kinds = (['agents', 'commands', 'skills'] as const).map((kind) => definitionFiles(kind, place));
+  const files = [await serverFiles(place), ...(await Promise.all(kinds))].flat().filter(({ of }) => of === 'project');
+  await trustFiles(files, place.userDirectory);
+  return files;
+}

@@ -1,0 +1,117 @@
+/**
+ * The MCP servers of the program: they start beside it, and agents have their tools as soon as a server has listed them.
+ * Invariant: a server that cannot be used never stops the program; its state says why.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { thrownMessage } from '../../errors.ts';
+import type { Plugin } from '../../index.ts';
+import type { McpTools } from '../../mcp/mcpTools.ts';
+import { changingBy, defineTool, definitionOf, type Tool, type ToolChanges } from '../../tools/tool.ts';
+import type { ServerEntry } from './serverEntries.ts';
+
+export type ServerState =
+  | { kind: 'starting' }
+  | { kind: 'connected'; tools: readonly string[]; left: readonly string[] }
+  | { kind: 'failed' | 'not started'; why: string };
+
+export interface ServerView extends Pick<ServerEntry, 'name' | 'path' | 'about'> {
+  readonly state: ServerState;
+}
+
+interface Connection {
+  readonly entry: ServerEntry;
+  mcp?: McpTools;
+  why?: string;
+}
+
+/** The longest time that the first request waits for servers that are starting. */
+const FIRST_WAIT_MS = 10_000;
+
+const isCopyable = ({ name }: Tool): boolean => name !== 'Bash';
+function copyOf(tool: Tool): Tool {
+  const definition = isCopyable(tool) ? definitionOf(tool) : undefined;
+  return definition ? defineTool(definition) : tool;
+}
+
+export class ServerConnections {
+  /** Resolves when each server is connected or has failed. */
+  readonly settled: Promise<void>;
+  readonly #connections: Connection[];
+  #isClosed = false;
+  #tools: readonly Tool[] = [];
+
+  constructor(entries: readonly ServerEntry[]) {
+    this.#connections = entries.map((entry) => ({ entry }));
+    this.settled = Promise.all(this.#connections.map((connection) => this.#start(connection))).then(() => undefined);
+  }
+
+  async #start(connection: Connection): Promise<void> {
+    const { name, options, why } = connection.entry;
+    if (!options) {
+      connection.why = why ?? 'it has no options';
+      return;
+    }
+    try {
+      const { mcpTools } = await import('../../mcp/mcpTools.ts');
+      const mcp = await mcpTools({ [name]: options });
+      if (this.#isClosed) return await mcp.close();
+      connection.mcp = mcp;
+    } catch (error) {
+      connection.why = thrownMessage(error);
+    }
+  }
+
+  get views(): ServerView[] {
+    return this.#connections.map(({ entry: { name, path, about, options }, mcp, why }) => {
+      const view = { name, path, about };
+      if (why !== undefined) return { ...view, state: { kind: options ? 'failed' : 'not started', why } };
+      if (!mcp) return { ...view, state: { kind: 'starting' } };
+      const problem = mcp.problems.at(-1)?.why;
+      if (problem !== undefined) return { ...view, state: { kind: 'failed', why: problem } };
+      const left = mcp.left.map((each) => `${each.tool}: ${each.why}`);
+      return { ...view, state: { kind: 'connected', tools: mcp.tools.map((tool) => tool.name), left } };
+    });
+  }
+
+  /** The tools of all servers now. The same list until one of them changes. */
+  get tools(): readonly Tool[] {
+    const tools = this.#connections.flatMap(({ mcp }) => mcp?.tools ?? []);
+    const isSame = tools.length === this.#tools.length && tools.every((tool, index) => tool === this.#tools[index]);
+    if (!isSame) this.#tools = tools;
+    return this.#tools;
+  }
+
+  /** The tools, followed by those of the servers whose names fit, also of servers that connect later. */
+  joinedTo(tools: readonly Tool[], fits: (name: string) => boolean): readonly Tool[] {
+    if (tools.length === 0 || this.#connections.length === 0) return tools;
+    // Some tools are shared by all lists, so a copy is marked. A copy of Bash would run outside the sandbox.
+    const index = Math.max(0, tools.findIndex(isCopyable));
+    const follow: ToolChanges = (read) => {
+      let joined: { before: readonly Tool[]; servers: readonly Tool[]; all: readonly Tool[] } | undefined;
+      return () => {
+        const before = read();
+        const { tools: servers } = this;
+        if (joined?.before !== before || joined.servers !== servers)
+          joined = { before, servers, all: [...before, ...servers.filter(({ name }) => fits(name))] };
+        return joined.all;
+      };
+    };
+    return tools.map((tool, at) => (at === index ? changingBy(copyOf(tool), follow) : tool));
+  }
+
+  /** Makes a request wait for servers that are starting, for a bounded time. */
+  readonly plugin: Plugin = {
+    name: 'mcpServers',
+    runStart: async ({ signal }) => {
+      const over = new AbortController();
+      const limit = wait(FIRST_WAIT_MS, undefined, { signal: AbortSignal.any([signal, over.signal]), ref: false });
+      await Promise.race([this.settled, limit.catch(() => undefined)]);
+      over.abort();
+    },
+  };
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#connections.map(({ mcp }) => mcp?.close()));
+  }
+}

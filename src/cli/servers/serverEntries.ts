@@ -1,0 +1,133 @@
+/**
+ * Reads the files that list MCP servers, in the form that other programs use: `{ "mcpServers": { name: options } }`. Rule:
+ * an entry that cannot be used is told with the reason, and the others work. No message quotes a value, because it may be
+ * a secret.
+ */
+import { dirname, resolve } from 'node:path';
+import { thrownMessage } from '../../errors.ts';
+import type { McpServerOptions } from '../../mcp/mcpTools.ts';
+import { checkedServer } from '../../mcp/serverOptions.ts';
+import { isObject } from '../../validation.ts';
+import type { DefinitionFile } from '../definitions/definitionFiles.ts';
+
+export interface ServerEntry {
+  /** As in the names of its tools. */
+  readonly name: string;
+  readonly path: string;
+  /** Absent if the entry cannot be used. */
+  readonly options?: McpServerOptions;
+  /** Why it is not started. */
+  readonly why?: string;
+  /** The command or the address, for a person. */
+  readonly about: string;
+}
+
+export interface ListedServers {
+  readonly entries: readonly ServerEntry[];
+  /** Files that are no list of servers, with the reason. */
+  readonly problems: readonly string[];
+  /** Files of the project that do not count until the user trusts them. */
+  readonly untrusted: readonly string[];
+}
+
+const NOT_TRUSTED = 'the project is not trusted: runchart trust';
+const OPTIONS = ['command', 'args', 'env', 'cwd', 'url', 'headers', 'resources', 'prompts'];
+
+/** `variables` replace `${NAME}`. A server of a later file takes the place of one with its name. */
+export function serverEntries(
+  files: readonly DefinitionFile[],
+  variables: (name: string) => string | undefined,
+  cwd: string,
+): ListedServers {
+  const entries = new Map<string, ServerEntry>();
+  const problems: string[] = [];
+  for (const file of files) {
+    const servers = serversIn(file);
+    if (typeof servers === 'string') {
+      problems.push(`${file.path} is not used: ${servers}`);
+      continue;
+    }
+    for (const [written, given] of Object.entries(servers)) {
+      const entry = entryOf(written, given, file, { variables, cwd: file.of === 'user' ? cwd : dirname(file.path) });
+      // A file that does not count cannot turn off a server that does.
+      if (file.isTrusted || !entries.has(entry.name)) entries.set(entry.name, entry);
+    }
+  }
+  const untrusted = files.filter(({ isTrusted }) => !isTrusted).map(({ path }) => path);
+  return { entries: [...entries.values()], problems, untrusted };
+}
+
+/** The servers by name, or why there are none. */
+function serversIn({ text, cut }: DefinitionFile): { readonly [name: string]: unknown } | string {
+  if (cut) return 'it is too large';
+  try {
+    const file: unknown = JSON.parse(text);
+    if (isObject(file) && isObject(file.mcpServers)) return file.mcpServers;
+    return 'it must be {"mcpServers": {"name": {"command": "npx", "args": ["a-server"]}}}';
+  } catch (error) {
+    return `it is no JSON: ${thrownMessage(error)}`;
+  }
+}
+
+interface EntryPlace {
+  variables(name: string): string | undefined;
+  cwd: string;
+}
+
+function entryOf(written: string, given: unknown, { path, isTrusted }: DefinitionFile, place: EntryPlace): ServerEntry {
+  // Underscores separate the parts of a tool's name.
+  const name = written.replaceAll(/[_. ]/g, '-');
+  const about = aboutOf(given);
+  const left = (why: string): ServerEntry => ({ name, path, why, about });
+  if (!isTrusted) return left(NOT_TRUSTED);
+  if (!isObject(given)) return left('its entry must be an object with a command or an url');
+  const { type, disabled } = given;
+  if (disabled === true) return left('it is turned off by "disabled"');
+  if (type === 'sse') return left('the transport sse is not supported: ask the server for its Streamable HTTP address');
+  try {
+    const known = Object.fromEntries(OPTIONS.flatMap((key) => (given[key] === undefined ? [] : [[key, given[key]]])));
+    const { value, missing } = expandVariables(known, place.variables);
+    if (missing.length > 0) return left(`it needs the variable ${missing.join(', ')}, which is not set`);
+    const options = value as { [name: string]: unknown };
+    const inPlace = 'command' in options ? { cwd: resolve(place.cwd, String(options.cwd ?? '.')) } : {};
+    return { name, path, about, options: checkedServer(name, { ...options, ...inPlace }) };
+  } catch (error) {
+    return left(thrownMessage(error));
+  }
+}
+
+/** As it is written: a value of a variable may be a secret. */
+function aboutOf(given: unknown): string {
+  if (!isObject(given)) return '';
+  const { command, args, url } = given;
+  // A query may hold a key.
+  if (typeof url === 'string') return url.replace(/[?#].*$/s, '');
+  return [command, ...(Array.isArray(args) ? args : [])].filter((word) => typeof word === 'string').join(' ');
+}
+
+interface ExpandedVariables {
+  readonly value: unknown;
+  /** Names of variables that are not set. */
+  readonly missing: readonly string[];
+  /** The values of the variables, which may be secrets. */
+  readonly values: readonly string[];
+}
+
+/** Replaces the variables in every text of a value. */
+function expandVariables(given: unknown, variableOf: (name: string) => string | undefined): ExpandedVariables {
+  const missing = new Set<string>();
+  const values: string[] = [];
+  const expand = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(expand);
+    if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, expand(each)]));
+    if (typeof value !== 'string') return value;
+    return value.replace(/\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, other: string | undefined) => {
+      const set = variableOf(name);
+      const text = set || other;
+      if (text === undefined) missing.add(name);
+      if (set) values.push(set);
+      return text ?? '';
+    });
+  };
+  return { value: expand(given), missing: [...missing], values };
+}
