@@ -352,6 +352,7 @@ test.each(['the question of a run', 'the question of a conversation'])(
 
 /** Each file of the program that writes to an output, with its rows, or the reason why it writes no foreign text. */
 const writers: { readonly [file: string]: readonly string[] | string } = {
+  'acp/acpCommand.ts': 'messages of a protocol, as JSON',
   'screen.ts': ['steps of a run', 'a streamed reply', 'the question of a run'],
   'renderLog.ts': ['entries as JSON', 'messages of a transport as JSON'],
   'replay/replayCommand.ts': [

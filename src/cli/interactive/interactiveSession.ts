@@ -21,7 +21,14 @@ import type { Span, Style } from '../screen.ts';
 import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
 import { endedLine, goneCommands, goneLine, goneNote, runningLines } from './backgroundLines.ts';
-import { lastRequestAt, queuedLine, secondsText, spinner, TranscriptRenderer, typedText } from './conversationLines.ts';
+import {
+  busyLine,
+  lastRequestAt,
+  questionSpan,
+  queuedLine,
+  TranscriptRenderer,
+  typedText,
+} from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
 import { allCommands } from './slashCommands.ts';
@@ -165,8 +172,8 @@ export class InteractiveSession implements TerminalSource {
     const lines = [...(this.#opened?.renderer.underWay(now) ?? []), ...this.#queue()];
     lines.push(...runningLines(this.#made.background, this.id ?? ''));
     if (exit === 'leaving') lines.push(ownLine(['yellow', 'Ctrl-C again leaves']));
-    else if (work === 'busy') lines.push(this.#statusLine(now));
-    const question = this.#question();
+    else if (work === 'busy') lines.push(busyLine(this.#opened?.conversation.status, now - (this.#busySince ?? now)));
+    const question = questionSpan(this.#prompt.getSnapshot());
     if (!this.#questions.isAsking) lines.push(...this.#menu.lines(this.#terminal.text));
     return { lines, question, isAwaiting: work === 'idle' || (typeof work === 'object' && work.asking !== 'deciding') };
   }
@@ -232,27 +239,6 @@ export class InteractiveSession implements TerminalSource {
 
   #queue(): TextLine[] {
     return (this.#opened?.conversation.queue ?? []).map(({ kind, content }) => queuedLine(kind, textOf(content)));
-  }
-
-  #statusLine(now: number): TextLine {
-    const time = secondsText(now - (this.#busySince ?? now));
-    const what = this.#opened?.conversation.status === 'cancelling' ? 'stopping' : 'working';
-    return ownLine(['cyan', spinner(now)], ['dim', ` ${what} ${time} · Esc stops · Enter steers · Alt+Enter queues`]);
-  }
-
-  #question(): Span {
-    const { value, context } = this.#prompt.getSnapshot();
-    if (typeof value.work !== 'object') return ['cyan', '>'];
-    switch (value.work.asking) {
-      case 'reasoning':
-        return ['yellow', '┃ why not? (Enter for no reason)'];
-      case 'editing':
-        return ['yellow', '┃ arguments:'];
-      case 'deciding':
-        return ['yellow', '┃'];
-      default:
-        return ['yellow', `┃ run it? [y]es, [n]o, [e]dit${context.call?.canAlways ? ', [a]lways, [k]eep' : ''}:`];
-    }
   }
 
   #follow(conversation: Conversation, isShown: boolean): void {

@@ -25,6 +25,7 @@ import {
 } from '../../../src/tools/coding/commands/backgroundCommands.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { call, type Reply, scripted } from '../../support/scriptedReplies.ts';
+import { noEquipment } from './talkBench.ts';
 
 const ID = 'bash_0000abcd';
 const text = (words: string) => [{ type: 'text' as const, text: words }];
@@ -85,6 +86,7 @@ async function program(root: string, replies: readonly Reply[]) {
   const agent = createAgent({ model, tools, plugins: [rules], cwd: root, store: jsonlStore(join(root, 'sessions')) });
   const made = {
     ...{ agent, model, permissions: rules, cwd: root, background: backgroundCommandsOf(tools), layers: [] },
+    equipment: noEquipment(),
     about: { model: 'm', tools: [], permissionMode: 'default' as const },
   } as unknown as CodingAgent;
   const lines: string[] = [];
