@@ -6,6 +6,7 @@
 import { stat } from 'node:fs/promises';
 import type { Json } from '../../machines/internal.ts';
 import { isSpilled } from '../tools/coding/spilledOutput.ts';
+import { webAddress } from '../tools/coding/web/webFetch.ts';
 import type { NetworkChoice } from '../tools/tool.ts';
 import {
   isInsideRoot,
@@ -17,7 +18,7 @@ import {
   surroundingsOf,
 } from './pathRules.ts';
 import { mayShow } from './patternReach.ts';
-import { EDIT_TOOLS, READ_TOOLS, type Rule } from './rules.ts';
+import { EDIT_TOOLS, hostName, READ_TOOLS, type Rule } from './rules.ts';
 import { shellVerdict } from './shellVerdict.ts';
 import { type Finding, findingOf, type JudgedVerdict, type RuleSet } from './verdict.ts';
 
@@ -160,10 +161,13 @@ function toolVerdict(
   const agents = agentsIn(args);
   // The program names the tool of an agent after it.
   const [, ownAgent] = /^agent_(.+)$/i.exec(toolName) ?? [];
+  const host = tool === 'webfetch' ? hostIn(args) : undefined;
   const names = (rule: Rule, every: boolean): boolean => {
     if (!rule.covers(tool)) return false;
     const { subject } = rule;
     if (subject.kind === 'tool') return true;
+    // An address that names no host may be any.
+    if (subject.kind === 'domain') return host === undefined ? !every : subject.matches(host);
     if (subject.kind !== 'agent') return false;
     const matches = (agent: string): boolean => subject.pattern.matches(agent);
     if (ownAgent !== undefined && matches(ownAgent)) return true;
@@ -175,9 +179,15 @@ function toolVerdict(
     ask: rules.ask.filter((rule) => names(rule, false)),
     allow: rules.allow.filter((rule) => names(rule, true)),
     reads: readOnly,
-    save: tool,
+    save: host === undefined ? tool : `${tool}(domain:${host})`,
   };
-  return withPart(findingOf(facts, rules), tool);
+  return withPart(findingOf(facts, rules), host === undefined ? tool : `${tool} ${host}`);
+}
+
+/** The host that WebFetch would ask. */
+function hostIn({ url }: { readonly [key: string]: Json }): string | undefined {
+  const address = typeof url === 'string' ? webAddress(url) : undefined;
+  return address === undefined || 'kind' in address ? undefined : hostName(address);
 }
 
 /** The ids of the sub-agents that a call would start. */

@@ -10,7 +10,8 @@ export type RuleSubject =
   | { kind: 'tool' }
   | { kind: 'command'; pattern: CommandPattern }
   | { kind: 'path'; pattern: PathPattern }
-  | { kind: 'agent'; pattern: CommandPattern };
+  | { kind: 'agent'; pattern: CommandPattern }
+  | { kind: 'domain'; matches(host: string): boolean };
 
 export interface Rule {
   text: string;
@@ -74,9 +75,14 @@ export function parseRule(input: unknown): Rule {
     if (name === 'bash') return { text, covers: (tool) => tool === 'bash', subject: { kind: 'command', pattern } };
     return { text, covers: () => true, subject: { kind: 'agent', pattern } };
   }
+  if (name === 'webfetch') {
+    const matches = domainPattern(spec);
+    if (matches === undefined) throw wrong('must name a host, as in WebFetch(domain:example.com)');
+    return { text, covers: (tool) => tool === 'webfetch', subject: { kind: 'domain', matches } };
+  }
   const tools = PATH_TOOLS[name];
   if (!Object.hasOwn(PATH_TOOLS, name) || tools === undefined) {
-    const toolNames = ['bash', 'agent', ...Object.keys(PATH_TOOLS)].join(', ');
+    const toolNames = ['bash', 'agent', 'webfetch', ...Object.keys(PATH_TOOLS)].join(', ');
     throw wrong(`gives a part of ${name}, and only ${toolNames} have parts`);
   }
   const pattern = pathPattern(spec);
@@ -117,6 +123,17 @@ export function commandPattern(spec: string): CommandPattern | undefined {
   const bare = textPattern(pattern.slice(0, -2));
   return { matches: (text) => bare(text) || all(text), exact: false, head: first };
 }
+
+/** `domain:example.com` is that host; `domain:*.example.com` is every host below it. */
+function domainPattern(spec: string): ((host: string) => boolean) | undefined {
+  const [, below, name] = /^domain:\s*(\*\.)?([^\s*/:@?#]+)\s*$/i.exec(spec.trim()) ?? [];
+  if (name === undefined || !URL.canParse(`http://${name}`)) return undefined;
+  const host = hostName(new URL(`http://${name}`));
+  return below === undefined ? (each) => each === host : (each) => each.endsWith(`.${host}`);
+}
+
+/** The host of an address as rules compare it. */
+export const hostName = ({ hostname }: URL): string => hostname.replace(/\.$/, '');
 
 /** The literal texts around each `*`. */
 function piecesOf(pattern: string): string[] {

@@ -190,6 +190,6 @@ describe('listeners', () => {
   });
 });
 
-it('H-338 no tool of the library fetches an address', () => {
+it('H-338 no tool of the default list fetches an address', () => {
   expect(codingTools().map(({ name }) => name)).toEqual(['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit']);
 });

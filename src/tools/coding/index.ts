@@ -16,11 +16,12 @@ import { SANDBOXES, type SandboxChoice, type SandboxOptions, sandboxFor, sandbox
 import { globTool } from './search/glob.ts';
 import { grepTool } from './search/grep.ts';
 import { lsTool } from './search/ls.ts';
+import { webFetchTool } from './web/webFetch.ts';
 import { writeTool } from './write.ts';
 
 /** `Background` lets Bash start commands in the background, and adds BashOutput and KillBash. */
 export type ExtraTool = (typeof EXTRA_TOOLS)[number];
-export const EXTRA_TOOLS = ['Background', 'MultiEdit', 'TodoWrite'] as const;
+export const EXTRA_TOOLS = ['Background', 'MultiEdit', 'TodoWrite', 'WebFetch'] as const;
 
 export interface CodingToolOptions {
   /**
@@ -60,5 +61,6 @@ export function codingTools(options: CodingToolOptions = {}): Tool[] {
   if (background) tools.push(bashOutputTool(background), killBashTool(background));
   if (extra.includes('MultiEdit')) tools.push(multiEditTool(knownFiles));
   if (extra.includes('TodoWrite')) tools.push(todoWriteTool);
+  if (extra.includes('WebFetch')) tools.push(webFetchTool());
   return tools;
 }

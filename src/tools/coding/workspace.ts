@@ -27,7 +27,8 @@ export type RefusalCode =
   | 'stale_read'
   | 'no_match'
   | 'not_unique'
-  | 'timeout';
+  | 'timeout'
+  | 'unreachable';
 
 export interface Refusal {
   kind: 'refused';
