@@ -1,12 +1,14 @@
 /**
- * The Read tool returns a text file with line numbers, or an image. Rule: the result is bounded in lines, line length
- * and bytes. A result that ends early contains the way to read the rest.
+ * The Read tool returns a text file with line numbers, an image, a PDF file, or the cells of a notebook. Rule: the result
+ * is bounded in lines, line length and bytes. A result that ends early contains the way to read the rest.
  */
 
 import type { FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
 import * as z from 'zod';
 import { imageType } from '../../content/imageFormat.ts';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
+import { notebookText } from './formats/notebook.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { isSpilled } from './spilledOutput.ts';
@@ -42,17 +44,17 @@ export const readTool = (knownFiles: KnownFiles): Tool =>
   defineTool({
     name: 'Read',
     description:
-      `Reads a text file of the working directory and numbers its lines, or shows an image (PNG, JPEG, GIF, WebP). At most ${LINES_MAX} lines are given unless ` +
-      'limit says otherwise; long lines are cut. Read on with offset.',
+      `Reads a text file of the working directory and numbers its lines, or shows an image (PNG, JPEG, GIF, WebP), a PDF file, or the cells of a Jupyter notebook. At most ${LINES_MAX} lines are given unless ` +
+      'limit says otherwise; long lines are cut. Read on with offset; with offset or limit a notebook is given by its lines.',
     parameters,
     readOnly: true,
     idempotent: true,
     group: 'read-group',
-    async execute({ file_path, offset = 1, limit = LINES_MAX }, context) {
+    async execute({ file_path, offset, limit }, context) {
       const place = await grantedPlace(context, file_path, isSpilled(file_path));
       if (place.kind === 'refused') return refusal(place);
-      const image = await imageIn(place);
-      if (image) return image;
+      const media = await mediaIn(place);
+      if (media) return media;
       const opened = await openText(place);
       if (opened.kind === 'refused') return refusal(opened);
       try {
@@ -65,27 +67,39 @@ export const readTool = (knownFiles: KnownFiles): Tool =>
     },
   });
 
-/** The image in a file; undefined for any other file, including one that cannot be opened. */
-async function imageIn(place: Place): Promise<ToolResult | undefined> {
+const NOTEBOOK = /\.ipynb$/i;
+
+/** The cells of a notebook as text; undefined if the file is none. */
+async function cellsIn(file: FileHandle): Promise<string | undefined> {
+  const { size } = await file.stat();
+  if (size > FILE_BYTES_MAX) return undefined;
+  const bytes = Buffer.alloc(size);
+  const { bytesRead } = await file.read(bytes, 0, size, 0);
+  return notebookText(bytes.subarray(0, bytesRead).toString('utf8'), BYTES_MAX);
+}
+
+const PDF = 'application/pdf';
+
+/** The image or PDF in a file; undefined for any other file, including one that cannot be opened. */
+async function mediaIn(place: Place): Promise<ToolResult | undefined> {
   const opened = await openFile(place);
   if (opened.kind === 'refused') return undefined;
   try {
     const head = Buffer.alloc(HEAD_BYTES);
     await opened.file.read(head, 0, HEAD_BYTES, 0);
-    const mediaType = imageType(head);
+    const mediaType = imageType(head) ?? (head.toString('latin1').startsWith('%PDF-') ? PDF : undefined);
     if (mediaType === undefined) return undefined;
     const { size } = await opened.file.stat();
     const name = shownName(place.name);
     if (size > FILE_BYTES_MAX) {
-      return refusal(
-        refused('too_large', `the image ${name} is larger than ${FILE_BYTES_MAX} bytes, and is not shown`),
-      );
+      const what = mediaType === PDF ? 'the PDF file' : 'the image';
+      return refusal(refused('too_large', `${what} ${name} is larger than ${FILE_BYTES_MAX} bytes, and is not shown`));
     }
     const data = await opened.file.readFile();
-    return toolResult.success([
-      { type: 'text', text: `[${name}: ${mediaType}, ${size} bytes]` },
-      { type: 'image', mediaType, data },
-    ]);
+    const about = { type: 'text' as const, text: `[${name}: ${mediaType}, ${size} bytes]` };
+    if (mediaType === PDF)
+      return toolResult.success([about, { type: 'file', mediaType, name: basename(place.name), data }]);
+    return toolResult.success([about, { type: 'image', mediaType, data }]);
   } finally {
     await opened.file.close();
   }
@@ -100,25 +114,30 @@ async function hashOfFile(file: FileHandle): Promise<string | undefined> {
   return hashOf(bytes.subarray(0, bytesRead));
 }
 
-type Range = { first: number; count: number };
+/** Both are undefined where the whole file is meant. */
+type Range = { first: number | undefined; count: number | undefined };
 
 async function answer(file: FileHandle, place: Place, range: Range, { signal }: ToolContext): Promise<ToolResult> {
+  const isWhole = range.first === undefined && range.count === undefined;
+  const cells = isWhole && NOTEBOOK.test(place.name) ? await cellsIn(file) : undefined;
+  if (cells !== undefined) return toolResult.success(cells);
+  const first = range.first ?? 1;
   const name = shownName(place.name);
-  const { lines, more, linesRead } = await excerpt(file, range, signal);
+  const { lines, more, linesRead } = await excerpt(file, first, range.count ?? LINES_MAX, signal);
   const last = lines.at(-1);
   if (last === undefined) {
     if (linesRead === 0) return toolResult.success(`[${name} is empty]`);
-    const message = `offset ${range.first} is behind the end: ${name} has ${linesRead} lines`;
+    const message = `offset ${first} is behind the end: ${name} has ${linesRead} lines`;
     return refusal(refused('invalid_arguments', message));
   }
   const text = numbered(lines, last.number);
   if (!more) return toolResult.success(text);
   return toolResult.success(
-    `${text}\n[lines ${range.first} to ${last.number}; more follow: read on with offset ${last.number + 1}]`,
+    `${text}\n[lines ${first} to ${last.number}; more follow: read on with offset ${last.number + 1}]`,
   );
 }
 
-async function excerpt(file: FileHandle, { first, count }: Range, signal: AbortSignal): Promise<Excerpt> {
+async function excerpt(file: FileHandle, first: number, count: number, signal: AbortSignal): Promise<Excerpt> {
   const lines: Line[] = [];
   let linesRead = 0;
   let bytes = 0;
