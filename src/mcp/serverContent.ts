@@ -12,16 +12,24 @@ export function resultOf({ content, structuredContent, isError }: McpResult): To
 
 export type McpContent = NonNullable<McpResult['content']>[number];
 
-/** The call has run. If an image cannot be shown to a model, a text names it, and the rest of the result is kept. */
-export function imageOf({ mimeType: mediaType, data }: { mimeType: string; data: string }): ContentPart {
-  const image: ContentPart = { type: 'image', mediaType, data };
+/** The call has run. If a part cannot be stored, a text names it, and the rest of the result is kept. */
+function attachmentOf(part: Exclude<ContentPart, { type: 'text' }>, what: string): ContentPart {
   try {
-    readContent([image]);
-    return image;
+    readContent([part]);
+    return part;
   } catch (error) {
-    return { type: 'text', text: `[an image that cannot be shown: ${thrownMessage(error)}]` };
+    return { type: 'text', text: `[${what} that cannot be shown: ${thrownMessage(error)}]` };
   }
 }
+
+export const imageOf = ({ mimeType: mediaType, data }: { mimeType: string; data: string }): ContentPart =>
+  attachmentOf({ type: 'image', mediaType, data }, 'an image');
+
+/** A model that does not accept its type reads a text in its place. */
+const soundOf = ({ mimeType: mediaType, data }: { mimeType: string; data: string }): ContentPart =>
+  /^audio\//i.test(mediaType)
+    ? attachmentOf({ type: 'file', mediaType, data }, 'a sound')
+    : { type: 'text', text: '[a sound of an unknown type]' };
 
 export function partOf(part: McpContent): ContentPart {
   switch (part.type) {
@@ -29,6 +37,8 @@ export function partOf(part: McpContent): ContentPart {
       return { type: 'text', text: part.text };
     case 'image':
       return imageOf(part);
+    case 'audio':
+      return soundOf(part);
     case 'resource':
       return 'text' in part.resource
         ? { type: 'text', text: part.resource.text }
@@ -36,6 +46,6 @@ export function partOf(part: McpContent): ContentPart {
     case 'resource_link':
       return { type: 'text', text: `[${part.name} at ${part.uri}]` };
     default:
-      return { type: 'text', text: `[${part.type}]` };
+      return { type: 'text', text: `[${(part as { type: string }).type}]` };
   }
 }

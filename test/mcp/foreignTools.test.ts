@@ -8,8 +8,9 @@ import { McpServer } from '../../src/mcp/mcpServer.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
 import { definitionOf } from '../../src/tools/tool.ts';
 import { bench } from '../support/agentBench.ts';
+import { wav } from '../support/sampleFiles.ts';
 import { base64, dot } from '../support/samplePictures.ts';
-import { call } from '../support/scriptedReplies.ts';
+import { call, scripted } from '../support/scriptedReplies.ts';
 import { flush } from '../support/virtualClock.ts';
 import { callOf, serverByHand } from './serverByHand.ts';
 
@@ -124,10 +125,22 @@ describe('the answer to a call', () => {
       [text('[n at f:a]')],
     ],
     [
-      'the kind of an unsupported part',
-      { content: [{ type: 'audio', mimeType: 'audio/wav', data: 'aGk=' }] },
+      'a sound, as a file',
+      { content: [text('Heard:'), { type: 'audio', mimeType: 'audio/wav', data: base64(wav) }] },
       'succeeded',
-      [text('[audio]')],
+      [text('Heard:'), { type: 'file', mediaType: 'audio/wav', data: expect.stringContaining('blob:') }],
+    ],
+    [
+      'the kind of a sound that is no base64, and the rest',
+      { content: [{ type: 'audio', mimeType: 'audio/wav', data: '' }, text('a')] },
+      'succeeded',
+      [text(expect.stringMatching(/^\[a sound that cannot be shown: .*\]$/) as never), text('a')],
+    ],
+    [
+      'the kind of a sound that claims another type',
+      { content: [{ type: 'audio', mimeType: 'text/html', data: base64(wav) }] },
+      'succeeded',
+      [text('[a sound of an unknown type]')],
     ],
     [
       'its structure if it has no content',
@@ -153,6 +166,27 @@ describe('the answer to a call', () => {
     expect((await run.result).termination).toBe('NaturalEnd');
     const [entry] = conversation.log().flatMap((each) => (each.type === 'tool-result' ? [each] : []));
     expect(entry).toMatchObject({ outcome, content });
+    await agent.close();
+    await close();
+  });
+
+  it.each<[string, string[] | undefined, object]>([
+    ['accepts it receives a sound', ['audio/wav'], { type: 'file', mediaType: 'audio/wav', data: base64(wav) }],
+    [
+      'does not accept it reads what was left out',
+      ['image/*'],
+      { type: 'text', text: expect.stringMatching(/audio\/wav.*this model takes no audio\/wav/) },
+    ],
+  ])('a model that %s', async (_, accepts, shown) => {
+    const { transport, begun } = serverByHand();
+    const { tools, close } = await mcpTools({ s: { transport } });
+    const model = { ...scripted([[call('c1', 'mcp__s__act')], 'done']), ...(accepts && { accepts }) };
+    const { conversation, agent } = await bench({ tools, model });
+    const run = conversation.send('go');
+    await begins(begun);
+    begun[0]?.give({ content: [{ type: 'audio', mimeType: 'audio/wav', data: base64(wav) }] });
+    expect((await run.result).termination).toBe('NaturalEnd');
+    expect(model.calls[1]?.messages.at(-1)?.content).toEqual([shown]);
     await agent.close();
     await close();
   });
