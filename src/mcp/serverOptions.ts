@@ -88,5 +88,15 @@ export function secretsOf(options: McpServerOptions): string[] {
   if (!('url' in options)) return [];
   const { username, password, searchParams } = new URL(options.url);
   const headers = Object.values(options.headers ?? {});
-  return [username, password, ...searchParams.values(), ...headers, ...headers.flatMap((value) => value.split(' '))];
+  // An address contains them escaped, an error of the server perhaps as they are.
+  const credentials = [username, password].flatMap((text) => [text, unescaped(text)]);
+  return [...credentials, ...searchParams.values(), ...headers, ...headers.flatMap((value) => value.split(' '))];
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

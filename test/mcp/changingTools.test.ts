@@ -3,7 +3,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import { defineTool, type LogEntry, type Tool } from '../../src/index.ts';
 import { type McpTools, mcpTools } from '../../src/mcp/mcpTools.ts';
+import { moreTools } from '../../src/mcp/resourceTools.ts';
 import { permissions } from '../../src/node.ts';
+import { definitionOf } from '../../src/tools/tool.ts';
 import { acceptPageTools, offerPageTools } from '../../src/transports/chat/pageTools.ts';
 import { type BenchOptions, bench } from '../support/agentBench.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
@@ -210,5 +212,36 @@ describe('resources and prompts', () => {
     expect(texts('image')).toMatchObject([{ type: 'image', mediaType: 'image/png' }]);
     expect(texts('prompts')).toEqual([{ type: 'text', text: 'sum(of, in?) - Sums up' }]);
     expect(texts('prompt').map(({ text }) => text)).toEqual(['user:', 'Sum up the notes']);
+  });
+
+  it.each(
+    ['list_resources', 'list_prompts'].flatMap((name) =>
+      [0, 1, 99, 100, 101, 200, 201, 350].map((n) => [name, n] as const),
+    ),
+  )('%s shows each of %i entries once, if every instruction to continue is followed', async (name, count) => {
+    const entries = Array.from({ length: count }, (_, at) => ({ uri: `note:${at}`, name: `n${at}` }));
+    const client = {
+      listResources: async () => ({ resources: entries }),
+      listResourceTemplates: async () => ({ resourceTemplates: [] }),
+      listPrompts: async () => ({ prompts: entries }),
+    };
+    const server = { name: 's', read: (_: AbortSignal, act: (client: unknown) => unknown) => act(client) };
+    const { tools } = moreTools(server as never, { resources: true, prompts: true } as never, capabilities as never);
+    const tool = tools.find((each) => each.name === `mcp__s__${name}`);
+    const shown: string[] = [];
+    for (let from: number | undefined = 0, pages = 0; from !== undefined && pages < 9; pages += 1) {
+      const context = { signal: new AbortController().signal } as never;
+      const lines: readonly string[] = String(
+        await definitionOf(tool as Tool)?.execute({ from } as never, context),
+      ).split('\n');
+      const [, rest, next] = /^and (\d+) more: call again with from (\d+)$/.exec(lines.at(-1) ?? '') ?? [];
+      shown.push(...(rest === undefined ? lines : lines.slice(0, -1)));
+      if (rest !== undefined) expect(shown.length + Number(rest)).toBe(count);
+      from = next === undefined ? undefined : Number(next);
+    }
+    const nothing = `The server has no ${name.slice('list_'.length)}.`;
+    const lineOf = ({ uri, name: own }: { uri: string; name: string }): string =>
+      name === 'list_resources' ? `${uri} - ${own}` : `${own}()`;
+    expect(shown).toEqual(count === 0 ? [nothing] : entries.map(lineOf));
   });
 });

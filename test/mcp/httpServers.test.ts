@@ -2,6 +2,7 @@
 import { auth, type OAuthClientProvider } from '@modelcontextprotocol/client';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { LogEntry } from '../../src/index.ts';
+import { McpConnection } from '../../src/mcp/mcpConnection.ts';
 import { mcpTools } from '../../src/mcp/mcpTools.ts';
 import { bench } from '../support/agentBench.ts';
 import { call } from '../support/scriptedReplies.ts';
@@ -191,5 +192,40 @@ describe('authorization', () => {
     await auth(authProvider, { serverUrl: url, authorizationCode: 'from-the-page', iss: origin });
     const mcp = await connected(server, { authProvider });
     expect(mcp.tools.length).toBe(1);
+  });
+});
+
+describe('an error of an address', () => {
+  const TOKEN = 'tok-0123456789';
+  const SECRETS = {
+    'a header': `Basic ${TOKEN} realm-98765`,
+    'the credentials of a header': TOKEN,
+    'the end of a header': 'realm-98765',
+    'a header of one word': 'key-abcdef',
+    'the user of the address': 'ann-of-green',
+    'the password of the address': 'pass/w:rd',
+    'the escaped password of the address': encodeURIComponent('pass/w:rd'),
+    'a parameter of the address': 'query-key-1',
+  };
+  it.each(Object.entries(SECRETS))('does not quote %s', async (_, secret) => {
+    const server = {
+      url: `http://ann-of-green:${encodeURIComponent('pass/w:rd')}@127.0.0.1:9/mcp?key=query-key-1`,
+      headers: { authorization: SECRETS['a header'], 'x-key': SECRETS['a header of one word'] },
+    };
+    const connection = new McpConnection({
+      ...{ name: 's', server, delayMs: 60_000 },
+      ...{ elicit: () => ({ action: 'cancel' }), toolsChanged: () => undefined, ended: () => undefined },
+    });
+    onTestFinished(() => connection.close());
+    for (const cause of [
+      new Error(`refused ${secret}.`),
+      secret,
+      `"${secret}"`,
+      new Error(JSON.stringify({ secret })),
+    ]) {
+      const { message } = connection.error('cannot be reached', cause);
+      expect(message).toContain('[redacted]');
+      expect(message).not.toContain(secret);
+    }
   });
 });

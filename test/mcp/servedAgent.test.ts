@@ -1,5 +1,5 @@
 /** An agent as a tool of an MCP server, called by the client of the protocol's own package. */
-import { Client } from '@modelcontextprotocol/client';
+import { Client, type ElicitResult } from '@modelcontextprotocol/client';
 import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigurationError, createAgent, memoryStore } from '../../src/index.ts';
@@ -7,9 +7,11 @@ import { mcpServer } from '../../src/mcp/mcpTools.ts';
 import { echoTool, gateTool } from '../support/scenarioTools.ts';
 import { call, lines, type Reply, scripted } from '../support/scriptedReplies.ts';
 
+const ALLOWED: ElicitResult = { action: 'accept', content: { allow: true } };
+
 async function served(
   replies: readonly Reply[],
-  { allow }: { allow?: 'accept' | 'decline' } = {},
+  { form }: { form?: ElicitResult } = {},
   tools = [echoTool('act', { needsApproval: true }).tool],
 ) {
   const model = scripted(replies);
@@ -18,12 +20,12 @@ async function served(
   const server = mcpServer(agent, { name: 'house', description: 'Keeps the house.' });
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
   await server.connect(theirs);
-  const client = new Client({ name: 'c', version: '1' }, { capabilities: allow ? { elicitation: {} } : {} });
+  const client = new Client({ name: 'c', version: '1' }, { capabilities: form ? { elicitation: {} } : {} });
   const questions: string[] = [];
-  if (allow) {
+  if (form) {
     client.setRequestHandler('elicitation/create', ({ params }) => {
       questions.push(params.message);
-      return allow === 'accept' ? { action: 'accept', content: { allow: true } } : { action: 'decline' };
+      return form;
     });
   }
   await client.connect(ours as never);
@@ -67,19 +69,27 @@ describe('an agent as a tool of an MCP server', () => {
   });
 
   it('asks the client’s person about a call that waits, who allows it', async () => {
-    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], { allow: 'accept' });
+    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], { form: ALLOWED });
     expect(await on.ask({ message: 'go' })).toMatchObject({ text: 'done' });
     expect(on.questions).toEqual([expect.stringMatching(/^act waits .*\{"m":"x"\}/)]);
     expect(lines(on.model.calls[1]?.messages ?? []).at(-1)).toContain('{"m":"x"}');
   });
 
-  it.each([
-    ['declines', 'decline' as const],
+  it.each<[string, ElicitResult | undefined]>([
+    ['declines', { action: 'decline' }],
+    ['closes the question', { action: 'cancel' }],
+    ['sends the form without the permission', { action: 'accept', content: { allow: false } }],
+    ['sends a form without its field', { action: 'accept', content: {} }],
+    ['sends no form', { action: 'accept' }],
+    ['sends the permission as a text', { action: 'accept', content: { allow: 'true' } }],
+    ['declines, with a form that permits', { action: 'decline', content: { allow: true } }],
     ['cannot be asked', undefined],
-  ])('denies a call that waits where the person %s', async (_, allow) => {
-    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], allow ? { allow } : {});
+  ])('denies a call that waits where the person %s', async (_, form) => {
+    const act = echoTool('act', { needsApproval: true });
+    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], form ? { form } : {}, [act.tool]);
     expect(await on.ask({ message: 'go' })).toMatchObject({ text: 'done', isError: false });
     expect(JSON.stringify(on.model.calls[1]?.messages)).toMatch(/denied|nobody could be asked/);
+    expect(act.ran).toEqual([]);
   });
 
   it('a request that fails is an error result with its reason and without the inside of the server', async () => {
