@@ -145,24 +145,28 @@ export function workAttributes(work: Work, contents: boolean, description?: stri
   };
 }
 
-/** `contents`: undefined, or the function that removes secrets. */
-export function workOutcome(work: Work, value: WorkValue, contents: (<T>(value: T) => T) | undefined): SpanOutcome {
+/** `redact` removes secrets, also from the code of an error, which a model writes. */
+export function workOutcome(
+  work: Work,
+  value: WorkValue,
+  { contents, redact }: { contents: boolean; redact: <T>(value: T) => T },
+): SpanOutcome {
   if (value.kind === 'reply' && work.kind === 'model') {
     const { finish, usage } = value;
     return {
       attributes: {
         ...usageAttributes(usage, work.costOf(usage)),
         [FINISH_REASONS]: [finish],
-        ...(contents && { [OUTPUT_MESSAGES]: JSON.stringify(contents([replyMessage(value)])) }),
+        ...(contents && { [OUTPUT_MESSAGES]: JSON.stringify(redact([replyMessage(value)])) }),
       },
     };
   }
   const outcome = OUTCOMES[value.kind];
-  const result = contents && 'content' in value ? { [TOOL_RESULT]: textOfContent(contents(value.content)) } : {};
+  const result = contents && 'content' in value ? { [TOOL_RESULT]: textOfContent(redact(value.content)) } : {};
   const attributes = { ...(outcome && { [OUTCOME]: outcome }), ...result };
   if (value.kind !== 'erred' && value.kind !== 'failed') return { attributes };
   const isCancelled = work.isCancelled();
-  const error = isCancelled ? 'cancelled' : value.code;
+  const error = isCancelled ? 'cancelled' : redact(value.code);
   return { attributes: { ...attributes, ...(isCancelled && outcome && { [OUTCOME]: 'cancelled' }) }, error };
 }
 

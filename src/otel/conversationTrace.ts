@@ -113,8 +113,8 @@ export class ConversationTrace implements WorkObserver {
     value.then(
       (settled) => {
         if (settled.kind === 'reply') guarded(() => this.#options.metrics.addTokens(settled.usage, open.labels));
-        const redact = contents ? conversation.redact : undefined;
-        end(guarded(() => workOutcome(work, settled, redact)) ?? { attributes: {} });
+        const { redact } = conversation;
+        end(guarded(() => workOutcome(work, settled, { contents, redact })) ?? { attributes: {} });
       },
       () => end({ attributes: {}, error: 'internal' }),
     );

@@ -6,6 +6,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { from } from 'rxjs';
 import { describe, expect, test } from 'vitest';
 import {
@@ -24,6 +25,7 @@ import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { recordingJournal } from '../../src/journals/index.ts';
 import { type HookOptions, hooks, jsonlStore } from '../../src/node.ts';
+import { openTelemetry } from '../../src/otel/openTelemetry.ts';
 import { createHandlers, sessions, toAgUi, toUiMessages } from '../../src/transports/index.ts';
 import { askedTool, call, calls, plainTool, type ScriptedModel, say, scripted } from './hostileAgent.ts';
 import { watchEachTest, watched } from './hostileChecks.ts';
@@ -208,8 +210,11 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
   const records = new RecordLog(() => 0);
   const observed = new Observed(records);
   const toolArguments: unknown[] = [];
+  const exporter = new InMemorySpanExporter();
+  const tracer = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).getTracer('sinks');
   const agent = createAgent({
     ...scene,
+    plugins: [...(scene.plugins ?? []), openTelemetry({ tracer, contents: true })],
     secrets: [secret],
     store: jsonlStore(directory),
     inspect: observed.observe,
@@ -265,7 +270,15 @@ async function placesOf(scene: Scene, secret: string): Promise<Record<string, Pl
     };
     await conversation.close();
     observed.close();
-    return { ...places, 'HTTP events': place(await events), files: place(await filesIn(directory)) };
+    const spans = exporter
+      .getFinishedSpans()
+      .map(({ name, attributes, events, status }) => ({ name, attributes, events, status }));
+    return {
+      ...places,
+      OpenTelemetry: place(spans),
+      'HTTP events': place(await events),
+      files: place(await filesIn(directory)),
+    };
   } finally {
     await agent.close();
     await rm(directory, { recursive: true });

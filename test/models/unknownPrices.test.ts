@@ -112,9 +112,10 @@ it('an unknown cost is shown as such: in a terminal by a word, in a span by the 
   const tally = { turns: 1, inputTokens: 1, outputTokens: 1 };
   expect([costText({ ...tally, costUsd: null }), costText({ ...tally, costUsd: 0 })]).toEqual(['cost unknown', '$0']);
   const value = { kind: 'reply', items: [], finish: 'stop', usage } as unknown as WorkValue;
+  const plain = { contents: false, redact: <T>(shown: T): T => shown };
   for (const costUsd of [null, 0, 0.5]) {
     const run = runOutcome({ runId: 'r', termination: 'NaturalEnd', usage, costUsd } as never);
-    const chat = workOutcome({ kind: 'model', costOf: () => costUsd } as unknown as Work, value, undefined);
+    const chat = workOutcome({ kind: 'model', costOf: () => costUsd } as unknown as Work, value, plain);
     for (const { attributes } of [run, chat])
       expect([costUsd, attributes['runchart.cost_usd']]).toEqual([costUsd, costUsd ?? undefined]);
   }

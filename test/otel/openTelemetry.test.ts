@@ -12,7 +12,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
 import { ConfigurationError, defineTool, ModelError, subAgents, toolResult } from '../../src/index.ts';
 import { openTelemetry } from '../../src/otel/openTelemetry.ts';
@@ -23,7 +23,8 @@ const exporter = new InMemorySpanExporter();
 new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).register();
 const metricExporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
 const reader = new PeriodicExportingMetricReader({ exporter: metricExporter, exportIntervalMillis: 1_000_000 });
-metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+const meters = new MeterProvider({ readers: [reader] });
+metrics.setGlobalMeterProvider(meters);
 const app = trace.getTracer('app');
 
 beforeEach(() => {
@@ -378,6 +379,44 @@ describe('metrics', () => {
       ({ attributes }) => attributes['gen_ai.operation.name'],
     );
     expect(operations).toEqual(expect.arrayContaining(['chat', 'execute_tool', 'invoke_agent']));
+  });
+});
+
+describe('the meter provider', () => {
+  const provider = () => {
+    const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1_000_000 });
+    const meters = new MeterProvider({ readers: [reader] });
+    const counted = async (): Promise<number> => {
+      await reader.forceFlush();
+      const all = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics);
+      exporter.reset();
+      return all.flatMap((scope) => scope.metrics).length;
+    };
+    return { meters, counted };
+  };
+
+  it('is that of the moment: one that is set after the agent was made, the next one, and none', async () => {
+    onTestFinished(() => {
+      metrics.disable();
+      metrics.setGlobalMeterProvider(meters);
+    });
+    metrics.disable();
+    const { conversation } = await traced({ replies: ['one', 'two', 'three', 'four'] });
+    const [first, second] = [provider(), provider()];
+    const counts: (readonly number[])[] = [];
+    for (const current of [undefined, first, second, undefined]) {
+      metrics.disable();
+      if (current) metrics.setGlobalMeterProvider(current.meters);
+      await conversation.send('go').result;
+      counts.push([await first.counted(), await second.counted()]);
+    }
+    expect(counts).toEqual([
+      [0, 0],
+      [2, 0],
+      [0, 2],
+      [0, 0],
+    ]);
   });
 });
 
