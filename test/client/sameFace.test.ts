@@ -198,6 +198,31 @@ it('a run is cancelled by its handle, and by its signal before and after it begi
     },
   ));
 
+it.each(['steer', 'followUp'] as const)(
+  'a %s that its caller takes back leaves the run of another caller alone',
+  async (kind) => {
+    await sameInBoth(
+      () => options(() => [deaf(t('a')), deaf(t('b'))]),
+      async (world) => {
+        const conversation = await world.open('a');
+        const run = conversation.send('one');
+        await expect.poll(() => conversation.inFlight?.text).toBe('a');
+        const abort = new AbortController();
+        const sent = conversation.send('two', { kind, signal: abort.signal });
+        const kept = conversation.followUp('three');
+        await expect.poll(() => conversation.queue.length).toBe(2);
+        abort.abort();
+        await expect.poll(() => conversation.queue.length).toBe(1);
+        const after = [conversation.status, conversation.inFlight?.text, conversation.queue.length];
+        expect(after).toEqual(['active', 'a', 1]);
+        if (kind === 'followUp') after.push((await sent.result).termination);
+        await run.cancel();
+        return [after, (await run.result).termination, (await sent.result).termination, await kept.delivered];
+      },
+    );
+  },
+);
+
 it('what the agent refuses has the same code, and a failed run the same error', () =>
   sameInBoth(
     () => options(() => [deaf(t('a'))], { policies: { limits: { queue: 1 } } }),
