@@ -1,6 +1,6 @@
 /** Tests the images of a conversation for a model: each is read once while the cache has room, one after the other. */
 import { describe, expect, it } from 'vitest';
-import type { Json, Message } from '../../machines/vocabulary.ts';
+import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
 import { AttachmentPreparer } from '../../src/content/attachmentPreparer.ts';
 import { Attachments } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
@@ -117,6 +117,39 @@ describe('a preparer of images', () => {
       expect(said.map(([code]) => code)).toEqual(['image_not_shown']);
     }
   });
+});
+
+describe('the same bytes under several names and types', () => {
+  const NAMES = [undefined, 'a.md', 'b.md', 'a.md\nb'];
+  const TYPES = ['text/markdown', 'text/plain', 'application/pdf'];
+  const parts = NAMES.flatMap((name) =>
+    TYPES.map(
+      (mediaType): StoredPart => ({ type: 'file', mediaType, data: 'blob:1', ...(name !== undefined && { name }) }),
+    ),
+  );
+
+  it.each([undefined, ['text/*'], ['application/pdf'], []])(
+    'are shown to a model that accepts %j under their own name and type each, in any order and again',
+    async (accepts) => {
+      const preparer = () =>
+        new AttachmentPreparer({
+          ...{ limits: imageLimitsOf({ id: 'm' }), scale: undefined, accepts, diagnose: () => undefined },
+          getBlob: async () => Buffer.from('%PDF-1.7'),
+        });
+      const shownBy = async (made: AttachmentPreparer, content: StoredPart[]) =>
+        (await made.prepare([{ role: 'user', content }], signal))[0]?.content;
+      const alone = await Promise.all(parts.map(async (part) => (await shownBy(preparer(), [part]))?.[0]));
+      expect(new Set(alone.map((part) => JSON.stringify(part))).size).toBe(parts.length);
+      const shared = preparer();
+      for (const order of [[...parts.keys()], [...parts.keys()].reverse()])
+        expect(
+          await shownBy(
+            shared,
+            order.map((at) => parts[at] as StoredPart),
+          ),
+        ).toEqual(order.map((at) => alone[at]));
+    },
+  );
 });
 
 describe('a preparer that cannot be loaded', () => {

@@ -98,6 +98,44 @@ describe('access to the server', () => {
     expect(await ask('/app', host)).toContain(' 401 ');
   });
 
+  it('an app may be any page of this machine, and no page whose origin only looks like one', async () => {
+    const server = await bareServer();
+    const port = portOf(server);
+    const ask = (origin: string): Promise<string> =>
+      firstLine(port, upgrade(`/app?token=${server.token}`, [`Host: 127.0.0.1:${port}`, `Origin: ${origin}`]));
+    const names = ['localhost', '127.0.0.1', '[::1]'];
+    for (const name of names)
+      for (const origin of [`http://${name}`, `https://${name}`, `http://${name}:5173`])
+        expect(await ask(origin), origin).toContain(' 101 ');
+    const before = [
+      'http://evil.',
+      'http://evil-',
+      'http://me@',
+      'http://me:5173@',
+      'ftp://',
+      'chrome-extension://',
+      '',
+    ];
+    const after = [
+      '.evil.example',
+      '.',
+      '-evil',
+      ':5173.evil.example',
+      ':5173x',
+      ':',
+      '@evil.example',
+      '/',
+      '?',
+      '#',
+      ' x',
+    ];
+    for (const name of names) {
+      const origins = [...before.map((text) => text + name), ...after.map((text) => `http://${name}${text}`)];
+      for (const origin of [...origins, `http://${name},http://${name}`])
+        expect(await ask(origin), origin).toContain(' 403 ');
+    }
+  });
+
   it('H-302 H-303 the page needs our host and the token, and forbids all files except its own', async () => {
     const server = await bareServer();
     const port = portOf(server);

@@ -94,3 +94,37 @@ describe('a conversation whose id is no plain word', () => {
     },
   );
 });
+
+describe('a request id', () => {
+  const CALLERS: readonly (readonly [string, readonly (string | undefined)[], number])[] = [
+    ['one caller', ['ann', 'ann', 'ann'], 1],
+    ['one caller without a name', [undefined, undefined], 1],
+    ['two callers', ['ann', 'bob'], 2],
+    ['a caller with a name and one without', ['ann', undefined], 2],
+    ['callers whose names and ids are alike together', ['ann', 'an'], 2],
+  ];
+  it.each(
+    CALLERS.flatMap(([who, callers, count]) => ['r', 'n', '","r', 'null'].map((id) => ({ who, callers, count, id }))),
+  )(
+    'of $who, $id: $count of $callers.length messages are sent, since no caller receives the answer of another',
+    async ({ callers, count, id }) => {
+      const model = scripted(['one', 'two', 'three']);
+      const agent = createAgent({ model });
+      onTestFinished(() => agent.close());
+      const handler = createHandlers(agent, { authorize: ({ headers }) => headers.get('x-by') ?? true });
+      const ask = async (path: string, by: string | undefined, body?: object): Promise<Record<string, unknown>> => {
+        const headers = { 'content-type': 'application/json', ...(by !== undefined && { 'x-by': by }) };
+        const init = body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers };
+        return (await (await handler(new Request(`http://host${path}`, init))).json()) as Record<string, unknown>;
+      };
+      await ask('/conversations', undefined, { id: 'a' });
+      const answers: unknown[] = [];
+      for (const by of callers) {
+        const request = encodeURIComponent(by === 'an' ? `n${id}` : id);
+        answers.push((await ask(`/conversations/a/messages?request=${request}`, by, { content: 'hi' })).runId);
+        await expect.poll(async () => (await ask('/conversations/a', by)).status).toBe('idle');
+      }
+      expect([new Set(answers).size, model.calls.length]).toEqual([count, count]);
+    },
+  );
+});

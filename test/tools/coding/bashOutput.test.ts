@@ -141,6 +141,19 @@ describe('H-077 the whole of a long output', () => {
     expect((await call(cwd, 'Write', { file_path: path, content: 'x' })).code).toBe('outside_workspace');
   });
 
+  const LENGTHS = [128 * KIB, 128 * KIB + 8, 192 * KIB, 256 * KIB, 1_000_000];
+  it.each(LENGTHS)('of %i bytes, it is complete and once in its file, whatever pieces it came in', (length) => {
+    const bytes = numbered(length / 8);
+    for (const size of [999, 4_096, 32_768, 65_535, 65_536, 65_537, 131_072, 131_073, 2_000_000]) {
+      const made = new Output(new SpilledOutput());
+      for (let at = 0; at < length; at += size) made.push(bytes.subarray(at, at + size));
+      made.end();
+      const { path, bytes: written } = made.spilled ?? {};
+      expect([size, written]).toEqual([size, length > 128 * KIB ? length : undefined]);
+      if (path !== undefined) expect(readFileSync(path).equals(bytes), `in pieces of ${size}`).toBe(true);
+    }
+  });
+
   it('reading it needs no approval', async () => {
     const { text } = await call(tmpdir(), 'Bash', { command: 'seq 1 40000' });
     const rules = permissions({});

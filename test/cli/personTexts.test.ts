@@ -1,0 +1,54 @@
+/** Texts of a session for a person: exported blocks hold any text, and a command's output says how much it lacks. */
+import { tmpdir } from 'node:os';
+import { expect, test } from 'vitest';
+import { markdownOf } from '../../src/cli/commands/exportSession.ts';
+import { personCommand } from '../../src/cli/commands/messageContent.ts';
+import type { LogEntry } from '../../src/index.ts';
+
+/** The fenced blocks of a Markdown text by the rule of CommonMark: a block ends with a fence of at least its length. */
+function blocksOf(markdown: string): string[] {
+  const blocks: string[] = [];
+  let open: { fence: string; lines: string[] } | undefined;
+  for (const line of markdown.split('\n')) {
+    const [, fence = ''] = /^(`{3,})\w*$/.exec(line) ?? [];
+    if (open === undefined) {
+      if (fence !== '') open = { fence, lines: [] };
+    } else if (/^`+$/.test(line) && line.length >= open.fence.length) {
+      blocks.push(open.lines.join('\n'));
+      open = undefined;
+    } else open.lines.push(line);
+  }
+  expect(open).toBeUndefined();
+  return blocks;
+}
+
+const callOf = (args: object): object => ({
+  type: 'agent-output',
+  item: { type: 'tool-call', callId: 'c1', name: 'Bash', args },
+});
+const resultOf = (text: string): object => ({
+  ...{ type: 'tool-result', callId: 'c1', outcome: 'succeeded' },
+  content: [{ type: 'text', text }],
+});
+
+test.for(Array.from({ length: 13 }, (_, count) => '`'.repeat(count)))(
+  'an exported text with the fence %j stays one block: as a result, a command and an argument',
+  (fence) => {
+    for (const text of [`a\n${fence}\nb`, `${fence}sh\na\n${fence}`, `${fence} ${fence}`]) {
+      const entries = [callOf({ command: text }), resultOf(text), callOf({ note: text })] as unknown as LogEntry[];
+      expect(blocksOf(markdownOf(entries, 's'))).toEqual([text, text, JSON.stringify({ note: text }, null, 2)]);
+    }
+  },
+);
+
+const KEPT = 8_192;
+test.for([0, 1, KEPT, KEPT + 1, 2 * KEPT, 2 * KEPT + 1, 65_537, 200_000, 1_000_000])(
+  'of %i characters that a command writes, the first and the last 8,192 are kept, and the number of the others is given',
+  async (length) => {
+    const command = `head -c ${length} /dev/zero | tr '\\0' x`;
+    const { output } = await personCommand(command, tmpdir(), new AbortController().signal);
+    const [, head = '', count, tail = ''] = /^(x*)(?:\n\[(\d+) characters are left out\]\n(x*))?$/.exec(output) ?? [];
+    expect([head.length + Number(count ?? 0) + tail.length, count === undefined]).toEqual([length, length <= 2 * KEPT]);
+    if (count !== undefined) expect([head.length, tail.length]).toEqual([KEPT, KEPT]);
+  },
+);
