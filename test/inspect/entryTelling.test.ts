@@ -17,7 +17,9 @@ import { LIFE_LINES, mermaidOf, type SequenceRow, sequenceOf } from '../../inspe
 import { cyclesAt } from '../../inspector/model/stepRows.ts';
 import { lanesOf } from '../../inspector/model/timeLanes.ts';
 import { markOfCall, runRows } from '../../inspector/model/treeRows.ts';
+import { entryKinds } from '../../machines/internal.ts';
 import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
+import { entryWords, markLabel, stepNote } from '../../src/words/entryWords.ts';
 
 type Body = WireEvent | RuntimeEntry;
 const text = (words: string) => [{ type: 'text' as const, text: words }];
@@ -101,8 +103,11 @@ const retry = (model: string, waitMs = 0): Body => ({
   ...{ type: 'model-retry', turn: 1, attempt: 2, waitMs, model, reason: 'network: no route' },
 });
 
-/** Every kind of entry with its place in Steps and on the timeline. A new kind does not compile until it is here. */
-const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = {
+/**
+ * The kinds of entries whose place in Steps and on the timeline depends on other entries, and examples of others. For a kind
+ * without a row `toldBySample` makes one.
+ */
+const TOLD: { readonly [Type in Body['type']]?: Telling | readonly Telling[] } = {
   conversation: { log: [] },
   history: {
     log: [{ type: 'history', messages: [{ role: 'user', content: text('x') }] }],
@@ -210,27 +215,41 @@ const TOLD: { readonly [Type in Body['type']]: Telling | readonly Telling[] } = 
       bar: 'you: write waits (edited by ada)',
     },
   ],
-  'decision-consumed': { log: [...called, ...suspended, { type: 'decision-consumed', callId: 'c0', suspension: 1 }] },
   'call-settled': {
     log: [...called, started, result('unknown'), { type: 'call-settled', callId: 'c0', how: { didNotRun: true } }],
     steps: { call: 'unknown, may have run, settled: it did not run' },
   },
-  'state-changed': { log: [{ type: 'state-changed', writes: { a: 1 } }] },
   'sub-agent': {
     log: [...called, started, { type: 'sub-agent', callId: 'c0', child: 'k', phase: 'started' }],
     steps: { call: 'running' },
     bar: 'k: ',
   },
-  checkpoint: { log: [] },
   'run-stop': { log: [reply, replied(), ...ended], steps: { row: 'stop' } },
-  extension: { log: [{ type: 'extension', name: 'x', value: 1 }] },
 };
+
+/** The place of a kind whose words do not depend on other entries: its sample has the note and the mark of `entryWords`. */
+function toldBySample(type: Body['type']): Telling {
+  if (entryWords[type].steps === 'shown') {
+    throw new Error(
+      `src/words/entryWords.ts shows ${type} in Steps: add a row to TOLD with the row, call or note that shows it`,
+    );
+  }
+  const body = { type, ...entryKinds[type].sample } as Body;
+  const [entry] = logOf(body) as [LogEntry];
+  const [note, mark] = [stepNote(entry, undefined)?.words, markLabel(entry)];
+  return {
+    log: [body],
+    ...(note !== undefined && { steps: { note } }),
+    ...(mark !== undefined && { bar: `model: ${mark}` }),
+  };
+}
 
 const matching = (note: string | RegExp): unknown => (typeof note === 'string' ? note : expect.stringMatching(note));
 
 describe('every kind of entry', () => {
-  const table = Object.entries(TOLD).flatMap(([type, tellings]) =>
-    [tellings].flat().map((telling) => ({ type, telling })),
+  const types = Object.keys(entryWords) as Body['type'][];
+  const table = types.flatMap((type) =>
+    [TOLD[type] ?? toldBySample(type)].flat().map((telling) => ({ type, telling })),
   );
   it.each(table)('it is shown in its place: $type, $telling.steps', ({ telling: { log, steps, bar } }) => {
     const page = readableText(...began, ...log);
