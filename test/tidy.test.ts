@@ -179,7 +179,8 @@ describe('decisions', () => {
         ([name]) => `${file}: ${name}`,
       ),
     );
-    expect(strays).toEqual([]);
+    const message = 'let a chart read the policy in a guard or a request; name what is not the policy otherwise';
+    expect(strays, message).toEqual([]);
   });
 
   it('it reads the reason of no stop and the value of no state', () => {

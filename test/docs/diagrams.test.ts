@@ -16,6 +16,7 @@ import { ACT_LIFE } from '../../machines/internal.ts';
 import { promptMachine } from '../../src/cli/interactive/prompt.machine.ts';
 import { nodesOf } from '../../src/diagrams/chartNodes.ts';
 import { drawChart } from '../../src/diagrams/drawChart.ts';
+import { read } from './documents.ts';
 
 /** The table of the life of an act, as a chart. */
 const actMachine = createMachine({
@@ -43,13 +44,28 @@ const charts: readonly [string, AnyStateMachine][] = [
 
 describe('the diagrams are drawn from the charts', () => {
   it.each(charts)('docs/diagrams/%s.mmd shows the chart as it is built', async (name, machine) => {
-    await expect(drawChart(machine)).toMatchFileSnapshot(`../../docs/diagrams/${name}.mmd`);
+    const message = 'the chart has changed; `npm run record` draws it anew';
+    await expect(drawChart(machine), message).toMatchFileSnapshot(`../../docs/diagrams/${name}.mmd`);
   });
 
   it.each(charts)('the drawing of %s names every state but the root and the end', (_, machine) => {
     const drawing = drawChart(machine);
     const states = [...nodesOf(machine.root)].filter(({ parent, key }) => parent && key !== 'Done');
     expect(states.map(({ key }) => key).filter((key) => !drawing.includes(key))).toEqual([]);
+  });
+});
+
+describe('docs/internals/lifecycle.md', () => {
+  const documented = charts.filter(([name]) => !['toolRound', 'responseState', 'prompt'].includes(name));
+
+  it.each(documented)('it describes each outer state of %s', (_, machine) => {
+    const outer = [...nodesOf(machine.root)].filter(({ key, parent }) => {
+      const isOuter = parent === machine.root || (parent?.key === 'active' && parent.parent === machine.root);
+      return isOuter && !['active', 'Done'].includes(key);
+    });
+    const page = read('docs/internals/lifecycle.md');
+    const missing = outer.map(({ key }) => key).filter((key) => !page.includes(`\`${key}\``));
+    expect(missing, 'add a row for each to the table of the chart').toEqual([]);
   });
 });
 

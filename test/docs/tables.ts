@@ -33,7 +33,8 @@ export async function expectTables(page: string, tables: { readonly [name: strin
     if (before === undefined || after === undefined) throw new Error(`${page} has no ${begin}`);
     text = `${before}${begin}\n\n${tableOf(rows)}\n\n${after.slice(after.indexOf(end))}`;
   }
-  await expect(text).toMatchFileSnapshot(join(root, page));
+  const message = `${page} has tables made from declarations; \`npx vitest run test/docs -u\` writes them`;
+  await expect(text, message).toMatchFileSnapshot(join(root, page));
 }
 
 /** The text of a comment, on one line. */

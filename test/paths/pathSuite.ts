@@ -45,7 +45,8 @@ export function pathSuite(
 
     if (proves)
       it('every transition of the chart was taken', () => {
-        expect(coverage.missing()).toEqual([]);
+        const message = `machines/cases/ has no start, or no answer to an effect, that leads to these transitions of ${machine.id}`;
+        expect(coverage.missing(), message).toEqual([]);
       });
 
     afterAll(() => {

@@ -29,7 +29,8 @@ it.runIf(proves)('is what the exploration finds', async () => {
     input: written,
     encoding: 'utf8',
   });
-  await expect(file).toMatchFileSnapshot('../../src/testing/agentPaths/transitionNeeds.ts');
+  const message = 'a chart has other transitions or needs; `npm run record` records them';
+  await expect(file, message).toMatchFileSnapshot('../../src/testing/agentPaths/transitionNeeds.ts');
 });
 
 it('names transitions that there are, and capabilities that open them', () => {
