@@ -287,8 +287,16 @@ interface Walk {
 
 type Listed = (error: Error | null, entries: Dirent[]) => void;
 
+/** Leaves entries of a directory out of the walk. `heldPath` reaches the directory even if it is renamed. */
+export type EntryFilter = (directory: string, heldPath: string, entries: Dirent[]) => Promise<Dirent[]>;
+
 /** Throws the signal's reason on abort. Directories that cannot be read count as empty. */
-export async function filesBelow(directory: string, signal: AbortSignal, entriesMax = ENTRIES_MAX): Promise<Walk> {
+export async function filesBelow(
+  directory: string,
+  signal: AbortSignal,
+  entriesMax = ENTRIES_MAX,
+  filter?: EntryFilter,
+): Promise<Walk> {
   let entryCount = 0;
   let cut = false;
   const boundedReaddir = (path: string, options: { withFileTypes: true }, done: Listed): void => {
@@ -298,13 +306,13 @@ export async function filesBelow(directory: string, signal: AbortSignal, entries
       return;
     }
     // A directory that became a link in between is skipped like any link.
-    void inDirectory(resolve(directory, `.${path.slice(path.indexOf('/'))}`), (heldPath) =>
-      readdir(heldPath, options),
-    ).then(
-      (entries = []) => {
-        entryCount += entries.length;
-        done(null, entries);
-      },
+    const absolute = resolve(directory, `.${path.slice(path.indexOf('/'))}`);
+    void inDirectory(absolute, async (heldPath) => {
+      const entries = await readdir(heldPath, options);
+      entryCount += entries.length;
+      return filter ? filter(absolute, heldPath, entries) : entries;
+    }).then(
+      (entries = []) => done(null, entries),
       (error: NodeJS.ErrnoException) => done(error, []),
     );
   };

@@ -12,7 +12,8 @@ afterEach(() => bench.remove());
 
 const glob = (pattern: string, path?: string, signal?: AbortSignal) =>
   call(bench.root, 'Glob', path === undefined ? { pattern } : { pattern, path }, signal);
-const found = async (pattern: string, path?: string) => (await glob(pattern, path)).text.split('\n');
+/** By name; `ignored.test.ts` checks the order by time. */
+const found = async (pattern: string, path?: string) => (await glob(pattern, path)).text.split('\n').sort();
 const NOTHING = ['[no file matches]'];
 
 describe('Glob', () => {
@@ -21,7 +22,7 @@ describe('Glob', () => {
       await bench.write(name, 'x\n');
   });
 
-  it('TRC-13 it finds files at any depth, sorted, as paths that Read accepts', async () => {
+  it('TRC-13 it finds files at any depth, as paths that Read accepts', async () => {
     expect(await found('**/*.ts')).toEqual(['src/a.ts', 'src/b.ts', 'src/deep/c.ts']);
     expect(await found('*.go')).toEqual(['main.go']);
     expect(await found('./src/*.{ts,js}')).toEqual(['src/a.ts', 'src/b.ts']);
@@ -82,9 +83,9 @@ describe('Glob', () => {
   it('a long list is cut with a note', async () => {
     await mkdir(join(bench.root, 'many'));
     await Promise.all(Array.from({ length: 1_100 }, (_, index) => bench.write(`many/${10_000 + index}`, '')));
-    const lines = await found('many/*');
+    const lines = (await glob('many/*')).text.split('\n');
     expect(lines).toHaveLength(1_001);
-    expect(lines[999]).toBe('many/10999');
+    expect(new Set(lines.slice(0, 1_000)).size).toBe(1_000);
     expect(lines[1_000]).toContain('the first 1000 are shown and there are more');
   });
 

@@ -4,10 +4,11 @@
  */
 import * as z from 'zod';
 import { defineTool, type Tool, toolResult } from '../../tool.ts';
-import { filesBelow, grantedPlace, notADirectory, pathArgument, placeBelow, refusal } from '../workspace.ts';
+import { grantedPlace, notADirectory, pathArgument, placeBelow, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { startMatcher } from './matcher.ts';
 import { GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
+import { newestFirst, searchedFiles } from './searchedFiles.ts';
 
 const parameters = z.object({
   pattern: z
@@ -21,8 +22,8 @@ const parameters = z.object({
 export const globTool: Tool = defineTool({
   name: 'Glob',
   description:
-    `Finds files by a glob and lists their paths, sorted, at most ${LISTED_MAX}. Hidden entries, node_modules ` +
-    'and links are left out; name a hidden directory in path to search it.',
+    `Finds files by a glob and lists their paths, those that changed last first, at most ${LISTED_MAX}. Hidden entries, node_modules, ` +
+    'links and what .gitignore names are left out; name such a directory in path to search it.',
   parameters,
   readOnly: true,
   idempotent: true,
@@ -34,13 +35,16 @@ export const globTool: Tool = defineTool({
     const place = await grantedPlace(context, path);
     if (place.kind === 'refused') return refusal(place);
     if (place.type !== 'directory') return refusal(notADirectory(place));
-    const { names, cut } = await filesBelow(place.path, signal);
+    const { names, cut } = await searchedFiles(place, signal);
     const matcher = startMatcher(signal);
     try {
-      const matches = await matcher.match(compiled, names, LISTED_MAX + 1);
+      const matches = await matcher.match(compiled, names, names.length + 1);
       if (matches.kind === 'refused') return refusal(matches);
-      const lines = matches.hits.map(([index]) => shownName(placeBelow(place, names[index] ?? '').name));
+      const found = matches.hits.map(([index]) => names[index] ?? '');
+      const sorted = await newestFirst(place, found, signal);
+      const lines = (sorted ?? found).map((name) => shownName(placeBelow(place, name).name));
       const notes = cut ? ['not every directory was looked at; give a narrower path'] : [];
+      if (!sorted) notes.push('too many to be sorted by time: by name');
       return toolResult.success(listing(lines, { empty: 'no file matches', narrow: 'give a narrower pattern', notes }));
     } finally {
       await matcher.end();

@@ -6,11 +6,12 @@ import * as z from 'zod';
 import { defineTool, type Tool, type ToolResult, toolResult } from '../../tool.ts';
 import { isSpilled } from '../spilledOutput.ts';
 import { openText } from '../textFile.ts';
-import { filesBelow, grantedPlace, type Place, pathArgument, placeBelow, type Refusal, refusal } from '../workspace.ts';
+import { grantedPlace, type Place, pathArgument, placeBelow, type Refusal, refusal } from '../workspace.ts';
 import { LISTED_MAX, listing, shownName } from './listing.ts';
 import { type Matcher, startMatcher } from './matcher.ts';
 import { EXPRESSION_CHARACTERS_MAX, expression, GLOB_CHARACTERS_MAX, globPattern } from './pattern.ts';
 import { type Found, SEARCHED_CHARACTERS_MAX, type SearchResult, search } from './search.ts';
+import { searchedFiles } from './searchedFiles.ts';
 
 const parameters = z.object({
   pattern: z
@@ -33,7 +34,7 @@ export const grepTool: Tool = defineTool({
   name: 'Grep',
   description:
     `Searches the lines of text files and gives each match as "path:line: text", at most ${LISTED_MAX}. ` +
-    'Hidden entries, node_modules, links and binary files are left out; name a hidden one in path to search it.',
+    'Hidden entries, node_modules, links, binary files and what .gitignore names are left out; name such a one in path to search it.',
   parameters,
   readOnly: true,
   idempotent: true,
@@ -64,7 +65,7 @@ async function scopeOf(
   signal: AbortSignal,
 ): Promise<Scope | Refusal> {
   if (place.type !== 'directory') return fileScope(place);
-  const { names, cut } = await filesBelow(place.path, signal);
+  const { names, cut } = await searchedFiles(place, signal);
   const matching = include === undefined ? names : await included(names, include, matcher);
   if (!Array.isArray(matching)) return matching;
   const files = matching.map((name): Place => placeBelow(place, name));

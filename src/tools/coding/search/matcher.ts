@@ -13,6 +13,7 @@ import { createRequire } from 'node:module';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type Refusal, refused } from '../workspace.ts';
+import { afterCpuTime, cpuTimeOf } from './cpuLimit.ts';
 import type { Pattern } from './pattern.ts';
 
 /** The index of a matching text and the position of its first match. */
@@ -41,7 +42,11 @@ const require = createRequire(import.meta.url);
 /** Source text, so that it runs the same from the sources and from the built package. */
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads');
-const { RE2JS } = require(workerData);
+const { readlinkSync } = require('node:fs');
+try {
+  workerData.thread[0] = Number(readlinkSync('/proc/thread-self').split('/').pop());
+} catch {}
+const { RE2JS } = require(workerData.re2js);
 parentPort.on('message', ({ pattern: { source, inverted = false }, texts, hitsMax }) => {
   try {
     const expression = RE2JS.compile(source);
@@ -56,17 +61,25 @@ parentPort.on('message', ({ pattern: { source, inverted = false }, texts, hitsMa
   }
 });`;
 
-function startThread(): Worker {
+/** `thread` receives the thread's number where the system has one. */
+function startThread(thread: Int32Array): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: 128 };
-  const workerData = require.resolve('re2js');
+  const workerData = { re2js: require.resolve('re2js'), thread };
   const worker = new Worker(THREAD, { eval: true, env: {}, execArgv: [], resourceLimits, workerData });
   // A thread that fails between two batches must not cause an uncaught exception.
   return worker.on('error', () => undefined);
 }
 
-/** The caller must call `end`. `batchMs` is the time limit of one batch. */
+/** The caller must call `end`. `batchMs` limits the CPU time of one batch. */
 export function startMatcher(signal: AbortSignal, batchMs = BATCH_MS): Matcher {
   let thread: Worker | undefined;
+  /** The numbers of the process and of the thread that work on the batch; 0 if none does. */
+  const working = { process: 0, thread: new Int32Array(new SharedArrayBuffer(4)) };
+  const usedMs = (): number | undefined => {
+    if (working.process !== 0) return cpuTimeOf(`/proc/${working.process}`);
+    const id = thread ? working.thread[0] : 0;
+    return id ? cpuTimeOf(`/proc/self/task/${id}`) : undefined;
+  };
   let program: Promise<string | undefined> | undefined;
 
   async function inProcess(batch: Batch, stopSignal: AbortSignal) {
@@ -75,13 +88,17 @@ export function startMatcher(signal: AbortSignal, batchMs = BATCH_MS): Matcher {
     program ??= findRipgrep();
     const isExecutable = form === undefined ? undefined : await program;
     if (form === undefined || isExecutable === undefined) return undefined;
-    const ran = await runRipgrep(isExecutable, { ...batch, form }, stopSignal);
+    const began = (pid: number): void => {
+      working.process = pid;
+    };
+    const ran = await runRipgrep(isExecutable, { ...batch, form, began }, stopSignal);
+    began(0);
     // If ripgrep refuses the expression, the JavaScript engine decides.
     return ran.kind === 'refused' ? undefined : ran;
   }
 
   async function inThread(batch: Batch, stopSignal: AbortSignal) {
-    thread ??= startThread();
+    thread ??= startThread(working.thread);
     const answer = once(thread, 'message', { signal: stopSignal });
     thread.postMessage(batch);
     const [reply] = (await answer) as [Reply];
@@ -93,7 +110,7 @@ export function startMatcher(signal: AbortSignal, batchMs = BATCH_MS): Matcher {
       signal.throwIfAborted();
       const stop = new AbortController();
       const end = (): void => stop.abort();
-      const timer = setTimeout(end, batchMs);
+      const endWatch = afterCpuTime(batchMs, usedMs, end);
       signal.addEventListener('abort', end);
       const batch = { pattern, texts, hitsMax };
       try {
@@ -104,7 +121,7 @@ export function startMatcher(signal: AbortSignal, batchMs = BATCH_MS): Matcher {
         signal.throwIfAborted();
         return stop.signal.aborted ? tooSlow(batchMs) : unusable(String(error));
       } finally {
-        clearTimeout(timer);
+        endWatch();
         signal.removeEventListener('abort', end);
         // Otherwise the thread would answer the next batch with the result of this one.
         if (stop.signal.aborted) await stopThread();
@@ -116,6 +133,7 @@ export function startMatcher(signal: AbortSignal, batchMs = BATCH_MS): Matcher {
   async function stopThread(): Promise<void> {
     const ended = thread?.terminate();
     thread = undefined;
+    working.thread[0] = 0;
     await ended;
   }
 }
@@ -127,7 +145,10 @@ const unusable = (reason: string): Refusal =>
   );
 
 const tooSlow = (ms: number): Refusal =>
-  refused('timeout', `the pattern took longer than ${ms} ms on one batch and was stopped; give a simpler one`);
+  refused(
+    'timeout',
+    `the pattern took more than ${ms} ms of computing on one batch and was stopped; give a simpler one`,
+  );
 
 const RIPGREP = process.platform === 'win32' ? 'rg.exe' : 'rg';
 const OPTIONS = ['--no-config', '--color=never', '--no-heading', '--no-filename', '--line-number', '--column'];
@@ -202,12 +223,13 @@ type Ran = { kind: 'hits'; hits: Hit[] } | { kind: 'refused' } | { kind: 'stoppe
  */
 async function runRipgrep(
   program: string,
-  { form, texts, hitsMax }: { form: string; texts: readonly string[]; hitsMax: number },
+  { form, texts, hitsMax, began }: Omit<Batch, 'pattern'> & { form: string; began(pid: number): void },
   stop: AbortSignal,
 ): Promise<Ran> {
   const args = [...OPTIONS, ...AS_TEXT, `--max-count=${hitsMax}`, `--regexp=${form}`, '--', '-'];
   const child = spawn(program, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'], windowsHide: true });
   const kill = (): void => void child.kill('SIGKILL');
+  if (child.pid !== undefined) began(child.pid);
   stop.addEventListener('abort', kill);
   try {
     if (stop.aborted) kill();
