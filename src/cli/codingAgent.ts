@@ -86,9 +86,10 @@ async function agentIn(around: Surroundings, options: AgentOptions): Promise<Cod
   const configuration = await loadConfiguration({ cwd });
   const model = await namedModel(options.model || configuration.model, configuration.environment);
   const equipment = await equipmentFor(cwd, configuration, around.servers);
-  const { tools, servers } = equipment;
+  const { servers } = equipment;
   const { makePlugins, layers } = rulesOf(options, configuration, equipment, sessions);
   const { rules, plugins: configured } = makePlugins();
+  const tools = rules.mode === 'plan' ? [...equipment.tools, rules.exitPlanMode()] : equipment.tools;
   const store = countingStore(sessions.store);
   const { plugin: summaries, compactNext } = summaryOnDemand();
   const plugins = [

@@ -16,8 +16,9 @@ import {
 } from '../plugins/callChecks.ts';
 import { PHASE_MS, type Plugin } from '../plugins/plugin.ts';
 import { within } from '../timeLimit.ts';
+import { exitPlanModeTool } from '../tools/coding/plan/exitPlanMode.ts';
 import { sandboxStatus } from '../tools/coding/sandbox.ts';
-import type { Confinement, NetworkChoice } from '../tools/tool.ts';
+import type { Confinement, NetworkChoice, Tool } from '../tools/tool.ts';
 import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, strings } from '../validation.ts';
 import { type CallVerdicts, type JudgedCall, READS_ONLY, verdictsOf } from './evaluate.ts';
 import { hiddenPaths } from './hiddenPaths.ts';
@@ -61,8 +62,14 @@ export interface PermissionOptions extends PermissionRules {
 
 export type Permissions = Plugin & {
   readonly mode: PermissionMode;
-  /** Changes the mode for the calls that are judged from now on. Throws ConfigurationError for an unknown mode. */
+  /** Changes the mode of all conversations for the calls that are judged from now on. Throws ConfigurationError for an unknown mode. */
   setMode(mode: PermissionMode): void;
+  /** The mode in a conversation: after `endPlan`, `default` instead of `plan`. */
+  modeOf(conversationId: string): PermissionMode;
+  /** Ends plan mode in a conversation, until the process ends. Does nothing in another mode. */
+  endPlan(conversationId: string): void;
+  /** The tool ExitPlanMode, for the `tools` of an agent in mode `plan`: a person approves the plan, which ends the mode. */
+  exitPlanMode(): Tool;
   /** The rules of untrusted layers that do not count. */
   readonly ignored: readonly string[];
   explain(toolName: string, args: Json, cwd: string): Promise<PermissionVerdict>;
@@ -104,6 +111,8 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly #decide: PermissionOptions['decide'];
   /** Names of called tools that declare that they change nothing. */
   readonly #readOnly = new Set<string>(READ_TOOLS);
+  /** Conversations whose plan was approved. */
+  readonly #planned = new Set<string>();
   #hasReportedIgnored = false;
 
   constructor({ mode = 'default', layers: givenLayers = [], protect = [], decide, ...rules }: PermissionOptions) {
@@ -131,10 +140,18 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly setMode = (mode: PermissionMode): void => {
     checkOptionsOf('setMode', { mode }, modeValidator);
     this.#rules = { ...this.#rules, mode };
+    this.#planned.clear();
   };
 
   /** Its presence makes every call pass the permission gate; `CALL_CHECKS` makes the decision. */
   readonly beforeToolExecute = (): void => undefined;
+
+  readonly modeOf = (conversationId: string): PermissionMode =>
+    this.mode === 'plan' && this.#planned.has(conversationId) ? 'default' : this.mode;
+
+  readonly endPlan = (conversationId: string): void => void this.#planned.add(conversationId);
+
+  readonly exitPlanMode = (): Tool => exitPlanModeTool(this);
 
   readonly explain = async (toolName: string, args: Json, cwd: string): Promise<PermissionVerdict> => {
     const { plain: judged, sandboxed } = await this.#judge({ name: toolName, args, cwd: resolve(cwd) });
@@ -158,7 +175,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   };
 
   #judge(
-    { name, args, cwd, readOnly }: JudgeCall,
+    { name, args, cwd, readOnly, conversationId = '' }: JudgeCall,
     decisions: Pick<RuleSet, 'hook' | 'needsApproval'> = {},
   ): Promise<CallVerdicts> {
     const tool = name.toLowerCase();
@@ -169,7 +186,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
       return Promise.resolve({ plain, sandboxed: () => plain });
     }
     const call = { name, args, cwd, readOnly: readOnly ?? this.#readOnly.has(tool) };
-    return verdictsOf(call, { ...this.#rules, allow: this.#allow, ...decisions });
+    return verdictsOf(call, { ...this.#rules, mode: this.modeOf(conversationId), allow: this.#allow, ...decisions });
   }
 
   async #permit(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict> {
@@ -243,7 +260,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   }
 }
 
-type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall>;
+type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall & { conversationId: string }>;
 
 /** Describes the place of the command's execution, for the person who decides. */
 function placeWords(confinement: Confinement | 'none'): string {

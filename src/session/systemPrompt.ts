@@ -109,6 +109,10 @@ const ADVICE: readonly { needs: readonly string[]; says: string }[] = [
     needs: ['Edit'],
     says: 'Change a file with Edit; write it whole with Write only where it is new or changes everywhere.',
   },
+  {
+    needs: ['ExitPlanMode'],
+    says: 'Only read until the user has approved a plan that you give with ExitPlanMode: nothing can be changed before.',
+  },
   { needs: ['TodoWrite'], says: 'Keep a list with TodoWrite where the work has more than a few steps.' },
   { needs: ['MultiEdit'], says: 'Make several changes of one file with one MultiEdit.' },
   {

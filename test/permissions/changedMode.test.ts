@@ -14,3 +14,11 @@ test('setMode changes the mode for the calls that are judged from then on, and r
   expect(() => rules.setMode('root' as never)).toThrow(ConfigurationError);
   expect(rules.mode).toBe('plan');
 });
+
+test('setMode to plan mode also holds in a conversation whose plan was approved before', () => {
+  const rules = permissions({ mode: 'plan' });
+  rules.endPlan('c');
+  expect(rules.modeOf('c')).toBe('default');
+  rules.setMode('plan');
+  expect(rules.modeOf('c')).toBe('plan');
+});

@@ -55,7 +55,7 @@ export async function performCommand(text: string, conversation: Conversation, p
     case 'model':
       return argument === '' ? say('plain', modelText(made)) : port.remake({ model: argument });
     case 'mode':
-      return mode(argument, port);
+      return mode(argument, conversation, port);
     case 'permissions':
       return terminal.commit(permissionLines(conversation, port));
     case 'mcp':
@@ -105,14 +105,14 @@ function modelText({ model }: CodingAgent): string {
   return `${printableLine(model.id)} · ${window} · ${prices} · /model <name> selects another one`;
 }
 
-function mode(argument: string, { made, say, remake }: CommandPort): void | Promise<void> {
+function mode(argument: string, { id }: Conversation, { made, say, remake }: CommandPort): void | Promise<void> {
   if (argument !== '') return remake({ permissionMode: argument });
-  const modes = PERMISSION_MODES.map((each) => (each === made.permissions.mode ? `[${each}]` : each)).join(' ');
+  const modes = PERMISSION_MODES.map((each) => (each === made.permissions.modeOf(id) ? `[${each}]` : each)).join(' ');
   return say('plain', `${modes} · /mode <name> changes it`);
 }
 
 function permissionLines(conversation: Conversation, { made, remembered }: CommandPort): TextLine[] {
-  const lines = [ownLine(['bold', 'mode  '], ['plain', made.permissions.mode])];
+  const lines = [ownLine(['bold', 'mode  '], ['plain', made.permissions.modeOf(conversation.id)])];
   for (const { name, trusted, ...rules } of made.layers) {
     for (const what of ['deny', 'ask', 'allow'] as const) {
       const isIgnored = what === 'allow' && trusted !== true;

@@ -55,7 +55,8 @@ export interface ShownChange {
 
 export function approvalLines(call: PendingCall, change?: ShownChange): TextLine[] {
   const { by, parts, rules, runs } = approvalFacts(call.payload);
-  const what = ` asks to ${change ? previewText(change.preview) : 'run'}`;
+  const isPlan = call.name === 'ExitPlanMode';
+  const what = ` asks to ${change ? previewText(change.preview) : isPlan ? 'carry out this plan' : 'run'}`;
   const lines = [framed(['bold', printableLine(call.name)], ['yellow', what], ['dim', whyText(call, by)])];
   lines.push(...(change ? changeLinesOf(call, change) : argumentLines(call.args)));
   if (parts.length > 1) {
@@ -99,9 +100,11 @@ function whyText({ reason, path }: PendingCall, by: string): string {
   return path.length > 1 ? `${why}, for a sub-agent` : why;
 }
 
-/** Returns a command line by line as it would run, and other arguments by name. */
+/** Returns a command line by line as it would run, a plan as it is written, and other arguments by name. */
 function argumentLines(args: Json): TextLine[] {
   const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args : undefined;
+  if (typeof own?.plan === 'string' && Object.keys(own).length === 1)
+    return own.plan.split('\n').map((line) => framed(['plain', printableLine(line)]));
   if (typeof own?.command !== 'string') return valueTexts(args).map(argumentLine);
   const { command, ...rest } = own;
   const lines = command.split('\n').map((line, index) => {

@@ -371,7 +371,9 @@ export class InteractiveSession implements TerminalSource {
   /** Files must be read again with the new agent before they are changed. */
   async #remake(conversation: Conversation, changes: AgentOptions, restartsServers?: boolean): Promise<void> {
     if (this.#isBusy(conversation)) return;
-    const made = await this.#made.remade({ ...changes, allow: [...this.#questions.remembered] }, restartsServers);
+    const permissionMode = this.#made.permissions.modeOf(conversation.id);
+    const allow = [...this.#questions.remembered];
+    const made = await this.#made.remade({ permissionMode, ...changes, allow }, restartsServers);
     this.#opened?.release();
     await conversation.close();
     await this.#made.close();
