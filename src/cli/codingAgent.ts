@@ -22,6 +22,8 @@ import { countingStore } from './renderLog.ts';
 import type { ServerConnections } from './servers/serverConnections.ts';
 import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
 import { workingDirectory } from './sessions/sessionStore.ts';
+import { FileHistory } from './undo/fileHistory.ts';
+import { recordedTools } from './undo/recordedTools.ts';
 
 export interface AgentOptions {
   model?: string;
@@ -43,6 +45,8 @@ export interface CodingAgent {
   readonly cwd: string;
   readonly sessions: SessionPlace;
   readonly store: ReturnType<typeof countingStore>;
+  /** What files were before the tools changed them. */
+  readonly history: FileHistory;
   /** Closes the agent, then the place of the sessions. */
   close(): Promise<void>;
   /** Allows these rules in this directory from now on. Resolves to the file that stores them. */
@@ -85,7 +89,8 @@ async function agentIn(around: Surroundings, options: AgentOptions): Promise<Cod
   const sessions = await sessionPlace(options.store);
   const configuration = await loadConfiguration({ cwd });
   const model = await namedModel(options.model || configuration.model, configuration.environment);
-  const equipment = await equipmentFor(cwd, configuration, around.servers);
+  const history = new FileHistory(sessions.history);
+  const equipment = await equipmentFor(cwd, configuration, around.servers, history);
   const { servers } = equipment;
   const { makePlugins, layers } = rulesOf(options, configuration, equipment, sessions);
   const { rules, plugins: configured } = makePlugins();
@@ -118,7 +123,7 @@ async function agentIn(around: Surroundings, options: AgentOptions): Promise<Cod
     return next;
   };
   const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
-  const made = { agent, model, permissions: rules, cwd, sessions, store, close, keep, compactNext, about };
+  const made = { agent, model, permissions: rules, cwd, sessions, store, history, close, keep, compactNext, about };
   return { ...made, background: backgroundCommandsOf(tools), layers, remade, equipment };
 }
 
@@ -126,11 +131,12 @@ function equipmentFor(
   cwd: string,
   configuration: Configuration,
   servers: ServerConnections | undefined,
+  history: FileHistory,
 ): Promise<Equipment> {
   const { sandbox, environment } = configuration;
   return equipmentOf({
     ...{ cwd, servers },
-    codingTools: () => codingTools({ ...(sandbox && { sandbox }), extra: [...EXTRA_TOOLS] }),
+    codingTools: () => recordedTools(codingTools({ ...(sandbox && { sandbox }), extra: [...EXTRA_TOOLS] }), history),
     variableOf: (name) => process.env[name] || environment[name],
     modelOf: async (name) => (MODEL_CLASSES.has(name) ? undefined : namedModel(name, environment)),
   });

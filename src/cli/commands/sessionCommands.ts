@@ -26,6 +26,8 @@ export interface CommandPort {
   watch(run: Run): void;
   formats(): Promise<TextFormats>;
   list(): Promise<void>;
+  /** Takes back files, the conversation or both. */
+  undo(name: 'undo' | 'rewind', argument: string): Promise<void>;
   /** Opens another session, or a new one. */
   swap(choice: string | undefined): Promise<void>;
   /** Opens the same session with another agent. */
@@ -70,6 +72,9 @@ export async function performCommand(text: string, conversation: Conversation, p
       return terminal.commit(planLines(conversation));
     case 'export':
       return exportTo(argument, conversation, port);
+    case 'undo':
+    case 'rewind':
+      return port.undo(name, argument);
     case 'later':
       return say('yellow', '/later takes the message: /later and then run the tests');
     default:

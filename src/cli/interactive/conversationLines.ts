@@ -331,6 +331,13 @@ export function lastRequestAt(entries: readonly LogEntry[]): number {
   return 0;
 }
 
+/** The first line of a session. */
+export const openedLine = (
+  { model, permissionMode }: { model: string; permissionMode: string },
+  id: string,
+): TextLine =>
+  ownLine(['bold', 'runchart'], ['dim', ` · ${printableLine(model)} · mode ${permissionMode} · session ${id} · /help`]);
+
 /** The line below a request that is under way, for this many milliseconds. */
 export function busyLine(status: ConversationStatus | undefined, ms: number): TextLine {
   const what = status === 'cancelling' ? 'stopping' : 'working';

@@ -3,12 +3,10 @@
  * chart decides the meaning of a line. This class executes its acts and reports the state of the conversation to it.
  */
 import { type Actor, createActor, type SimulatedClock } from 'xstate';
-
 import { textOf } from '../../content/content.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { thrownText } from '../../errors.ts';
-import { printableLine } from '../../printable.ts';
 import { type AgentOptions, type CodingAgent, mustWorkIn } from '../codingAgent.ts';
 import { CommandMenu } from '../commands/commandMenu.ts';
 import { equipmentNotes, failedServers } from '../commands/equipmentLines.ts';
@@ -17,13 +15,15 @@ import { PersonCommands } from '../commands/personCommands.ts';
 import { type CommandPort, performCommand } from '../commands/sessionCommands.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
 import { CallQuestions } from '../questions/callQuestions.ts';
-import type { Span, Style } from '../screen.ts';
+import type { Style } from '../screen.ts';
 import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
+import { UndoCommands } from '../undo/undoCommands.ts';
 import { endedLine, goneCommands, goneLine, goneNote, runningLines } from './backgroundLines.ts';
 import {
   busyLine,
   lastRequestAt,
+  openedLine,
   questionSpan,
   queuedLine,
   TranscriptRenderer,
@@ -63,6 +63,7 @@ export class InteractiveSession implements TerminalSource {
   #busySince: number | undefined;
   #runs = new WeakSet<Run>();
   readonly #chooser: SessionChooser;
+  readonly #undo: UndoCommands;
   readonly #person: PersonCommands;
 
   /** `clock` is used only by the delays of the chart. */
@@ -80,12 +81,12 @@ export class InteractiveSession implements TerminalSource {
     this.#prompt.subscribe(() => this.#terminal?.changed());
     this.#prompt.start();
     this.#terminal = terminal(this);
-    const port = { made: () => this.#made, say: (style: Style, text: string) => this.#say(style, text) };
-    this.#person = new PersonCommands({ ...port, terminal: this.#terminal });
+    const port = { made: () => this.#made, say: this.#say.bind(this), terminal: this.#terminal };
+    this.#person = new PersonCommands(port);
     this.#chooser = new SessionChooser({ ...port, currentId: () => this.id });
+    this.#undo = new UndoCommands({ ...port, note: (text) => this.#person.note(text) });
     this.#questions = new CallQuestions({
       ...port,
-      terminal: this.#terminal,
       send: (event) => this.#prompt.send(event),
       formats: () => this.#loadFormats(),
       changeShown: (callId, patch) => this.#opened?.renderer.changeShown(callId, patch),
@@ -125,14 +126,9 @@ export class InteractiveSession implements TerminalSource {
       await conversation.close();
       throw error;
     }
-    const before = this.#opened;
-    before?.release();
-    await before?.conversation.close();
-    const { model, permissionMode } = this.#made.about;
-    this.#line(
-      ['bold', 'runchart'],
-      ['dim', ` · ${printableLine(model)} · mode ${permissionMode} · session ${conversation.id} · /help`],
-    );
+    this.#opened?.release();
+    await this.#opened?.conversation.close();
+    this.#terminal.commit([openedLine(this.#made.about, conversation.id)]);
     if (conversation.log().length > 1) await this.#loadFormats();
     this.#follow(conversation, isShown);
     const gone = goneCommands(conversation.log());
@@ -193,8 +189,8 @@ export class InteractiveSession implements TerminalSource {
 
   submit(text: string, later: boolean): void {
     const isAnswer = this.#questions.isAsking;
-    const choice = isAnswer ? undefined : this.#chooser.take(text);
-    if (choice !== undefined) return this.#prompt.send({ type: 'SUBMIT', text: `/resume ${choice}`, later: false });
+    const command = isAnswer ? undefined : (this.#chooser.take(text) ?? this.#undo.take(text));
+    if (command !== undefined) return this.#prompt.send({ type: 'SUBMIT', text: command, later: false });
     if (!isAnswer && text.trim() !== '' && text !== this.#history.at(-1)) this.#history.push(text);
     this.#prompt.send({ type: 'SUBMIT', text, later });
   }
@@ -229,12 +225,8 @@ export class InteractiveSession implements TerminalSource {
     return this.#loadingFormats;
   }
 
-  #line(...spans: Span[]): void {
-    this.#terminal.commit([ownLine(...spans)]);
-  }
-
   #say(style: Style, text: string): void {
-    this.#line([style, text]);
+    this.#terminal.commit([ownLine([style, text])]);
   }
 
   #queue(): TextLine[] {
@@ -362,6 +354,7 @@ export class InteractiveSession implements TerminalSource {
       watch: (run) => this.#watch(run),
       formats: () => this.#loadFormats(),
       list: () => this.#chooser.list(),
+      undo: (name, argument) => this.#undo[name](argument, conversation),
       swap: (choice) => this.#swap(conversation, choice),
       remake: (changes, restartsServers) => this.#remake(conversation, changes, restartsServers),
       send: (text) => this.#perform({ type: conversation.status === 'active' ? 'steer' : 'send', text }),

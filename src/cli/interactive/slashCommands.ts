@@ -23,6 +23,8 @@ export const COMMANDS = [
   ['/skills', 'the skills that the model can read'],
   ['/diff', 'the changes of files in this session'],
   ['/todos', 'the plan that the model keeps as a list'],
+  ['/undo [what]', 'take back the last request: files and conversation, or one of them'],
+  ['/rewind [number]', 'list the requests, or take back this one and the later ones'],
   ['/export [file]', 'write the session as Markdown, or as JSON into a .json file'],
   ['/compact [text]', 'sum up older messages before the next request; the text says what matters'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],

@@ -37,11 +37,11 @@ export class SessionChooser {
     say('dim', `a number opens one of them, /resume and a word searches${more > 0 ? ` · ${more} more` : ''}`);
   }
 
-  /** Returns the session that a line chooses after a list. */
+  /** Returns the command that opens the session which a line chooses after a list. */
   take(line: string): string | undefined {
     const chosen = /^\s*\d{1,2}\s*$/.test(line) ? this.#listed[Number(line) - 1]?.id : undefined;
     this.#listed = [];
-    return chosen;
+    return chosen === undefined ? undefined : `/resume ${chosen}`;
   }
 
   /** Resolves to the session of an id or a number. Lists those that a word finds. Rejects if there is none. */

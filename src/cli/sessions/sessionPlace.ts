@@ -13,6 +13,8 @@ export interface SessionPlace {
   /** The directory, or the file of the database. */
   readonly path: string;
   readonly store: LogStore;
+  /** The directory of what files were before the agent changed them. */
+  readonly history: string;
   /** The files and directories that no tool may change. */
   readonly files: readonly string[];
   /** True if there is a session of this name, also one with a damaged log. Throws ConfigurationError for an invalid name. */
@@ -35,6 +37,7 @@ export async function sessionPlace(store?: string): Promise<SessionPlace> {
   return {
     path: directory,
     store: jsonlStore(directory),
+    history: join(directory, 'history'),
     files: [directory],
     has: async (session) => (await lstat(logPath(directory, session)).catch(() => undefined)) !== undefined,
     logText: (session) => `log ${logPath(directory, session)}`,
@@ -50,7 +53,8 @@ async function databasePlace(path: string): Promise<SessionPlace> {
     path,
     store,
     // SQLite keeps the last two beside the file.
-    files: [path, `${path}-wal`, `${path}-shm`],
+    files: [path, `${path}-wal`, `${path}-shm`, `${path}-history`],
+    history: `${path}-history`,
     has: (session) => mayExist(store, session),
     logText: () => `database ${path}`,
     logFile: () => undefined,

@@ -21,6 +21,7 @@ import { type CodingAgent, summaryOnDemand } from '../../../src/cli/codingAgent.
 import { countingStore } from '../../../src/cli/renderLog.ts';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
 import { workingDirectory } from '../../../src/cli/sessions/sessionStore.ts';
+import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { allowAlways } from '../../../src/session/configuration.ts';
@@ -61,6 +62,7 @@ export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = 
       cwd,
       sessions: await sessionPlace(join(root, 'sessions')),
       store,
+      history: new FileHistory(join(root, 'history')),
       close: () => agent.close(),
       keep: (kept) => allowAlways(kept, { cwd, userDirectory: join(root, 'user') }),
       compactNext,

@@ -14,6 +14,7 @@ import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
 import { countingStore } from '../../../src/cli/renderLog.ts';
 import { ServerConnections } from '../../../src/cli/servers/serverConnections.ts';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
+import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { allowAlways } from '../../../src/session/configuration.ts';
@@ -79,6 +80,7 @@ export async function agentOf(
     cwd: root,
     sessions: await sessionPlace(join(root, 'sessions')),
     store,
+    history: new FileHistory(join(root, 'history')),
     close: () => agent.close(),
     keep: (rules) => allowAlways(rules, { cwd: root, userDirectory: join(root, 'user') }),
     compactNext,
