@@ -6,9 +6,9 @@
 import { ConfigurationError } from '../errors.ts';
 import type { KnownModel } from '../models/prices.ts';
 
-export async function loadAdapter(): Promise<typeof import('../models/openai/openai.ts')> {
+export async function loadAdapter(): Promise<typeof import('../models/openai/index.ts')> {
   try {
-    return await import('../models/openai/openai.ts');
+    return await import('../models/openai/index.ts');
   } catch (cause) {
     if (!isMissing(cause, 'openai')) throw cause;
     throw new ConfigurationError('models are called through the package openai, which is missing: npm install openai', {
@@ -17,11 +17,29 @@ export async function loadAdapter(): Promise<typeof import('../models/openai/ope
   }
 }
 
-/** Returns prices and context window of a model by its name. Empty if the price list is not installed. */
-export async function modelFacts(modelName: string, baseURL: string | undefined): Promise<KnownModel> {
+/**
+ * Returns prices and context window of a model by its name. Empty if the price list is not installed or does not have it.
+ * A server that is in the list has its own prices. Behind any other address the name alone counts, so that proxies and
+ * gateways have a window and a cost.
+ */
+export async function modelFacts(
+  modelName: string,
+  { baseURL, provider }: { baseURL?: string | undefined; provider?: string } = {},
+): Promise<KnownModel> {
   try {
     const { knownModel } = await import('../models/prices.ts');
-    return knownModel(modelName, baseURL ? { baseURL } : {});
+    const [, vendor, ownName] = /^([\w-]+)\/(.+)$/.exec(modelName) ?? [];
+    const attempts = [
+      () => knownModel(modelName, baseURL ? { baseURL } : provider ? { provider } : {}),
+      () => knownModel(modelName),
+      // A gateway names the vendor before the model.
+      () => (vendor && ownName ? knownModel(ownName, { provider: vendor }) : {}),
+    ];
+    for (const attempt of attempts) {
+      const known = attempt();
+      if (known.prices || known.contextWindow !== undefined) return known;
+    }
+    return {};
   } catch (cause) {
     if (!isMissing(cause, '@pydantic/genai-prices')) throw cause;
     return {};

@@ -12,12 +12,18 @@ import { hooks } from '../hooks/hooks.ts';
 import type { Model, Plugin } from '../index.ts';
 import type { PermissionLayer, Permissions } from '../permissions/permissions.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
-import { allowAlways, type Configuration, configuredPlugins, loadConfiguration } from '../session/configuration.ts';
+import {
+  allowAlways,
+  type Configuration,
+  configuredPlugins,
+  forgetAllowed,
+  loadConfiguration,
+} from '../session/configuration.ts';
 import { systemPrompt } from '../session/systemPrompt.ts';
 import { type BackgroundCommands, backgroundCommandsOf } from '../tools/coding/commands/backgroundCommands.ts';
 import { codingTools, EXTRA_TOOLS } from '../tools/coding/index.ts';
-import { loadAdapter, modelFacts } from './adapter.ts';
 import { type Equipment, equipmentOf } from './definitions/agentEquipment.ts';
+import { chosenModel, type ModelOptions } from './models/modelChoice.ts';
 import { countingStore } from './renderLog.ts';
 import type { ServerConnections } from './servers/serverConnections.ts';
 import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
@@ -25,17 +31,22 @@ import { workingDirectory } from './sessions/sessionStore.ts';
 import { FileHistory } from './undo/fileHistory.ts';
 import { recordedTools } from './undo/recordedTools.ts';
 
-export interface AgentOptions {
-  model?: string;
+export interface AgentOptions extends ModelOptions {
   cwd?: string;
   store?: string;
   permissionMode?: string;
   allow?: string[];
+  ask?: string[];
   deny?: string[];
   maxTurns?: string;
   maxBudgetUsd?: string;
   inspect?: boolean;
   control?: boolean;
+}
+
+export interface AgentChanges extends AgentOptions {
+  /** Rules of the command line and of earlier changes that do not count any more. */
+  removed?: readonly string[];
 }
 
 export interface CodingAgent {
@@ -51,6 +62,8 @@ export interface CodingAgent {
   close(): Promise<void>;
   /** Allows these rules in this directory from now on. Resolves to the file that stores them. */
   keep(rules: readonly string[]): Promise<string>;
+  /** Takes back a rule of `keep`. Resolves to false if it was not kept. */
+  unkeep(rule: string): Promise<boolean>;
   /** Summarizes earlier messages before the next request. `instructions` describe what matters. */
   compactNext(instructions: string): void;
   /** The rules of the command line and of configuration files. */
@@ -58,10 +71,10 @@ export interface CodingAgent {
   /** Commands that Bash has started in the background. */
   readonly background?: BackgroundCommands | undefined;
   /**
-   * Makes another agent from the same options, these changes and these further rules. It takes over the MCP servers, or
-   * starts them anew.
+   * Makes another agent from the same options, these changes, these further rules and without the removed ones. It takes
+   * over the MCP servers, or starts them anew.
    */
-  remade(changes: AgentOptions, restartsServers?: boolean): Promise<CodingAgent>;
+  remade(changes: AgentChanges, restartsServers?: boolean): Promise<CodingAgent>;
   /** What the user and the project add: MCP servers, agents, commands and skills. */
   readonly equipment: Equipment;
   /** The contents of `system-init`. */
@@ -88,9 +101,9 @@ async function agentIn(around: Surroundings, options: AgentOptions): Promise<Cod
   const cwd = await workingDirectory(options.cwd);
   const sessions = await sessionPlace(options.store);
   const configuration = await loadConfiguration({ cwd });
-  const model = await namedModel(options.model || configuration.model, configuration.environment);
+  const model = await chosenModel(options, configuration, cwd);
   const history = new FileHistory(sessions.history);
-  const equipment = await equipmentFor(cwd, configuration, around.servers, history);
+  const equipment = await equipmentFor({ cwd, options, configuration, history }, around.servers);
   const { servers } = equipment;
   const { makePlugins, layers } = rulesOf(options, configuration, equipment, sessions);
   const { rules, plugins: configured } = makePlugins();
@@ -113,32 +126,65 @@ async function agentIn(around: Surroundings, options: AgentOptions): Promise<Cod
     if (!areServersGiven) await servers.close();
     await sessions.close();
   };
-  const remade = async (changes: AgentOptions, restartsServers = false): Promise<CodingAgent> => {
-    const allow = [...new Set([...(options.allow ?? []), ...(changes.allow ?? [])])];
-    const next = await agentIn(
-      { denied, servers: restartsServers ? undefined : servers },
-      { ...options, ...changes, allow },
-    );
+  const remade = async (changes: AgentChanges, restartsServers = false): Promise<CodingAgent> => {
+    const around = { denied, servers: restartsServers ? undefined : servers };
+    const next = await agentIn(around, changedOptions(options, changes));
     areServersGiven = !restartsServers;
     return next;
   };
   const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
-  const made = { agent, model, permissions: rules, cwd, sessions, store, history, close, keep, compactNext, about };
+  const unkeep = (rule: string): Promise<boolean> => forgetAllowed(rule, { cwd });
+  const made = {
+    agent,
+    model,
+    permissions: rules,
+    cwd,
+    sessions,
+    store,
+    history,
+    close,
+    keep,
+    unkeep,
+    compactNext,
+    about,
+  };
   return { ...made, background: backgroundCommandsOf(tools), layers, remade, equipment };
 }
 
+const RULES = ['allow', 'ask', 'deny'] as const;
+
+function changedOptions(options: AgentOptions, { removed = [], ...changes }: AgentChanges): AgentOptions {
+  const { contextWindow: _window, prices: _prices, ...ofAnyModel } = options;
+  // What was said of one model is not true of another.
+  const changed: AgentOptions = { ...(changes.model === undefined ? options : ofAnyModel), ...changes };
+  for (const kind of RULES) {
+    const rules = new Set([...(options[kind] ?? []), ...(changes[kind] ?? [])]);
+    changed[kind] = [...rules].filter((rule) => !removed.includes(rule));
+  }
+  return changed;
+}
+
+interface EquipmentPlace {
+  readonly cwd: string;
+  readonly options: AgentOptions;
+  readonly configuration: Configuration;
+  readonly history: FileHistory;
+}
+
 function equipmentFor(
-  cwd: string,
-  configuration: Configuration,
+  { cwd, options, configuration, history }: EquipmentPlace,
   servers: ServerConnections | undefined,
-  history: FileHistory,
 ): Promise<Equipment> {
   const { sandbox, environment } = configuration;
   return equipmentOf({
     ...{ cwd, servers },
     codingTools: () => recordedTools(codingTools({ ...(sandbox && { sandbox }), extra: [...EXTRA_TOOLS] }), history),
     variableOf: (name) => process.env[name] || environment[name],
-    modelOf: async (name) => (MODEL_CLASSES.has(name) ? undefined : namedModel(name, environment)),
+    modelOf: async (name) => {
+      if (MODEL_CLASSES.has(name) && !Object.hasOwn(configuration.models, name)) return undefined;
+      const { contextWindow: _window, prices: _prices, ...others } = options;
+      return chosenModel({ ...others, model: name }, configuration, cwd);
+    },
   });
 }
 
@@ -147,7 +193,7 @@ const MODEL_CLASSES: ReadonlySet<string> = new Set(['sonnet', 'opus', 'haiku']);
 
 /** The plugins of rules and hooks, made anew at each call, and the layers of the rules. */
 function rulesOf(
-  { permissionMode, allow = [], deny = [] }: AgentOptions,
+  { permissionMode, allow = [], ask = [], deny = [] }: AgentOptions,
   configuration: Configuration,
   { layers: ofAgents, untrusted }: Equipment,
   sessions: SessionPlace,
@@ -160,8 +206,8 @@ function rulesOf(
     permissions: { ...configuration.permissions, layers: ofFiles },
     ignored: [...configuration.ignored, ...untrusted],
   };
-  const makePlugins = () => configuredPlugins(whole, { ...mode, allow, deny, protect });
-  return { makePlugins, layers: [{ name: 'command line', trusted: true, allow, deny }, ...ofFiles] };
+  const makePlugins = () => configuredPlugins(whole, { ...mode, allow, ask, deny, protect });
+  return { makePlugins, layers: [{ name: 'command line', trusted: true, allow, ask, deny }, ...ofFiles] };
 }
 
 /** The server of the page is loaded only on request, because most requests do not need it. */
@@ -197,29 +243,6 @@ export function mustWorkIn(conversation: Conversation, cwd: string): void {
     `the session ${conversation.id} works in ${conversation.cwd}, not in ${cwd}: give --cwd ${conversation.cwd}, or another session`,
   );
 }
-
-/** `environment`: variables of the user's configuration, used if the process does not set them. */
-async function namedModel(name: string | undefined, environment: Configuration['environment']): Promise<Model> {
-  if (name === undefined || name === '') {
-    throw new ConfigurationError(
-      'no model: give one with -m, or set OPENAI_MODEL, by the name its server knows, for example: runchart -m gpt-5.1',
-    );
-  }
-  const variableOf = (variable: string): string | undefined => process.env[variable] || environment[variable];
-  const apiKey = variableOf('OPENAI_API_KEY');
-  const baseURL = variableOf('OPENAI_BASE_URL');
-  if (!apiKey) throw new ConfigurationError(NO_KEY);
-  const { openai } = await loadAdapter();
-  return openai(name, {
-    ...(await modelFacts(name, baseURL)),
-    apiKey,
-    ...(baseURL !== undefined && { baseURL }),
-  });
-}
-
-const NO_KEY =
-  'no API key: set OPENAI_API_KEY, or put {"environment":{"OPENAI_API_KEY":"..."}} into ~/.config/runchart/config.json. ' +
-  'A server of your own that needs none takes any: OPENAI_API_KEY=not-needed OPENAI_BASE_URL=http://localhost:11434/v1';
 
 function modeOf(value: string): PermissionMode {
   const mode = PERMISSION_MODES.find((each) => each === value);

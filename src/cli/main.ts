@@ -25,7 +25,7 @@ const HELP = `
 Alone on a terminal, runchart is a conversation: /help says what can be typed. A prompt in quotes is its first message. With -p, or with text piped in, it is one request:
 the reply goes to standard output, the steps to standard error, text piped in is joined to the prompt. What the rules ask about
 is asked on the terminal; without one it is denied.
-Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL.
+Key and address of the server are read from OPENAI_API_KEY and OPENAI_BASE_URL, or those of --provider.
 Sessions are kept in $XDG_STATE_HOME/runchart, or ~/.local/state/runchart, or where --store says:
 a directory, or a SQLite file (--store sqlite:sessions.db, from Node 22.13).
 
@@ -67,6 +67,9 @@ const STORE = ['--store <place>', 'where sessions are kept: a directory, or sqli
 function agentOptions(command: Command): Command {
   return command
     .addOption(new Option('-m, --model <name>', 'the model, as its server knows it').env('OPENAI_MODEL'))
+    .option('--provider <name>', 'openai, openai-responses, anthropic, google, or a package like @ai-sdk/mistral')
+    .option('--context-window <tokens>', 'what the model takes, like 200k, where it is not known')
+    .option('--prices <in,out>', 'USD for a million tokens of the model, like 1.25,10')
     .option('--cwd <directory>', 'where the tools work (default: the current directory)')
     .option(...STORE)
     .option('--permission-mode <mode>', 'default, acceptEdits, plan, dontAsk or bypass')

@@ -18,7 +18,20 @@ import {
 import { PERMISSION_MODES, type PermissionMode } from '../permissions/verdict.ts';
 import { portsOf } from '../plugins/callChecks.ts';
 import type { Plugin } from '../plugins/plugin.ts';
-import { check, choice, flag, isObject, list, nonEmptyText, object, strings, text, whole } from '../validation.ts';
+import {
+  check,
+  choice,
+  flag,
+  isObject,
+  list,
+  nonEmptyText,
+  number,
+  object,
+  strings,
+  text,
+  type Validator,
+  whole,
+} from '../validation.ts';
 import { namedFile, type ProjectFile } from './projectFiles.ts';
 import { isTrusted, keptRules, projectFiles, trustFiles } from './trust.ts';
 
@@ -30,9 +43,31 @@ export interface ConfigurationOptions {
   trusted?: boolean;
 }
 
+/** A provider by its name, or a package of the AI SDK: loading it runs its code. */
+export type ProviderSetting =
+  | string
+  | {
+      package: string;
+      /** The function that makes the provider. Default: the only one named `create…`. */
+      export?: string;
+      options?: { [name: string]: unknown };
+    };
+
+/** What is known of a model, in place of the price list. */
+export interface ModelSettings {
+  /** Tokens. */
+  contextWindow?: number;
+  /** USD for a million tokens. */
+  prices?: { input: number; output: number; cachedInput?: number; cacheWrite?: number };
+  provider?: ProviderSetting;
+}
+
 /** The settings that one file may contain. */
 export interface ConfigurationFile {
   model?: string;
+  provider?: ProviderSetting;
+  /** By the name of the model. */
+  models?: { [name: string]: ModelSettings };
   permissions?: { mode?: PermissionMode; allow?: string[]; ask?: string[]; deny?: string[]; disabledTools?: string[] };
   /** Commands only. */
   hooks?: HookOptions;
@@ -44,6 +79,10 @@ export interface ConfigurationFile {
 
 export interface Configuration {
   readonly model?: string;
+  /** The provider of models that name none, and whose file says so. */
+  readonly provider?: { of: 'user' | 'project'; setting: ProviderSetting };
+  /** By the name of the model. `of`: whose file says so. */
+  readonly models: { readonly [name: string]: ModelSettings & { of: 'user' | 'project' } };
   readonly sandbox?: 'off' | 'auto' | 'required';
   readonly environment: { readonly [name: string]: string };
   /** Options for `permissions()`, in addition to the host's own rules. */
@@ -65,8 +104,19 @@ const environment = {
   test: (value: unknown) => isObject(value) && Object.values(value).every((each) => typeof each === 'string'),
   secret: true as const,
 };
+const anyObject: Validator = { expected: 'an object', test: isObject, secret: true };
+const packaged = object({ package: nonEmptyText, export: nonEmptyText, options: anyObject });
+const provider: Validator = {
+  ...packaged,
+  expected: 'a name or { package, export, options }',
+  test: (value) => (typeof value === 'string' && value !== '') || (isObject(value) && 'package' in value),
+};
+const prices = object({ input: number(0), output: number(0), cachedInput: number(0), cacheWrite: number(0) });
+const modelSettings = object({ contextWindow: whole(1), prices, provider });
 const fileValidator = object({
   model: nonEmptyText,
+  provider,
+  models: { expected: 'an object of names and settings of models', test: isObject },
   permissions: object({
     mode: choice(...PERMISSION_MODES),
     allow: strings,
@@ -120,6 +170,12 @@ export async function allowAlways(
   return savedRules.path;
 }
 
+/** Takes back a rule of `allowAlways`. Resolves to false if there is none. */
+export const forgetAllowed = (
+  rule: string,
+  { cwd, userDirectory }: Omit<ConfigurationOptions, 'trusted'>,
+): Promise<boolean> => keptRules(userDirectoryOf(userDirectory)).remove(cwd, rule);
+
 /** Trusts the current version of the project's files. Returns their paths. */
 export async function trustProject({ cwd, userDirectory }: Omit<ConfigurationOptions, 'trusted'>): Promise<string[]> {
   const files = await projectFiles(cwd, NAME, BYTES_MAX);
@@ -166,6 +222,7 @@ function readConfiguration({ path, text: words, cut }: ProjectFile): Configurati
     for (const [event, hookList] of Object.entries(settings.hooks ?? {}))
       for (const each of list('hooks').test(hookList) ? hookList : []) check(`a hook of ${event}`, each, hook);
     hooks(settings.hooks ?? {});
+    for (const [name, each] of Object.entries(settings.models ?? {})) checkModel(name, each);
     mergedPolicies(settings.limits && { limits: settings.limits });
     return settings;
   } catch (error) {
@@ -174,15 +231,30 @@ function readConfiguration({ path, text: words, cut }: ProjectFile): Configurati
   }
 }
 
+function checkModel(name: string, settings: ModelSettings): void {
+  check(`models.${name}`, settings, modelSettings);
+  const { prices: given } = settings;
+  if (given && (given.input === undefined || given.output === undefined))
+    throw new ConfigurationError(`models.${name}.prices must have input and output, in USD for a million tokens`);
+}
+
 function configurationOf(layers: readonly Layer[]): Configuration {
   const trusted = layers.filter((layer) => layer.trusted).map(({ settings }) => settings);
   const last = <K extends keyof ConfigurationFile>(key: K): ConfigurationFile[K] | undefined =>
     trusted.filter((settings) => settings[key] !== undefined).at(-1)?.[key];
   const mode = trusted.flatMap((settings) => settings.permissions?.mode ?? []).at(-1);
   const model = last('model');
+  const source = layers.filter((layer) => layer.trusted && layer.settings.provider !== undefined).at(-1);
+  const models: { [name: string]: ModelSettings & { of: 'user' | 'project' } } = Object.create(null);
+  for (const { of, settings } of layers.filter((layer) => layer.trusted))
+    for (const [name, each] of Object.entries(settings.models ?? {})) models[name] = { ...models[name], ...each, of };
   const sandbox = last('sandbox');
   return {
     ...(model !== undefined && { model }),
+    ...(source?.settings.provider !== undefined && {
+      provider: { of: source.of, setting: source.settings.provider },
+    }),
+    models,
     ...(sandbox !== undefined && { sandbox }),
     environment: Object.assign({}, ...trusted.map((settings) => settings.environment)),
     permissions: { ...(mode && { mode }), layers: layers.map(layerOf) },
@@ -222,6 +294,8 @@ function ignoredOf({ path, settings }: Layer): string[] {
     ...Object.keys(settings.hooks ?? {}).map((event) => `hooks.${event}`),
     ...Object.keys(settings.environment ?? {}).map((name) => `environment.${name}`),
     ...(settings.model === undefined ? [] : ['model']),
+    ...(settings.provider === undefined ? [] : ['provider']),
+    ...Object.keys(settings.models ?? {}).map((name) => `models.${name}`),
     ...(settings.sandbox === undefined ? [] : ['sandbox']),
   ];
   return words.map((word) => `${path}: ${word}`);

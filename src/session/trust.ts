@@ -92,6 +92,8 @@ interface KeptRules {
   /** Throws ConfigurationError for an invalid file. */
   rulesIn(cwd: string): Promise<string[]>;
   add(cwd: string, rules: readonly string[]): Promise<void>;
+  /** Resolves to false if the rule is not kept there. */
+  remove(cwd: string, rule: string): Promise<boolean>;
 }
 
 export function keptRules(userDirectory: string): KeptRules {
@@ -114,5 +116,13 @@ export function keptRules(userDirectory: string): KeptRules {
       await record.write({ [await realpath(cwd).catch(() => cwd)]: [...all] });
     });
   };
-  return { path, rulesIn, add };
+  const remove = (cwd: string, rule: string): Promise<boolean> =>
+    inTurn(path, async () => {
+      const rules = await rulesIn(cwd);
+      const others = rules.filter((each) => each !== rule);
+      if (others.length === rules.length) return false;
+      await record.write({ [await realpath(cwd).catch(() => cwd)]: others });
+      return true;
+    });
+  return { path, rulesIn, add, remove };
 }

@@ -12,11 +12,16 @@ import { knownModel } from '../../src/models/prices.ts';
 import { root } from '../docs/documents.ts';
 
 describe('with the packages', () => {
-  it('BED-12: prices and window come from the list; a server that is not a provider has none', async () => {
-    expect(await modelFacts('gpt-4o', undefined)).toEqual(knownModel('gpt-4o'));
-    expect(await modelFacts('gpt-4o', '')).toEqual(knownModel('gpt-4o'));
-    expect(await modelFacts('gpt-4o', 'http://127.0.0.1:1/v1')).toEqual({});
-    expect(await modelFacts('nobody-has-it', undefined)).toEqual({});
+  it('BED-12: prices and window come from the list, by the provider of the address, else by the name alone', async () => {
+    expect(await modelFacts('gpt-4o')).toEqual(knownModel('gpt-4o'));
+    expect(await modelFacts('gpt-4o', { baseURL: '' })).toEqual(knownModel('gpt-4o'));
+    expect(await modelFacts('gpt-4o', { baseURL: 'http://127.0.0.1:1/v1' })).toEqual(knownModel('gpt-4o'));
+    const listed = knownModel('claude-sonnet-4-5', { provider: 'anthropic' });
+    expect(listed.contextWindow).toBeGreaterThan(100_000);
+    expect(await modelFacts('anthropic/claude-sonnet-4-5', { baseURL: 'http://127.0.0.1:1/v1' })).toEqual(listed);
+    expect(await modelFacts('claude-sonnet-4-5', { provider: 'anthropic' })).toEqual(listed);
+    expect(await modelFacts('nobody-has-it')).toEqual({});
+    expect(await modelFacts('nobody/has-it', { provider: 'openai' })).toEqual({});
   });
 });
 

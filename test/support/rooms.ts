@@ -163,6 +163,8 @@ export const HOUSE: readonly (readonly [room: string, imports: readonly string[]
       'src/stores/jsonl',
       'src/stores/sqlite',
       'src/models/openai',
+      'src/models/anthropic',
+      'src/models/aiSdk',
       'src/tools/coding',
       'src/permissions',
       'src/hooks',

@@ -24,7 +24,7 @@ import { workingDirectory } from '../../../src/cli/sessions/sessionStore.ts';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
-import { allowAlways } from '../../../src/session/configuration.ts';
+import { allowAlways, forgetAllowed } from '../../../src/session/configuration.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { type Reply, type ScriptedModel, scripted } from '../../support/scriptedReplies.ts';
@@ -65,6 +65,7 @@ export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = 
       history: new FileHistory(join(root, 'history')),
       close: () => agent.close(),
       keep: (kept) => allowAlways(kept, { cwd, userDirectory: join(root, 'user') }),
+      unkeep: (rule) => forgetAllowed(rule, { cwd, userDirectory: join(root, 'user') }),
       compactNext,
       layers: [],
       equipment: noEquipment(),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { SimulatedClock } from 'xstate';
 import * as z from 'zod';
-import { type CodingAgent, summaryOnDemand } from '../../../src/cli/codingAgent.ts';
+import { type AgentChanges, type CodingAgent, summaryOnDemand } from '../../../src/cli/codingAgent.ts';
 import type { Equipment } from '../../../src/cli/definitions/agentEquipment.ts';
 import type { ConversationTerminal, TerminalSource } from '../../../src/cli/interactive/conversationTerminal.ts';
 import { InteractiveSession } from '../../../src/cli/interactive/interactiveSession.ts';
@@ -17,7 +17,7 @@ import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
-import { allowAlways } from '../../../src/session/configuration.ts';
+import { allowAlways, forgetAllowed } from '../../../src/session/configuration.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import { call, type Reply, scripted } from '../../support/scriptedReplies.ts';
 
@@ -51,12 +51,14 @@ export async function agentOf(
   at?: string,
   window: object = {},
   more: Partial<Equipment> = {},
+  toolName = 'Deploy',
 ) {
   const root = at ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-talk-'))));
   if (at === undefined) onTestFinished(() => rm(root, { recursive: true, force: true }));
   const ran: unknown[] = [];
+  const changes: AgentChanges[] = [];
   const deploy = defineTool({
-    name: 'Deploy',
+    name: toolName,
     description: 'Deploys.',
     parameters: z.object({ to: z.string() }),
     execute: ({ to }) => {
@@ -85,23 +87,28 @@ export async function agentOf(
     keep: (rules) => allowAlways(rules, { cwd: root, userDirectory: join(root, 'user') }),
     compactNext,
     layers: [{ name: 'user', allow: ['bash(ls *)'] }],
-    remade: async (changes) => {
-      if (changes.model === 'none') throw new Error('no such model');
+    unkeep: (rule) => forgetAllowed(rule, { cwd: root, userDirectory: join(root, 'user') }),
+    remade: async (change) => {
+      if (change.model === 'none') throw new Error('no such model');
+      changes.push(change);
       return {
         ...made,
-        about: { ...about, model: changes.model ?? 'm' },
+        about: { ...about, model: change.model ?? 'm' },
         agent: createAgent({ ...agentOptions, store }),
       };
     },
     about,
     equipment: { ...noEquipment(), ...more },
   };
-  return { made, model, ran };
+  return { made, model, ran, changes };
 }
 
 export const talk = async (...replies: Reply[]) => talkWith(await agentOf(replies), undefined);
 
-export async function talkWith({ made, model, ran }: Awaited<ReturnType<typeof agentOf>>, id: string | undefined) {
+export async function talkWith(
+  { made, model, ran, changes }: Awaited<ReturnType<typeof agentOf>>,
+  id: string | undefined,
+) {
   const clock = new SimulatedClock();
   let terminal: ListTerminal | undefined;
   const session = new InteractiveSession(made, (source) => (terminal = new ListTerminal(source)), clock);
@@ -115,7 +122,7 @@ export async function talkWith({ made, model, ran }: Awaited<ReturnType<typeof a
   };
   const isIdle = () =>
     expect.poll(() => source.view().question[1] === '>' && !source.isTurning(), { interval: 5 }).toBe(true);
-  return { made, session, terminal, source, lines, ran, model, clock, shows, asks, isIdle };
+  return { made, changes, session, terminal, source, lines, ran, model, clock, shows, asks, isIdle };
 }
 
-export const deploys = (to: string, id = 'c1'): Reply => [call(id, 'Deploy', { to })];
+export const deploys = (to: string, id = 'c1', name = 'Deploy'): Reply => [call(id, name, { to })];
