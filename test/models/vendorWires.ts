@@ -156,7 +156,7 @@ function responsesMessages(input: readonly Block[]): Fields[] {
 
 class ResponsesEvents {
   readonly #items = new Map<string, Block>();
-  #usage: Fields | undefined;
+  #usage: Fields = { input_tokens: 0, output_tokens: 0 };
   #reason = '';
 
   #into(kind: string, item: Block, type: string, delta: string): Block[] {
@@ -165,7 +165,7 @@ class ResponsesEvents {
     const output_index = [...this.#items.keys()].indexOf(kind);
     return [
       ...(isNew ? [{ type: 'response.output_item.added', output_index, item: { ...item } }] : []),
-      ...(delta === '' ? [] : [{ type, output_index, delta }]),
+      ...(delta === '' ? [] : [{ type, output_index, item_id: item.id, content_index: 0, summary_index: 0, delta }]),
     ];
   }
 
@@ -185,7 +185,14 @@ class ResponsesEvents {
               thinking,
             )
           : []),
-        ...(content ? this.#into('text', { type: 'message', id: 'msg' }, 'response.output_text.delta', content) : []),
+        ...(content
+          ? this.#into(
+              'text',
+              { type: 'message', id: 'msg', role: 'assistant', content: [] },
+              'response.output_text.delta',
+              content,
+            )
+          : []),
         ...calls.flatMap(({ index, id, function: { name, arguments: args } }) => {
           const kind = `call ${index}`;
           const item = { type: 'function_call', id: `fc_${index}`, call_id: id, name, arguments: '' };
@@ -202,7 +209,7 @@ class ResponsesEvents {
     const done = [...this.#items.values()].map((item, output_index) => ({
       type: 'response.output_item.done',
       output_index,
-      item,
+      item: { ...item, status: 'completed' },
     }));
     const isCut = this.#reason === 'length';
     const state = isCut
