@@ -23,6 +23,7 @@ import { callback, checkOptionsOf, choice, flag, list, nonEmptyText, object, str
 import { type CallVerdicts, type JudgedCall, READS_ONLY, verdictsOf } from './evaluate.ts';
 import { hiddenPaths } from './hiddenPaths.ts';
 import { type PathPattern, pathPattern, surroundingsOf } from './pathRules.ts';
+import { widerRule } from './readings/widerRules.ts';
 import { parseRule, parseRules, READ_TOOLS, type Rule } from './rules.ts';
 import {
   type JudgedVerdict,
@@ -75,9 +76,14 @@ export type Permissions = Plugin & {
   explain(toolName: string, args: Json, cwd: string): Promise<PermissionVerdict>;
   /**
    * Saves the rules that "always allow" needs for this call; they apply from now on. Empty if no rule would allow the
-   * call.
+   * call. `rules`: one of `widened()` in place of the literal rules.
    */
-  remember(toolName: string, args: Json, cwd: string): Promise<string[]>;
+  remember(toolName: string, args: Json, cwd: string, rules?: readonly string[]): Promise<string[]>;
+  /**
+   * Wider rules that would allow this call and others like it, such as `bash(touch *)` or `edit(./src/**)`. Empty if
+   * there are none.
+   */
+  widened(toolName: string, args: Json, cwd: string): Promise<string[]>;
 };
 
 const ruleFields = { allow: strings, ask: strings, deny: strings, disabledTools: strings };
@@ -162,11 +168,26 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     return { ...plain, sandboxed: { outcome: inside.outcome, by: inside.by } };
   };
 
-  readonly remember = async (toolName: string, args: Json, cwd: string): Promise<string[]> => {
+  readonly remember = async (
+    toolName: string,
+    args: Json,
+    cwd: string,
+    rules?: readonly string[],
+  ): Promise<string[]> => {
     const { outcome, saves } = (await this.#judge({ name: toolName, args, cwd: resolve(cwd) })).plain;
     if (outcome !== 'ask') return [];
-    this.#allow.push(...parseRules('allow', saves, SESSION));
-    return [...saves];
+    const saved = rules && String(rules) === String(await this.widened(toolName, args, cwd)) ? rules : saves;
+    this.#allow.push(...parseRules('allow', saved, SESSION));
+    return [...saved];
+  };
+
+  readonly widened = async (toolName: string, args: Json, cwd: string): Promise<string[]> => {
+    const call = { name: toolName, args, cwd: resolve(cwd) };
+    const { outcome, saves } = (await this.#judge(call)).plain;
+    const rules = [...new Set(saves.map((rule) => widerRule(rule) ?? rule))];
+    if (outcome !== 'ask' || rules.every((rule) => saves.includes(rule))) return [];
+    const allow = [...this.#allow, ...parseRules('allow', rules, SESSION)];
+    return (await this.#judge(call, {}, allow)).plain.outcome === 'allow' ? rules : [];
   };
 
   readonly [CALL_CHECKS]: CallChecks = {
@@ -177,6 +198,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   #judge(
     { name, args, cwd, readOnly, conversationId = '' }: JudgeCall,
     decisions: Pick<RuleSet, 'hook' | 'needsApproval'> = {},
+    allow: readonly Rule[] = this.#allow,
   ): Promise<CallVerdicts> {
     const tool = name.toLowerCase();
     if (this.#disabled.has(tool)) {
@@ -186,7 +208,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
       return Promise.resolve({ plain, sandboxed: () => plain });
     }
     const call = { name, args, cwd, readOnly: readOnly ?? this.#readOnly.has(tool) };
-    return verdictsOf(call, { ...this.#rules, mode: this.modeOf(conversationId), allow: this.#allow, ...decisions });
+    return verdictsOf(call, { ...this.#rules, mode: this.modeOf(conversationId), allow, ...decisions });
   }
 
   async #permit(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict> {
