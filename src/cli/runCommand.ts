@@ -12,6 +12,7 @@ import { type AgentOptions, type CodingAgent, codingAgent, mustWorkIn } from './
 import { equipmentNotes, failedServers } from './commands/equipmentLines.ts';
 import { meaningOf, messageContent } from './commands/messageContent.ts';
 import { CANCELLED, exitCodeOf, WAITING } from './exitCodes.ts';
+import { CONTINUED, summaryNote, windowAfter } from './models/contextRecovery.ts';
 import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './personInput.ts';
 import { followAsJson, followAsMessages, followAsSteps } from './renderLog.ts';
 import { outputTo, Screen } from './screen.ts';
@@ -38,7 +39,7 @@ export async function runCommand(
 ): Promise<number> {
   const screen = new Screen({ reply: outputTo(process.stdout), steps: outputTo(process.stderr) });
   const asks = !options.json && process.stdin.isTTY === true && process.stderr.isTTY === true;
-  const made = await codingAgent(options, asks || form.unasked === 'waits' ? undefined : denialPrinter(screen));
+  let made = await codingAgent(options, asks || form.unasked === 'waits' ? undefined : denialPrinter(screen));
   try {
     const chosen = await chosenSession(options, made.sessions, made.cwd);
     const isContinued = chosen !== undefined && options.new !== true;
@@ -51,22 +52,54 @@ export async function runCommand(
     if (prompt === '' && !isContinued) {
       throw new ConfigurationError('there is nothing to do: give a prompt, or a session to go on with');
     }
-    const conversation = await made.agent.open(chosen ?? newSessionId());
-    mustWorkIn(conversation, made.cwd);
-    if (!options.json) for (const note of equipmentNotes(made.equipment)) screen.line(['yellow', `! ${note}`]);
-    const reportResult = follow(conversation, made, screen, options.json ? form.json : 'steps');
     const { cwd, equipment } = made;
+    const notes = (texts: readonly string[]): void => {
+      if (!options.json) for (const text of texts) screen.line(['yellow', `! ${text}`]);
+    };
+    notes(equipmentNotes(equipment));
     const meaning = meaningOf(prompt, equipment.commands, cwd);
     const content = meaning.length > 0 ? await messageContent(prompt, [], cwd, meaning) : prompt;
-    const state: Request = { conversation, screen, prompt, content, signal, asks, last: undefined };
-    const code = await request(state);
-    if (!options.json) for (const note of failedServers(equipment)) screen.line(['yellow', `! ${note}`]);
-    if (state.last) reportResult(state.last);
-    if (!options.json) printSession(screen, conversation, made);
-    return code;
+    const first = { prompt, content, signal, asks, how: options.json ? form.json : 'steps' } as const;
+    const id = chosen ?? newSessionId();
+    let result = await answered(made, id, screen, first);
+    if (result.window !== undefined) {
+      notes([summaryNote(result.window)]);
+      const next = await made.remade({ contextWindow: String(result.window) });
+      await made.close();
+      made = next;
+      made.compactNext('');
+      result = await answered(made, id, screen, { ...first, prompt: CONTINUED, content: CONTINUED });
+    }
+    notes(failedServers(equipment));
+    return result.code;
   } finally {
     await made.close();
   }
+}
+
+interface Answered {
+  code: number;
+  /** The request was too long for the model: the window to continue it with. */
+  window?: number;
+}
+
+/** One request in a session that is opened for it. */
+async function answered(
+  made: CodingAgent,
+  id: string,
+  screen: Screen,
+  { how, ...form }: Omit<Request, 'conversation' | 'screen' | 'last'> & { how: Shown },
+): Promise<Answered> {
+  const conversation = await made.agent.open(id);
+  mustWorkIn(conversation, made.cwd);
+  const reportResult = follow(conversation, made, screen, how);
+  const state: Request = { conversation, screen, ...form, last: undefined };
+  const code = await request(state);
+  const window = form.signal.aborted ? undefined : windowAfter(state.last?.error, made.model, conversation.log());
+  if (window !== undefined) return { code, window };
+  if (state.last) reportResult(state.last);
+  if (how === 'steps') printSession(screen, conversation, made);
+  return { code };
 }
 
 const denialPrinter =
@@ -77,12 +110,14 @@ const denialPrinter =
     screen.line(['yellow', `! ${name} is denied, since there is no terminal to ask on: ${how}`]);
   };
 
+type Shown = 'steps' | RunForm['json'];
+
 /** Shows the events of the conversation. Call the returned function with the last result. */
 function follow(
   conversation: Conversation,
   { store, about }: CodingAgent,
   screen: Screen,
-  how: 'steps' | RunForm['json'],
+  how: Shown,
 ): (result: RunResult) => void {
   const output = outputTo(process.stdout);
   if (how === 'messages') return followAsMessages(conversation, store.entriesAtOpen, output, about);

@@ -54,6 +54,13 @@ test.each([
   expect(made).toMatchObject({ id: 'm', secrets: ['sk-0123456789'] });
 });
 
+test('google is a package of the AI SDK with the key and address of the program', async () => {
+  vi.stubEnv('GEMINI_API_KEY', 'key-0123456789');
+  const made = await modelOf({ model: 'gemini-2.5-pro', provider: 'google' });
+  expect(made).toMatchObject({ id: 'gemini-2.5-pro', provider: 'gcp.gemini', prices: { input: 1.25 } });
+  expect(made.secrets).toContain('key-0123456789');
+});
+
 test('window and prices come from options, else from the configuration, else from the list', async () => {
   vi.stubEnv('OPENAI_API_KEY', 'sk-0123456789');
   vi.stubEnv('OPENAI_BASE_URL', 'http://127.0.0.1:1/v1');
@@ -123,5 +130,6 @@ test('a package that is no provider, and a provider that does not exist, are err
   await expect(by('mistral')).rejects.toThrow(
     'expected the provider to be one of openai, openai-responses, anthropic, google',
   );
+  await expect(modelOf({ model: 'm', provider: 'antropic' })).rejects.toThrow('expected the provider to be one of');
   await expect(modelOf({ provider: 'anthropic' })).rejects.toThrow('runchart -m gpt-5.1');
 });

@@ -1,4 +1,8 @@
 /** MCP servers from files: which entries start, what the others say, and the tools that an agent has of them. */
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { ServerConnections } from '../../src/cli/servers/serverConnections.ts';
 import { serverEntries } from '../../src/cli/servers/serverEntries.ts';
@@ -90,7 +94,8 @@ test('servers start beside the agent, a request waits for them, rules hold, and 
   ]);
   onTestFinished(() => servers.close());
   expect(servers.views.map(({ state }) => state.kind)).toEqual(['starting', 'starting', 'not started']);
-  const tools = servers.joinedTo(codingTools(), (name) => !name.endsWith('look'));
+  const shared = codingTools().filter(({ name }) => ['Ls', 'Grep'].includes(name));
+  const tools = servers.joinedTo(shared, (name) => !name.endsWith('look'));
   const { conversation, model } = await bench({
     tools,
     plugins: [permissions({ deny: ['mcp__good__echo'] }), servers.plugin],
@@ -100,7 +105,7 @@ test('servers start beside the agent, a request waits for them, rules hold, and 
   expect(termination).toBe('NaturalEnd');
   const names = (model.calls[0]?.tools ?? []).map(({ name }) => name);
   expect(names.filter((name) => name.startsWith('mcp__'))).toEqual(['mcp__good__echo']);
-  expect(names).toContain('Read');
+  expect(names).toContain('Grep');
   expect(conversation.log().find((entry) => entry.type === 'tool-result')).toMatchObject({ code: 'denied' });
   expect(good.calls()).toEqual([]);
   expect(servers.views.map(({ state }) => state)).toEqual([
@@ -127,4 +132,45 @@ test('a server that ends after its start is shown as failed until it is connecte
   expect(servers.views[0]?.state).toMatchObject({ kind: 'failed', why: expect.stringContaining('has ended') });
   await conversation.send('again').result;
   expect(servers.views[0]?.state.kind).toBe('connected');
+});
+
+test('the servers everything and filesystem of a file are connected, and their tools work under the rules', async () => {
+  const programOf = (name: string) =>
+    fileURLToPath(import.meta.resolve(`@modelcontextprotocol/server-${name}/package.json`)).replace(
+      'package.json',
+      'dist/index.js',
+    );
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'runchart-servers-')));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, 'note.txt'), 'a note of charts');
+  const { entries } = serverEntries(
+    [
+      file(join(folder, '.mcp.json'), {
+        everything: { command: process.execPath, args: [programOf('everything')] },
+        files: { command: process.execPath, args: [programOf('filesystem'), v('FOLDER')] },
+      }),
+    ],
+    (name) => (name === 'FOLDER' ? folder : undefined),
+    folder,
+  );
+  const servers = new ServerConnections(entries);
+  onTestFinished(() => servers.close());
+  await servers.settled;
+  expect(servers.views.map(({ state }) => state.kind)).toEqual(['connected', 'connected']);
+  const { conversation } = await bench({
+    tools: servers.joinedTo(codingTools(), () => true),
+    plugins: [permissions({ allow: ['mcp__everything__echo'] })],
+    replies: [
+      [
+        call('c1', 'mcp__everything__echo', { message: 'hi' }),
+        call('c2', 'mcp__files__read_text_file', { path: join(folder, 'note.txt') }),
+        call('c3', 'mcp__files__write_file', { path: join(folder, 'x'), content: 'x' }),
+      ],
+    ],
+  });
+  expect((await conversation.send('go').result).pending.map(({ name }) => name)).toEqual(['mcp__files__write_file']);
+  const results = conversation
+    .log()
+    .flatMap((entry) => (entry.type === 'tool-result' ? [JSON.stringify(entry.content)] : []));
+  expect(results.sort()).toEqual([expect.stringContaining('Echo: hi'), expect.stringContaining('a note of charts')]);
 });

@@ -55,6 +55,36 @@ describe('runchart -p', () => {
     expect(stop).toMatchObject({ reason: 'error', cause: 'max_budget' });
   });
 
+  test('a request that is too long for the model goes on with a summary, and .mcp.json counts after trust', async () => {
+    const tooLong: Script = (reply) =>
+      reply.refuse(400, {
+        error: {
+          message:
+            "This model's maximum context length is 30000 tokens. However, your messages resulted in 31000 tokens.",
+          type: 'invalid_request_error',
+          code: 'context_length_exceeded',
+        },
+      });
+    const sumsUp: Script = (reply) => {
+      reply.text('Summary of the conversation so far: main.go was read.');
+      reply.finish('stop');
+    };
+    const server = await modelServer(readsMainGo, tooLong, sumsUp, explains);
+    const { cwd, root, env: given } = await place(server);
+    const env = { ...given, XDG_CONFIG_HOME: join(root, 'config') };
+    await writeFile(join(cwd, '.mcp.json'), '{"mcpServers":{"none":{"command":"there-is-no-such-program"}}}');
+    const trusted = start(['trust'], { cwd, env });
+    expect(await trusted.ended).toEqual({ code: 0, signal: null });
+    expect(trusted.stdout).toContain('starts from now on: the MCP server none: there-is-no-such-program');
+    const program = start(['-m', 'm1', '-p', ...QUESTION.split(' ')], { cwd, env });
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(program.stderr).toContain('it takes 30,000 tokens: earlier messages are summed up, and the request goes on');
+    expect(program.stderr).toMatch(/! .*MCP server none|! .*@modelcontextprotocol\/client/);
+    expect(program.stdout).toContain('It counts words.');
+    expect(server.asked[2]?.tools ?? []).toEqual([]);
+    expect(JSON.stringify(server.asked[3]?.messages)).toMatch(/main\.go was read.*Go on with what was asked last/);
+  });
+
   test('TRC-14 prints the reply alone, --json prints the events of a transport, and -c continues the session', async () => {
     const server = await modelServer(readsMainGo, explains, explains);
     const { cwd, env, sessions } = await place(server);

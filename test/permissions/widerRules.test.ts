@@ -37,7 +37,7 @@ it('"always allow" saves the wider rules where they would be enough, and the lit
   const rules = permissions({ deny: ['bash(touch secret)'] });
   const line = { command: 'touch a && rm b' };
   expect(await rules.widened('Bash', line, cwd)).toEqual(['bash(touch *)', 'bash(rm b)']);
-  for (const command of ['rm b', 'ls', 'touch secret', 'touch "$X"', 'touch .git/config'])
+  for (const command of ['rm b', 'ls', 'docker exec x ls', 'touch secret', 'touch "$X"', 'touch .git/config'])
     expect(await rules.widened('Bash', { command }, cwd)).toEqual([]);
   expect(await rules.remember('Bash', line, cwd, ['bash(*)'])).toEqual(['bash(touch a)', 'bash(rm b)']);
   const outcome = async (command: string) => (await rules.explain('Bash', { command }, cwd)).outcome;

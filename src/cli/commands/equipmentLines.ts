@@ -84,3 +84,11 @@ export function failedServers({ servers }: Equipment): string[] {
     return [printableLine(why.includes(name) ? why : `the MCP server ${name}: ${why}`)];
   });
 }
+
+/** Tells what of the user's and the project's files does not count, and later which MCP servers failed. */
+export function tellEquipment(equipment: Equipment, say: (note: string) => void): void {
+  for (const note of equipmentNotes(equipment)) say(note);
+  void equipment.servers.settled.then(() => {
+    for (const note of failedServers(equipment)) say(note);
+  });
+}

@@ -3,38 +3,19 @@
  * changes nothing while a request is under way.
  */
 import type { Conversation } from '../../conversation/conversation.ts';
-import type { Run } from '../../conversation/run.ts';
+import { forkConversation } from '../../index.ts';
 import { PERMISSION_MODES } from '../../permissions/verdict.ts';
 import { printableLine } from '../../printable.ts';
-import type { AgentOptions, CodingAgent } from '../codingAgent.ts';
+import type { CodingAgent } from '../codingAgent.ts';
 import { costText, count } from '../costTally.ts';
-import type { TextFormats } from '../formatted/textFormats.ts';
-import type { ConversationTerminal } from '../interactive/conversationTerminal.ts';
+import { typedText } from '../interactive/conversationLines.ts';
 import { contextLine, costLines, helpLines, slashCommand, unknownCommand } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';
-import type { Style } from '../screen.ts';
+import { newSessionId } from '../sessions/sessionStore.ts';
+import type { CommandPort } from './commandPort.ts';
 import { agentLines, serverLines, skillLines } from './equipmentLines.ts';
 import { keptTodos, todoLines } from './keptPlan.ts';
-
-/** The conversation's side of a command. */
-export interface CommandPort {
-  readonly made: CodingAgent;
-  readonly terminal: ConversationTerminal;
-  /** The rules that the person has saved since the start. */
-  readonly remembered: readonly string[];
-  say(style: Style, text: string): void;
-  watch(run: Run): void;
-  formats(): Promise<TextFormats>;
-  list(): Promise<void>;
-  /** Takes back files, the conversation or both. */
-  undo(name: 'undo' | 'rewind', argument: string): Promise<void>;
-  /** Opens another session, or a new one. */
-  swap(choice: string | undefined): Promise<void>;
-  /** Opens the same session with another agent. */
-  remake(changes: AgentOptions, restartsServers?: boolean): Promise<void>;
-  /** Sends a message, or steers the request under way. */
-  send(text: string): Promise<void>;
-}
+import { changePermissions, permissionLines } from './permissionCommands.ts';
 
 export async function performCommand(text: string, conversation: Conversation, port: CommandPort): Promise<void> {
   const { name, argument } = slashCommand(text);
@@ -59,7 +40,7 @@ export async function performCommand(text: string, conversation: Conversation, p
     case 'mode':
       return mode(argument, conversation, port);
     case 'permissions':
-      return terminal.commit(permissionLines(conversation, port));
+      return argument === '' ? terminal.commit(permissionLines(conversation, port)) : changePermissions(argument, port);
     case 'mcp':
       return argument === 'restart' ? port.remake({}, true) : terminal.commit(serverLines(made.equipment));
     case 'agents':
@@ -75,6 +56,10 @@ export async function performCommand(text: string, conversation: Conversation, p
     case 'undo':
     case 'rewind':
       return port.undo(name, argument);
+    case 'fork':
+      return fork(argument, conversation, port);
+    case 'init':
+      return port.send(INIT);
     case 'later':
       return say('yellow', '/later takes the message: /later and then run the tests');
     default:
@@ -82,6 +67,31 @@ export async function performCommand(text: string, conversation: Conversation, p
       terminal.commit([unknownCommand(name, made.equipment.commands)]);
   }
 }
+
+const INIT =
+  'Look at this project and write AGENTS.md for agents that work on it: what it is, how it is built, tested and checked, where what lies, ' +
+  'and the conventions of its code that are not obvious. Keep it short and true: try the commands that you name. If AGENTS.md exists, improve it.';
+
+/** A copy of the session, or of the part before one of the person's messages, is opened in its place. */
+async function fork(argument: string, conversation: Conversation, port: CommandPort): Promise<void> {
+  const messages = conversation.log().filter((entry) => entry.type === 'user-message');
+  if (messages.length === 0) return port.say('plain', 'there is no message yet');
+  const message = messages[Number(argument) - 1];
+  const isNumber = message !== undefined && /^\d+$/.test(argument);
+  if (argument === '' || isNumber) {
+    await port.reopen(async () => {
+      const id = newSessionId();
+      await forkConversation(port.made.store, conversation.id, id, isNumber ? message.seq : undefined);
+      return id;
+    });
+    if (isNumber) port.terminal.fill(typedText(message.content));
+    return;
+  }
+  port.say('yellow', 'the number of a message of yours says where the copy ends, before it:');
+  for (const [index, { content }] of messages.entries())
+    port.say('plain', `${index + 1}  ${printableLine(typedText(content)).slice(0, MESSAGE_SHOWN)}`);
+}
+const MESSAGE_SHOWN = 70;
 
 function compact(instructions: string, { made, say }: CommandPort): void {
   if (made.model.contextWindow === undefined) {
@@ -114,31 +124,6 @@ function mode(argument: string, { id }: Conversation, { made, say, remake }: Com
   if (argument !== '') return remake({ permissionMode: argument });
   const modes = PERMISSION_MODES.map((each) => (each === made.permissions.modeOf(id) ? `[${each}]` : each)).join(' ');
   return say('plain', `${modes} · /mode <name> changes it`);
-}
-
-function permissionLines(conversation: Conversation, { made, remembered }: CommandPort): TextLine[] {
-  const lines = [ownLine(['bold', 'mode  '], ['plain', made.permissions.modeOf(conversation.id)])];
-  for (const { name, trusted, ...rules } of made.layers) {
-    for (const what of ['deny', 'ask', 'allow'] as const) {
-      const isIgnored = what === 'allow' && trusted !== true;
-      for (const rule of rules[what] ?? [])
-        lines.push(
-          ownLine(
-            ['bold', `${what}  `],
-            ['plain', printableLine(rule)],
-            ['dim', `  ${printableLine(name)}${isIgnored ? ', not trusted' : ''}`],
-          ),
-        );
-    }
-  }
-  for (const rule of remembered)
-    lines.push(ownLine(['bold', 'allow  '], ['plain', printableLine(rule)], ['dim', '  until the program ends']));
-  const last = conversation
-    .log()
-    .filter((entry) => entry.type === 'tool-allowed')
-    .at(-1);
-  if (last) lines.push(ownLine(['dim', `the last call was allowed by: ${printableLine(last.by)}`]));
-  return lines;
 }
 
 function planLines(conversation: Conversation): TextLine[] {

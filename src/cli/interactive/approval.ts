@@ -53,7 +53,8 @@ export interface ShownChange {
   readonly linesMax: number;
 }
 
-export function approvalLines(call: PendingCall, change?: ShownChange): TextLine[] {
+/** `wider`: rules that the answer `aa` would save. */
+export function approvalLines(call: PendingCall, change?: ShownChange, wider: readonly string[] = []): TextLine[] {
   const { by, parts, rules, runs } = approvalFacts(call.payload);
   const isPlan = call.name === 'ExitPlanMode';
   const what = ` asks to ${change ? previewText(change.preview) : isPlan ? 'carry out this plan' : 'run'}`;
@@ -70,6 +71,7 @@ export function approvalLines(call: PendingCall, change?: ShownChange): TextLine
   for (const { why } of parts) if (why !== undefined) lines.push(framed(['dim', printableLine(why)]));
   if (runs !== undefined) lines.push(framed(['dim', `would run ${printableLine(runs)}`]));
   for (const rule of rules) lines.push(framed(['dim', `always would allow  ${printableLine(rule)}`]));
+  for (const rule of wider) lines.push(framed(['dim', `aa would allow      ${printableLine(rule)}`]));
   return lines;
 }
 
@@ -141,7 +143,9 @@ function valueTexts(value: Json): string[] {
 const indented = (text: string): string => `  ${text}`;
 
 export type Answer =
-  | { kind: 'approve' | 'always' | 'keep' | 'edit' | 'view' | 'ask-reason' }
+  | { kind: 'approve' | 'edit' | 'view' | 'ask-reason' }
+  /** `isWide`: with the wider rules. */
+  | { kind: 'always' | 'keep'; isWide?: true }
   | { kind: 'deny'; reason: string }
   | { kind: 'unclear' };
 
@@ -152,6 +156,8 @@ const WORDS: { readonly [word: string]: Answer } = {
   always: { kind: 'always' },
   k: { kind: 'keep' },
   keep: { kind: 'keep' },
+  aa: { kind: 'always', isWide: true },
+  kk: { kind: 'keep', isWide: true },
   e: { kind: 'edit' },
   edit: { kind: 'edit' },
   v: { kind: 'view' },

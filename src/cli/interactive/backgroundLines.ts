@@ -7,6 +7,7 @@ import { textOf } from '../../content/content.ts';
 import { printableLine, shortened } from '../../printable.ts';
 import type { BackgroundCommand, BackgroundCommands } from '../../tools/coding/commands/backgroundCommands.ts';
 import { endText } from '../../tools/coding/commands/backgroundTools.ts';
+import type { ConversationTerminal } from './conversationTerminal.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 const COMMAND_MAX = 120;
@@ -20,6 +21,16 @@ export const runningLines = (commands: BackgroundCommands | undefined, conversat
 
 export const endedLine = (command: BackgroundCommand): TextLine =>
   ownLine(['dim', `· ${command.id} ${shownCommand(command.command)}: ${printableLine(endText(command))}`]);
+
+/** Shows the end of each command, and what runs. Returns a function that ends this. */
+export const showEnds = (
+  commands: BackgroundCommands | undefined,
+  terminal: Pick<ConversationTerminal, 'commit' | 'changed'>,
+): (() => void) | undefined =>
+  commands?.watch((command) => {
+    if (command.end) terminal.commit([endedLine(command)]);
+    terminal.changed();
+  });
 
 export interface GoneCommand {
   readonly id: string;

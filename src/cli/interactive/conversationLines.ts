@@ -4,10 +4,9 @@
  * begins a line.
  */
 
-import type { SnapshotFrom } from 'xstate';
 import type { AgentItem, GroupName, Json, LogEntry, StoredPart } from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
-import type { ConversationStatus, Live } from '../../live.ts';
+import type { Live } from '../../live.ts';
 import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
 import { terminalLine } from '../../words/entryWords.ts';
@@ -17,7 +16,6 @@ import { count, emptyTally, type Tally, tallyText, withReply } from '../costTall
 import type { TextFormats } from '../formatted/textFormats.ts';
 import { outcomeText, resultText } from '../renderLog.ts';
 import type { Span, Style } from '../screen.ts';
-import type { promptMachine } from './prompt.machine.ts';
 import { type ReplyPart, StreamedText } from './streamedText.ts';
 import { FOREIGN, foreignLine, ownLine, type TextLine } from './textRows.ts';
 
@@ -296,11 +294,11 @@ function newsText(update: Json): string {
   return shortened(printableLine(text.trim()), LAST_LINE_MAX);
 }
 
-const secondsText = (ms: number): string => `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+export const secondsText = (ms: number): string => `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
 
 const NOT_STARTED = '○ ';
 const TURNING = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏';
-const spinner = (now: number): string => TURNING[Math.floor(now / 100) % TURNING.length] ?? '';
+export const spinner = (now: number): string => TURNING[Math.floor(now / 100) % TURNING.length] ?? '';
 
 /** A waiting message, as it is listed until its delivery. */
 export const queuedLine = (kind: 'steer' | 'followUp', text: string): TextLine =>
@@ -337,25 +335,3 @@ export const openedLine = (
   id: string,
 ): TextLine =>
   ownLine(['bold', 'runchart'], ['dim', ` · ${printableLine(model)} · mode ${permissionMode} · session ${id} · /help`]);
-
-/** The line below a request that is under way, for this many milliseconds. */
-export function busyLine(status: ConversationStatus | undefined, ms: number): TextLine {
-  const what = status === 'cancelling' ? 'stopping' : 'working';
-  const keys = 'Esc stops · Enter steers · Alt+Enter queues';
-  return ownLine(['cyan', spinner(ms)], ['dim', ` ${what} ${secondsText(ms)} · ${keys}`]);
-}
-
-/** What stands before the line that is typed. */
-export function questionSpan({ value, context }: SnapshotFrom<typeof promptMachine>): Span {
-  if (typeof value.work !== 'object') return ['cyan', '>'];
-  switch (value.work.asking) {
-    case 'reasoning':
-      return ['yellow', '┃ why not? (Enter for no reason)'];
-    case 'editing':
-      return ['yellow', '┃ arguments:'];
-    case 'deciding':
-      return ['yellow', '┃'];
-    default:
-      return ['yellow', `┃ run it? [y]es, [n]o, [e]dit${context.call?.canAlways ? ', [a]lways, [k]eep' : ''}:`];
-  }
-}

@@ -3,38 +3,30 @@
  * chart decides the meaning of a line. This class executes its acts and reports the state of the conversation to it.
  */
 import { type Actor, createActor, type SimulatedClock } from 'xstate';
-import { textOf } from '../../content/content.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import { thrownText } from '../../errors.ts';
-import { type AgentOptions, type CodingAgent, mustWorkIn } from '../codingAgent.ts';
-import { CommandMenu } from '../commands/commandMenu.ts';
-import { equipmentNotes, failedServers } from '../commands/equipmentLines.ts';
+import type { RunResult } from '../../index.ts';
+import { type AgentChanges, type CodingAgent, mustWorkIn } from '../codingAgent.ts';
+import type { CommandPort } from '../commands/commandPort.ts';
+import { tellEquipment } from '../commands/equipmentLines.ts';
+import { InputMenus } from '../commands/fileMenu.ts';
 import { openedPlanLines } from '../commands/keptPlan.ts';
 import { PersonCommands } from '../commands/personCommands.ts';
-import { type CommandPort, performCommand } from '../commands/sessionCommands.ts';
+import { performCommand } from '../commands/sessionCommands.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
+import { CONTINUED, summaryNote, windowAfter } from '../models/contextRecovery.ts';
 import { CallQuestions } from '../questions/callQuestions.ts';
 import type { Style } from '../screen.ts';
 import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
 import { UndoCommands } from '../undo/undoCommands.ts';
-import { endedLine, goneCommands, goneLine, goneNote, runningLines } from './backgroundLines.ts';
-import {
-  busyLine,
-  lastRequestAt,
-  openedLine,
-  questionSpan,
-  queuedLine,
-  TranscriptRenderer,
-  typedText,
-} from './conversationLines.ts';
+import { goneCommands, goneLine, goneNote, runningLines, showEnds } from './backgroundLines.ts';
+import { lastRequestAt, openedLine, type TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
-import { allCommands } from './slashCommands.ts';
+import { questionSpan, queueLines, rendererFor, statusLine } from './promptLines.ts';
 import { ownLine, type TextLine } from './textRows.ts';
-
-const WIDTH = 80;
 
 interface Opened {
   readonly conversation: Conversation;
@@ -48,7 +40,10 @@ export class InteractiveSession implements TerminalSource {
   /** Resolves with how the person left. */
   readonly finished: Promise<'done' | 'interrupted'>;
   #made: CodingAgent;
-  readonly #menu = new CommandMenu(() => allCommands(this.#made.equipment.commands));
+  readonly #menus = new InputMenus(
+    () => this.#made,
+    () => this.#terminal.changed(),
+  );
   readonly #prompt: Actor<typeof promptMachine>;
   readonly #terminal: ConversationTerminal;
   readonly #history: string[] = [];
@@ -148,13 +143,8 @@ export class InteractiveSession implements TerminalSource {
     if (this.#terminal.isHandedOver !== true) this.interrupt(this.#terminal.text);
   };
 
-  /** Tells what of the user's and the project's files does not count, and later which MCP servers failed. */
   reportEquipment(): void {
-    const { equipment } = this.#made;
-    for (const note of equipmentNotes(equipment)) this.#say('yellow', note);
-    void equipment.servers.settled.then(() => {
-      if (this.#made.equipment === equipment) for (const note of failedServers(equipment)) this.#say('yellow', note);
-    });
+    tellEquipment(this.#made.equipment, (note) => this.#say('yellow', note));
   }
 
   /** Lists the sessions of this directory. The next line may choose one by its number. */
@@ -165,12 +155,13 @@ export class InteractiveSession implements TerminalSource {
   view(): TerminalView {
     const now = Date.now();
     const { work, exit } = this.#prompt.getSnapshot().value;
-    const lines = [...(this.#opened?.renderer.underWay(now) ?? []), ...this.#queue()];
+    const lines = [...(this.#opened?.renderer.underWay(now) ?? []), ...queueLines(this.#opened?.conversation)];
     lines.push(...runningLines(this.#made.background, this.id ?? ''));
     if (exit === 'leaving') lines.push(ownLine(['yellow', 'Ctrl-C again leaves']));
-    else if (work === 'busy') lines.push(busyLine(this.#opened?.conversation.status, now - (this.#busySince ?? now)));
+    else if (work === 'busy')
+      lines.push(statusLine(this.#opened?.conversation.status === 'cancelling', this.#busySince ?? now, now));
     const question = questionSpan(this.#prompt.getSnapshot());
-    if (!this.#questions.isAsking) lines.push(...this.#menu.lines(this.#terminal.text));
+    if (!this.#questions.isAsking) lines.push(...this.#menus.lines(this.#terminal.text));
     return { lines, question, isAwaiting: work === 'idle' || (typeof work === 'object' && work.asking !== 'deciding') };
   }
 
@@ -209,11 +200,11 @@ export class InteractiveSession implements TerminalSource {
   }
 
   completed(text: string): string {
-    return this.#menu.completed(text);
+    return this.#menus.completed(text);
   }
 
   moveInMenu(text: string, step: number): boolean {
-    return !this.#questions.isAsking && this.#menu.move(text, step);
+    return !this.#questions.isAsking && this.#menus.move(text, step);
   }
 
   /** The parsers are loaded after the first draw, so that the program starts without them. */
@@ -229,17 +220,8 @@ export class InteractiveSession implements TerminalSource {
     this.#terminal.commit([ownLine([style, text])]);
   }
 
-  #queue(): TextLine[] {
-    return (this.#opened?.conversation.queue ?? []).map(({ kind, content }) => queuedLine(kind, textOf(content)));
-  }
-
   #follow(conversation: Conversation, isShown: boolean): void {
-    const terminal = this.#terminal;
-    const renderer = new TranscriptRenderer({
-      formats: () => this.#formats,
-      rows: () => terminal.rows,
-      ...(terminal.textColumns !== undefined && { columns: () => terminal.textColumns ?? WIDTH }),
-    });
+    const renderer = rendererFor(this.#terminal, () => this.#formats);
     const entries = conversation.log();
     const from = isShown ? entries.length : lastRequestAt(entries);
     for (const entry of entries.slice(0, from)) renderer.entry(entry);
@@ -256,10 +238,7 @@ export class InteractiveSession implements TerminalSource {
       this.#terminal.changed();
       if (signal.type === 'status') this.#scheduleUpdate();
     });
-    const unwatch = this.#made.background?.watch((command) => {
-      if (command.end) terminal.commit([endedLine(command)]);
-      terminal.changed();
-    });
+    const unwatch = showEnds(this.#made.background, this.#terminal);
     const release = (): void => {
       unwatch?.();
       log.unsubscribe();
@@ -291,10 +270,21 @@ export class InteractiveSession implements TerminalSource {
   #watch(run: Run): void {
     if (this.#runs.has(run)) return;
     this.#runs.add(run);
-    void run.result.then(({ error }) => {
+    void run.result.then(async ({ error }) => {
       if (error) this.#say('red', `error (${error.code}): ${error.message}`);
       this.#updatePrompt();
+      await this.#summarizeAfter(error).catch((thrown: unknown) => this.#say('red', thrownText(thrown)));
     });
+  }
+
+  /** Continues a request that was too long for the model with a summary in place of earlier messages. */
+  async #summarizeAfter(error: RunResult['error'], conversation = this.#opened?.conversation): Promise<void> {
+    const window = conversation && windowAfter(error, this.#made.model, conversation.log());
+    if (!conversation || window === undefined) return;
+    this.#say('yellow', summaryNote(window));
+    await this.#remake(conversation, { contextWindow: String(window) });
+    this.#made.compactNext('');
+    await this.#perform({ type: 'send', text: CONTINUED });
   }
 
   async #perform(act: Exclude<PromptAct, { type: 'leave' }>): Promise<void> {
@@ -350,6 +340,7 @@ export class InteractiveSession implements TerminalSource {
       made: this.#made,
       terminal: this.#terminal,
       remembered: this.#questions.remembered,
+      forget: (rule) => this.#questions.forget(rule),
       say: (style, text) => this.#say(style, text),
       watch: (run) => this.#watch(run),
       formats: () => this.#loadFormats(),
@@ -357,23 +348,40 @@ export class InteractiveSession implements TerminalSource {
       undo: (name, argument) => this.#undo[name](argument, conversation),
       swap: (choice) => this.#swap(conversation, choice),
       remake: (changes, restartsServers) => this.#remake(conversation, changes, restartsServers),
+      reopen: (work) => this.#reopen(conversation, work),
       send: (text) => this.#perform({ type: conversation.status === 'active' ? 'steer' : 'send', text }),
     };
   }
 
   /** Files must be read again with the new agent before they are changed. */
-  async #remake(conversation: Conversation, changes: AgentOptions, restartsServers?: boolean): Promise<void> {
+  async #remake(conversation: Conversation, changes: AgentChanges, restartsServers?: boolean): Promise<void> {
     if (this.#isBusy(conversation)) return;
     const permissionMode = this.#made.permissions.modeOf(conversation.id);
-    const allow = [...this.#questions.remembered];
+    const allow = [...(changes.allow ?? []), ...this.#questions.remembered];
     const made = await this.#made.remade({ permissionMode, ...changes, allow }, restartsServers);
-    this.#opened?.release();
-    await conversation.close();
-    await this.#made.close();
-    this.#opened = undefined;
-    this.#made = made;
-    await this.open(conversation.id, true);
+    await this.#reopen(conversation, async () => {
+      await this.#made.close();
+      this.#made = made;
+      return conversation.id;
+    });
     if (restartsServers) this.reportEquipment();
+  }
+
+  /** Closes the session for the work, then opens the one that it resolves to; the same one if it rejects. Acts wait. */
+  #reopen(conversation: Conversation, work: () => Promise<string>): Promise<void> {
+    if (this.#isBusy(conversation)) return Promise.resolve();
+    this.#opened?.release();
+    this.#opened = undefined;
+    const next = conversation
+      .close()
+      .then(work)
+      .catch((error: unknown) => {
+        this.#say('red', thrownText(error));
+        return conversation.id;
+      });
+    const opened = next.then((id) => this.open(id, id === conversation.id));
+    this.#opening = opened.catch(() => undefined);
+    return opened;
   }
 
   #isBusy({ status }: Conversation): boolean {

@@ -14,6 +14,8 @@ export interface AskedCall {
   readonly args: Json;
   /** "always" is a possible answer. */
   readonly canAlways: boolean;
+  /** "always" may save wider rules too. */
+  readonly canWiden?: boolean;
   /** The person has changed the arguments in an editor. */
   readonly isEdited?: boolean;
 }
@@ -37,7 +39,7 @@ export type PromptEvent =
 
 export type PromptDecision =
   /** `session`: until the program ends. `kept`: in this directory, also later. */
-  | { action: 'approve'; always?: 'session' | 'kept' }
+  | { action: 'approve'; always?: 'session' | 'kept'; isWide?: true }
   | { action: 'deny'; reason?: string }
   | { action: 'edit'; args: Json };
 
@@ -90,10 +92,13 @@ const setUp = setup({
     isCommand: ({ event }) => event.type === 'SUBMIT' && isCommand(event.text.trim()) && !LATER.test(event.text.trim()),
     isLater: ({ event }) => event.type === 'SUBMIT' && (event.later === true || LATER.test(event.text.trim())),
     isJson: ({ event }) => event.type === 'SUBMIT' && 'value' in parsed(event.text),
-    answers: ({ context, event }, { kind }: { kind: Answer['kind'] }) =>
-      event.type === 'SUBMIT' &&
-      answerOf(event.text).kind === kind &&
-      (!['always', 'keep'].includes(kind) || context.call?.canAlways === true),
+    answers: ({ context: { call }, event }, { kind }: { kind: Answer['kind'] }) => {
+      if (event.type !== 'SUBMIT') return false;
+      const answer = answerOf(event.text);
+      if (answer.kind !== kind) return false;
+      const saves = answer.kind === 'always' || answer.kind === 'keep';
+      return !saves || (answer.isWide ? call?.canWiden : call?.canAlways) === true;
+    },
   },
   actions: {
     send: emit(({ event }) => ({ type: 'send' as const, text: textIn(event) })),
@@ -113,7 +118,7 @@ const setUp = setup({
     inspect: emit(({ context }, { type }: { type: 'edit' | 'view' }) => ({ type, call: callIn(context) })),
     keepEdit: assign(({ context, event }) =>
       event.type === 'EDITED'
-        ? { call: { ...callIn(context), args: event.args, canAlways: false, isEdited: true } }
+        ? { call: { ...callIn(context), args: event.args, canAlways: false, canWiden: false, isEdited: true } }
         : {},
     ),
     decide: emit(({ context, event }, { action }: { action: Deciding }) => ({
@@ -134,8 +139,11 @@ const callIn = ({ call }: PromptContext): AskedCall =>
 
 function decisionOf(action: Deciding, text: string, call: AskedCall): PromptDecision {
   if (action === 'approve') return call.isEdited ? { action: 'edit', args: call.args } : { action };
-  if (action === 'always') return { action: 'approve', always: 'session' };
-  if (action === 'keep') return { action: 'approve', always: 'kept' };
+  if (action === 'always' || action === 'keep') {
+    const answer = answerOf(text);
+    const wide = 'isWide' in answer ? { isWide: true as const } : {};
+    return { action: 'approve', always: action === 'keep' ? 'kept' : 'session', ...wide };
+  }
   if (action === 'edit') {
     const result = parsed(text);
     const args = 'value' in result ? result.value : null;
@@ -227,7 +235,12 @@ export const promptMachine = setUp.createMachine({
                     guard: { type: 'answers', params: { kind: 'view' } },
                     actions: { type: 'inspect', params: { type: 'view' } },
                   },
-                  { actions: { type: 'hint', params: { text: 'that is no answer: y, n, n and why, e, v, a or k' } } },
+                  {
+                    actions: {
+                      type: 'hint',
+                      params: { text: 'that is no answer: y, n, n and why, e, v, a, aa, k or kk' },
+                    },
+                  },
                 ],
               },
             },

@@ -95,7 +95,8 @@ export async function chosenModel(options: ModelOptions, configuration: Configur
     return packagedModel(setting, by, { ...connection, facts: await factsOf(modelName, options, settings, {}) });
   const vendor = PROVIDERS[setting];
   if (!Object.hasOwn(PROVIDERS, setting) || !vendor) {
-    if (by === 'option') {
+    // A single word is more likely a mistyped name than a package.
+    if (by === 'option' && /\W/.test(setting)) {
       const facts = await factsOf(modelName, options, settings, {});
       return packagedModel({ package: setting }, by, { ...connection, facts });
     }

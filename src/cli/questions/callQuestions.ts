@@ -47,6 +47,13 @@ export class CallQuestions {
     return this.#asked !== undefined;
   }
 
+  /** Takes a rule out of those that "always" saved. False if it is none. */
+  forget(rule: string): boolean {
+    const at = this.remembered.indexOf(rule);
+    if (at >= 0) this.remembered.splice(at, 1);
+    return at >= 0;
+  }
+
   /** Forgets the question of another conversation. */
   reset(): void {
     this.#asked = undefined;
@@ -59,12 +66,21 @@ export class CallQuestions {
     if (key === this.#asked) return;
     this.#asked = key;
     if (!call) return this.#port.send({ type: 'DECIDED' });
-    const ask = (change?: ShownChange): void => this.#ask(call, change);
-    // Everything but a change of a file is shown at once.
-    if (!fileChange(call.name, call.args)) return ask();
-    void this.#change(call, conversation).then((change) => {
-      if (this.#asked === key) ask(change);
+    const isChange = fileChange(call.name, call.args) !== undefined;
+    // A call that needs neither a file nor the rules again is shown at once.
+    if (!isChange && approvalFacts(call.payload).rules.length === 0) return this.#ask(call, undefined, []);
+    void Promise.all([
+      isChange ? this.#change(call, conversation) : undefined,
+      this.#widerRules(call, conversation.cwd),
+    ]).then(([change, wider]) => {
+      if (this.#asked === key) this.#ask(call, change, wider);
     });
+  }
+
+  /** Wider rules that "always" may save in place of the literal ones. */
+  async #widerRules({ name, args, payload }: PendingCall, cwd: string): Promise<readonly string[]> {
+    if (approvalFacts(payload).rules.length === 0) return [];
+    return this.#port.made().permissions.widened(name, args, cwd);
   }
 
   async decide({ callId, suspension }: AskedCall, decision: PromptDecision, conversation: Conversation): Promise<void> {
@@ -72,7 +88,7 @@ export class CallQuestions {
     try {
       const call = conversation.pending.find((each) => each.callId === callId);
       if (decision.action === 'approve' && decision.always && call)
-        await this.#remember(call, conversation.cwd, decision.always);
+        await this.#remember(call, conversation.cwd, decision);
       const { action } = decision;
       const answer = action === 'approve' ? { action } : decision;
       const receipt = await conversation.decide({ callId, suspension, by: BY, ...answer });
@@ -121,13 +137,14 @@ export class CallQuestions {
     else if (preview?.kind === 'new file') this.#port.changeShown(callId, preview.content);
   }
 
-  #ask(call: PendingCall, change: ShownChange | undefined): void {
+  #ask(call: PendingCall, change: ShownChange | undefined, wider: readonly string[]): void {
     const { terminal, send } = this.#port;
     const { callId, suspension, args, payload } = call;
-    terminal.commit(approvalLines(call, change));
+    terminal.commit(approvalLines(call, change, wider));
     this.#markShown(callId, change);
     const canAlways = approvalFacts(payload).rules.length > 0;
-    send({ type: 'ASKED', call: { callId, suspension, args, canAlways }, draft: terminal.text });
+    const canWiden = wider.length > 0;
+    send({ type: 'ASKED', call: { callId, suspension, args, canAlways, canWiden }, draft: terminal.text });
   }
 
   async #change({ name, args, payload }: PendingCall, { cwd }: Conversation): Promise<ShownChange | undefined> {
@@ -143,9 +160,15 @@ export class CallQuestions {
     }
   }
 
-  async #remember({ callId, name, args }: PendingCall, cwd: string, how: 'session' | 'kept'): Promise<void> {
+  async #remember(
+    { callId, name, args }: PendingCall,
+    cwd: string,
+    { always: how, isWide }: { always?: 'session' | 'kept'; isWide?: boolean },
+  ): Promise<void> {
     const { made, say } = this.#port;
-    const added = await made().permissions.remember(name, args, cwd);
+    const { permissions } = made();
+    const wider = isWide ? await permissions.widened(name, args, cwd) : [];
+    const added = await permissions.remember(name, args, cwd, wider.length > 0 ? wider : undefined);
     this.remembered.push(...added);
     for (const rule of added) say('dim', `· allowed from now on: ${printableLine(rule)}`);
     const rules = added.length === 0 && this.#unkept?.callId === callId ? this.#unkept.rules : added;

@@ -13,7 +13,7 @@ import {
 } from '../../../src/cli/interactive/prompt.machine.ts';
 import { rowsOf, rowText } from '../../../src/cli/interactive/textRows.ts';
 
-const CALL: AskedCall = { callId: 'c1', suspension: 1, args: { command: 'make' }, canAlways: true };
+const CALL: AskedCall = { callId: 'c1', suspension: 1, args: { command: 'make' }, canAlways: true, canWiden: true };
 const asked = (call = CALL, draft = ''): PromptEvent => ({ type: 'ASKED', call, draft });
 const submit = (text: string, later = false): PromptEvent => ({ type: 'SUBMIT', text, later });
 const ctrlC = (text = ''): PromptEvent => ({ type: 'INTERRUPT', text });
@@ -98,6 +98,8 @@ describe('a question', () => {
     [['YES'], [{ action: 'approve' }]],
     [['a'], [{ action: 'approve', always: 'session' }]],
     [['k'], [{ action: 'approve', always: 'kept' }]],
+    [['aa'], [{ action: 'approve', always: 'session', isWide: true }]],
+    [['kk'], [{ action: 'approve', always: 'kept', isWide: true }]],
     [['no, not on main'], [{ action: 'deny', reason: 'not on main' }]],
     [['n', 'no way'], [{ action: 'deny', reason: 'no way' }]],
     [['n', ''], [{ action: 'deny' }]],
@@ -128,6 +130,8 @@ describe('a question', () => {
     expect(
       acted(asked({ ...CALL, canAlways: false }), QUESTION_MS, submit('a'), submit('k')).map(({ type }) => type),
     ).toEqual(['fill', 'hint', 'hint']);
+    const literal = started().acted(asked({ ...CALL, canWiden: false }), QUESTION_MS, submit('aa'), submit('a'));
+    expect(literal.map(({ type }) => type)).toEqual(['fill', 'hint', 'decide']);
   });
 
   test('Escape leaves a reason and arguments, and at the question itself it stops the request', () => {

@@ -1,0 +1,29 @@
+/** What a slash command may do with the conversation and the terminal around it. */
+import type { Run } from '../../conversation/run.ts';
+import type { AgentChanges, CodingAgent } from '../codingAgent.ts';
+import type { TextFormats } from '../formatted/textFormats.ts';
+import type { ConversationTerminal } from '../interactive/conversationTerminal.ts';
+import type { Style } from '../screen.ts';
+
+export interface CommandPort {
+  readonly made: CodingAgent;
+  readonly terminal: ConversationTerminal;
+  /** The rules that the person has saved since the start. */
+  readonly remembered: readonly string[];
+  /** Takes a rule out of `remembered`. False if it is none. */
+  forget(rule: string): boolean;
+  say(style: Style, text: string): void;
+  watch(run: Run): void;
+  formats(): Promise<TextFormats>;
+  list(): Promise<void>;
+  /** Takes back files, the conversation or both. */
+  undo(name: 'undo' | 'rewind', argument: string): Promise<void>;
+  /** Opens another session, or a new one. */
+  swap(choice: string | undefined): Promise<void>;
+  /** Opens the same session with another agent. */
+  remake(changes: AgentChanges, restartsServers?: boolean): Promise<void>;
+  /** Closes the session for the work, and opens the one that the work resolves to. */
+  reopen(work: () => Promise<string>): Promise<void>;
+  /** Sends a message, or steers the request under way. */
+  send(text: string): Promise<void>;
+}

@@ -1,0 +1,142 @@
+/**
+ * The menu below an `@`: files of the working directory whose paths contain the typed text. Invariant: what `.gitignore`
+ * files name comes last. The list is read in the background, bounded, and no program runs for it.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import ignore, { type Ignore } from 'ignore';
+import { printableLine } from '../../printable.ts';
+import type { CodingAgent } from '../codingAgent.ts';
+import { allCommands } from '../interactive/slashCommands.ts';
+import { ownLine, type TextLine } from '../interactive/textRows.ts';
+import { CommandMenu } from './commandMenu.ts';
+
+const MENTION = /(^|\s)@([^\s@]*)$/;
+const SHOWN = 8;
+const FILES_MAX = 20_000;
+const DEPTH_MAX = 12;
+const FRESH_MS = 3_000;
+
+interface Listed {
+  readonly path: string;
+  readonly isIgnored: boolean;
+}
+
+export class FileMenu {
+  readonly #cwd: () => string;
+  readonly #changed: () => void;
+  #files: readonly Listed[] = [];
+  #readAt = Number.NEGATIVE_INFINITY;
+  #text = '';
+  #chosen = 0;
+
+  /** `changed`: there are other lines. */
+  constructor(cwd: () => string, changed: () => void) {
+    this.#cwd = cwd;
+    this.#changed = changed;
+  }
+
+  /** The paths that fit the text. Empty if it does not end with an `@` and a part of a path. */
+  #matches(text: string): readonly Listed[] {
+    if (text !== this.#text) [this.#text, this.#chosen] = [text, 0];
+    const [, , part] = MENTION.exec(text) ?? [];
+    if (part === undefined) return [];
+    this.#refresh();
+    return matchingFiles(this.#files, part);
+  }
+
+  #refresh(): void {
+    if (performance.now() - this.#readAt < FRESH_MS) return;
+    this.#readAt = performance.now();
+    void listedFiles(this.#cwd()).then((files) => {
+      this.#files = files;
+      this.#readAt = performance.now();
+      this.#changed();
+    });
+  }
+
+  lines(text: string): TextLine[] {
+    return this.#matches(text).map(({ path, isIgnored }, index) => {
+      const isChosen = index === this.#chosen;
+      const mark = ownLine([isChosen ? 'bold' : 'cyan', `${isChosen ? '›' : ' '} ${printableLine(path)}`]);
+      return isIgnored ? { ...mark, spans: [...mark.spans, ['dim', '  ignored']] } : mark;
+    });
+  }
+
+  /** Chooses the next or an earlier file. False if no menu is open. */
+  move(text: string, step: number): boolean {
+    const { length } = this.#matches(text);
+    if (length < 2) return false;
+    this.#chosen = (this.#chosen + step + length) % length;
+    return true;
+  }
+
+  /** The text with the chosen file, else the text. A directory may be continued. */
+  completed(text: string): string {
+    const file = this.#matches(text)[this.#chosen];
+    if (!file) return text;
+    return text.replace(MENTION, (_, before: string) => `${before}@${file.path}${file.path.endsWith('/') ? '' : ' '}`);
+  }
+}
+
+/** The menus below the typed line: of commands, and of files. */
+export class InputMenus {
+  readonly #commands: CommandMenu;
+  readonly #files: FileMenu;
+
+  constructor(made: () => CodingAgent, changed: () => void) {
+    this.#commands = new CommandMenu(() => allCommands(made().equipment.commands));
+    this.#files = new FileMenu(() => made().cwd, changed);
+  }
+
+  lines(text: string): TextLine[] {
+    return [...this.#commands.lines(text), ...this.#files.lines(text)];
+  }
+
+  move(text: string, step: number): boolean {
+    return this.#commands.move(text, step) || this.#files.move(text, step);
+  }
+
+  completed(text: string): string {
+    return this.#files.completed(this.#commands.completed(text));
+  }
+}
+
+/** Names that begin with the part first, then paths that contain it; shorter ones first, ignored ones last. */
+export function matchingFiles(files: readonly Listed[], part: string): Listed[] {
+  const wanted = part.toLowerCase();
+  const rank = ({ path, isIgnored }: Listed): number => {
+    const lower = path.toLowerCase();
+    const isStart = lower.startsWith(wanted) || basename(lower).startsWith(wanted);
+    return (isIgnored ? 2 : 0) + (isStart ? 0 : 1);
+  };
+  return files
+    .filter(({ path }) => path.toLowerCase().includes(wanted))
+    .sort((a, b) => rank(a) - rank(b) || a.path.length - b.path.length || (a.path < b.path ? -1 : 1))
+    .slice(0, SHOWN);
+}
+
+/** Files below a directory. A name with a space is left out, because a message could not mention it. */
+export async function listedFiles(root: string): Promise<Listed[]> {
+  const files: Listed[] = [];
+  const walk = async (
+    folder: string,
+    rules: readonly { at: string; rules: Ignore }[],
+    depth: number,
+  ): Promise<void> => {
+    const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(() => []);
+    const own = await readFile(join(root, folder, '.gitignore'), 'utf8').catch(() => '');
+    const all = own === '' ? rules : [...rules, { at: folder, rules: ignore().add(own) }];
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (files.length >= FILES_MAX) return;
+      if (entry.name === '.git' || /[\s@]/.test(entry.name)) continue;
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      const shown = entry.isDirectory() ? `${path}/` : path;
+      const isIgnored = all.some(({ at, rules: each }) => each.ignores(at === '' ? shown : shown.slice(at.length + 1)));
+      if (isIgnored || entry.isFile()) files.push({ path: shown, isIgnored });
+      else if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, all, depth + 1);
+    }
+  };
+  await walk('', [], 0);
+  return files;
+}

@@ -1,0 +1,44 @@
+/**
+ * What a person's request does when the model refuses it because it is too long: earlier messages are summed up and the
+ * request goes on. Invariant: a continued request is not continued again, and the window never grows.
+ */
+import type { LogEntry } from '../../../machines/internal.ts';
+import { textOf } from '../../content/content.ts';
+import type { Model, RunResult } from '../../index.ts';
+import { count } from '../costTally.ts';
+
+/** The message that continues the request. */
+export const CONTINUED =
+  'The request did not fit into the context window, so earlier messages were summed up. Go on with what was asked last.';
+
+export const summaryNote = (window: number): string =>
+  `it takes ${count(window, 'token')}: earlier messages are summed up, and the request goes on`;
+
+const TOO_LONG =
+  /context.?(?:length|window|size|limit)|maximum (?:context|prompt|input|number of tokens)|too many (?:input )?tokens|(?:prompt|input|request) (?:is|was) too (?:long|large)|reduce the length|exceeds? (?:the )?(?:context|maximum|available)/i;
+/** Figures of an error that may be a window. */
+const FIGURE = /\d[\d,_]{2,}/g;
+const WINDOW_MIN = 1_000;
+const WINDOW_MAX = 20_000_000;
+/** Of the tokens that were used when nothing says how many fit. */
+const LESS = 0.8;
+const CHARACTERS_A_TOKEN = 3;
+
+/** The window to go on with; undefined if the error is another one. */
+export function windowAfter(
+  error: RunResult['error'],
+  { contextWindow }: Pick<Model, 'contextWindow'>,
+  entries: readonly LogEntry[],
+): number | undefined {
+  if (error?.code !== 'bad-request' || !TOO_LONG.test(error.message)) return undefined;
+  const message = entries.filter((entry) => entry.type === 'user-message').at(-1);
+  if (message && textOf(message.content) === CONTINUED) return undefined;
+  const figures = [...error.message.matchAll(FIGURE)].map(([text]) => Number(text.replaceAll(/[,_]/g, '')));
+  const possible = figures.filter((figure) => figure >= WINDOW_MIN && figure <= WINDOW_MAX);
+  // The other figure of such an error is what was sent, which is more.
+  if (possible.length > 0) return Math.min(...possible, contextWindow ?? Number.POSITIVE_INFINITY);
+  const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);
+  const reported = last ? last.usage.inputTokens + last.usage.outputTokens : 0;
+  const used = reported > 0 ? reported : JSON.stringify(entries).length / CHARACTERS_A_TOKEN;
+  return Math.max(WINDOW_MIN, Math.floor(LESS * Math.min(contextWindow ?? Number.POSITIVE_INFINITY, used)));
+}
