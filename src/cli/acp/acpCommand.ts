@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk';
 import { ConfigurationError } from '../../errors.ts';
+import { printable } from '../../printable.ts';
 import { type AgentOptions, codingAgent } from '../codingAgent.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import { sessionPlace } from '../sessions/sessionPlace.ts';
@@ -20,7 +21,8 @@ export async function acpCommand(options: AgentOptions, version: string, signal:
   // A package that logs must not end up between the messages.
   console.log = console.info = console.debug = console.error;
   const place = await sessionPlace(options.store);
-  const editor = new EditorAgent({ version, place, makeAgent: (cwd) => codingAgent({ ...options, cwd }) });
+  const report = (text: string): void => void process.stderr.write(`runchart acp: ${printable(text)}\n`);
+  const editor = new EditorAgent({ version, place, report, makeAgent: (cwd) => codingAgent({ ...options, cwd }) });
   const connection = editor.app.connect(standardStreams());
   try {
     await Promise.race([connection.closed, signal.aborted || once(signal, 'abort')]);

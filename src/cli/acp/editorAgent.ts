@@ -27,6 +27,15 @@ export interface EditorAgentOptions {
   readonly place: SessionPlace;
   /** Makes the agent of a session. Rejects with ConfigurationError. */
   makeAgent(cwd: string): Promise<CodingAgent>;
+  /** Tells the person what the protocol has no place for. */
+  report(text: string): void;
+}
+
+/** What an editor says of a session that it opens. */
+interface Opening {
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly mcpServers?: readonly { readonly name: string }[];
 }
 
 const PAGE = 50;
@@ -49,7 +58,7 @@ export class EditorAgent {
     this.app = agent({ name: 'runchart' })
       .onRequest('initialize', ({ params }) => this.#initialize(params.clientCapabilities))
       .onRequest('authenticate', ({ params }) => answered(() => this.#authenticate(params.methodId)))
-      .onRequest('session/new', ({ params, client }) => answered(() => this.#begin(params.cwd, client)))
+      .onRequest('session/new', ({ params, client }) => answered(() => this.#begin(params, client)))
       .onRequest('session/load', ({ params, client }) =>
         answered(async () => {
           const session = await this.#reopened(params, client);
@@ -113,22 +122,20 @@ export class EditorAgent {
     return {};
   }
 
-  async #begin(cwd: string, client: AgentContext) {
+  async #begin(params: Omit<Opening, 'sessionId'>, client: AgentContext) {
     const sessionId = newSessionId();
-    const session = await this.#open(sessionId, cwd, client);
+    const session = await this.#open({ ...params, sessionId }, client);
     return { sessionId, modes: session.modes };
   }
 
   /** A session that the store has. One that is open here stays open, and is not reopened during a request. */
-  async #reopened(
-    { sessionId, cwd }: { sessionId: string; cwd: string },
-    client: AgentContext,
-  ): Promise<EditorSession> {
+  async #reopened(params: Opening, client: AgentContext): Promise<EditorSession> {
+    const { sessionId } = params;
     const open = await this.#sessions.get(sessionId)?.catch(() => undefined);
     if (open?.isBusy) throw RequestError.invalidRequest({ sessionId }, 'a prompt is under way in this session');
     if (open) await this.#close(sessionId);
     await this.#mustExist(sessionId);
-    return this.#open(sessionId, cwd, client);
+    return this.#open(params, client);
   }
 
   async #mustExist(sessionId: string): Promise<void> {
@@ -146,11 +153,15 @@ export class EditorAgent {
     return session;
   }
 
-  async #open(sessionId: string, cwd: string, client: AgentContext): Promise<EditorSession> {
+  async #open({ sessionId, cwd, mcpServers = [] }: Opening, client: AgentContext): Promise<EditorSession> {
     if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, 'expected cwd to be an absolute path');
     if (this.#sessions.has(sessionId)) throw RequestError.invalidRequest({ sessionId }, 'the session is being opened');
     const opening = this.#made(sessionId, cwd, client);
     this.#sessions.set(sessionId, opening);
+    if (mcpServers.length > 0) {
+      const names = mcpServers.map(({ name }) => name).join(', ');
+      this.#options.report(`the MCP servers that the editor names are not connected: ${names}`);
+    }
     try {
       return await opening;
     } catch (error) {

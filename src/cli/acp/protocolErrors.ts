@@ -25,10 +25,13 @@ export function requestError(error: unknown): RequestError {
 }
 
 /** The error of a run that ended without a reply to show. */
-export const runFailure = ({ error, cause, termination }: RunResult): RequestError =>
-  new RequestError(INTERNAL, error?.message ?? `the run ended: ${cause ?? termination}`, {
-    code: error?.code ?? cause ?? termination,
+export function runFailure({ error, cause, termination }: RunResult): RequestError {
+  const code = error?.code ?? cause ?? termination;
+  const budget = 'the budget of the session is used up: raise --max-budget-usd, or begin another session';
+  return new RequestError(INTERNAL, error?.message ?? (code === 'max_budget' ? budget : `the run ended: ${code}`), {
+    code,
   });
+}
 
 /** Runs a handler of a request. What it throws becomes an error of the protocol. */
 export async function answered<T>(handle: () => Promise<T>): Promise<T> {

@@ -86,6 +86,8 @@ export interface Editor {
   readonly agent: ClientContext;
   readonly updates: SessionUpdate[];
   readonly asked: RequestPermissionRequest[];
+  /** What a person reads on standard error. */
+  readonly reports: string[];
   /** The connection breaks, as when the editor is killed. Resolves when the agent has closed its sessions. */
   disconnect(): Promise<void>;
 }
@@ -97,7 +99,8 @@ export async function editorOf(
 ): Promise<Editor> {
   const [toAgent, toClient] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
   const place = await sessionPlace(join(root, 'sessions'));
-  const editor = new EditorAgent({ version: '0.0.0', place, makeAgent });
+  const reports: string[] = [];
+  const editor = new EditorAgent({ version: '0.0.0', place, makeAgent, report: (text) => void reports.push(text) });
   const served = editor.app.connect(ndJsonStream(toClient.writable, toAgent.readable));
   const updates: SessionUpdate[] = [];
   const asked: RequestPermissionRequest[] = [];
@@ -115,7 +118,7 @@ export async function editorOf(
   };
   onTestFinished(disconnect);
   await connection.agent.request('initialize', { protocolVersion: 1, clientCapabilities: capabilities });
-  return { agent: connection.agent, updates, asked, disconnect };
+  return { agent: connection.agent, updates, asked, reports, disconnect };
 }
 
 export const choose = (optionId: string) => async (): Promise<RequestPermissionResponse> => ({

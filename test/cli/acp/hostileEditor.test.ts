@@ -23,7 +23,8 @@ async function wire(replies: readonly Reply[]) {
   const ran: unknown[] = [];
   const [input, output] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
   const place = await sessionPlace(`${root}/sessions`);
-  const editor = new EditorAgent({ version: '0', place, makeAgent: agentMaker(root, scripted(replies), ran) });
+  const makeAgent = agentMaker(root, scripted(replies), ran);
+  const editor = new EditorAgent({ version: '0', place, makeAgent, report: () => undefined });
   editor.app.connect(ndJsonStream(output.writable, input.readable));
   onTestFinished(() => editor.close());
   const received: Answered[] = [];
