@@ -106,7 +106,7 @@ function texts({ format, minLength, maxLength, pattern }: Schema): Json[] {
   const formatted = typeof format === 'string' ? FORMATS[format] : undefined;
   if (formatted !== undefined) return [formatted];
   const least = numberIn(minLength) ?? 0;
-  const most = numberIn(maxLength) ?? LONG;
+  const most = numberIn(maxLength) ?? Math.max(LONG, least);
   const sized = (text: string): string => text.padEnd(least, text || 'x').slice(0, most);
   const plain = sized('sample');
   if (pattern !== undefined) return [plain];
@@ -127,7 +127,7 @@ function numbers(schema: Schema, isWhole: boolean): Json[] {
   const first = least ?? Math.min(0, most ?? 0);
   const last = most ?? Math.max(FAR, first * 10);
   const inner = [first + step, last - step, 1, 10, 1000].filter((value) => value > first && value < last);
-  const outer = least === undefined ? [-1] : [];
+  const outer = least === undefined && last > -1 ? [-1] : [];
   return [first, last, ...inner, ...outer].map(rounded);
 }
 

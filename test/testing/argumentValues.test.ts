@@ -1,0 +1,86 @@
+/** The arguments that are generated for a tool keep the limits of its schema, each of which is reached. */
+import { expect, it } from 'vitest';
+import { argumentValues } from '../../src/testing/agentPaths/argumentValues.ts';
+
+const LOWER = [undefined, 'minimum', 'exclusiveMinimum'] as const;
+const UPPER = [undefined, 'maximum', 'exclusiveMaximum'] as const;
+const RANGES = [
+  [0, 10],
+  [1, 4],
+  [-8, -2],
+  [250, 5_000],
+  [-1_000_000, 3_000_000],
+] as const;
+type Limits = Partial<Record<'minimum' | 'exclusiveMinimum' | 'maximum' | 'exclusiveMaximum', number>>;
+
+const valuesOf = (schema: object): unknown[] =>
+  argumentValues({ type: 'object', properties: { n: schema as never }, required: ['n'] }).map(
+    (value) => (value as { n: unknown }).n,
+  );
+
+/** By hand, as JSON Schema defines the words. */
+const fits = (value: number, { minimum, exclusiveMinimum, maximum, exclusiveMaximum }: Limits): boolean =>
+  (minimum === undefined || value >= minimum) &&
+  (exclusiveMinimum === undefined || value > exclusiveMinimum) &&
+  (maximum === undefined || value <= maximum) &&
+  (exclusiveMaximum === undefined || value < exclusiveMaximum);
+
+const TABLE = (['integer', 'number'] as const).flatMap((type) =>
+  LOWER.flatMap((lower) => UPPER.map((upper) => ({ type, lower, upper }))),
+);
+it.each(TABLE)(
+  'numbers of type $type with $lower and $upper fit the schema, up to its limits',
+  ({ type, lower, upper }) => {
+    for (const [least, most] of RANGES) {
+      const limits: Limits = { ...(lower && { [lower]: least }), ...(upper && { [upper]: most }) };
+      const values = valuesOf({ type, ...limits }) as number[];
+      expect([limits, values.filter((value) => !fits(value, limits))]).toEqual([limits, []]);
+      if (type === 'integer') expect(values.every(Number.isInteger)).toBe(true);
+      const step = type === 'integer' ? 1 : 0.01;
+      const near = (limit: number, isOpen: boolean): number => (isOpen ? step : 0) + Math.abs(limit) * 1e-9 + 1e-9;
+      if (lower) expect(Math.min(...values)).toBeLessThanOrEqual(least + near(least, lower === 'exclusiveMinimum'));
+      if (upper) expect(Math.max(...values)).toBeGreaterThanOrEqual(most - near(most, upper === 'exclusiveMaximum'));
+    }
+  },
+);
+
+it.each([
+  [undefined, undefined],
+  [0, 0],
+  [1, 1],
+  [3, undefined],
+  [undefined, 5],
+  [2, 80],
+  [5_000, undefined],
+])('texts of at least %s and at most %s characters have such a length, and the limits are reached', (least, most) => {
+  const schema = {
+    type: 'string',
+    ...(least !== undefined && { minLength: least }),
+    ...(most !== undefined && { maxLength: most }),
+  };
+  const lengths = valuesOf(schema).map((value) => String(value).length);
+  expect(lengths.filter((length) => length < (least ?? 0) || length > (most ?? Number.POSITIVE_INFINITY))).toEqual([]);
+  expect(Math.min(...lengths)).toBe(least ?? 0);
+  if (most !== undefined) expect(Math.max(...lengths)).toBe(most);
+});
+
+it.each([
+  [undefined, undefined],
+  [1, 1],
+  [2, 4],
+  [0, 3],
+  [5, undefined],
+])('lists of at least %s and at most %s items have such a length', (least, most) => {
+  const items = { type: 'integer', minimum: 1, maximum: 3 };
+  const lists = valuesOf({
+    type: 'array',
+    items,
+    ...(least !== undefined && { minItems: least }),
+    ...(most !== undefined && { maxItems: most }),
+  });
+  for (const list of lists as number[][]) {
+    expect(list.length).toBeGreaterThanOrEqual(least ?? 0);
+    expect(list.length).toBeLessThanOrEqual(most ?? Number.POSITIVE_INFINITY);
+    for (const item of list) expect(fits(item, items)).toBe(true);
+  }
+});
