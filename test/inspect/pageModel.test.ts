@@ -1,5 +1,6 @@
 /** The inspector page's model of a log, without a browser: the states of charts, the lines of a file. */
 import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
 import { activeStatesAt } from '../../inspector/model/chart/activeStates.ts';
 import { runPath } from '../../inspector/model/chart/chartPath.ts';
 import { walker } from '../../inspector/model/chart/inferredPath.ts';
@@ -13,7 +14,7 @@ import { lanesOf } from '../../inspector/model/timeLanes.ts';
 import { cornerFor } from '../../inspector/view/insetCorner.ts';
 import type { LogEntry } from '../../machines/index.ts';
 import * as machines from '../../machines/index.ts';
-import { createAgent, memoryStore, subAgents } from '../../src/index.ts';
+import { createAgent, defineTool, memoryStore, subAgents, toolResult } from '../../src/index.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import { Observed } from '../../src/inspect/observed.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
@@ -364,6 +365,44 @@ describe('the lane of a call that asks several times', () => {
     const waits = lanesOf(log, foldLog(log)).flatMap(({ bars }) => bars.filter(({ kind }) => kind === 'person'));
     const places = again.map((_, index) => [at + index, index + 1 < questions ? at + index + 1 : undefined]);
     expect(waits.map(({ from, to }) => [from, to])).toEqual(places);
+  });
+});
+
+describe('the lanes of a tool that asks while it runs', () => {
+  it.each([1, 2, 3])('its bars leave out the time of %i questions, at every moment of the log', async (questions) => {
+    let executions = 0;
+    const ask = defineTool({
+      name: 'ask',
+      description: 'Asks a person.',
+      parameters: z.object({}),
+      execute: () => {
+        executions += 1;
+        return executions <= questions ? toolResult.pending({ reason: 'person' }) : 'thanks';
+      },
+    });
+    const call = { type: 'tool-call', callId: 'c1', name: 'ask', args: '{}' } as const;
+    const model = scriptedModel([{ parts: [call, { type: 'finish', reason: 'tool-calls' }] }, 'done']);
+    const agent = createAgent({ model, tools: [ask] });
+    const conversation = await agent.open('c');
+    await conversation.send('go').result;
+    for (let question = 0; question < questions; question += 1) {
+      await conversation.decide({ callId: 'c1', action: 'answer', payload: question });
+      await conversation.resume().result;
+    }
+    const entries = conversation.log();
+    await agent.close();
+    for (let length = 1; length <= entries.length; length += 1) {
+      const log = entries.slice(0, length);
+      const bars = lanesOf(log, foldLog(log)).flatMap((lane) => lane.bars);
+      const [work, waits] = (['tool', 'person'] as const).map((kind) => bars.filter((bar) => bar.kind === kind));
+      const end = ({ to = length }: { to: number | undefined }): number => to;
+      const covered = work?.flatMap(
+        (bar) => waits?.filter((wait) => bar.from < end(wait) && wait.from < end(bar)) ?? [],
+      );
+      expect([length, covered]).toEqual([length, []]);
+      if (length < entries.length) continue;
+      expect([work?.length, waits?.length]).toEqual([questions + 1, questions]);
+    }
   });
 });
 

@@ -8,8 +8,11 @@ import {
   ObservedBatch,
 } from '../../inspector/model/observedActors.ts';
 import type { LogEntry } from '../../machines/vocabulary.ts';
+import { RunchartError } from '../../src/index.ts';
+import { Actors, ChartCatalog } from '../../src/inspect/actors.ts';
 import { CONTEXT, excerpt } from '../../src/inspect/excerpt.ts';
 import { RecordLog } from '../../src/inspect/recordLog.ts';
+import { redactor } from '../../src/log/redact.ts';
 import { SECRET } from './approvalTool.ts';
 
 describe('records of an inspector', () => {
@@ -195,5 +198,31 @@ describe('an excerpt', () => {
     expect(JSON.stringify(excerpt(large)).length).toBeLessThan(200_000);
     expect(JSON.stringify(excerpt(JSON.parse('{"__proto__":{"evil":1}}')))).toBe('{"__proto__":{"evil":1}}');
     expect({}).not.toHaveProperty('evil');
+  });
+});
+
+describe('the error of an actor that stopped', () => {
+  const KEY = 'sk-live-0123456789';
+  const ENDS: Readonly<Record<string, object>> = {
+    'a thrown error': { error: new Error(`refused ${KEY}`) },
+    'an error with another class': { error: new RunchartError('store', `"${KEY}"`) },
+    'the end of its output': { output: { end: { error: { code: 'model', message: `refused ${KEY}` } } } },
+    'the code of that end': { output: { end: { error: { code: KEY, message: 'refused' } } } },
+    'an escaped form': { error: new Error(JSON.stringify({ key: `${KEY}"` })) },
+  };
+  it.each(
+    Object.entries(ENDS).flatMap(([name, end]) =>
+      (['error', 'done'] as const).map((status) => ({ name, end, status })),
+    ),
+  )('has no secret of the agent, for the status $status and $name', ({ end, status }) => {
+    const records = new RecordLog(() => 0);
+    const charts = new ChartCatalog(records);
+    const actors = new Actors({ records, charts, conversation: 'c', nextId: () => 'a0', redact: redactor([KEY]) });
+    const actor = {};
+    actors.made(actor, { name: 'run', parent: undefined, logic: undefined, late: false });
+    actors.stopped(actor, status, end);
+    const last = [...records.since(0)].at(-1);
+    expect(last).toMatchObject({ type: 'stopped', status, error: expect.stringContaining('[redacted]') });
+    expect(JSON.stringify([...records.since(0)])).not.toContain(KEY);
   });
 });
