@@ -303,4 +303,16 @@ export const edges = [
     witness: 'test/hostile/sinks.test.ts',
     edits: [["isCancelled ? 'cancelled' : redact(value.code);", "isCancelled ? 'cancelled' : value.code;"]],
   },
+  {
+    id: 'actor-error-raw',
+    about: 'a page of the inspector receives the secret in the error of an actor',
+    witness: 'test/inspect/records.test.ts',
+    edits: [['`${excerpt(Object(this.#options.redact({ error })).error, CONTEXT)}`', '`${excerpt(error, CONTEXT)}`']],
+  },
+  {
+    id: 'arguments-at-an-excluded-limit',
+    about: 'generated arguments are equal to a limit that the schema excludes',
+    witness: 'test/testing/argumentValues.test.ts',
+    edits: [['rounded(above + step)', 'above']],
+  },
 ];
