@@ -166,7 +166,9 @@ interface Slot {
   holds: 'nothing' | 'placeholder' | 'result';
 }
 
+/** An incremental fold from log entries to the messages of a model. */
 export interface Transcript {
+  /** Adds the next entry of the log. */
   push(entry: LogEntry): void;
   /** The messages so far; message objects are reused from call to call. */
   messages(): Message[];

@@ -10,6 +10,7 @@ import { overviewIn } from './remoteConnection.ts';
 import { badAnswer, type ClientOptions, closedClient, ServerCalls } from './serverCalls.ts';
 import { ServerConversation } from './serverConversation.ts';
 
+/** The agent behind a server of `createHandlers`, as a page or another process uses it. */
 export interface RemoteAgent {
   /**
    * Creates or joins a conversation on the server; resolves when its entries are here. Rejects with the server's error, or

@@ -42,6 +42,7 @@ const EVENTS: readonly HookEvent[] = [
   'SessionEnd',
 ];
 
+/** The hooks for each event, in the order in which they run. */
 export type HookOptions = { [E in HookEvent]?: Hook[] };
 
 const hookValidator = object({ matcher: text, required: flag, timeoutMs: whole(1), run: callback, command: text });

@@ -22,6 +22,7 @@ import { builtPage, fileAt, fileHeaders, isDocument, type PageFiles } from './pa
 import { RecordLog } from './recordLog.ts';
 import { REQUEST_MAX } from './wire.ts';
 
+/** The options of `inspectorHandler`. */
 export interface InspectorHandlerOptions {
   /**
    * Answers true or the name of the caller, which becomes `by` in decisions and messages. False, an empty name or an error

@@ -13,6 +13,7 @@ import {
 import { RunchartError } from '../errors.ts';
 import type { RecordedDelivery } from './recorded.ts';
 
+/** The lines of a recording. */
 type Recording = readonly RecordedDelivery[];
 
 /** The outcome of one append. */

@@ -16,8 +16,9 @@ const loaded = await import('@opentelemetry/api').then(
   (cause: unknown) => ({ cause }),
 );
 
+/** The options of `openTelemetry`. */
 export interface OpenTelemetryOptions {
-  /** Default: the global tracer `runchart`. */
+  /** Makes the spans. Default: the global tracer `runchart`. */
   tracer?: object;
   /** Records messages, arguments and results. Default: false. */
   contents?: boolean;

@@ -32,14 +32,19 @@ import {
   type RuleSet,
 } from './verdict.ts';
 
+/** Lists of permission rules. */
 export interface PermissionRules {
+  /** Calls that run without a question. */
   allow?: string[];
+  /** Calls that wait for a person. */
   ask?: string[];
+  /** Calls that never run. They win over `allow` and `ask`. */
   deny?: string[];
   /** Names of tools that nobody may use. */
   disabledTools?: string[];
 }
 
+/** Rules of one origin, for example of a project. */
 export interface PermissionLayer extends PermissionRules {
   /** The origin of the layer, for messages. */
   name: string;
@@ -47,7 +52,9 @@ export interface PermissionLayer extends PermissionRules {
   trusted?: boolean;
 }
 
+/** The options of `permissions`. */
 export interface PermissionOptions extends PermissionRules {
+  /** What happens to calls that no rule matches. Default: `default`. */
   mode?: PermissionMode;
   /** More rules, for example those of a user or a project. */
   layers?: PermissionLayer[];
@@ -59,6 +66,7 @@ export interface PermissionOptions extends PermissionRules {
   decide?(call: { name: string; args: Json }): PermissionOutcome | Promise<PermissionOutcome>;
 }
 
+/** The plugin that `permissions` makes. */
 export type Permissions = Plugin & {
   readonly mode: PermissionMode;
   /** The rules of untrusted layers that do not count. */

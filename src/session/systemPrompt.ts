@@ -12,6 +12,7 @@ import { checkOptionsOf, flag, object, strings, text } from '../validation.ts';
 import { gitContext } from './gitContext.ts';
 import { fileInTree, namedFile, ownFileIn, type ProjectFile, treeOf } from './projectFiles.ts';
 
+/** The options of `systemPrompt`. */
 export interface SystemPromptOptions {
   /** Replaces the built-in template. `${CWD}`, `${MODEL}` and `${DATE}` are replaced by their values. */
   template?: string;

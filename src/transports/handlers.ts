@@ -42,7 +42,9 @@ import {
 import { type QuotaLimits, Quotas, quotaValidator, type RequestQuota } from './quotas.ts';
 import type { Sessions } from './sessions.ts';
 
+/** The options of `createHandlers`. */
 export interface HandlerOptions {
+  /** Called for each request. Answers true, the name of the caller or `{ by, owner }`; anything else refuses the request. */
   authorize: Authorize;
   /** The path before `/conversations`. */
   basePath?: string;
@@ -63,7 +65,9 @@ export interface HandlerOptions {
   sessions?: Sessions;
   /** Receives one fact for each reader that was disconnected because it read nothing. */
   logger?: { debug?(fact: object): void };
+  /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
+  /** The clock of a test. Default: the clock of the platform. */
   now?: Ports['now'];
 }
 

@@ -15,6 +15,7 @@ import { grepTool } from './search/grep.ts';
 import { lsTool } from './search/ls.ts';
 import { writeTool } from './write.ts';
 
+/** The options of `codingTools`. */
 export interface CodingToolOptions {
   /**
    * Runs Bash commands in a sandbox if there is one (`auto`, default), only in a sandbox (`required`), or without one
@@ -23,6 +24,7 @@ export interface CodingToolOptions {
   sandbox?: SandboxChoice;
   /** Lets sandboxed commands reach the network always, never, or if a call asks and gets permission (default). */
   network?: NetworkChoice;
+  /** The places that a sandboxed command sees and writes. */
   sandboxOptions?: SandboxOptions;
 }
 
