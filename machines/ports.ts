@@ -92,7 +92,7 @@ export type EffectRequest =
   /** Reports to the host what its act came to; there is no answer. `id`: the id of the act. */
   | { kind: 'answer'; id: string; outcome: ActOutcome; suspension?: number };
 
-/** Reports have no answer. */
+/** A report of a chart to its host. Reports have no answer. */
 export type Report = Extract<EffectRequest, { kind: 'ended' | 'answer' }>;
 export const REPORT_KINDS: ReadonlySet<EffectRequest['kind']> = new Set<Report['kind']>(['ended', 'answer']);
 
@@ -204,7 +204,7 @@ export type ToolValue =
   | { kind: 'erred'; content: StoredPart[]; code: string; retry?: { random: number } }
   /** `within`: calls of its sub-agents wait, each under limits of its own. */
   | { kind: 'pending'; reason: string; payload?: Json; within?: true };
-/** In tokens: the next request plus the space reserved for its reply, and the window. */
+/** The answer to a `context` effect. In tokens: the next request plus the space reserved for its reply, and the window. */
 export interface ContextValue {
   /** The kind of the answer. */
   kind: 'context';

@@ -246,7 +246,7 @@ export function thrownMessage(error: unknown): string {
   }
 }
 
-/** Returns the same after the error's name. */
+/** Returns the name and the message of an error. */
 export function thrownText(error: unknown): string {
   const message = thrownMessage(error);
   try {

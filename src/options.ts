@@ -31,8 +31,8 @@ import {
 } from './validation.ts';
 
 /**
- * Called synchronously, never throws into a run. An observer of XState's inspection, or an inspector that has one, may be
- * given too.
+ * Receives events of running charts. Called synchronously, never throws into a run. An observer of XState's inspection, or
+ * an inspector that has one, may be given too.
  */
 export type InspectObserver =
   | ((event: unknown) => void)

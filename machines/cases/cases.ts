@@ -17,7 +17,10 @@ export interface Surroundings<W = unknown> {
 /** The key under which the cases of a chart hold its surroundings. Whoever receives the cases receives both. */
 export const surroundings: unique symbol = Symbol('surroundings');
 
-/** By event descriptor as the chart writes it (`xstate.done.actor.*` too): one event for each outcome of a guard. */
+/**
+ * The events of a chart, by their descriptors as the chart writes them (`xstate.done.actor.*` too): one event for each outcome
+ * of a guard.
+ */
 export interface EventCases {
   [descriptor: string]: readonly object[];
   [surroundings]?: Surroundings;

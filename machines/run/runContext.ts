@@ -15,7 +15,7 @@ import type { ResumeToolCallOutput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { Failure, FinishReason, NewEntry, QueuedMessage, Termination } from '../vocabulary.ts';
 
-/** Equal for every run of a conversation. */
+/** The settings, which are equal for every run of a conversation. */
 export interface Settings {
   /** The id of the conversation. */
   conversationId: string;

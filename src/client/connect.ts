@@ -38,7 +38,10 @@ const optionsValidator = object({
   random: callback,
 });
 
-/** Throws ConfigurationError for an invalid option. Nothing is requested yet. */
+/**
+ * Makes a client for an agent behind `createHandlers`. Throws ConfigurationError for an invalid option. Nothing is
+ * requested yet.
+ */
 export function connect(options: ClientOptions): RemoteAgent {
   checkOptionsOf('connect', options, optionsValidator);
   if (options?.baseURL === undefined)

@@ -44,7 +44,7 @@ const isPosted = (value: unknown): value is Posted => {
   return typeof page === 'string' && typeof frame === 'string';
 };
 
-/** Throws ConfigurationError. */
+/** Starts an inspector for an agent in a page. Other pages of the same origin show it. Throws ConfigurationError. */
 export function startChannelInspector(options: ChannelInspectorOptions = {}): ChannelInspector {
   checkOptionsOf('startChannelInspector', options, optionsValidator);
   const { channel = 'runchart', control = false } = options;

@@ -51,7 +51,10 @@ const STALL_MS = 10_000;
 /** A page that connects again within this time misses no transition. */
 const GRACE_MS = 60_000;
 
-/** Throws ConfigurationError for an invalid option. */
+/**
+ * Makes a handler of requests that serves the inspector's page for an agent. Throws ConfigurationError for an invalid
+ * option.
+ */
 export function inspectorHandler(
   agent: Agent,
   options: InspectorHandlerOptions,

@@ -35,7 +35,10 @@ const optionsValidator = object({
   agentId: nonEmptyText,
 });
 
-/** Throws ConfigurationError for an invalid option, and where `@opentelemetry/api` is not installed. */
+/**
+ * Makes a plugin that records spans and metrics of runs, model calls and tools. Throws ConfigurationError for an invalid
+ * option, and where `@opentelemetry/api` is not installed.
+ */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Plugin {
   checkOptionsOf('openTelemetry', options, optionsValidator);
   if ('cause' in loaded) {

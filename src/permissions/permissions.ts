@@ -89,7 +89,10 @@ const optionsValidator = object({
   ...ruleFields,
 });
 
-/** Throws a ConfigurationError that names a misspelt rule. */
+/**
+ * Makes a plugin that decides by rules which calls run, wait or are denied. Throws a ConfigurationError that names a
+ * misspelt rule.
+ */
 export function permissions(options: PermissionOptions = {}): Permissions {
   checkOptionsOf('permissions', options, optionsValidator);
   for (const layer of options.layers ?? []) checkOptionsOf('permissions, a layer', layer, layerValidator);

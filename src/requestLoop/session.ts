@@ -30,7 +30,7 @@ export interface Session {
   };
 }
 
-/** Published as StateManager. */
+/** The state of the requests. Published as StateManager. */
 export interface RequestState {
   /** The state of the requests so far. */
   readonly session: Session;
@@ -123,7 +123,10 @@ export class OpenSession implements RequestState {
   }
 }
 
-/** Published as createStateManager. Throws ConfigurationError for an unknown or invalid option or setting. */
+/**
+ * Creates the state of the requests, published as createStateManager. Throws ConfigurationError for an unknown or invalid
+ * option or setting.
+ */
 export const openSession = (options: LoopOptions): RequestState => new OpenSession(options);
 
 /** Throws ConfigurationError for objects that `createStateManager` did not make. */

@@ -85,7 +85,10 @@ const optionsValidator = object({
   now: callback,
 });
 
-/** Throws ConfigurationError for an invalid option. */
+/**
+ * Makes a handler of requests that serves an agent over HTTP and server-sent events. Throws ConfigurationError for an
+ * invalid option.
+ */
 export function createHandlers(agent: Agent, options: HandlerOptions): (request: Request) => Promise<Response> {
   checkOptionsOf('createHandlers', options, optionsValidator);
   if (options.authorize === undefined)

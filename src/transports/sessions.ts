@@ -63,7 +63,7 @@ const optionsValidator = object({
   setTimer: callback,
 });
 
-/** Throws ConfigurationError for an invalid option. */
+/** Opens conversations for several transports, which share them. Throws ConfigurationError for an invalid option. */
 export function sessions(agent: Agent, options: SessionOptions = {}): Sessions {
   checkOptionsOf('sessions', options, optionsValidator);
   return new LivingSessions(agent, options);

@@ -34,7 +34,10 @@ export interface Driven {
   finalState: AnyMachineSnapshot;
 }
 
-/** Rejects with a message that names the step where the chart leaves the path. */
+/**
+ * Drives a chart along a generated path and compares each step. Rejects with a message that names the step where the chart
+ * leaves the path.
+ */
 export async function drive(machine: AnyStateMachine, path: TestPath, options: DriveOptions): Promise<Driven> {
   return driveSync(machine, path, options);
 }
