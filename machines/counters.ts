@@ -6,7 +6,9 @@ import type { ToolCallOutput } from './calls.ts';
 import type { Limits } from './policies.ts';
 import type { Json, LogEntry, NewEntry, Usage } from './vocabulary.ts';
 
+/** The usage of model calls with its cost. */
 export interface UsageCost {
+  /** The tokens. */
   usage: Usage;
   /** Null where a price is unknown. */
   costUsd: number | null;
@@ -14,18 +16,23 @@ export interface UsageCost {
 
 /** The calls of one reply: those without a result, and the results of the others. */
 export interface Round {
+  /** The ids of calls without a result. */
   open: readonly string[];
+  /** The fingerprints of calls with their results. */
   fingerprints: readonly string[];
 }
 
 /** Counts that limits are compared with: turns and streaks of the cycle, cost and tokens of the conversation. */
 export interface Counters {
+  /** The model calls of the cycle. */
   turns: number;
+  /** The successive empty replies of the cycle. */
   emptyReplies: number;
   /** For each call of the last round before `rounds`: the number of successive rounds with the same call and result. */
   streaks: readonly { fingerprint: string; count: number }[];
   /** The rounds since the first one that has a call without a result. */
   rounds: readonly Round[];
+  /** The tokens of the conversation. */
   tokens: number;
   /** The sum of the known prices. */
   costUsd: number;
@@ -141,10 +148,15 @@ export const countOutputs = (counters: Counters, outputs: readonly (ToolCallOutp
 
 /** A sub-agent of a call began, ended or used the model. `upTo`: the usage includes entries of its log up to this one. */
 export interface SubAgentChange {
+  /** The type of the event. */
   type: 'sub-agent.changed';
+  /** The call that started the sub-agent. */
   callId: string;
+  /** The conversation of the sub-agent. */
   conversationId: string;
+  /** Whether the sub-agent started or ended; absent for usage alone. */
   phase?: 'started' | 'ended';
+  /** The usage and cost of the sub-agent so far. */
   spent?: UsageCost & {
     upTo: number;
     /** How many calls of each, and what they used. */

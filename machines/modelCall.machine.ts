@@ -180,4 +180,5 @@ const config = {
 } satisfies ConfigOf<typeof modelCallSetup>;
 
 export const modelCallChart: Chart = { id: config.id, config, implementations: { guards, actors: {} } };
+/** The chart MODEL_CALL: the attempts at one reply, with retries and fallback models. */
 export const modelCallMachine = /* @__PURE__ */ (() => modelCallSetup().createMachine(config))();

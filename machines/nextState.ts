@@ -6,6 +6,7 @@ import { type AnyMachineSnapshot, type AnyStateMachine, getInitialMicrosteps, ge
 import { type EffectRequest, REPORT_KINDS } from './ports.ts';
 import type { NewEntry } from './vocabulary.ts';
 
+/** An effect that a chart asks for in one step. */
 export type ChartEffect =
   | { type: 'ask'; request: EffectRequest }
   | { type: 'drop'; prefix: string }
@@ -16,8 +17,11 @@ export type ChartEffect =
   /** An event for a child chart, or for the chart's own `parent`. */
   | { type: 'send'; to: string; event: { type: string } };
 
+/** The result of `nextState`. */
 export interface NextState {
+  /** The snapshot after the event. */
   state: AnyMachineSnapshot;
+  /** The effects that the charts asked for, in their order. */
   effects: readonly ChartEffect[];
   /** The state values of the step, without repetition. The last one is that of `state`. */
   through: readonly unknown[];

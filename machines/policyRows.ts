@@ -25,6 +25,7 @@ export interface Group<R> {
 
 /** The values of rows. */
 export type ValuesOf<R> = { -readonly [Name in keyof R]: ValueOf<R[Name]> };
+/** The type of a policy's value. */
 type ValueOf<Cell> = Cell extends { default: infer T }
   ? T
   : Cell extends { rows: infer R; isOff: true }

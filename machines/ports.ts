@@ -37,6 +37,7 @@ export type RunPhase = Exclude<Phase, 'beforeToolExecute' | 'afterToolExecute'>;
 /** The phases that some plugin takes part in. Other phases ask nothing. */
 export type Phases = Readonly<Record<Phase, boolean>>;
 
+/** An effect that a chart asks its host for. The host answers under its id. */
 export type EffectRequest =
   | {
       kind: 'phase';
@@ -91,7 +92,7 @@ export type EffectRequest =
   /** Reports to the host what its act came to; there is no answer. `id`: the id of the act. */
   | { kind: 'answer'; id: string; outcome: ActOutcome; suspension?: number };
 
-/** Reports have no answer. */
+/** A report of a chart to its host. Reports have no answer. */
 export type Report = Extract<EffectRequest, { kind: 'ended' | 'answer' }>;
 export const REPORT_KINDS: ReadonlySet<EffectRequest['kind']> = new Set<Report['kind']>(['ended', 'answer']);
 
@@ -118,15 +119,21 @@ export type ActOutcome =
   | 'rewound'
   | DecisionReceipt;
 
+/** The end of a run, as the host receives it. */
 export interface RunOutput {
+  /** The id of the run. */
   runId: string;
+  /** The end state of the chart. */
   termination: Termination;
+  /** The reason for the end. */
   cause?: string;
+  /** The failure that ended the run. */
   error?: Failure;
   /** False where the end of the run could not be stored. */
   durable: boolean;
 }
 
+/** The answer to a `phase` effect. */
 export type PhaseValue =
   | { kind: 'done'; writes?: { [key: string]: Json } }
   /** `stopped`: the run counts as stopped, not as completed by a plugin. */
@@ -137,6 +144,7 @@ export type PhaseValue =
   | { kind: 'answer'; value: Json }
   /** Instructions for the summary, or the reason why none is made. */
   | { kind: 'compact'; instructions?: string; block?: { by: string; reason: string } };
+/** The answer to a `model` effect. */
 export type ModelValue =
   | {
       kind: 'reply';
@@ -169,29 +177,40 @@ export type ModelValue =
       /** Of a summary: the text that stays word for word. */
       kept?: string;
     };
+/** The answer to a `summary` effect. */
 export interface SummaryValue {
+  /** The kind of the answer. */
   kind: 'summary';
+  /** The summary. */
   text: string;
+  /** The tokens of the summary. */
   usage: Usage;
+  /** The cost in USD; null where the price is unknown. */
   costUsd: number | null;
+  /** The id of the model that wrote it. */
   model: string;
 }
+/** The answer to a `gate` effect. */
 export type GateValue =
   | { kind: 'allow'; by?: string; args?: Json }
   | { kind: 'block'; code: string; text: string }
   | { kind: 'refuse'; code: string; text: string }
   /** `args`: the arguments that wait, where they differ from those in the log. */
   | { kind: 'suspend'; reason: string; payload?: Json; args?: Json };
+/** The answer to a `tool` effect. */
 export type ToolValue =
   | { kind: 'succeeded'; content: StoredPart[]; writes?: { [key: string]: Json } }
   /** `retry`: the tool may be executed again; `random` is 0 to 1, chosen by the host. */
   | { kind: 'erred'; content: StoredPart[]; code: string; retry?: { random: number } }
   /** `within`: calls of its sub-agents wait, each under limits of its own. */
   | { kind: 'pending'; reason: string; payload?: Json; within?: true };
-/** In tokens: the next request plus the space reserved for its reply, and the window. */
+/** The answer to a `context` effect. In tokens: the next request plus the space reserved for its reply, and the window. */
 export interface ContextValue {
+  /** The kind of the answer. */
   kind: 'context';
+  /** The tokens of the next request and the reserved space. */
   used: number;
+  /** The tokens of the context window. */
   limit: number;
   /** A warning is active: usage exceeded its limit before. */
   warned: boolean;
@@ -200,6 +219,7 @@ export interface ContextValue {
   /** Messages up to here can become a summary, to make space or on request (`instructions`). */
   compactable?: { upToSeq: number; instructions?: string };
 }
+/** The answer to an effect, by its kind. */
 export type EffectValue =
   | PhaseValue
   | ModelValue
@@ -212,6 +232,7 @@ export type EffectValue =
 
 /** The answer to an `ask`. The actor that asked receives it. */
 export type EffectDone = { type: 'effect.done'; id: string; value: EffectValue };
+/** The time of a timer is over. */
 export type TimerElapsed = { type: 'timer.elapsed'; id: string };
 /** The runtime itself failed (an executor, a required plugin). A failure of a tool or model is not this. */
 export type EffectFailed = { type: 'effect.failed'; id: string; cause: string; error: Failure };
@@ -229,7 +250,9 @@ export type Completion =
 
 /** A completion with the time of its entries. The order of deliveries determines the run. */
 export interface Delivery {
+  /** The time of the entries, in milliseconds since 1970. */
   at: number;
+  /** The event for the charts. */
   completion: Completion;
 }
 
@@ -239,10 +262,13 @@ export interface Delivery {
  * stamps seq, and returns nothing where the entries are durable at once.
  */
 export interface Journal {
+  /** Starts an effect. */
   start(request: EffectRequest): void;
   /** Ends every effect whose id is `prefix` or under it, in reverse start order. */
   drop(prefix: string): void;
+  /** Adds a completion, for example an answer to an effect. */
   put(completion: Completion): void;
+  /** Returns the next delivery, or undefined. */
   take(): Delivery | undefined;
   /** Called when something can be taken. */
   bell(ring: () => void): void;

@@ -6,6 +6,7 @@
 import { setup } from 'xstate';
 import type { LogEntry } from './vocabulary.ts';
 
+/** The events of `responseStateMachine`. */
 export type ResponseStateEvent =
   | { type: 'model.begins' }
   | { type: 'tools.begin' }
@@ -29,6 +30,7 @@ export function responseEventOf(entry: LogEntry): ResponseStateEvent | undefined
   }
 }
 
+/** The chart RESPONSE_STATE: the progress of a request, as an interface shows it. */
 export const responseStateMachine = setup({
   types: {} as { events: ResponseStateEvent },
 }).createMachine({

@@ -14,10 +14,14 @@ export type StoredPart =
 /** A part whose data are bytes. */
 export type Attachment = Exclude<StoredPart, { type: 'text' }>;
 
+/** The group of a tool in views. */
 export type GroupName = 'read-group' | 'write-group' | 'bash-group' | 'other-group';
 
+/** A tool call of a reply. */
 export interface ToolCall {
+  /** The id of the call, unique in the conversation. */
   callId: string;
+  /** The name of the tool. */
   name: string;
   /** The parsed JSON, or null with `argsText` where it does not parse. */
   args: Json;
@@ -29,6 +33,7 @@ export interface ToolCall {
   extra?: Json;
 }
 
+/** The outcome of a call. `unknown`: the call may have run before a crash. */
 export type ToolOutcome = 'succeeded' | 'failed' | 'cancelled' | 'unknown';
 
 /** A person's answer to a suspended call (docs/internals/lifecycle.md, Decision Replay). */
@@ -39,35 +44,53 @@ export type Decision = { callId: string; suspension?: number; by?: string } & (
   | { action: 'answer'; payload: Json }
 );
 
+/** What became of a decision: docs/approvals.md describes each value. */
 export type DecisionReceipt = 'applied' | 'held' | 'duplicate' | 'conflict' | 'stale' | 'unknown';
 
+/** The end state of a run. */
 export type Termination = 'NaturalEnd' | 'PluginRequested' | 'Stopped' | 'Suspended' | 'Cancelled' | 'Error';
-/** `waiting`: the last cycle is suspended and nothing runs. `error` is a kind of idle: it takes the next message. */
+/**
+ * The state of a conversation. `waiting`: the last cycle is suspended and nothing runs. `error` is a kind of idle: it takes
+ * the next message.
+ */
 export type ConversationStatus = 'idle' | 'active' | 'waiting' | 'cancelling' | 'error';
 
+/** The reason of a stop. It closes the request's cycle. */
 export type StopReason = 'completed' | 'interrupted' | 'error';
+/** How a message reaches the model: as a request, into a running request, or after it. */
 export type MessageKind = 'direct' | 'steer' | 'followUp';
-/** `pause`: the provider ended the reply but not the turn. */
+/** The reason for which the provider ended a reply. `pause`: the provider ended the reply but not the turn. */
 export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'pause';
+/** The step that a checkpoint completes. */
 export type Boundary = 'UserMessage' | 'AssistantTurnCommitted' | 'ToolResultsCommitted' | 'RunFinished';
 
+/** An error as data. */
 export interface Failure {
+  /** The stable code of the error. */
   code: string;
+  /** The message for people. */
   message: string;
 }
 
 /** Token counts; `inputTokens` includes the cached ones. */
 export interface Usage {
+  /** Tokens of the input, cached ones included. */
   inputTokens: number;
+  /** Tokens of the output, reasoning included. */
   outputTokens: number;
+  /** Input tokens that the provider read from its cache. */
   cachedInputTokens: number;
+  /** Input tokens that the provider wrote to its cache. */
   cacheWriteTokens: number;
+  /** Output tokens of reasoning. */
   reasoningTokens: number;
 }
 
 /** Settings of a model for one request, in place of the model's own. */
 export interface ModelSettings {
+  /** The sampling temperature. */
   temperature?: number;
+  /** The share of probability that sampling uses. */
   topP?: number;
   /** Tokens. */
   maxOutputTokens?: number;
@@ -85,6 +108,7 @@ export interface RequestChoices {
   context?: Json;
   /** The name of one of the agent's `models`. */
   model?: string;
+  /** Settings of the model for the cycle. */
   settings?: ModelSettings;
   /** The names of the tools that the request may use. */
   tools?: string[];
@@ -93,24 +117,41 @@ export interface RequestChoices {
 }
 
 /** The message that a cycle began with, as tools, plugins and approvals receive it. */
-export type RequestInfo = { readonly messageId: string; readonly by?: string; readonly context?: Json };
+export type RequestInfo = {
+  /** The id of the message. */
+  readonly messageId: string;
+  /** The name of the person or system that asked. */
+  readonly by?: string;
+  /** The context that the message carried, without secrets. */
+  readonly context?: Json;
+};
 
+/** A message that waits for its delivery. */
 export interface QueuedMessage extends RequestChoices {
+  /** The id of the message. */
   messageId: string;
+  /** How the message will reach the model. */
   kind: 'steer' | 'followUp';
+  /** The content of the message. */
   content: StoredPart[];
 }
 
 /** How the host settles a call whose outcome is unknown after a crash. */
 export type Settlement = { ran: Json } | { didNotRun: true } | { retry: true };
 
+/** A fact for developers that changes nothing in the run. */
 export interface Diagnostic {
+  /** The stable code. docs/errors.md lists the codes. */
   code: string;
+  /** The number of its entry. */
   seq?: number;
+  /** More facts, as JSON. */
   detail?: Json;
 }
 
+/** Marks a text of the model: a refusal, or a text that was cut off. */
 export type TextFlag = 'interrupted' | 'refusal';
+/** A part of a model's reply in the log: a text, reasoning or a call. */
 export type AgentItem =
   | { type: 'assistant' | 'reasoning'; text: string; flag?: TextFlag }
   | ({ type: 'tool-call' } & ToolCall);
@@ -202,13 +243,18 @@ export type RuntimeEntry =
 /** What a chart logs: the port adds seq, at and conversationId. */
 export type NewEntry = { runId: string | null } & (WireEvent | RuntimeEntry);
 
+/** The fields of every log entry. */
 export interface EntryBase {
+  /** The number of the entry, from 0 without gaps. */
   seq: number;
   /** Milliseconds, for display only. */
   at: number;
+  /** The id of the conversation. */
   conversationId: string;
+  /** The id of the run; null outside a run. */
   runId: string | null;
 }
+/** An entry of a log: a wire event or an entry of the runtime. */
 export type LogEntry = EntryBase & (WireEvent | RuntimeEntry);
 
 /** A message as a model receives it. */
@@ -218,13 +264,19 @@ export type Message =
   | { role: 'assistant'; content: StoredPart[]; toolCalls: ToolCall[]; extra?: Json }
   | { role: 'tool'; callId: string; content: StoredPart[]; isError: boolean };
 
+/** A call that waits for a decision, or whose outcome is unknown. */
 export interface PendingCall {
   /** The request that the call belongs to. */
   origin?: RequestInfo;
+  /** The id of the call, for `decide` and `settle`. */
   callId: string;
+  /** The name of the tool. */
   name: string;
+  /** The arguments that would run. */
   args: Json;
+  /** The reason of the wait, for example `approval`. */
   reason: string;
+  /** What the tool or plugin adds for the person, as JSON. */
   payload?: Json;
   /** Counts from 1 per call. */
   suspension: number;

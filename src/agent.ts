@@ -31,7 +31,10 @@ const loadRedact = onDemand(() => import('./log/redact.ts'));
 const loadMemory = onDemand(() => import('./stores/memory.ts'));
 const loadRows = onDemand(() => import('./stores/rowTable.ts'));
 
-/** `Output`: the type of final answers, where the agent has a schema for them. */
+/**
+ * An agent: a model, tools and rules. Its conversations are opened here. `Output`: the type of final answers, where the
+ * agent has a schema for them.
+ */
 export interface Agent<Output = unknown> {
   /** The parts of the agent, for programs that display it. */
   readonly profile: Pick<AgentProfile, 'models' | 'toolbox' | 'plugins'> & { readonly store: LogStore };

@@ -183,15 +183,18 @@ function groupValidator({ rows, isOff }: AnyGroup): Validator {
 export const policiesValidator = groupValidator({ rows: policyRows });
 export const defaults = defaultsIn(policyRows) as Policies;
 
+/** Any part of an object of options: each key is optional, also in nested objects. */
 export type DeepPartial<T> = T extends readonly unknown[] | ((...a: never[]) => unknown)
   ? T
   : T extends object
     ? { [K in keyof T]?: DeepPartial<T[K]> }
     : T;
 
+/** The policies that the runtime applies: docs/policies.md describes each of them. */
 type HostPolicies = ValuesOf<typeof hostModelRows & typeof hostLifeRows>;
 /** Every policy; meaning and defaults in docs/policies.md. */
 export interface Policies extends Omit<ChartPolicies, keyof HostPolicies>, HostPolicies {
+  /** The retries of failing tools; false for none. */
   toolRetry: false | (ToolRetry & { retryable?(error: unknown): boolean });
 }
 
@@ -240,6 +243,7 @@ export function settingsOf(
   };
 }
 
+/** Sets of policies for `createAgent({ policies: presets.coding })`. Spread a preset to change some of its policies. */
 export const presets: {
   conversation: DeepPartial<Policies>;
   coding: DeepPartial<Policies>;

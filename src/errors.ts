@@ -146,7 +146,9 @@ interface ThrownErrors {
 
 const MARK = Symbol.for('runchart.error');
 
+/** The base class of all errors that the library throws. */
 export class RunchartError extends Error {
+  /** The stable code of the error. docs/errors.md lists the codes. */
   readonly code: string;
 
   /** `code`: one of the library's, or of your own. */
@@ -161,6 +163,7 @@ export class RunchartError extends Error {
     Object.defineProperty(this, MARK, { value: true });
   }
 
+  /** Returns whether a value is an error of this library, also of another copy of the package. */
   static isRunchartError(error: unknown): error is RunchartError {
     return typeof error === 'object' && error !== null && (error as { [MARK]?: unknown })[MARK] === true;
   }
@@ -178,6 +181,7 @@ export class ConfigurationError extends RunchartError {
 
 /** The model of a request does not accept the media type of an image or a file. Nothing was logged. */
 export class MediaTypeError extends ConfigurationError {
+  /** Always `media_type`. */
   override readonly code = 'media_type';
 }
 
@@ -218,6 +222,7 @@ export class StoreConflictError extends RunchartError {
 
 /** A log that cannot be opened for writing. Codes: corrupt, gap, fork, version, no_header, encoding, line_too_long, not_a_file. */
 export class CorruptLogError extends RunchartError {
+  /** The number of the faulty line, if one line is the reason. */
   readonly line?: number;
 
   constructor(code: string, message: string, line?: number) {
@@ -241,7 +246,7 @@ export function thrownMessage(error: unknown): string {
   }
 }
 
-/** Returns the same after the error's name. */
+/** Returns the name and the message of an error. */
 export function thrownText(error: unknown): string {
   const message = thrownMessage(error);
   try {

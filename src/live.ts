@@ -6,7 +6,10 @@ import type { ConversationStatus, Json } from '../machines/vocabulary.ts';
 
 export type { ConversationStatus };
 
-/** `path`: the ids of the calls down to the signal's sub-agent. Undefined for the conversation's own signals. */
+/**
+ * A signal of work in progress, such as a text delta. `path`: the ids of the calls down to the signal's sub-agent.
+ * Undefined for the conversation's own signals.
+ */
 export type Live = { path?: readonly string[] } & (
   | { type: 'text-delta' | 'reasoning-delta'; runId: string; text: string }
   /** `callId`: the id that the provider gives the call. The log has another one if an earlier call has this id. */
@@ -19,8 +22,11 @@ export type Live = { path?: readonly string[] } & (
 
 /** The complete text that the current attempt of a model call has streamed. */
 export interface InFlight {
+  /** The run of the reply. */
   readonly runId: string;
+  /** The visible text so far. */
   readonly text: string;
+  /** The reasoning so far. */
   readonly reasoning: string;
   /** In the order in which they began. */
   readonly toolInputs: readonly {

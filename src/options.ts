@@ -31,25 +31,33 @@ import {
 } from './validation.ts';
 
 /**
- * Called synchronously, never throws into a run. An observer of XState's inspection, or an inspector that has one, may be
- * given too.
+ * Receives events of running charts. Called synchronously, never throws into a run. An observer of XState's inspection, or
+ * an inspector that has one, may be given too.
  */
 export type InspectObserver =
   | ((event: unknown) => void)
   | { next?(event: unknown): void }
   | { inspect: { next?(event: unknown): void } };
 
+/** The options of `createAgent`. Only `model` is required. */
 export interface AgentOptions<S extends StandardSchemaV1 = StandardSchemaV1> {
+  /** The model of all requests that choose no other one. */
   model: Model;
   /** Models that `send({ model })` may choose by name. The name is logged. */
   models?: { readonly [name: string]: Model };
+  /** The system text of every request. Default: none. */
   instructions?: string;
+  /** The tools that the model may call, made by `defineTool`. Default: none. */
   tools?: readonly Tool[];
+  /** Code that runs in the phases of a run, in this order. Default: none. */
   plugins?: readonly Plugin[];
   /** Nested objects are merged key by key over the defaults. */
   policies?: DeepPartial<Policies>;
+  /** Where conversations are stored. Default: memory, which ends with the process. */
   store?: LogStore;
+  /** The directory in which tools start. Default: the directory of the process, or `/` in a browser. */
   cwd?: string;
+  /** Receives the events of the running charts, for example `startInspector().observe`. */
   inspect?: InspectObserver;
   /** The interpreter of the charts: compiled plans (default), or XState itself. Both behave alike. */
   interpreter?: 'compiled' | 'xstate';
@@ -61,7 +69,9 @@ export interface AgentOptions<S extends StandardSchemaV1 = StandardSchemaV1> {
   output?: S;
   /** Schemas that `send({ output })` may choose by name. The name is logged, so it holds after a restart too. */
   outputs?: { readonly [name: string]: StandardSchemaV1 };
+  /** Decides whether a decision counts. Anything but true is DecisionRefusedError. Default: every decision counts. */
   authorize?(decision: Decision, call: PendingCall): boolean | Promise<boolean>;
+  /** The clock, ids, randomness and timers, for tests and unusual platforms. Default: those of the platform. */
   ports?: Partial<Ports>;
 }
 

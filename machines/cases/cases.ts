@@ -6,6 +6,7 @@ import type { AnyMachineSnapshot } from 'xstate';
  * paths stay possible: a child reports a call once, a message has one id.
  */
 export interface Surroundings<W = unknown> {
+  /** Returns the surroundings at the start of a path. */
   start(input: unknown): W;
   /** Whether `event` can come now. */
   can(world: W, event: { type: string }, state: AnyMachineSnapshot): boolean;
@@ -16,15 +17,20 @@ export interface Surroundings<W = unknown> {
 /** The key under which the cases of a chart hold its surroundings. Whoever receives the cases receives both. */
 export const surroundings: unique symbol = Symbol('surroundings');
 
-/** By event descriptor as the chart writes it (`xstate.done.actor.*` too): one event for each outcome of a guard. */
+/**
+ * The events of a chart, by their descriptors as the chart writes them (`xstate.done.actor.*` too): one event for each outcome
+ * of a guard.
+ */
 export interface EventCases {
   [descriptor: string]: readonly object[];
   [surroundings]?: Surroundings;
 }
 
+/** The inputs and events of a chart from which paths are generated. */
 export interface Cases {
   /** Together they switch every policy and phase that a guard reads. */
   inputs: readonly unknown[];
+  /** The events of the chart, by their descriptors. */
   cases: EventCases;
   /** The part of the context that guards depend on. Equal projections have equal futures. */
   projection(context: never): unknown;

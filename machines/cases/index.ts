@@ -20,6 +20,7 @@ const responseStateCases: Cases = {
   projection: () => null,
 };
 
+/** The names of the charts. */
 type Chart =
   | 'conversation'
   | 'run'
@@ -30,6 +31,7 @@ type Chart =
   | 'compaction'
   | 'responseState';
 
+/** The inputs and events of each chart, for `coverPaths` of `runchart/testing`. */
 export const chartCases: Record<Chart, Cases> = {
   conversation: conversationCases,
   run: runCases,

@@ -41,8 +41,11 @@ export interface CompactionContext extends ModelCallContext {
 }
 
 export type CompactionEvent = EffectDone | TimerElapsed;
+/** The output of `compactionMachine`. */
 export interface CompactionOutput {
+  /** What happened to the earlier messages. */
   kind: 'compacted' | 'dropped' | 'blocked';
+  /** The usage and cost of the summary. */
   spent: UsageCost | undefined;
 }
 type Args = { context: CompactionContext; event: CompactionEvent };
@@ -174,4 +177,5 @@ const config = {
 } satisfies ConfigOf<typeof compactionSetup>;
 
 export const compactionChart: Chart = { id: config.id, config, implementations: { guards, actors: {} } };
+/** The chart COMPACTION: it makes space in the context window. */
 export const compactionMachine = /* @__PURE__ */ (() => compactionSetup().createMachine(config))();

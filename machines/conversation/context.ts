@@ -19,12 +19,17 @@ import type {
   StoredPart,
 } from '../vocabulary.ts';
 
+/** The input of `conversationMachine`. */
 export interface ConversationInput {
+  /** The settings of every run. */
   settings: Settings;
+  /** The calls and decisions that earlier runs left open. */
   open: OpenCalls;
   /** Calls the host wants retried, for the next resumption. */
   retries?: readonly Rerun[];
+  /** The counts of the log so far. */
   counters: Counters;
+  /** The messages that are not delivered. */
   queue: readonly QueuedMessage[];
   /** The last run; empty where there was none. */
   runId: string;
@@ -45,7 +50,9 @@ export interface ConversationContext extends Omit<ConversationInput, 'waiting' |
 
 /** The last run in the log, and the counts of the log. */
 export interface Continued {
+  /** The id of the last run. */
   runId: string;
+  /** The counts of the log. */
   counters: Counters;
   /** The cycle of that run has ended. A new run can only retry calls of ended cycles. */
   ended?: boolean;
@@ -55,11 +62,13 @@ export interface Continued {
 
 /** An act of the host. The chart answers it under this id; an act without one needs no answer. */
 export interface HostAct {
+  /** The id of the act. */
   actId?: string;
   /** Its caller withdrew it before the chart took it. */
   withdrawn?: boolean;
 }
 
+/** The events of `conversationMachine`. */
 export type ConversationEvent =
   | (HostAct & HostEvent)
   | { type: 'steers.delivered'; messages: readonly QueuedMessage[] }
@@ -68,6 +77,7 @@ export type ConversationEvent =
   | AppendFailed
   | (DoneActorEvent<RunChartOutput, 'run'> & { type: 'xstate.done.actor.run' });
 
+/** The acts of the host. */
 type HostEvent =
   | ({
       type: 'message.sent';

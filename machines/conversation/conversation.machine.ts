@@ -354,4 +354,5 @@ export const conversationChart: Chart = {
   config,
   implementations: { guards, actors: { run: runChart } },
 };
+/** The chart CONVERSATION: it judges acts of the host and starts runs. */
 export const conversationMachine = /* @__PURE__ */ (() => conversationSetup().createMachine(config))();

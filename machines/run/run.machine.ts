@@ -352,4 +352,5 @@ export const runChart: Chart = {
   config,
   implementations: { guards: runGuards, actors: { toolRound: toolRoundChart, resumeToolCall: resumeToolCallChart } },
 };
+/** The chart RUN: the work that a message begins, up to its end. */
 export const runMachine = /* @__PURE__ */ (() => runSetup().createMachine(config))();

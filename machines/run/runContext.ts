@@ -15,10 +15,13 @@ import type { ResumeToolCallOutput } from '../tools/resumeToolCall.machine.ts';
 import type { ToolRoundOutput } from '../tools/toolRound.machine.ts';
 import type { Failure, FinishReason, NewEntry, QueuedMessage, Termination } from '../vocabulary.ts';
 
-/** Equal for every run of a conversation. */
+/** The settings, which are equal for every run of a conversation. */
 export interface Settings {
+  /** The id of the conversation. */
   conversationId: string;
+  /** The policies of the charts. */
   policies: ChartPolicies;
+  /** The phases that some plugin has. */
   phases: Phases;
   /** Ids of the agent's model and its fallbacks, without repetition. */
   models: readonly string[];
@@ -26,6 +29,7 @@ export interface Settings {
   context?: { warn?: number; prune?: number; compact?: number; exhaust?: number };
 }
 
+/** The reason why a run starts. */
 export type Trigger =
   | { kind: 'message'; message: Omit<QueuedMessage, 'kind'> & { kind: 'direct' | 'followUp' } }
   /** `continuation`: the text for the model where its own words came last. */
@@ -33,18 +37,27 @@ export type Trigger =
   /** Calls of ended cycles run again. No cycle reopens, and no model is called. `of`: the last run. */
   | { kind: 'retry'; of: string };
 
+/** The input of `runMachine`. */
 export interface RunInput extends OpenCalls {
+  /** The id of the run. */
   runId: string;
+  /** The settings of every run of the conversation. */
   settings: Settings;
+  /** The reason why the run starts. */
   trigger: Trigger;
+  /** The counts of the log so far. */
   counters: Counters;
+  /** The steers that are delivered with the first model call. */
   steers: readonly QueuedMessage[];
 }
 
 /** How the run ends. The transition that decides it sets this. */
 export interface End {
+  /** The end state of the chart. */
   termination: Termination;
+  /** The reason for the end. */
   cause?: string;
+  /** The failure that ended the run. */
   error?: Failure;
   /** The entries that a failed append contained. */
   lost?: Lost;
@@ -53,11 +66,15 @@ export interface End {
 /** The entries a failed append took with it. */
 export type Lost = readonly NewEntry[];
 
+/** The context of `runMachine`. */
 export interface RunContext extends RunInput {
   /** Number of the current model call within the cycle. */
   turn: number;
+  /** The attempts of the current model call. */
   attempts: Attempts;
+  /** The ids of the model and its fallbacks. */
   models: readonly string[];
+  /** The policy for failed model calls. */
   retry: ChartPolicies['modelRetry'];
   /** Calls of the last reply that have neither a result nor a suspension yet. */
   calls: readonly RoundCall[];
@@ -69,6 +86,7 @@ export interface RunContext extends RunInput {
   terminate: { by: string; reason: string; stopped?: true } | undefined;
   /** The number of gates opened so far. */
   gates: number;
+  /** Whether a gate is open. */
   gate: 'open' | 'closed';
   /** Calls that the open gate has not settled yet. */
   replaying: readonly string[];
@@ -76,21 +94,29 @@ export interface RunContext extends RunInput {
   concluded: readonly ToolCallOutput[];
   /** Calls replayed since the last model call began, and the number that was settled. */
   replayed: number;
+  /** The number of replayed calls that are settled. */
   settled: number;
   /** The number that was settled before a reply that does not include them. */
   settledDuringReply: number;
   /** The tool's request to end the run as soon as nothing else runs. */
   failure: Failure | undefined;
+  /** How the run ends. */
   end: End;
+  /** False if the end could not be stored. */
   durable: boolean;
 }
 
+/** The output of `runMachine`. */
 export interface RunChartOutput extends OpenCalls {
+  /** How the run ended. */
   end: End;
+  /** False if the end could not be stored. */
   durable: boolean;
+  /** The counts of the log after the run. */
   counters: Counters;
 }
 
+/** The events of `runMachine`. */
 export type RunEvent =
   | EffectDone
   | TimerElapsed

@@ -28,7 +28,9 @@ export interface ResumeToolCallInput {
   phases: Phases;
 }
 
+/** The output of `resumeToolCallMachine`. */
 export interface ResumeToolCallOutput {
+  /** The outcomes of the calls. */
   outputs: readonly ToolCallOutput[];
 }
 
@@ -235,4 +237,5 @@ export const resumeToolCallChart: Chart = {
   config,
   implementations: { guards, actors: { toolCall: toolCallChart } },
 };
+/** The chart RESUME_TOOL_CALL: it replays calls whose decisions have come. */
 export const resumeToolCallMachine = /* @__PURE__ */ (() => resumeToolCallSetup().createMachine(config))();

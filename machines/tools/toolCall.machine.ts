@@ -331,4 +331,5 @@ const config = {
 } satisfies ConfigOf<typeof toolCallSetup>;
 
 export const toolCallChart: Chart = { id: config.id, config, implementations: { guards, actors: {} } };
+/** The chart TOOL_CALL: gate, execution and result of one call. */
 export const toolCallMachine = /* @__PURE__ */ (() => toolCallSetup().createMachine(config))();

@@ -61,8 +61,11 @@ export interface ToolRoundInput {
   phases: Phases;
 }
 
+/** The output of `toolRoundMachine`. */
 export interface ToolRoundOutput {
+  /** `collected` if every call has an outcome, `stopped` if the run ended first. */
   kind: 'collected' | 'stopped';
+  /** The calls of the round with their outcomes. */
   slots: readonly Slot[];
   /** Id of the message that kept the queued calls from being started. */
   steered?: string;
@@ -225,4 +228,5 @@ export const toolRoundChart: Chart = {
   config,
   implementations: { guards, actors: { toolCall: toolCallChart } },
 };
+/** The chart TOOL_ROUND: the calls of one reply, in parallel or in order. */
 export const toolRoundMachine = /* @__PURE__ */ (() => toolRoundSetup().createMachine(config))();

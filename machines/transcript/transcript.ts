@@ -166,7 +166,9 @@ interface Slot {
   holds: 'nothing' | 'placeholder' | 'result';
 }
 
+/** An incremental fold from log entries to the messages of a model. */
 export interface Transcript {
+  /** Adds the next entry of the log. */
   push(entry: LogEntry): void;
   /** The messages so far; message objects are reused from call to call. */
   messages(): Message[];
@@ -376,8 +378,8 @@ export const prunableOf = (transcript: Transcript): Prunable | undefined =>
 export const createTranscript = (): Transcript => new MessageList();
 
 /**
- * Pure: the log as model messages. `_policies` (as `createAgent` takes them) change nothing: what a policy does to the
- * messages, such as a kept partial text, a pruned result or a summary, is in the log.
+ * Computes the messages for a model from a log, without effects. `_policies` (as `createAgent` takes them) change nothing: what
+ * a policy does to the messages, such as a kept partial text, a pruned result or a summary, is in the log.
  */
 export function modelMessages(entries: readonly LogEntry[], _policies?: object): Message[] {
   const transcript = createTranscript();

@@ -10,6 +10,7 @@ import { overviewIn } from './remoteConnection.ts';
 import { badAnswer, type ClientOptions, closedClient, ServerCalls } from './serverCalls.ts';
 import { ServerConversation } from './serverConversation.ts';
 
+/** The agent behind a server of `createHandlers`, as a page or another process uses it. */
 export interface RemoteAgent {
   /**
    * Creates or joins a conversation on the server; resolves when its entries are here. Rejects with the server's error, or
@@ -37,7 +38,10 @@ const optionsValidator = object({
   random: callback,
 });
 
-/** Throws ConfigurationError for an invalid option. Nothing is requested yet. */
+/**
+ * Makes a client for an agent behind `createHandlers`. Throws ConfigurationError for an invalid option. Nothing is
+ * requested yet.
+ */
 export function connect(options: ClientOptions): RemoteAgent {
   checkOptionsOf('connect', options, optionsValidator);
   if (options?.baseURL === undefined)

@@ -12,9 +12,14 @@ import type { Ports } from '../runtime/hostPorts.ts';
 import { EventReader, type EventTarget, RESTART } from './eventReader.ts';
 import { badAnswer, closedClient, type ServerCalls } from './serverCalls.ts';
 
-/** `failed`: no repetition helps, and `error` says why. With `connecting` it says why the last connection was lost. */
+/**
+ * The connection to the server. `failed`: no repetition helps, and `error` says why. With `connecting` it says why the last
+ * connection was lost.
+ */
 export interface ConnectionState {
+  /** The state of the connection. */
   readonly state: 'connecting' | 'open' | 'failed' | 'closed';
+  /** Why the connection failed or was lost. */
   readonly error?: RunchartError;
 }
 

@@ -8,21 +8,26 @@ import { type BodyPiece, bodyText, responseBody } from '../models/wire/responseB
 import { errorOfCode } from '../remote/errorOfCode.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 
+/** The headers of a request. */
 type Headers = Readonly<Record<string, string>>;
 
+/** The options of `connect`. */
 export interface ClientOptions {
   /** The address of the handlers: what comes before `/conversations`. */
   baseURL: string;
   /** Sent with each request. A function is called for each request, so it can return a new token. */
   headers?: Headers | (() => Headers | Promise<Headers>);
-  /** Default: the platform's. */
+  /** Sends the requests. Default: the platform's. */
   fetch?: typeof fetch;
   /** After so long without a byte, the connection of the events counts as lost. Default: 40 s. */
   silenceMs?: number;
   /** Receives one fact for each subscriber that throws. Default: the console. */
   logger?: { warn?(fact: object): void };
+  /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
+  /** Makes the ids of messages and requests. Default: random UUIDs. */
   newId?: Ports['newId'];
+  /** Spreads the pauses between repetitions. Default: `Math.random`. */
   random?: Ports['random'];
 }
 

@@ -18,7 +18,10 @@ export interface ServerOptions {
   closed(): void;
 }
 
-/** `Output`: the type of final answers, where the agent has a schema for them. */
+/**
+ * A conversation of a server, with the members of a local one. `Output`: the type of final answers, where the agent has a
+ * schema for them.
+ */
 export class ServerConversation<Output = unknown> extends RemoteConversation<Output> {
   /** The current state of the connection, then each change. */
   readonly connection$: Observable<ConnectionState>;

@@ -14,13 +14,16 @@ import { isAcceptable, isTextType, mediaTypeOf } from './mediaTypes.ts';
 import type { ScaleImage } from './scaleImage.ts';
 import type { Diagnose, NewAttachment } from './storedAttachments.ts';
 
+/** A part of a message that you send: a text, an image or a file. */
 export type ContentPart =
   | { type: 'text'; text: string }
   /** `data`: bytes, their base64 form, a data:, http: or https: URL, or a reference from an entry of this log. */
   | { type: 'image'; mediaType: string; data: Uint8Array | string | URL }
   /** A PDF, a text, a sound and the like; `data` as for an image. `name`: what a person calls it. */
   | { type: 'file'; mediaType: string; name?: string; data: Uint8Array | string | URL };
+/** The content of a message: a text, or a list of parts. */
 export type Content = string | ContentPart[];
+/** An object with content for a model. */
 type WithContent<M extends Message> = M extends Message ? Omit<M, 'content'> & { content: Content } : never;
 /** A message as a caller passes it: its images and files may be bytes. */
 export type EarlierMessage = WithContent<Message>;

@@ -42,6 +42,7 @@ export const isEncoded = (data: string): boolean => !data.slice(0, 256).includes
 export const isEncodedImage = (text: string): boolean => imageType(fromBase64(text.slice(0, 16)) ?? NONE) !== undefined;
 const NONE = new Uint8Array(0);
 
+/** The limits of a model for images. A larger image is scaled down before it is sent. */
 export interface ImageLimits {
   /** Pixels on the longer side. */
   maxPixels?: number;

@@ -5,10 +5,11 @@
  */
 import { PIXELS_MOST } from './imageFormat.ts';
 
+/** An image after it was scaled. */
 export interface Scaled {
   /** Pixels on the longer side, at most those of the image. */
   side: number;
-  /** image/png, image/jpeg or image/webp. */
+  /** One of image/png, image/jpeg and image/webp. */
   mediaType: string;
 }
 

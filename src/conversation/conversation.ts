@@ -55,7 +55,10 @@ export let watchStatus: (conversation: Conversation, changed: () => void) => () 
 /** A run of the log, active or over. */
 export let openRun: (conversation: Conversation, runId: string) => Run;
 
-/** `Output`: the type of final answers, where the agent has a schema for them. */
+/**
+ * A conversation: its log, its runs and its waiting calls. `Output`: the type of final answers, where the agent has a
+ * schema for them.
+ */
 export class Conversation<Output = unknown> {
   static {
     openRun = (conversation, runId) => conversation.#runs.ofLog(runId);
@@ -69,11 +72,15 @@ export class Conversation<Output = unknown> {
     resumeAs = (conversation, resumptionId) => conversation.#resume(resumptionId);
     sendWithReceipt = (conversation, content, options) => conversation.#send(content, options);
   }
+  /** The id under which the store keeps the conversation. */
   readonly id: string;
+  /** The directory in which its tools start. */
   readonly cwd: string;
   /** The only owner whose requests may open it; null where it has none. */
   readonly owner: string | null;
+  /** Signals of work in progress, such as text deltas. They are never stored. */
   readonly live$: Observable<Live>;
+  /** The view of the conversation, after each entry. */
   readonly view$: Observable<ConversationView>;
   readonly #streams: Streams;
   readonly #options: ConversationOptions;
@@ -95,6 +102,7 @@ export class Conversation<Output = unknown> {
     this.view$ = this.#streams.view$;
   }
 
+  /** The state of the conversation: idle, active, waiting for a decision, being cancelled, or broken. */
   get status(): ConversationStatus {
     return this.#runtime.hostStatus.status;
   }
@@ -114,6 +122,7 @@ export class Conversation<Output = unknown> {
     return unsettledCalls(this.#runtime.logState, this.#runtime.subAgents);
   }
 
+  /** Messages that were accepted and are not delivered. */
   get queue(): readonly QueuedMessage[] {
     return this.#runtime.logState.queue.slice();
   }
@@ -208,6 +217,7 @@ export class Conversation<Output = unknown> {
     if (outcome !== 'rewound') throw new AgentBusyError('agent_busy', 'agent is busy: cancel() the run first');
   }
 
+  /** Returns the entries of the log from `from` on. */
   log(from = 0): readonly LogEntry[] {
     return this.#runtime.log.entries.slice(from);
   }
@@ -222,6 +232,7 @@ export class Conversation<Output = unknown> {
     return this.#runtime.inFlight;
   }
 
+  /** Returns the conversation as request cycles, for a page to render. */
   view(): ConversationView {
     return this.#streams.view();
   }

@@ -9,6 +9,7 @@ import { GIVE_UP_MS } from '../runtime/appendQueue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { givenBack, notBegun, type Run, type RunHandle } from './run.ts';
 
+/** What became of the message: a request, a part of a run, or a return without delivery. */
 type Delivery = 'delivered' | 'returned';
 
 /** Knows runs by their ids. */
@@ -18,6 +19,7 @@ interface Runs {
 
 /** What became of a message. */
 export interface Receipt {
+  /** The id of the message. */
   readonly messageId: string;
   /**
    * Resolves once. Rejects with RunchartError, code `store`, where the message could not be taken off the queue of the

@@ -26,22 +26,31 @@ import { onDemand } from '../onDemand.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SubAgents } from '../runtime/subAgentPort.ts';
 
-/** `Output`: the type of a final answer that its schema took. */
+/** The end of a run. Every run has one. `Output`: the type of a final answer that its schema took. */
 export interface RunResult<Output = unknown> {
+  /** The id of the run. */
   runId: string;
+  /** The end state of the run's chart. */
   termination: Termination;
+  /** The reason for the end, for example `max_turns`. docs/errors.md lists the causes. */
   cause?: string;
+  /** The reason of the stop in the log; null while the run is suspended. */
   reason: StopReason | null;
+  /** The end of the run in one word, for programs. */
   subtype: 'success' | 'suspended' | 'error_max_turns' | 'error_max_budget_usd' | 'error_during_execution';
   /** The text of the last reply. */
   text: string;
   /** The final answer as parsed by its schema, where it has one. */
   output?: Output;
+  /** The number of model replies in the request. */
   turns: number;
+  /** The tokens of the run. */
   usage: Usage;
   /** Null where a price is unknown. */
   costUsd: number | null;
+  /** The calls that wait for a decision. */
   pending: PendingCall[];
+  /** The failure that ended the run. */
   error?: { code: string; message: string };
   /** The state of each call of the run. */
   calls: { callId: string; name: string; outcome: ToolOutcome | 'suspended'; code?: string }[];
@@ -49,6 +58,7 @@ export interface RunResult<Output = unknown> {
 
 /** A run did not complete; `result` says how it ended. */
 export class RunError extends RunchartError {
+  /** The result of the run that did not complete. */
   readonly result: RunResult;
 
   constructor(result: RunResult) {
@@ -58,7 +68,9 @@ export class RunError extends RunchartError {
   }
 }
 
+/** The work that a message begins. It is also an async iterable of its log entries and live signals. */
 export interface Run<Output = unknown> extends AsyncIterable<LogEntry | Live> {
+  /** The id of the run. The entries of the run in the log contain it. */
   readonly id: string;
   /** Always resolves. */
   readonly result: Promise<RunResult<Output>>;
@@ -69,6 +81,7 @@ export interface Run<Output = unknown> extends AsyncIterable<LogEntry | Live> {
   readonly partialOutput: AsyncIterable<unknown>;
   /** Rejects with RunError unless the run completed. */
   readonly text: Promise<string>;
+  /** Cancels the run; resolves when its end is durable. */
   cancel(): Promise<void>;
 }
 

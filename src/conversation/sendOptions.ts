@@ -24,9 +24,11 @@ import {
   whole,
 } from '../validation.ts';
 
+/** The options of `send`. Most of them hold for the whole request, also after a restart. */
 export interface SendOptions {
   /** Aborts the message while it waits, and its run. */
   signal?: AbortSignal;
+  /** Sends the message as a steer or a follow-up, in place of what the policies choose. */
   kind?: 'steer' | 'followUp';
   /** The schema of the final answer in place of the agent's own, or the name of one of the agent's `outputs`. Only a name outlives the process. */
   output?: StandardSchemaV1 | string;

@@ -17,17 +17,23 @@ import { type ConversationView, project } from '../projector/index.ts';
 import { checkPlace, invalidOption, isList } from '../validation.ts';
 import { pendingCalls, unsettledCalls } from './run.ts';
 
+/** A conversation as it was at an earlier entry. */
 export interface Past {
   /** Seq of the first entry that is not counted. */
   readonly until: number;
   /** The state of the last cycle: none, running, suspended or stopped. */
   readonly cycle: 'none' | 'running' | 'suspended' | 'stopped';
+  /** The view at that entry. */
   readonly view: ConversationView;
   /** The messages that a model call would have contained. */
   readonly messages: readonly Message[];
+  /** The calls that waited for a decision. */
   readonly pending: readonly PendingCall[];
+  /** The calls whose outcome was unknown. */
   readonly unsettled: readonly PendingCall[];
+  /** The messages that were not delivered. */
   readonly queue: readonly QueuedMessage[];
+  /** The values that tools and plugins had written. */
   readonly state: { readonly [key: string]: Json };
 }
 

@@ -58,6 +58,7 @@ function namesOf(root: Node): (node: Node) => string {
   };
 }
 
+/** Draws a chart as a Mermaid state diagram. The result is its text. */
 export function drawChart(machine: AnyStateMachine): string {
   const { root } = machine;
   const nameOf = namesOf(root);

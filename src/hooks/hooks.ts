@@ -42,12 +42,16 @@ const EVENTS: readonly HookEvent[] = [
   'SessionEnd',
 ];
 
+/** The hooks for each event, in the order in which they run. */
 export type HookOptions = { [E in HookEvent]?: Hook[] };
 
 const hookValidator = object({ matcher: text, required: flag, timeoutMs: whole(1), run: callback, command: text });
 const optionsValidator = object(Object.fromEntries(EVENTS.map((event) => [event, list('hooks')])));
 
-/** Throws ConfigurationError for an unknown event and for an invalid hook. */
+/**
+ * Makes a plugin that runs commands or functions at events of a session. Throws ConfigurationError for an unknown event and
+ * for an invalid hook.
+ */
 export function hooks(options: HookOptions): Plugin {
   checkOptionsOf('hooks', options, optionsValidator);
   const made = new Map<HookEvent, MatchedHook[]>();

@@ -11,6 +11,7 @@ import { within } from '../timeLimit.ts';
 import { ProcessTree } from '../tools/coding/processTree.ts';
 import { isObject } from '../validation.ts';
 
+/** The moments at which a hook can run. */
 export type HookEvent =
   | 'SessionStart'
   | 'UserPromptSubmit'
@@ -25,33 +26,53 @@ export type HookEvent =
   | 'Stop'
   | 'SessionEnd';
 
+/** The input of a hook: JSON on stdin for a command, an argument for a function. */
 export interface HookInput {
+  /** The event that happened. */
   event: HookEvent;
+  /** The conversation in which it happened. */
   conversationId: string;
+  /** The run in which it happened. */
   runId: string;
+  /** The working directory of the conversation. */
   cwd: string;
+  /** The name of the tool, for events about a call. */
   toolName?: string;
+  /** The id of the call, for events about a call. */
   callId?: string;
+  /** The arguments of the call. */
   args?: Json;
+  /** The text of the call's result, after the call. */
   result?: string;
+  /** The message of the failure, for `PostToolUseFailure`. */
   error?: string;
+  /** The text of the user's message, for `UserPromptSubmit`. */
   prompt?: string;
+  /** Why the event happened, for example `auto` or `manual` for `PreCompact`. */
   source?: string;
 }
 
+/** The answer of a hook. Each event uses some of the fields. */
 export interface HookOutput {
+  /** False ends the run as Stopped, cause `hook`. */
   continue?: boolean;
+  /** The reason of that stop, for people. */
   stopReason?: string;
+  /** The decision about the call, the message or the end. */
   decision?: 'allow' | 'ask' | 'block';
+  /** The reason of the decision. The model receives it for a blocked call. */
   reason?: string;
+  /** New arguments for the call. */
   updatedInput?: Json;
+  /** A text that the model receives with its next request. */
   additionalContext?: string;
+  /** The model receives a marker in place of the result, after `PostToolUse`. */
   suppressOutput?: boolean;
 }
 
 /**
- * `command` runs in a shell. It receives JSON on stdin and prints its answer as JSON on stdout. Exit code 2 blocks,
- * with stderr as the reason.
+ * A command or a function that runs at an event. `command` runs in a shell. It receives JSON on stdin and prints its answer
+ * as JSON on stdout. Exit code 2 blocks, with stderr as the reason.
  */
 export type Hook = {
   /** A regular expression that must match the whole tool name. Default: every tool. */

@@ -9,6 +9,7 @@ import { Observed } from './observed.ts';
 import { PageConnection } from './page.ts';
 import { RecordLog } from './recordLog.ts';
 
+/** The options of `startChannelInspector`. */
 export interface ChannelInspectorOptions {
   /** Pages name the channel in their address: `?channel=<name>`. */
   channel?: string;
@@ -16,12 +17,15 @@ export interface ChannelInspectorOptions {
   control?: boolean;
 }
 
+/** An inspector for an agent in a page. Other pages of the same origin show it. */
 export interface ChannelInspector {
+  /** The name of the channel. */
   readonly channel: string;
   /** Pass it as `inspect` to `createAgent` or to XState's `createActor`. */
   readonly observe: (event: unknown) => void;
   /** Observes a running conversation from now on. The returned function ends that. */
   attach(conversation: Conversation): () => void;
+  /** Closes the channel. Agents continue to run. */
   close(): void;
 }
 
@@ -40,7 +44,7 @@ const isPosted = (value: unknown): value is Posted => {
   return typeof page === 'string' && typeof frame === 'string';
 };
 
-/** Throws ConfigurationError. */
+/** Starts an inspector for an agent in a page. Other pages of the same origin show it. Throws ConfigurationError. */
 export function startChannelInspector(options: ChannelInspectorOptions = {}): ChannelInspector {
   checkOptionsOf('startChannelInspector', options, optionsValidator);
   const { channel = 'runchart', control = false } = options;

@@ -13,8 +13,9 @@ import { builtPage } from './pageFiles.ts';
 import { RecordLog } from './recordLog.ts';
 import { startServer } from './server.ts';
 
+/** The options of `startInspector`. */
 export interface InspectorOptions {
-  /** Default: any free port. */
+  /** The port of the page. Default: any free port. */
   port?: number;
   /** Opens the page in the browser. */
   open?: boolean;
@@ -22,9 +23,11 @@ export interface InspectorOptions {
   control?: boolean;
 }
 
+/** A running inspector: a page on a port of this machine. */
 export interface Inspector {
   /** The address of the page, with the token. */
   readonly url: string;
+  /** The token that the address of the page contains. */
   readonly token: string;
   /**
    * Pass it as `inspect` to `createAgent` or to XState's `createActor`: it observes every conversation from its
@@ -33,6 +36,7 @@ export interface Inspector {
   readonly observe: (event: unknown) => void;
   /** Observes a running conversation from now on. The returned function ends that. */
   attach(conversation: Conversation): () => void;
+  /** Closes the page's server. Agents continue to run. */
   close(): Promise<void>;
 }
 

@@ -22,6 +22,7 @@ import { builtPage, fileAt, fileHeaders, isDocument, type PageFiles } from './pa
 import { RecordLog } from './recordLog.ts';
 import { REQUEST_MAX } from './wire.ts';
 
+/** The options of `inspectorHandler`. */
 export interface InspectorHandlerOptions {
   /**
    * Answers true or the name of the caller, which becomes `by` in decisions and messages. False, an empty name or an error
@@ -50,7 +51,10 @@ const STALL_MS = 10_000;
 /** A page that connects again within this time misses no transition. */
 const GRACE_MS = 60_000;
 
-/** Throws ConfigurationError for an invalid option. */
+/**
+ * Makes a handler of requests that serves the inspector's page for an agent. Throws ConfigurationError for an invalid
+ * option.
+ */
 export function inspectorHandler(
   agent: Agent,
   options: InspectorHandlerOptions,

@@ -4,6 +4,7 @@
  */
 import type { Completion, Failure } from '../../machines/internal.ts';
 
+/** A line of a recording: a delivery to the charts, or the fate of an append. */
 export type RecordedDelivery =
   /** The charts logged entries at their start, before the first delivery. */
   | { kind: 'opened'; at: number }

@@ -94,8 +94,8 @@ function writer(sink: RecordingSink, redact: Redact, conversationId: string): Wr
 }
 
 /**
- * For `ports.journal`: records every conversation of an agent. `sink` receives each line before the line has an
- * effect. Lines are JSON. `secrets` are redacted as in the log.
+ * Makes a journal for `ports.journal` that records every conversation of an agent. `sink` receives each line before the line
+ * has an effect. Lines are JSON. `secrets` are redacted as in the log.
  */
 export function recordingJournal(
   sink: RecordingSink,

@@ -22,19 +22,25 @@ import { ReplayingJournal } from './replaying.ts';
 
 /** The state of a chart: `CONVERSATION`, `RUN` or a child of it, by the actor's id. */
 export interface ChartState {
+  /** The name of the chart. */
   readonly chart: string;
+  /** The id of the actor that runs it. */
   readonly actor: string;
   /** The state value of XState: a name, or nested names. */
   readonly value: unknown;
 }
 
+/** The options of `replayRecording` and `replayUntil`. */
 export interface ReplayOptions {
+  /** The lines of the recording, in their order. */
   recording: readonly RecordedDelivery[];
   /** The log at the start of the recording: the result of `conversation.log()` right after `open()`. */
   entries: readonly LogEntry[];
   /** The options that the charts read. Of models and plugins only names and phases are used. */
   model: Pick<Model, 'id'>;
+  /** The plugins of the agent. */
   plugins?: readonly Plugin[];
+  /** The policies of the agent. */
   policies?: DeepPartial<Policies>;
   /** The secrets of the agent, with those of its model. */
   secrets?: readonly string[];

@@ -13,6 +13,7 @@ import {
 import { RunchartError } from '../errors.ts';
 import type { RecordedDelivery } from './recorded.ts';
 
+/** The lines of a recording. */
 type Recording = readonly RecordedDelivery[];
 
 /** The outcome of one append. */
@@ -121,8 +122,8 @@ export class ReplayingJournal implements Journal {
 }
 
 /**
- * For `ports.journal`: replays a recording. The store must append at once, like `memoryStore()`, and contain the
- * entries at the start of the recording.
+ * Makes a journal for `ports.journal` that replays a recording. The store must append at once, like `memoryStore()`, and contain
+ * the entries at the start of the recording.
  */
 export function replayingJournal(recording: Recording): (embedded: Journal) => ReplayingJournal {
   return (embedded) => new ReplayingJournal(embedded, recording);

@@ -15,9 +15,11 @@ import {
   zeroUsage,
 } from '../../machines/internal.ts';
 
+/** Counts and prices of some model calls. */
 export interface Cost {
   /** Of models. */
   calls: number;
+  /** The sum of their tokens. */
   usage: Usage;
   /** USD; null where a price is unknown. */
   costUsd: number | null;
@@ -27,11 +29,15 @@ export interface Cost {
   unpriced: number;
 }
 
+/** The price of one model call. */
 export interface CallCost {
+  /** The run of the call; null outside a run. */
   runId: string | null;
   /** Of the run; missing where it was no turn of this conversation. */
   turn?: number;
+  /** The id of the model. */
   model: string;
+  /** The tokens of the call. */
   usage: Usage;
   /** USD; null where the price is unknown. */
   costUsd: number | null;
@@ -41,11 +47,15 @@ export interface CallCost {
   subAgent?: string;
 }
 
+/** The prices of a conversation, by model, by run and by call. */
 export interface ConversationCost {
+  /** The sum of all calls. */
   total: Cost;
   /** In the order of their first calls. */
   models: readonly (Cost & { model: string })[];
+  /** The sum of each run. */
   runs: readonly (Cost & { runId: string | null })[];
+  /** Each call, in the order of the log. */
   calls: readonly CallCost[];
 }
 

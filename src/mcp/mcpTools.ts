@@ -12,6 +12,7 @@ import { type LeftTool, ServerTools } from './serverTools.ts';
 export { type AgentServer, type AgentServerOptions, type McpTransport, mcpServer } from './servedAgent.ts';
 export type { McpServerOptions } from './serverOptions.ts';
 
+/** The tools of MCP servers and the connections to them. */
 export interface McpTools {
   /** One tool for each tool that the servers list now; pass them to `createAgent`. An agent follows later changes. */
   readonly tools: readonly Tool[];

@@ -14,12 +14,14 @@ import { checkOptionsOf, nonEmptyText, object, text } from '../validation.ts';
 
 /** A transport of `@modelcontextprotocol/server`, such as its `StdioServerTransport`. */
 export type McpTransport = object;
+/** The options of `mcpServer`. */
 export interface AgentServerOptions {
   /** The name of the tool and of the server, in the characters of tool names. Default: `agent`. */
   name?: string;
   /** What the tool is for. */
   description?: string;
 }
+/** An agent that MCP clients use as one tool. */
 export interface AgentServer {
   /** Serves one client. Rejects with RunchartError `mcp` where the package is missing or the transport cannot start. */
   connect(transport: McpTransport): Promise<void>;

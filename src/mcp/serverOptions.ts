@@ -16,7 +16,9 @@ import type { ServerCommand } from './stdio/serverProcess.ts';
 
 /** A server that is reached over Streamable HTTP. */
 export interface McpAddress {
+  /** The address of the server. */
   url: string | URL;
+  /** Headers of each request, for example a token. */
   headers?: { [name: string]: string };
   /** OAuth: a provider of `@modelcontextprotocol/client`, given to its transport. */
   authProvider?: OAuthClientProvider | AuthProvider;

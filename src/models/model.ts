@@ -9,14 +9,21 @@ import { check, flag, nonEmptyText, number, numberOrInfinity, object, strings, t
 
 /** USD per million tokens. */
 export interface Prices {
+  /** For input that is neither read from a cache nor written to one. */
   input: number;
+  /** For output, reasoning included. */
   output: number;
+  /** For input that the provider reads from its cache. Default: the price of input. */
   cachedInput?: number;
+  /** For input that the provider writes to its cache. Default: the price of input. */
   cacheWrite?: number;
 }
 
+/** A tool as a model receives it. */
 export interface ToolSpec {
+  /** The name that the model calls. */
   name: string;
+  /** The description for the model. */
   description: string;
   /** JSON Schema of the arguments. */
   parameters: Json;
@@ -24,13 +31,17 @@ export interface ToolSpec {
 
 /** The settings of the request hold in place of the model's own. */
 export interface ModelRequest extends ModelSettings {
+  /** The system text; empty if there is none. */
   system: string;
+  /** The messages so far. Every tool call in them has exactly one result. */
   messages: readonly Message[];
+  /** The tools that the model may call. */
   tools: readonly ToolSpec[];
   /** The JSON Schema of the final answer, for a model with `nativeOutput`. */
   output?: { name: string; schema: Json };
 }
 
+/** A part of a streamed reply. A reply ends with `finish`. */
 export type ModelPart =
   | { type: 'text-delta' | 'reasoning-delta'; text: string }
   /** `callId` and `name` come with the first piece at the latest, if the provider names them. */
@@ -43,14 +54,19 @@ export type ModelPart =
   /** Marks the text of this reply as a refusal. */
   | { type: 'refusal' };
 
+/** A language model: one attempt at a streamed reply. Retries and time limits belong to the run. */
 export interface Model {
+  /** The name of the model in logs, costs and messages. */
   readonly id: string;
   /** The provider's name in traces, by the GenAI conventions of OpenTelemetry: `openai`, `anthropic`, `gcp.gemini`, … */
   readonly provider?: string;
+  /** The most tokens of input and output in one call. Default: unknown, and the window is not watched. */
   readonly contextWindow?: number;
+  /** The most output tokens of one reply. */
   readonly maxOutputTokens?: number;
   /** It holds final answers to a JSON Schema itself. For other models, and where it refuses, the system text describes the schema. */
   readonly nativeOutput?: boolean;
+  /** Prices in USD per million tokens. Without them costs are unknown. */
   readonly prices?: Prices;
   /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   readonly imageLimits?: ImageLimits;
@@ -61,6 +77,7 @@ export interface Model {
   readonly accepts?: readonly string[];
   /** Values that must never be logged (the API key). */
   readonly secrets?: readonly string[];
+  /** Makes one attempt: yields parts and ends with `finish`, or throws a ModelError. It must obey `context.signal`. */
   stream(request: ModelRequest, context: StreamContext): AsyncIterable<ModelPart>;
 }
 
@@ -68,12 +85,18 @@ export interface Model {
 export const WRITTEN: unique symbol = Symbol('written');
 /** The first messages of a conversation, serialized for a model. */
 export interface WrittenMessages {
+  /** The id of the model. */
   readonly model: string;
+  /** The messages that the text contains. */
   readonly messages: readonly Message[];
+  /** The text of the messages for the model. */
   readonly text: string;
 }
+/** The second argument of a model's `stream`. */
 export interface StreamContext {
+  /** Aborted when nobody needs the reply any more. */
   signal: AbortSignal;
+  /** The number of this attempt, from 1. */
   attempt: number;
   /** One for each conversation. A map by messages would keep it alive until the next full garbage collection. */
   [WRITTEN]?: { last?: WrittenMessages };
@@ -91,6 +114,7 @@ export interface BatchedParts extends AsyncIterable<ModelPart> {
   [BATCHES](): PartBatches;
 }
 
+/** The code of a failed attempt. docs/errors.md says which codes are retried. */
 export type ModelErrorCode =
   | 'auth'
   | 'rate-limit'
@@ -127,8 +151,11 @@ const passes = (status: number): boolean => [408, 409, 425, 429].includes(status
  * for a model's own codes from the HTTP status.
  */
 export class ModelError extends RunchartError {
+  /** The HTTP status of the server's answer, if there was one. */
   readonly status?: number;
+  /** Whether another attempt can succeed. */
   readonly retryable: boolean;
+  /** The pause that the server demands, in milliseconds. */
   readonly retryAfterMs?: number;
 
   constructor(o: {

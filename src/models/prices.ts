@@ -5,7 +5,9 @@
 import { calcPrice } from '@pydantic/genai-prices';
 import type { Prices } from './model.ts';
 
+/** The published facts of a model that `knownModel` finds by its name. */
 export interface KnownModel {
+  /** Prices in USD per million tokens. */
   prices?: Prices;
   /** Tokens. */
   contextWindow?: number;

@@ -16,8 +16,9 @@ const loaded = await import('@opentelemetry/api').then(
   (cause: unknown) => ({ cause }),
 );
 
+/** The options of `openTelemetry`. */
 export interface OpenTelemetryOptions {
-  /** Default: the global tracer `runchart`. */
+  /** Makes the spans. Default: the global tracer `runchart`. */
   tracer?: object;
   /** Records messages, arguments and results. Default: false. */
   contents?: boolean;
@@ -34,7 +35,10 @@ const optionsValidator = object({
   agentId: nonEmptyText,
 });
 
-/** Throws ConfigurationError for an invalid option, and where `@opentelemetry/api` is not installed. */
+/**
+ * Makes a plugin that records spans and metrics of runs, model calls and tools. Throws ConfigurationError for an invalid
+ * option, and where `@opentelemetry/api` is not installed.
+ */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Plugin {
   checkOptionsOf('openTelemetry', options, optionsValidator);
   if ('cause' in loaded) {

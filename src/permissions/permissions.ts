@@ -34,14 +34,19 @@ import {
   type RuleSet,
 } from './verdict.ts';
 
+/** Lists of permission rules. */
 export interface PermissionRules {
+  /** Calls that run without a question. */
   allow?: string[];
+  /** Calls that wait for a person. */
   ask?: string[];
+  /** Calls that never run. They win over `allow` and `ask`. */
   deny?: string[];
   /** Names of tools that nobody may use. */
   disabledTools?: string[];
 }
 
+/** Rules of one origin, for example of a project. */
 export interface PermissionLayer extends PermissionRules {
   /** The origin of the layer, for messages. */
   name: string;
@@ -49,7 +54,9 @@ export interface PermissionLayer extends PermissionRules {
   trusted?: boolean;
 }
 
+/** The options of `permissions`. */
 export interface PermissionOptions extends PermissionRules {
+  /** What happens to calls that no rule matches. Default: `default`. */
   mode?: PermissionMode;
   /** More rules, for example those of a user or a project. */
   layers?: PermissionLayer[];
@@ -61,6 +68,7 @@ export interface PermissionOptions extends PermissionRules {
   decide?(call: { name: string; args: Json }): PermissionOutcome | Promise<PermissionOutcome>;
 }
 
+/** The plugin that `permissions` makes. */
 export type Permissions = Plugin & {
   readonly mode: PermissionMode;
   /** Changes the mode of all conversations for the calls that are judged from now on. Throws ConfigurationError for an unknown mode. */
@@ -97,7 +105,10 @@ const optionsValidator = object({
   ...ruleFields,
 });
 
-/** Throws a ConfigurationError that names a misspelt rule. */
+/**
+ * Makes a plugin that decides by rules which calls run, wait or are denied. Throws a ConfigurationError that names a
+ * misspelt rule.
+ */
 export function permissions(options: PermissionOptions = {}): Permissions {
   checkOptionsOf('permissions', options, optionsValidator);
   for (const layer of options.layers ?? []) checkOptionsOf('permissions, a layer', layer, layerValidator);

@@ -6,10 +6,14 @@ import type { PathPattern } from './pathRules.ts';
 import type { Rule } from './rules.ts';
 
 export const PERMISSION_MODES = ['default', 'acceptEdits', 'plan', 'dontAsk', 'bypass'] as const;
+/** What happens to calls that no rule matches: docs/permissions.md describes each mode. */
 export type PermissionMode = (typeof PERMISSION_MODES)[number];
+/** Whether a call runs, waits for a person or is denied. */
 export type PermissionOutcome = 'allow' | 'ask' | 'deny';
 
+/** The verdict of the rules about one call, with the rules that decided. */
 export interface PermissionVerdict {
+  /** Whether the call runs, waits for a person or is denied. */
   outcome: PermissionOutcome;
   /** The rule, mode or protected place that decided. */
   by: string;

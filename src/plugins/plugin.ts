@@ -21,18 +21,28 @@ import type { ModelRequest } from '../models/model.ts';
 import type { Tool } from '../tools/tool.ts';
 import { callback, check, flag, isLiteral, nonEmptyText, object } from '../validation.ts';
 
+/** The argument of each phase of a plugin. */
 export interface PhaseContext {
   /** The message that the request began with, also of a sub-agent's parent. `context` is as logged, without secrets. */
   origin: RequestInfo;
+  /** The id of the conversation. */
   conversationId: string;
+  /** The id of the run. */
   runId: string;
+  /** The number of the model call within the request, from 1. */
   turn: number;
+  /** The directory in which tools start. */
   cwd: string;
+  /** Aborted when the phase is over or the run is cancelled. */
   signal: AbortSignal;
+  /** Returns the log so far. */
   log(): readonly LogEntry[];
+  /** Returns the messages that a model call would contain now. */
   messages(): Message[];
 }
+/** A value, or a promise of one. */
 type Awaitable<T> = T | Promise<T>;
+/** Changes of the next request to the model. */
 export type RequestPatch = Partial<Pick<ModelRequest, 'system' | 'tools' | 'maxOutputTokens' | 'temperature'>>;
 
 /** The next request, with the parts that phases may read and change. */
@@ -51,15 +61,19 @@ export interface RequestDraft {
 
 /** Phases run in plugin order, each with a limit (30 s, 5 s for runEnd, then a diagnostic; a gate that times out blocks). */
 export interface Plugin {
+  /** The name of the plugin in the log, in causes and in diagnostics. */
   name: string;
   /** A phase that throws: beforeToolExecute blocks the call; any other is a diagnostic, or ends the run where `required`. */
   required?: boolean;
+  /** Runs once at the start of a run. `context` becomes a text for the model, and `state` is written. */
   runStart?(c: PhaseContext): Awaitable<void | { context?: string; state?: { [key: string]: Json } }>;
   /** `compact`: earlier messages become a summary before this call, however full the window is. A text instructs the summary. */
   stepStart?(c: PhaseContext): Awaitable<void | { context?: string; compact?: true | string }>;
+  /** Runs before each model call. It can change the request, add a text for the model, or end the run. */
   beforeInference?(
     c: PhaseContext & { request: ModelRequest },
   ): Awaitable<void | { terminate: string } | { request?: RequestPatch; context?: string; compact?: true | string }>;
+  /** Runs after each model call, failed ones included. It can end the run. */
   afterInference?(
     c: PhaseContext & { reply?: { text: string; calls: ToolCall[] }; error?: { code: string; message: string } },
   ): Awaitable<void | { terminate: string }>;
@@ -67,9 +81,11 @@ export interface Plugin {
   beforeToolExecute?(
     c: PhaseContext & { call: ToolCall; tool: Tool; decision?: Decision },
   ): Awaitable<void | { block: string } | { suspend: { reason: string; payload?: Json } } | { args: Json }>;
+  /** Runs after each call. It can replace the result or add a text for the model. */
   afterToolExecute?(
     c: PhaseContext & { call: ToolCall; outcome: ToolOutcome | 'suspended'; result: StoredPart[] },
   ): Awaitable<void | { result?: string | ContentPart[]; context?: string }>;
+  /** Runs after the calls of a reply. */
   stepEnd?(c: PhaseContext): Awaitable<void>;
   /** A reply is about to end the run. `continue` calls the model again with this text (policy `maxStopContinues`). */
   naturalEnd?(c: PhaseContext): Awaitable<void | { continue: string }>;
@@ -80,6 +96,7 @@ export interface Plugin {
   preCompact?(
     c: PhaseContext & { source: 'auto' | 'manual' },
   ): Awaitable<void | { instructions: string } | { block: string }>;
+  /** Runs once at the end of a run, after everything else. */
   runEnd?(c: PhaseContext & { termination: Termination }): Awaitable<void>;
 }
 

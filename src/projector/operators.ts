@@ -9,12 +9,12 @@ import type { Live } from '../live.ts';
 import { createProjector, type ProjectorOptions } from './projector.ts';
 import type { ConversationView } from './view.ts';
 
+/** A view with the text that the current reply has streamed. */
 export type LiveView = ConversationView & { inFlight: null | { text: string; reasoning: string } };
 
 /**
- * Emits the view after each entry.
- *
- *     log$.pipe(resolutionSteps()).subscribe((view) => render(view.cycles));
+ * An RxJS operator from log entries to views. Emits the view after each entry.
+ * @example log$.pipe(resolutionSteps()).subscribe((view) => render(view.cycles));
  */
 export function resolutionSteps(options?: ProjectorOptions): OperatorFunction<LogEntry, ConversationView> {
   return (entries$) =>
@@ -30,10 +30,9 @@ export function resolutionSteps(options?: ProjectorOptions): OperatorFunction<Lo
 }
 
 /**
- * Emits the view after each entry and each piece of streamed text. `inFlight` is the text of the current reply, or
- * null. Other live signals emit nothing.
- *
- *     merge(log$, live$).pipe(withLiveText()).subscribe(({ cycles, inFlight }) => render(cycles, inFlight));
+ * An RxJS operator from entries and live signals to views. Emits the view after each entry and each piece of streamed text.
+ * `inFlight` is the text of the current reply, or null. Other live signals emit nothing.
+ * @example merge(log$, live$).pipe(withLiveText()).subscribe(({ cycles, inFlight }) => render(cycles, inFlight));
  */
 export function withLiveText(options?: ProjectorOptions): OperatorFunction<LogEntry | Live, LiveView> {
   return (signals$) =>

@@ -11,6 +11,7 @@ import { type Entry, readEntry, UNREADABLE } from './readEntry.ts';
 import { notesView, queueView } from './records.ts';
 import type { ConversationView, RequestCycle } from './view.ts';
 
+/** The options of `project` and `createProjector`. */
 export interface ProjectorOptions {
   /** Chooses the group of a tool, before the tool's own group and its name. An error or an unknown group is ignored. */
   groupOf?(toolName: string): GroupName | undefined;
@@ -18,6 +19,7 @@ export interface ProjectorOptions {
   whileActive?: 'steer' | 'followUp';
 }
 
+/** An incremental fold from entries to a view. */
 export interface Projector {
   /** Constant cost. Accepts any value and never throws. */
   push(entry: unknown): void;
@@ -25,6 +27,7 @@ export interface Projector {
   view(): ConversationView;
 }
 
+/** Creates a projector. Push each entry once; `view()` is the view of the entries so far. */
 export function createProjector(options: ProjectorOptions = {}): Projector {
   const incremental = new IncrementalProjection(policyOf(options));
   return { push: (entry) => incremental.push(readEntry(entry)), view: () => incremental.view() };

@@ -16,19 +16,28 @@ export type ShownConversation = Pick<
 
 /** An observable of any copy of rxjs. */
 interface Signals {
+  /** Subscribes an observer. */
   subscribe(observer: Observer): { unsubscribe(): void };
 }
+/** An observer of values. */
 interface Observer {
+  /** Receives a value. */
   next(value: unknown): void;
+  /** Receives the error that ends the values. */
   error(error: unknown): void;
+  /** Called when no more values come. */
   complete(): void;
 }
 
+/** The state of a conversation that `useConversation` returns. */
 export interface ConversationSnapshot {
+  /** The conversation as request cycles. */
   readonly view: ConversationView;
   /** What the current reply has streamed so far; null between replies. */
   readonly inFlight: InFlight | null;
+  /** The calls that wait for a decision. */
   readonly pending: readonly PendingCall[];
+  /** The state of the conversation. */
   readonly status: ConversationStatus;
   /** The state of the connection to the server. It is always `open` for a conversation of this process. */
   readonly connection: ConnectionState['state'];

@@ -43,7 +43,10 @@ export function useAgent<C extends ClosableConversation>(agent: ConversationOpen
 
 const nothing = { read: () => null, subscribe: () => () => {} };
 
-/** What the conversation shows. The component renders again when something of it changes. Null for null. */
+/**
+ * A hook that returns the state of a conversation, or null for null. The component renders again when something of the state
+ * changes.
+ */
 export function useConversation(conversation: ShownConversation): ConversationSnapshot;
 export function useConversation(conversation: ShownConversation | null): ConversationSnapshot | null;
 export function useConversation(conversation: ShownConversation | null): ConversationSnapshot | null {

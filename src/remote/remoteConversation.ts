@@ -57,10 +57,16 @@ export interface RemoteOptions {
   newId: Ports['newId'];
 }
 
-/** `Output`: the type of final answers, where the agent has a schema for them. */
+/**
+ * A conversation that another process holds, with the members of a local one. `Output`: the type of final answers, where
+ * the agent has a schema for them.
+ */
 export class RemoteConversation<Output = unknown> implements Face<Output> {
+  /** The id of the conversation. */
   readonly id: string;
+  /** Signals of work in progress, such as text deltas. */
   readonly live$: Observable<Live>;
+  /** The view of the conversation, after each entry. */
   readonly view$: Observable<ConversationView>;
   readonly #options: RemoteOptions;
   readonly #link: RemoteLink;
@@ -104,6 +110,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
     return this.#log.unsettled;
   }
 
+  /** Messages that were accepted and are not delivered. */
   get queue(): readonly QueuedMessage[] {
     return this.#log.queue;
   }
@@ -116,6 +123,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
     return this.#log.messages();
   }
 
+  /** Returns the entries that have arrived, from `from` on. */
   log(from = 0): readonly LogEntry[] {
     return this.#log.entries.slice(from);
   }
@@ -124,6 +132,7 @@ export class RemoteConversation<Output = unknown> implements Face<Output> {
     return this.#log.log$(from);
   }
 
+  /** Returns the conversation as request cycles, for a page to render. */
   view(): ConversationView {
     return this.#log.view();
   }

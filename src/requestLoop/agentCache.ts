@@ -13,16 +13,25 @@ import type { Tool } from '../tools/tool.ts';
 import { type CallsByConversation, loopTool } from './loopTools.ts';
 import { type LoopSettings, policiesUnder, versionOf } from './settings.ts';
 
+/** The options of `createStateManager`. */
 export interface LoopOptions {
   /** Returns the model for a name that `processRequest` receives. */
   resolveModel(name: string): Model;
+  /** The tools that the model may call. */
   tools: readonly Tool[];
+  /** The system text of every request. Default: none. */
   instructions?: string;
+  /** Code that runs in the phases of a run. Default: none. */
   plugins?: readonly Plugin[];
+  /** The directory in which tools start. Default: the directory of the process. */
   cwd?: string;
+  /** Policies over the preset `requestLoop`. */
   policies?: DeepPartial<Policies>;
+  /** Settings of the loop, which you may change between requests. */
   settings?: LoopSettings;
+  /** Values that must never be logged; a model's own are added. */
   secrets?: readonly string[];
+  /** The clock, ids, randomness and timers. Default: those of the platform. */
   ports?: Partial<Ports>;
 }
 

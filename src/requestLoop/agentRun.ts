@@ -11,7 +11,9 @@ import {
 } from '../../machines/internal.ts';
 import type { Node } from './nodes.ts';
 
+/** A running request: an async iterable of its nodes. */
 export interface AgentRun extends AsyncIterable<Node> {
+  /** The progress of the request, as an interface shows it. */
   responseState: { state: 'USER_INPUT' | 'ASSISTANT' | 'TOOL_EXECUTION' | 'RESPONSE'; taskCompleted: boolean };
   /** The messages at the start of the request, and its own. */
   allMessages(): Message[];

@@ -5,20 +5,27 @@
  */
 import { type LogEntry, textOfContent, type Usage } from '../../machines/internal.ts';
 
+/** A part of a request or a response. */
 export interface Part {
   /** `retry-prompt`: the result of a call that did not succeed. */
   partKind: 'text' | 'thinking' | 'tool-call' | 'tool-return' | 'user-prompt' | 'retry-prompt';
+  /** The text, or the result of a call. */
   content?: unknown;
+  /** The id of the call, for parts about a call. */
   toolCallId?: string;
+  /** The name of the tool, for parts about a call. */
   toolName?: string;
   /** JSON text, or the parsed object. */
   args?: string | { [key: string]: unknown };
 }
 
+/** A step of a request: its input, the model's response, or both. */
 export interface Node {
   /** The input of this step: prompts, and the returns of the calls before. */
   request?: { parts: readonly Part[] };
+  /** The response of the model. */
   modelResponse?: { parts: readonly Part[]; usage: Usage };
+  /** The reasoning of the model. */
   thought?: string;
   /** The last node of a request with an answer has it. */
   result?: { output: string };

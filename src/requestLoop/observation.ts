@@ -10,7 +10,9 @@ import { UnregisteredCallError } from './requestErrors.ts';
 import type { OpenSession } from './session.ts';
 import type { ToolRegistry } from './toolRegistry.ts';
 
+/** The callbacks of `processRequest`. */
 export interface RequestCallbacks {
+  /** Executes or observes each tool call. */
   toolCallback?: ToolCallback;
   /**
    * Receives each delta of the text in order. The next one waits for the returned promise. An error fails the
@@ -29,6 +31,7 @@ export interface RequestCallbacks {
   toolStartCallback?(label: string): void;
   /** Called when the model is asked again after an empty reply. */
   noticeCallback?(text: string): void;
+  /** Cancels the request. It then rejects with UserAbortError. */
   signal?: AbortSignal;
 }
 

@@ -7,7 +7,9 @@ import { type Message, PRUNED_RESULT, prunableIn, sizeOfContent } from '../../ma
 
 type Of<R extends Message['role']> = Extract<Message, { role: R }>;
 
+/** The result of `pruneToolOutputs`. */
 export interface Pruned {
+  /** The messages with shorter results. */
   messages: readonly Message[];
   /** Freed tokens, estimated from characters. */
   reclaimed: number;
@@ -28,8 +30,11 @@ export function pruneToolOutputs(messages: readonly Message[]): Pruned {
   };
 }
 
+/** The result of `cleanHistory`. */
 export interface CleanedUp {
+  /** The messages, each call with exactly one result. */
   messages: readonly Message[];
+  /** Whether anything was removed. */
   changed: boolean;
   /** Calls that were removed because they had no result. */
   removedCalls: readonly string[];

@@ -13,6 +13,7 @@ export class UserAbortError extends RunchartError {
 
 /** The request took longer than `settings.globalRequestTimeoutSeconds`. */
 export class GlobalRequestTimeoutError extends RunchartError {
+  /** The limit that was exceeded, in seconds. */
   readonly timeoutSeconds: number;
 
   constructor(timeoutSeconds: number) {

@@ -11,10 +11,15 @@ import { AgentCache, type LoopOptions } from './agentCache.ts';
 import { checkedSettings, type LoopSettings } from './settings.ts';
 import { CallRegistry, type ToolRegistry } from './toolRegistry.ts';
 
+/** The state of the requests so far. */
 export interface Session {
+  /** The messages and the reasoning of the conversation. */
   conversation: { messages: Message[]; thoughts: string[] };
+  /** Tokens and cost of the last call and of all calls. */
   usage: { lastCallUsage: Usage; sessionTotalUsage: Usage & { costUsd: number | null } };
+  /** The query that the request began with. */
   task: { originalQuery: string };
+  /** The counters of the current request, and its calls. */
   runtime: {
     currentIteration: number;
     iterationCount: number;
@@ -25,8 +30,9 @@ export interface Session {
   };
 }
 
-/** Published as StateManager. */
+/** The state of the requests. Published as StateManager. */
 export interface RequestState {
+  /** The state of the requests so far. */
   readonly session: Session;
   /** May be changed between requests. The next request reads them. */
   readonly settings: LoopSettings;
@@ -117,7 +123,10 @@ export class OpenSession implements RequestState {
   }
 }
 
-/** Published as createStateManager. Throws ConfigurationError for an unknown or invalid option or setting. */
+/**
+ * Creates the state of the requests, published as createStateManager. Throws ConfigurationError for an unknown or invalid
+ * option or setting.
+ */
 export const openSession = (options: LoopOptions): RequestState => new OpenSession(options);
 
 /** Throws ConfigurationError for objects that `createStateManager` did not make. */

@@ -10,6 +10,7 @@ import { onlyRefusing } from '../tools/toolRetry.ts';
 import { check, flag, number, object, whole } from '../validation.ts';
 import { isFinalError } from './requestErrors.ts';
 
+/** The settings of the loop. */
 export interface LoopSettings {
   /** The most model calls of a request. Default: `policies.limits.turns`. */
   maxIterations?: number;

@@ -4,27 +4,46 @@
  */
 import { UnregisteredCallError } from './requestErrors.ts';
 
+/** A call in the registry. */
 export interface RegisteredCall {
+  /** The id of the call. */
   callId: string;
+  /** The name of the tool. */
   name: string;
+  /** The arguments of the call. */
   args: unknown;
+  /** The state of the call. */
   status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
+  /** The result of a completed call. */
   result?: unknown;
+  /** The message of a failed call. */
   error?: string;
+  /** The reason of a cancel. */
   reason?: string;
 }
 
+/**
+ * The calls of a request by their ids. Changes of unregistered calls throw UnregisteredCallError, unless a method says
+ * otherwise.
+ */
 export interface ToolRegistry {
   /** A call that is registered again gets the new arguments, and keeps its status. */
   register(callId: string, name: string, args: unknown): void;
+  /** Marks a call as running. */
   start(callId: string): void;
+  /** Marks a call as completed. */
   complete(callId: string, result: unknown): void;
+  /** Marks a call as failed. */
   fail(callId: string, error: string): void;
+  /** Marks a call as cancelled. */
   cancel(callId: string, reason: string): void;
+  /** Returns a copy of a call, or undefined. */
   get(callId: string): RegisteredCall | undefined;
+  /** Returns copies of all calls, in the order of their registration. */
   list(): RegisteredCall[];
   /** Does nothing for an unregistered call. */
   remove(callId: string): void;
+  /** Removes all calls. */
   clear(): void;
 }
 

@@ -9,9 +9,11 @@ import type { ExecuteTool } from '../tools/execute.ts';
 import { callback, check, hasMethods, object, type Validator } from '../validation.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
 
+/** The surroundings of an agent: clock, ids, randomness, timers and stores. Each has a default of the platform. */
 export interface Ports {
   /** Milliseconds since 1970. A log is not written without a finite number. */
   now(): number;
+  /** Makes ids of conversations, messages and runs. Default: random UUIDs. */
   newId(): string;
   /** 0 to 1. */
   random(): number;

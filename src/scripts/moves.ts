@@ -4,8 +4,11 @@
  */
 import type { Decision, FinishReason, Json, Phase } from '../../machines/internal.ts';
 
+/** A tool call that a scripted model makes. */
 export interface SaidCall {
+  /** The name of the tool. */
   readonly name: string;
+  /** The arguments. */
   readonly args: Json;
 }
 

@@ -35,7 +35,9 @@ import {
 import { namedFile, type ProjectFile } from './projectFiles.ts';
 import { isTrusted, keptRules, projectFiles, trustFiles } from './trust.ts';
 
+/** The options of `loadConfiguration`. */
 export interface ConfigurationOptions {
+  /** The directory of the project. */
   cwd: string;
   /** The directory of the user's own files. Default: $XDG_CONFIG_HOME/runchart, or ~/.config/runchart. */
   userDirectory?: string;
@@ -59,37 +61,49 @@ export interface ModelSettings {
   contextWindow?: number;
   /** USD for a million tokens. */
   prices?: { input: number; output: number; cachedInput?: number; cacheWrite?: number };
+  /** The provider of this model. */
   provider?: ProviderSetting;
 }
 
 /** The settings that one file may contain. */
 export interface ConfigurationFile {
+  /** The name of the model. */
   model?: string;
+  /** The provider of models that name none. */
   provider?: ProviderSetting;
-  /** By the name of the model. */
+  /** Settings of models, by their names. */
   models?: { [name: string]: ModelSettings };
+  /** Permission rules. Rules of an untrusted project can only restrict. */
   permissions?: { mode?: PermissionMode; allow?: string[]; ask?: string[]; deny?: string[]; disabledTools?: string[] };
   /** Commands only. */
   hooks?: HookOptions;
+  /** Limits of the policy `limits`. A project can only lower them. */
   limits?: Partial<Limits>;
   /** Environment variables for the program, for example addresses and keys of model servers. */
   environment?: { [name: string]: string };
+  /** Whether commands run in a sandbox. */
   sandbox?: 'off' | 'auto' | 'required';
 }
 
+/** The settings of the user and the project, read from their files. */
 export interface Configuration {
+  /** The name of the model. */
   readonly model?: string;
   /** The provider of models that name none, and whose file says so. */
   readonly provider?: { of: 'user' | 'project'; setting: ProviderSetting };
-  /** By the name of the model. `of`: whose file says so. */
+  /** Settings of models, by their names. `of`: whose file says so. */
   readonly models: { readonly [name: string]: ModelSettings & { of: 'user' | 'project' } };
+  /** Whether commands run in a sandbox. */
   readonly sandbox?: 'off' | 'auto' | 'required';
+  /** Environment variables for the program. */
   readonly environment: { readonly [name: string]: string };
   /** Options for `permissions()`, in addition to the host's own rules. */
   readonly permissions: Pick<PermissionOptions, 'mode' | 'layers'>;
+  /** Options for `hooks()`. */
   readonly hooks: HookOptions;
   /** Settings of untrusted project files that are ignored. */
   readonly ignored: readonly string[];
+  /** The files that were read. */
   readonly files: readonly { path: string; of: 'user' | 'project'; trusted: boolean }[];
   /** The given policies with the user's limits, lowered by the limits of projects. */
   limited(policies?: DeepPartial<Policies>): DeepPartial<Policies>;

@@ -12,6 +12,7 @@ import { checkOptionsOf, flag, object, strings, text } from '../validation.ts';
 import { gitContext } from './gitContext.ts';
 import { fileInTree, namedFile, ownFileIn, type ProjectFile, treeOf } from './projectFiles.ts';
 
+/** The options of `systemPrompt`. */
 export interface SystemPromptOptions {
   /** Replaces the built-in template. `${CWD}`, `${MODEL}` and `${DATE}` are replaced by their values. */
   template?: string;
@@ -41,7 +42,10 @@ const FILES_BYTES_MAX = 128 * 1_024;
 
 const optionsValidator = object({ template: text, instructionFiles: strings, git: flag });
 
-/** Throws ConfigurationError for an invalid option. */
+/**
+ * Makes a plugin that writes the system prompt from a template, instruction files and git. Throws ConfigurationError for an
+ * invalid option.
+ */
 export function systemPrompt(options: SystemPromptOptions = {}): Plugin {
   checkOptionsOf('systemPrompt', options, optionsValidator);
   return new SystemPromptPlugin(options);

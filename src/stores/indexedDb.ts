@@ -133,7 +133,10 @@ function takeLock(name: string): Promise<(() => void) | undefined> {
   });
 }
 
-/** Two stores with one name share their logs. Needs a page that can use Web Locks (https, localhost). */
+/**
+ * Creates a store in the IndexedDB of a browser. Two stores with one name share their logs. Needs a page that can use Web
+ * Locks (https, or an address of this machine).
+ */
 export function indexedDbStore(name: string): LogStore {
   if (typeof name !== 'string' || name === '')
     throw new ConfigurationError('indexedDbStore needs a name for its database');

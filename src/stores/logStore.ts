@@ -7,14 +7,23 @@ import type { Diagnostic, Json, LogEntry, NewEntry } from '../../machines/vocabu
 import { RunchartError, StoreConflictError } from '../errors.ts';
 import type { Live } from '../live.ts';
 
+/** A row in a list of conversations. */
 export interface ConversationInfo {
+  /** The id of the conversation. */
   id: string;
+  /** The directory in which its tools start. */
   cwd: string;
+  /** The time of its first entry, in milliseconds since 1970. */
   createdAt: number;
+  /** The time of its last entry, in milliseconds since 1970. */
   updatedAt: number;
+  /** The number of model replies. */
   turns: number;
+  /** The cost of its model calls in USD; null where a price is unknown. */
   costUsd: number | null;
+  /** `waiting` with calls that wait for a decision, `active` with a run that has no end in the log. */
   status: 'idle' | 'waiting' | 'active';
+  /** The cause of the last stop, for example `end_turn`. */
   lastCause?: string;
   /** Set when the conversation was created. */
   owner?: string;
@@ -24,9 +33,11 @@ export interface ConversationInfo {
   cursor?: string;
 }
 
+/** The options of `list`. */
 export interface ListOptions {
   /** Only conversations of this owner. */
   owner?: string | undefined;
+  /** Only conversations with this status. */
   status?: ConversationInfo['status'] | undefined;
   /** The most rows. */
   limit?: number | undefined;
@@ -36,10 +47,12 @@ export interface ListOptions {
 
 /** What a process asks of the one that holds a conversation. The id is its own, so the same act is done once. */
 export interface Act {
+  /** The id of the act. */
   readonly actId: string;
   readonly [key: string]: Json;
 }
 
+/** The answer to an act: a value, or an error. */
 export type ActAnswer =
   | { readonly value: Json }
   | { readonly error: { readonly code: string; readonly message: string } };
@@ -47,6 +60,7 @@ export type ActAnswer =
 /** The entries of an append to which an act led, as its answer. Undefined for an entry of something else. */
 export type EffectOfAct = (entry: LogEntry) => Json | undefined;
 
+/** The log of one conversation, opened for writing by one process. */
 export interface LogHandle {
   /** Yields the entries from seq `from` on that were stored at the call. Rejects after `close`. */
   read(from?: number): AsyncIterable<LogEntry>;
@@ -69,7 +83,9 @@ export interface LogHandle {
   answerAct?(actId: string, answer: ActAnswer): Promise<void>;
   /** Shows the live signals to the followers of other processes. */
   shareLive?(live$: Observable<Live>): void;
+  /** Stores the bytes of an image or a file. Resolves with a reference to them. */
   putBlob?(bytes: Uint8Array, mediaType: string): Promise<string>;
+  /** Returns the bytes of a reference. Rejects if there are none. */
   getBlob?(reference: string): Promise<Uint8Array>;
 }
 
@@ -79,6 +95,7 @@ export type Durability = 'process' | 'power';
 /** The error for a conversation that does not exist. */
 export const noConversation = (): RunchartError => new RunchartError('not_found', 'there is no such conversation');
 
+/** The options of a store's `open`. */
 export interface StoreOpening {
   /** Rejects with RunchartError `not_found` if there is no log. A store without this option opens an empty log. */
   existing?: boolean | undefined;
@@ -86,6 +103,7 @@ export interface StoreOpening {
   owner?: string | undefined;
 }
 
+/** A place that keeps the logs of conversations. `logStoreSuite` of `runchart/testing` tests your own. */
 export interface LogStore {
   /** Rejects with SessionBusyError while another handle is open, with CorruptLogError, and with ConfigurationError for an invalid id. */
   open(id: string, options?: StoreOpening): Promise<LogHandle>;

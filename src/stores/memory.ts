@@ -29,7 +29,7 @@ const loadRows = onDemand(async () => ({
 
 const loadHash = onDemand(() => import('./sha256.ts'));
 
-/** For tests and short-lived agents. Writes nothing to disk. */
+/** Creates a store in memory. For tests and short-lived agents. Writes nothing to disk. */
 export function memoryStore(): LogStore {
   const logs = new MemoryLogs();
   const store: LogStore = {

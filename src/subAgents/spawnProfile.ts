@@ -69,16 +69,17 @@ function profileOf(name: string, options: SubAgentOptions, tools: readonly Tool[
   return { profile, turns, concurrency, hasOwnModel: options.model !== undefined };
 }
 
+/** The options of `subAgents`. */
 export interface SubAgentOptions {
-  /** Default: `spawn_agents`. */
+  /** The name of the tool. Default: `spawn_agents`. */
   name?: string;
   /** What these sub-agents are for. The model reads it before the general description of the tool. */
   description?: string;
-  /** Default: the agent's model. */
+  /** The model of the sub-agents. Default: the agent's model. */
   model?: Model;
   /** Default: the agent's tools. `submit_result` is added. A tool that spawns is refused. */
   tools?: readonly Tool[];
-  /** Default: the agent's instructions. */
+  /** The system text of the sub-agents. Default: the agent's instructions. */
   instructions?: string;
   /**
    * `turns` counts turns with tools; one more without tools follows. `runMs` counts working time without waits for a

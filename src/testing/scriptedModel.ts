@@ -15,11 +15,15 @@ export type ScriptedReply = string | { readonly parts: readonly ModelPart[]; rea
 /** A reply, a failure of the attempt, or a function that returns the reply to this request. */
 export type Script = readonly (ScriptedReply | ModelError | ((request: ModelRequest) => ScriptedReply))[];
 
+/** The options of `scriptedModel`. */
 export interface ScriptedModelOptions {
+  /** Prices in USD per million tokens. */
   prices?: Prices;
+  /** The most tokens of input and output in one call. */
   contextWindow?: number;
 }
 
+/** A model for tests: it gives scripted replies and records the requests. */
 export interface ScriptedModel extends Model {
   /** The requests so far, with unexpected ones. */
   readonly calls: readonly ModelRequest[];
@@ -93,7 +97,10 @@ function checkReply(place: string, scripted: unknown): void {
   }
 }
 
-/** `stream` throws ModelError `unexpected-call` if the script has no reply left. The message names the request. */
+/**
+ * Creates a model for tests, which gives the scripted replies in their order. `stream` throws ModelError `unexpected-call`
+ * if the script has no reply left. The message names the request.
+ */
 export function scriptedModel(replies: Script, options: ScriptedModelOptions = {}): ScriptedModel {
   if (!isList(replies)) throw new ConfigurationError(`scriptedModel needs a list of replies, got ${display(replies)}`);
   checkOptionsOf('scriptedModel', options, modelOptions);

@@ -2,6 +2,7 @@
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate';
 import { keyOf, listsOf, nodesOf } from '../diagrams/chartNodes.ts';
 
+/** A transition as the chart defines it. */
 export interface Definition {
   /** Id of the state that has it. */
   readonly source: string;
@@ -10,6 +11,7 @@ export interface Definition {
   /** Id of the target state; the source's own if it has none. */
   readonly target: string;
 }
+/** The transitions of a chart that were taken, and those that were not. */
 export interface TransitionCoverage {
   /** Pass it as `inspect` to whatever runs the chart, which may also run as a child. */
   observe(event: unknown): void;
@@ -17,6 +19,7 @@ export interface TransitionCoverage {
   missing(): readonly Definition[];
 }
 
+/** Observes a running chart and counts which of its transitions were taken. */
 export function transitionCoverage(machine: AnyStateMachine): TransitionCoverage {
   const untaken = new Map<string, Definition>();
   for (const node of nodesOf(machine.root)) {

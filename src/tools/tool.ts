@@ -21,11 +21,17 @@ import {
   type Validator,
 } from '../validation.ts';
 
+/** The second argument of a tool's `execute`. */
 export interface ToolContext {
+  /** The id of the call. */
   callId: string;
+  /** The id of the conversation. */
   conversationId: string;
+  /** The id of the run. */
   runId: string;
+  /** The directory in which the tool starts. */
   cwd: string;
+  /** Aborted when the call is cancelled or takes too long. A tool that ignores it is abandoned. */
   signal: AbortSignal;
   /** Stays the same over retries and crashes; changes after a new suspension. */
   idempotencyKey: string;
@@ -37,7 +43,9 @@ export interface ToolContext {
   grant?: CallGrant | undefined;
   /** The message that the request began with. A sub-agent gets that of its root conversation. `context` is as logged, without secrets. */
   origin: RequestInfo;
+  /** The values that tools and plugins wrote, as they were when the call started; frozen. */
   state: { readonly [key: string]: Json };
+  /** Shows progress to whoever watches the call. It is not stored, and the model does not receive it. */
   progress(update: Json): void;
   /** The agent's clock; a test clock moves it. */
   now(): number;
@@ -53,6 +61,7 @@ export interface Confinement {
   hide: readonly string[];
   /** Absolute paths of directories that the command cannot move. */
   hold?: readonly string[];
+  /** The command may reach the network. */
   network: boolean;
   /** The command has permission to change protected places. */
   opensProtected: boolean;
@@ -72,13 +81,22 @@ export interface CallGrant {
 
 /** The argument of `defineTool`, as the executor reads it. */
 export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
+  /** The name that the model calls: 1 to 64 letters, digits, `_` or `-`. */
   name: string;
+  /** What the tool does, for the model. */
   description: string;
   /** A zod schema, or any Standard Schema that provides JSON Schema. */
   parameters: S;
+  /** The tool changes nothing. Policies may run such tools in parallel. Default: false. */
   readOnly?: boolean;
+  /**
+   * A second execution with the same `idempotencyKey` changes nothing more. After a crash the call then runs again on
+   * `resume()`. Default: false.
+   */
   idempotent?: boolean;
+  /** The most milliseconds for one execution. Default: the policy `limits.toolMs`. */
   timeoutMs?: number;
+  /** The group in views. Default: by the tool's name, else `other-group`. */
   group?: GroupName;
   /** Part of the permission step. */
   needsApproval?: boolean | ((args: StandardSchemaV1.InferOutput<S>) => boolean | Promise<boolean>);
@@ -86,8 +104,11 @@ export interface ToolDefinition<S extends StandardSchemaV1 = StandardSchemaV1> {
   execute(args: StandardSchemaV1.InferOutput<S>, context: ToolContext): unknown;
 }
 
+/** A tool that `defineTool` made. */
 export interface Tool {
+  /** The name that the model calls. */
   readonly name: string;
+  /** The description for the model. */
   readonly description: string;
 }
 
@@ -183,7 +204,9 @@ export function lackingSandbox(tool: Tool, why: string): Tool {
 export const lackOfSandbox = (tool: Tool): string | undefined => unprotected.get(tool);
 export const sandboxNetworkOf = (tool: Tool): NetworkChoice | undefined => sandboxed.get(tool);
 
+/** A result that `toolResult` made. */
 export interface ToolResult {
+  /** Whether the call succeeded, succeeded with a warning, failed, or waits. */
   readonly status: 'success' | 'warning' | 'error' | 'pending';
 }
 type ResultContent = string | ContentPart[] | Json;

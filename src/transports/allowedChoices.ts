@@ -4,7 +4,7 @@ import { RunchartError } from '../errors.ts';
 import { flag, object, strings } from '../validation.ts';
 import type { Fields } from './clientActs.ts';
 
-/** Absent: not allowed. */
+/** The choices that a message may make for its request. An absent one is not allowed. */
 export interface AllowedChoices {
   /** The names of the agent's `models` that a message may choose. */
   models?: readonly string[];

@@ -43,7 +43,9 @@ import { type QuotaLimits, Quotas, quotaValidator, type RequestQuota } from './q
 import type { Sessions } from './sessions.ts';
 import { blobResponse } from './storedBytes.ts';
 
+/** The options of `createHandlers`. */
 export interface HandlerOptions {
+  /** Called for each request. Answers true, the name of the caller or `{ by, owner }`; anything else refuses the request. */
   authorize: Authorize;
   /** The path before `/conversations`. */
   basePath?: string;
@@ -64,7 +66,9 @@ export interface HandlerOptions {
   sessions?: Sessions;
   /** Receives one fact for each reader that was disconnected because it read nothing. */
   logger?: { debug?(fact: object): void };
+  /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
+  /** The clock of a test. Default: the clock of the platform. */
   now?: Ports['now'];
 }
 
@@ -82,7 +86,10 @@ const optionsValidator = object({
   now: callback,
 });
 
-/** Throws ConfigurationError for an invalid option. */
+/**
+ * Makes a handler of requests that serves an agent over HTTP and server-sent events. Throws ConfigurationError for an
+ * invalid option.
+ */
 export function createHandlers(agent: Agent, options: HandlerOptions): (request: Request) => Promise<Response> {
   checkOptionsOf('createHandlers', options, optionsValidator);
   if (options.authorize === undefined)

@@ -11,6 +11,7 @@ import { QuotaRefusal, type RequestQuota } from './quotas.ts';
  * limited to the conversations of that owner. False, an empty name or owner, or an error refuses the request.
  */
 export type Authorized = boolean | string | { by: string; owner?: string };
+/** Decides about a request: who asks, and whose conversations the request may reach. */
 export type Authorize = (request: Request) => Authorized | Promise<Authorized>;
 
 /** The caller of a request, and the owner whose conversations it may reach. Without an owner it may reach all. */

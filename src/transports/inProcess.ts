@@ -5,6 +5,7 @@
 import { type Observable, ReplaySubject } from 'rxjs';
 import type { Incoming, Outgoing, Transport } from './wireMessages.ts';
 
+/** Creates a transport within one process, with a client for its other end. */
 export function inProcessTransport(): {
   server: Transport;
   client: { send(message: Incoming): void; readonly messages$: Observable<Outgoing>; close(): void };

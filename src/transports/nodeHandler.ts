@@ -9,6 +9,7 @@ import { onDemand } from '../onDemand.ts';
 import type { Frames } from './events/eventFrames.ts';
 import { type EventStream, eventStreamOf, type FrameSink } from './events/serverSentEvents.ts';
 
+/** A handler of web requests. */
 type WebHandler = (request: Request) => Promise<Response>;
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 

@@ -5,6 +5,7 @@
 import { LimitError } from '../errors.ts';
 import { numberOrInfinity, object, whole } from '../validation.ts';
 
+/** How much a handler accepts at once. */
 export interface QuotaLimits {
   /** Event streams at once. Default: 5,000. */
   clients?: number;

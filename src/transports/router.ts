@@ -14,6 +14,7 @@ import { followedOf } from './followed/followedConversation.ts';
 import { type Sessions, sessions } from './sessions.ts';
 import { type Outgoing, type ReadMessage, readIncoming, requestIdOf, type Transport } from './wireMessages.ts';
 
+/** The options of `route`. */
 export interface RouteOptions {
   /**
    * If true, each turn ends with a `turn-result` and the conversation continues. Otherwise a turn ends with a `result`.
@@ -21,6 +22,7 @@ export interface RouteOptions {
   multiTurn?: boolean;
   /** The contents of `system-init`. Default: those of the agent. */
   about?: { model: string; tools: readonly string[]; permissionMode?: string };
+  /** The open conversations, shared with other transports. Default: its own. */
   sessions?: Sessions;
   /** Limits every request to the conversations of this owner. */
   owner?: string;

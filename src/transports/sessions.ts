@@ -14,6 +14,7 @@ import { Broadcast } from './events/broadcast.ts';
 import { FollowedSessions } from './followed/followedSessions.ts';
 import { isShared } from './followed/storeLink.ts';
 
+/** The options of `sessions`. */
 export interface SessionOptions {
   /** The time that an idle conversation stays open. Default: 60 s. */
   idleMs?: number;
@@ -21,9 +22,11 @@ export interface SessionOptions {
   openMax?: number;
   /** The time that `acquire` waits for a slot. Default: 10 s. */
   waitMs?: number;
+  /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
 }
 
+/** The options of `acquire`. */
 export interface AcquireOptions {
   /** The conversation must exist; otherwise RunchartError `not_found`. */
   existing?: boolean;
@@ -31,18 +34,13 @@ export interface AcquireOptions {
   owner?: string | undefined;
 }
 
+/** The open conversations of an agent, shared by its transports. */
 export interface Sessions {
-  /**
-   * Opens or joins a conversation, also one that another process holds, if both share a store. Rejects with the error of the
-   * opening, or with LimitError if no slot becomes free in time.
-   */
+  /** Opens or joins a conversation, also one of another process. Rejects with its error, or LimitError if no slot is free in time. */
   acquire(id?: string, options?: AcquireOptions): Promise<Conversation>;
   /** Releases the conversation of one `acquire`. */
   release(conversation: Conversation): void;
-  /**
-   * The broadcast of an existing conversation for `begin`, which adds a reader to it at once. A reader holds no
-   * conversation: one without work is closed, and its readers continue when it is opened again.
-   */
+  /** Passes the broadcast of an existing conversation to `begin`, which adds a reader at once. Readers do not keep it open. */
   follow?<T>(id: string, options: Pick<AcquireOptions, 'owner'>, begin: (broadcast: Broadcast) => T): Promise<T>;
   /** Closes every conversation, held or not; the agent stays open. */
   close(): Promise<void>;
@@ -65,7 +63,7 @@ const optionsValidator = object({
   setTimer: callback,
 });
 
-/** Throws ConfigurationError for an invalid option. */
+/** Opens conversations for several transports, which share them. Throws ConfigurationError for an invalid option. */
 export function sessions(agent: Agent, options: SessionOptions = {}): Sessions {
   checkOptionsOf('sessions', options, optionsValidator);
   return new LivingSessions(agent, options);

@@ -6,8 +6,11 @@
 import { malformed } from './clientActs.ts';
 import type { Incoming, Transport } from './wireMessages.ts';
 
+/** The streams of `stdioTransport`. Default: stdin and stdout of the process. */
 export interface LineStreams {
+  /** The bytes that the client writes, one JSON message a line. */
   input: AsyncIterable<Uint8Array>;
+  /** Receives one JSON message a line. */
   output: {
     /** Returns false if the stream is full; then `write` waits for its `drain` event. */
     write(text: string): boolean;
@@ -27,6 +30,7 @@ function ownStreams(): LineStreams {
   return { input: process.stdin, output: process.stdout };
 }
 
+/** Creates a transport over two streams, one JSON message a line. */
 export function stdioTransport(streams: LineStreams = ownStreams()): Transport {
   const { input, output } = streams;
   let drained: Promise<void> | undefined;

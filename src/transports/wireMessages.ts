@@ -8,7 +8,9 @@ import type { RunResult } from '../conversation/run.ts';
 import type { Live } from '../live.ts';
 import { type Fields, fieldsOf, kindOf, malformed, textOf } from './clientActs.ts';
 
+/** The id of a request, which its answer repeats. */
 type Request = { requestId?: string };
+/** A message from a client to `route`. */
 export type Incoming = Request &
   (
     | { type: 'user-message'; conversation?: string; content: Content; kind?: 'steer' | 'followUp' }
@@ -18,6 +20,7 @@ export type Incoming = Request &
     | { type: 'list' }
   );
 
+/** A message from `route` to a client. */
 export type Outgoing =
   /** Sent before the first entry of a conversation. */
   | {
@@ -46,10 +49,13 @@ export type Outgoing =
   | { type: 'answer'; requestId: string; value: Json }
   | { type: 'error'; code: string; message: string; requestId?: string };
 
+/** A connection to one client that `route` serves. */
 export interface Transport {
+  /** Yields the messages of the client until it disconnects. */
   read(): AsyncIterable<Incoming>;
   /** Resolves when more may be written. */
   write(message: Outgoing): Promise<void>;
+  /** Closes the connection. */
   close(): Promise<void>;
 }
 

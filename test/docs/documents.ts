@@ -17,6 +17,7 @@ export const documents = [
   ...['README.md', 'CHANGELOG.md'],
   ...namesIn('docs', '.md').map((name) => `docs/${name}`),
   ...namesIn('docs/internals', '.md').map((name) => `docs/internals/${name}`),
+  ...namesIn('docs/reference', '.md').map((name) => `docs/reference/${name}`),
 ].sort();
 /** Names within docs/examples. */
 export const examples = namesIn('docs/examples', '.ts').sort();

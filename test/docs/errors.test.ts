@@ -48,6 +48,11 @@ describe('docs/errors.md', () => {
     await expectTables('docs/errors.md', { thrown: [['code', 'class', 'cause', 'remedy'], ...rows] });
   });
 
+  it('docs/troubleshooting.md has a row for each of these codes, with what to do', async () => {
+    const rows = thrown.map(([code, , remedy = '']) => [`\`${code}\``, remedy]);
+    await expectTables('docs/troubleshooting.md', { remedies: [['code', 'what to do'], ...rows] });
+  });
+
   it('the declared codes are those that the sources throw', () => {
     const codes = [
       ...found(/super\(\s*'([a-z_]+)'/g),

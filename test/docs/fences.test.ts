@@ -100,7 +100,14 @@ const slugOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .trim()
     .replace(/\s/g, '-');
-const anchorsOf = (document: string): string[] => headingsOf(document).map(slugOf);
+/** A heading that occurs again on its page gets a number. */
+const anchorsOf = (document: string): string[] =>
+  headingsOf(document)
+    .map(slugOf)
+    .map((slug, index, slugs) => {
+      const count = slugs.slice(0, index).filter((other) => other === slug).length;
+      return count === 0 ? slug : `${slug}-${count}`;
+    });
 
 describe('what the documents point at', () => {
   it('every relative link leads to a file, and to a heading where it names one', () => {
@@ -138,14 +145,12 @@ describe('what the documents point at', () => {
   });
 
   it('the list of all pages names each page', () => {
-    const listed = [...proseOf('docs/README.md').matchAll(/\]\(([^)#]+\.md)\)/g)].map(([, page]) =>
-      join('docs', page ?? ''),
+    const lists = ['docs/README.md', 'docs/reference/README.md'];
+    const listed = lists.flatMap((list) =>
+      [...proseOf(list).matchAll(/\]\(([^)#]+\.md)\)/g)].map(([, page]) => join(dirname(list), page ?? '')),
     );
-    expect(
-      documents
-        .filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
-        .filter((page) => !listed.includes(page)),
-    ).toEqual([]);
+    const pages = documents.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md');
+    expect(pages.filter((page) => !listed.includes(page))).toEqual([]);
   });
 
   it('the README has at most 100 lines, and its first example begins on the first screen', () => {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { policyRows } from '../../src/agentPolicies.ts';
 import { read, root } from './documents.ts';
-import { type Cells, commentsIn, expectTables } from './tables.ts';
+import type { Cells } from './markdownTable.ts';
+import { commentsIn, expectTables } from './tables.ts';
 
 interface Row {
   readonly default?: unknown;

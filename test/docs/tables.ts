@@ -6,22 +6,7 @@ import { join } from 'node:path';
 import { parseSync } from 'vite';
 import { expect } from 'vitest';
 import { read, root } from './documents.ts';
-
-export type Cells = readonly string[];
-
-/** A pipe inside a cell would end it. */
-const cellText = (text: string): string => text.replaceAll('|', '\\|');
-
-function tableOf([head, ...rows]: readonly Cells[]): string {
-  const lines = [head ?? [], ...rows].map((row) => row.map(cellText));
-  const widths = (lines[0] ?? []).map((_, column) =>
-    Math.max(3, ...lines.map((line) => [...(line[column] ?? '')].length)),
-  );
-  const lineOf = (cells: Cells, pad: string): string =>
-    `| ${widths.map((width, column) => (cells[column] ?? '').padEnd(width, pad)).join(' | ')} |`;
-  const [first = [], ...others] = lines;
-  return [lineOf(first, ' '), lineOf([], '-'), ...others.map((line) => lineOf(line, ' '))].join('\n');
-}
+import { type Cells, tableOf } from './markdownTable.ts';
 
 /** Compares the tables of a page with their rows; `-u` writes them. The first row is the head. */
 export async function expectTables(page: string, tables: { readonly [name: string]: readonly Cells[] }): Promise<void> {

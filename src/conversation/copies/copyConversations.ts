@@ -14,6 +14,7 @@ import { invalidOption } from '../../validation.ts';
 import { readLog } from '../open.ts';
 import { type CopyBlob, withCopiedBlobs } from './copiedBlobs.ts';
 
+/** The options of `copyConversations`. */
 export interface CopyOptions {
   /** Only conversations of this owner. */
   owner?: string | undefined;
@@ -21,6 +22,7 @@ export interface CopyOptions {
   onProgress?(done: number, of: number): void;
 }
 
+/** The result of `copyConversations`. */
 export interface CopyResult {
   /** The conversations that were copied; their sub-agents do not count. */
   copied: number;

@@ -10,10 +10,13 @@ import { endOnExit, ProcessTree } from '../../tools/coding/processTree.ts';
 
 /** A server that is started here as a process. */
 export interface ServerCommand {
+  /** The program that is started. */
   command: string;
+  /** Its arguments. */
   args?: readonly string[];
   /** Variables for the server, besides those that every program needs. */
   env?: { [name: string]: string };
+  /** Its working directory. Default: the directory of this process. */
   cwd?: string;
 }
 

@@ -15,6 +15,7 @@ import { streamedError, thrownError } from './sdkErrors.ts';
 import { callOptions, type Sent, type SupportedUrls } from './sdkPrompt.ts';
 import { SdkReply, type StreamPart } from './sdkReply.ts';
 
+/** The settings of `aiSdkModel`. */
 export interface AiSdkSettings extends VendorModelOptions {
   /** Used if the request names none. */
   temperature?: number;
@@ -37,8 +38,11 @@ const settingsValidator = object({
 
 /** A language model of an AI SDK provider, such as `anthropic('claude-sonnet-5')`. */
 export interface AiSdkLanguageModel {
+  /** The version of the AI SDK's model interface. */
   readonly specificationVersion: 'v2' | 'v3' | 'v4';
+  /** The name of the model at its provider. */
   readonly modelId: string;
+  /** Starts one streamed reply. */
   doStream(options: never): PromiseLike<unknown>;
 }
 

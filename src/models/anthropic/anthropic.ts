@@ -12,6 +12,7 @@ import { connect } from './anthropicClient.ts';
 import { MessagesReply } from './messagesReply.ts';
 import { type MessagesOptions, messagesBody, messagesValidators, providerOf } from './messagesRequest.ts';
 
+/** The options of `anthropic`. */
 export interface AnthropicOptions extends ClientOptions, MessagesOptions, VendorModelOptions {}
 
 const optionsValidator = object({ ...clientValidators, ...messagesValidators, ...vendorModelValidators });

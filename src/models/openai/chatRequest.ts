@@ -21,13 +21,17 @@ import { fieldsFor } from './reasoningFields.ts';
 export interface SentOptions {
   /** Used if the request names none. */
   temperature?: number;
+  /** Used if the request names none. */
   topP?: number;
+  /** Used if the request names none, for example `low` or `high`. */
   reasoningEffort?: string;
   /** Sent only with tools. */
   toolChoice?: Json;
   /** Sent only with tools. */
   parallelToolCalls?: boolean;
+  /** A seed for servers that sample with one. */
   seed?: number;
+  /** Texts at which the reply ends. */
   stop?: string | string[];
   /** Other fields of the body. Fields that this library writes override them. */
   extraBody?: { [key: string]: Json };

@@ -13,6 +13,7 @@ import { chatRequestBody, type SentOptions, sentFieldsOf, sentValidators, wireTy
 import { connect } from './connection.ts';
 import { isVendorHost } from './vendorClient.ts';
 
+/** The options of `openai`. */
 export interface OpenAIOptions extends ClientOptions, SentOptions, VendorModelOptions {}
 
 /** The validator of each option. */

@@ -12,6 +12,7 @@ import { connect } from './connection.ts';
 import { ResponsesReply } from './responsesReply.ts';
 import { providerOf, type ResponsesOptions, responsesBody, responsesValidators } from './responsesRequest.ts';
 
+/** The options of `openaiResponses`. */
 export interface OpenAIResponsesOptions extends ClientOptions, ResponsesOptions, VendorModelOptions {}
 
 const optionsValidator = object({ ...clientValidators, ...responsesValidators, ...vendorModelValidators });

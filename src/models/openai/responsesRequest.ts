@@ -18,7 +18,9 @@ import { namedSchema } from './answerSchema.ts';
 export interface ResponsesOptions {
   /** Used if the request names none. */
   temperature?: number;
+  /** Used if the request names none. */
   topP?: number;
+  /** Used if the request names none, for example `low` or `high`. */
   reasoningEffort?: string;
   /** How the model summarizes its reasoning: `auto`, `concise` or `detailed`. Without it no reasoning is shown. */
   reasoningSummary?: string;

@@ -7,10 +7,15 @@ import { callback, isObject, text, type Validator } from '../../validation.ts';
 import type { HttpCall } from './httpCall.ts';
 import type { Advice } from './httpErrors.ts';
 
+/** How the server of a model is reached. */
 export interface ClientOptions {
+  /** The key of the API. Default: the vendor's environment variable. It is never logged. */
   apiKey?: string;
+  /** The address of the API. Default: the vendor's environment variable, or its public address. */
   baseURL?: string;
+  /** Sends the requests. Default: the platform's `fetch`. */
   fetch?: typeof fetch;
+  /** Headers that are added to each request. Credentials in them are never logged. */
   headers?: Record<string, string>;
 }
 

@@ -6,11 +6,13 @@ import { type ImageLimits, imageLimitsOf } from '../../content/imageFormat.ts';
 import { isObject, type Validator } from '../../validation.ts';
 import type { Model, Prices } from '../model.ts';
 
+/** What a run may count on. */
 export interface VendorModelOptions {
   /** The most tokens of input and output in one call. */
   contextWindow?: number;
   /** The output limit if a request names none. */
   maxOutputTokens?: number;
+  /** Prices in USD per million tokens. Without them costs are unknown. */
   prices?: Prices;
   /** Limits for images. Default: 2,000 pixels on the longer side and 4.5 MiB encoded. */
   imageLimits?: ImageLimits;

@@ -34,6 +34,7 @@ import { OpenFiles } from './openFiles.ts';
 import { readableEntries } from './readDamagedLog.ts';
 import { FileRows } from './rows/fileRows.ts';
 
+/** The options of `jsonlStore`. */
 export interface JsonlStoreOptions {
   /** An append resolves after the write (`process`, the default) or after the disk has it (`power`). */
   durability?: Durability;

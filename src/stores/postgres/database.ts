@@ -7,12 +7,15 @@ import { type StoreTime, timeOf } from './storeTime.ts';
 
 export type Row = { readonly [column: string]: unknown };
 
+/** A connection to a database. */
 export interface Queries {
+  /** Sends a statement with its values and returns the rows. */
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
 /** A pool of `pg`, or what has its `query` and `connect`. */
 export interface PostgresPool extends Queries {
+  /** Takes a connection from the pool. */
   connect(): Promise<unknown>;
 }
 

@@ -32,6 +32,7 @@ import { type Statements, statementsOf } from './statements.ts';
 
 export type { PostgresPool } from './database.ts';
 
+/** The options of `postgresStore`. */
 export interface PostgresStoreOptions {
   /** The schema of the tables; it is created where it is missing. Default: `runchart`. */
   schema?: string;
@@ -41,6 +42,7 @@ export interface PostgresStoreOptions {
   serve?: boolean;
 }
 
+/** A store of conversations in PostgreSQL. `close()` ends its own connections; the pool stays yours. */
 export type PostgresStore = Required<LogStore> & { close(): Promise<void> };
 
 const optionsValidator = object({ schema: text, leaseMs: whole(1000), serve: flag });

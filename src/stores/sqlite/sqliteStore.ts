@@ -10,11 +10,13 @@ import { type Durability, type LogStore, noConversation, withLookup } from '../l
 import { DatabaseThread } from './databaseThread.ts';
 import { SqliteHandle } from './sqliteHandle.ts';
 
+/** The options of `sqliteStore`. */
 export interface SqliteStoreOptions {
   /** An append resolves after the write (`process`, the default) or after the disk has it (`power`). */
   durability?: Durability;
 }
 
+/** A store of conversations in one SQLite file. */
 export interface SqliteStore extends LogStore {
   /** Closes the open conversations and the file, and ends the thread of the store. It can be called again. */
   close(): Promise<void>;

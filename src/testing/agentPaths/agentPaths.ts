@@ -22,7 +22,9 @@ import type { ProbeFault, VerdictRow } from './verdictRows.ts';
 import { type Probed, Prober } from './verdicts.ts';
 import type { CleanEffects } from './world/toolWatch.ts';
 
+/** The generated cases of an agent. */
 export interface AgentPaths {
+  /** The cases. Run each one in a test of its own. */
   readonly cases: readonly AgentPath[];
   /** The verdict for each call, to review and keep as a snapshot. */
   readonly verdicts: readonly VerdictRow[];

@@ -31,6 +31,7 @@ import type { Outside } from './world/toolWatch.ts';
 /** The outcome of a call before it runs. */
 export type Verdict = 'runs' | 'asks' | 'blocked' | 'refused';
 
+/** The options of `agentPaths`. */
 export interface AgentPathsOptions {
   /** Arguments for a tool with their expected verdicts. The first ones are the base for variations. */
   examples?: {
@@ -42,6 +43,7 @@ export interface AgentPathsOptions {
   outside?: Outside;
   /** Tools whose results are made up instead of executed. Default: none. */
   stubs?: 'all' | readonly string[];
+  /** What the cases cover together: each transition (default), or each pair of successive ones. */
   cover?: 'transitions' | 'pairs';
   /** The moves that a case may contain besides requests, replies and decisions. Default: all. */
   moves?: readonly (
@@ -54,6 +56,7 @@ export interface AgentPathsOptions {
     | 'toolFailure'
     | 'fullWindow'
   )[];
+  /** The most rounds, calls and other moves of one case. */
   bounds?: {
     rounds?: number;
     calls?: number;
@@ -72,16 +75,25 @@ export interface AgentPathsOptions {
   check?(outcome: PathOutcome): void | Promise<void>;
 }
 
+/** The outcome of an executed case. */
 export interface PathOutcome {
+  /** The case. */
   readonly path: AgentPath;
+  /** The result of its run. */
   readonly result: RunResult;
+  /** The calls that wait at its end. */
   readonly pending: readonly PendingCall[];
+  /** The log at its end. */
   readonly log: readonly LogEntry[];
 }
 
+/** A generated case: moves of a person, a model and the world, with the expected end. */
 export interface AgentPath {
+  /** A sentence that lists the moves. */
   readonly name: string;
+  /** The moves. */
   readonly script: readonly Move[];
+  /** The expected end of the run. */
   readonly ends: Termination | 'crashed';
   /** Rejects with the failed move and the actual state. */
   run(): Promise<PathOutcome>;

@@ -49,10 +49,13 @@ function whyNot({ settings: { policies, phases } }: AgentModel, closer: Partial<
 const needsOf = (key: string, { event }: ChartTransition): string | undefined =>
   REACH[key] ?? (event === 'sub-agent.changed' ? 'sub-agents' : undefined);
 
+/** The coverage of the executed cases. */
 export interface AgentPathsReport {
+  /** The transitions that a case took. */
   readonly taken: readonly ChartTransition[];
   /** Transitions that this agent can take, but that no case took. */
   readonly missed: readonly ChartTransition[];
+  /** The transitions that this agent cannot take, with what they need. */
   readonly outOfReach: readonly (ChartTransition & { readonly needs: string })[];
   /** Transitions that no case can take, with the reason in `why`. */
   readonly notTried: readonly (ChartTransition & { readonly why: string })[];
@@ -60,6 +63,7 @@ export interface AgentPathsReport {
   readonly ofStore: readonly ChartTransition[];
   /** The limits that were lowered because the exploration exceeded `bounds.steps`. */
   readonly closer?: Readonly<Record<string, number>>;
+  /** Returns the report as lines of text. */
   toString(): string;
 }
 

@@ -13,6 +13,7 @@ import type { AgentWorld } from '../world/agentWorld.ts';
 import { watchTimers } from './world/platformTimers.ts';
 import { TESTED, TestWorld, type TestWorldOptions } from './world/testWorld.ts';
 
+/** Creates the agent under test from the options of a world. */
 export type MakeAgent = (world: AgentWorld) => Agent;
 
 /** The state of a conversation between two moves. Calls are numbered from 1. */

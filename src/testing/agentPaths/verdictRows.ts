@@ -5,12 +5,17 @@
 import { canonical, type Json } from '../../../machines/internal.ts';
 import type { Verdict } from './pathOptions.ts';
 
+/** The verdict of an agent's rules about one call. */
 export interface VerdictRow {
+  /** The name of the tool. */
   readonly tool: string;
+  /** The arguments of the call. */
   readonly args: Json;
+  /** The verdict. */
   readonly verdict: Verdict;
   /** The reason of a question, or the code of a block or refusal. */
   readonly reason?: string;
+  /** The outcome of the execution, if the call ran. */
   readonly end?: 'succeeded' | 'failed' | 'pending';
   /** Another verdict begins next to this row. */
   readonly edge: boolean;

@@ -12,7 +12,9 @@ import { withStubs } from './childStub.ts';
 import { edgeCover, type Graph, type Vertex, type Walk } from './edgeCover.ts';
 import type { PathStep, TestPath } from './testPath.ts';
 
+/** The options of `coverPaths`. */
 export interface CoverOptions {
+  /** The input of the chart. */
   input: unknown;
   /** The events to try, by event descriptor, wildcards included. */
   cases: EventCases;

@@ -9,8 +9,11 @@ import { type Children, DrivenChart, type Seen } from './drivenChart.ts';
 import { loggedBy, sentBy, startedBy } from './effectAnswers.ts';
 import type { PathState, TestPath } from './testPath.ts';
 
+/** A check of a chart's state. It throws if the state is wrong. */
 export type Invariant = (state: AnyMachineSnapshot, seen: Seen) => void;
+/** The options of `drive`. */
 export interface DriveOptions {
+  /** The input of the chart. */
   input: unknown;
   /** Called with the chart's snapshot after its start and after every step. An error fails the drive. */
   invariants?: readonly Invariant[];
@@ -18,16 +21,23 @@ export interface DriveOptions {
   children?: Children;
   /** Also compared while the chart is active. When it is done, only its output counts. */
   projection?(context: never): unknown;
+  /** Receives the inspection events of XState. */
   inspect?(event: InspectionEvent): void;
   /** The interpreter of the chart. Default: XState. */
   interpreter?: Interpreter;
 }
+/** The result of `drive`. */
 export interface Driven {
+  /** The entries that the chart logged. */
   entries: readonly LogEntry[];
+  /** The snapshot at the end. */
   finalState: AnyMachineSnapshot;
 }
 
-/** Rejects with a message that names the step where the chart leaves the path. */
+/**
+ * Drives a chart along a generated path and compares each step. Rejects with a message that names the step where the chart
+ * leaves the path.
+ */
 export async function drive(machine: AnyStateMachine, path: TestPath, options: DriveOptions): Promise<Driven> {
   return driveSync(machine, path, options);
 }

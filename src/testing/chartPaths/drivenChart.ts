@@ -13,6 +13,7 @@ import { ScriptedJournal } from './scriptedJournal.ts';
 
 /** Everything that has happened so far, for invariants that need more than the state. */
 export interface Seen {
+  /** The journal of the chart, with its entries and requests. */
   readonly journal: ScriptedJournal;
   /** The events delivered so far. */
   readonly events: readonly { readonly type: string }[];

@@ -89,9 +89,11 @@ export function startedBy(effects: readonly ChartEffect[]): EffectRequest[] {
 export const loggedBy = (effects: readonly ChartEffect[]): NewEntry[] =>
   effects.flatMap((effect) => (effect.type === 'log' ? effect.entries : []));
 
+/** An event that a chart sent. */
 export interface Sent {
   /** Id of a child, or `parent`. */
   readonly to: string;
+  /** The event. */
   readonly event: { readonly type: string };
 }
 

@@ -12,7 +12,9 @@ import {
   REPORT_KINDS,
 } from '../../../machines/internal.ts';
 
+/** A journal in memory that answers effects as a path says. */
 export class ScriptedJournal implements Journal {
+  /** The entries so far. */
   readonly entries: LogEntry[] = [];
   /** The entries of each append. */
   readonly appends: (readonly NewEntry[])[] = [];
@@ -20,6 +22,7 @@ export class ScriptedJournal implements Journal {
   readonly started: EffectRequest[] = [];
   /** Requests by id that are neither answered nor dropped. */
   readonly open = new Map<string, EffectRequest>();
+  /** The prefixes of dropped effects. */
   readonly dropped = new Set<string>();
   /** Makes the next append fail. */
   refuse: Error | undefined;

@@ -15,13 +15,18 @@ export interface PathState {
   readonly effects?: readonly ChartEffect[];
 }
 
+/** A step of a path: an event and the state after it. */
 export interface PathStep extends PathState {
+  /** The event. */
   readonly event: { readonly type: string };
 }
 
+/** A generated path through a chart. */
 export interface TestPath {
+  /** The events of the path, as text. */
   readonly name: string;
   /** The state at the start. */
   readonly start?: PathState;
+  /** The events, each with the state after it. */
   readonly steps: readonly PathStep[];
 }

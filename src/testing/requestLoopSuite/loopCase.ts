@@ -64,8 +64,11 @@ export function suiteModel(replies: readonly SuiteReply[]): Model & { readonly a
   };
 }
 
+/** A tool that records its executions. */
 export interface ExecutedTool {
+  /** The tool. */
   tool: Tool;
+  /** The arguments of each execution. */
   executed: unknown[];
 }
 
@@ -88,13 +91,17 @@ export function makeTool(name: string, act: (args: { path?: string }) => unknown
   return { tool, executed };
 }
 
+/** The functions of an agent loop that `requestLoopSuite` tests. */
 export interface RequestLoopEngine {
+  /** Creates the state of the requests. */
   createStateManager(options: {
     resolveModel(name: string): ReturnType<typeof suiteModel>;
     tools: readonly ExecutedTool['tool'][];
     settings?: { maxIterations?: number; maxRetries?: number; globalRequestTimeoutSeconds?: number };
   }): StateManager;
+  /** Runs one request. */
   processRequest: typeof processRequest;
+  /** Processes one node of a request. */
   processNode: typeof processNode;
 }
 

@@ -6,7 +6,10 @@ import type { SimulationReport } from './simulate.ts';
 
 const RUNS = 400;
 
-/** `live` runs one simulation on a tape. The shorter tape must violate `invariant` too. */
+/**
+ * Shortens the tape of a failed simulation. `live` runs one simulation on a tape. The shorter tape must violate `invariant`
+ * too.
+ */
 export async function shrink(
   live: (tape: readonly number[]) => Promise<SimulationReport>,
   tape: readonly number[],

@@ -29,14 +29,19 @@ import { SimulatedModel } from './world/simulatedModel.ts';
 import { SimulatedStore } from './world/simulatedStore.ts';
 import { CONVERSATION, type Group, SimulatedWorld, type Violation } from './world/simulatedWorld.ts';
 
+/** The outcome of a simulated life of a conversation. */
 export interface SimulationReport {
+  /** The seed of the simulation. */
   readonly seed: number;
+  /** The number of steps. */
   readonly steps: number;
+  /** The number of crashes. */
   readonly crashes: number;
   /** The durable log at the end. */
   readonly log: readonly LogEntry[];
   /** Every choice of the run. Pass it as `tape` to repeat the run. */
   readonly tape: readonly number[];
+  /** The invariants that did not hold; empty if all is well. */
   readonly violations: readonly Violation[];
   /** The number of faults and acts by kind. */
   readonly faults: Readonly<Record<string, number>>;
@@ -46,7 +51,9 @@ export interface SimulationReport {
   readonly reached: Readonly<Record<Group, Readonly<Record<string, number>>>>;
 }
 
+/** The options of `simulate`. */
 export interface SimulationOptions {
+  /** The seed of all random choices. */
   seed: number;
   /**
    * Creates the simulated agent, for every process of the run: `createAgent({ tools, …, ...world })`. A wrong result is
@@ -206,6 +213,7 @@ function describe(made: unknown): string {
   return 'a promise';
 }
 
+/** The part of a report that `neverReached` needs. */
 type ReportPart = Pick<SimulationReport, 'tools' | 'reached'>;
 
 /**

@@ -14,8 +14,11 @@ import { actCases, followerCases, takeoverCases } from './sharedCases.ts';
 import { statusCases } from './statusCases.ts';
 import type { SharedPlace, StoreCase } from './storeCase.ts';
 
+/** The test functions that a suite uses, for example those of Vitest. */
 export interface SuiteRunner {
+  /** Groups tests under a name. */
   describe(name: string, body: () => void): void;
+  /** Declares one test. */
   test(name: string, body: () => Promise<void>): void;
 }
 

@@ -23,6 +23,7 @@ import { writeTool } from './write.ts';
 export type ExtraTool = (typeof EXTRA_TOOLS)[number];
 export const EXTRA_TOOLS = ['Background', 'MultiEdit', 'TodoWrite', 'WebFetch'] as const;
 
+/** The options of `codingTools`. */
 export interface CodingToolOptions {
   /**
    * Runs Bash commands in a sandbox if there is one (`auto`, default), only in a sandbox (`required`), or without one
@@ -31,6 +32,7 @@ export interface CodingToolOptions {
   sandbox?: SandboxChoice;
   /** Lets sandboxed commands reach the network always, never, or if a call asks and gets permission (default). */
   network?: NetworkChoice;
+  /** The places that a sandboxed command sees and writes. */
   sandboxOptions?: SandboxOptions;
   /** Adds more tools to the list. Default: none. */
   extra?: ExtraTool[];

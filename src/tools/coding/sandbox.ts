@@ -12,8 +12,10 @@ import { type SandboxOptions, sandboxPlaces } from './sandbox/sandboxPlaces.ts';
 
 export type { SandboxOptions };
 export const SANDBOXES = ['off', 'auto', 'required'] as const;
+/** Whether commands run in a sandbox. */
 export type SandboxChoice = (typeof SANDBOXES)[number];
 
+/** The sandbox of this machine, or the reason why there is none. */
 export type SandboxStatus = { kind: 'bubblewrap' } | { kind: 'sandbox-exec' } | { kind: 'none'; why: string };
 
 /** Starts a command: the program, and the words before the command's own. */

@@ -112,6 +112,7 @@ export function agUiEvents(piece: Piece): object[] {
 
 /** An observable of any copy of rxjs, or of another library. */
 export interface Subscribable<T> {
+  /** Calls the observer for each value; the returned object ends that. */
   subscribe(observer: { next(value: T): void; error(error: unknown): void; complete(): void }): { unsubscribe(): void };
 }
 

@@ -13,6 +13,7 @@ import { bytesOf } from '../followed/eitherConversation.ts';
 
 /** A part of a message of an AI SDK page. Its fields depend on its type. */
 export interface UiPart {
+  /** The type of the part. */
   type: string;
   [field: string]: unknown;
 }

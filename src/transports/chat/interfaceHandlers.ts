@@ -46,7 +46,9 @@ import type { Piece } from './pieces.ts';
 import { uiMessagesOf } from './uiHistory.ts';
 import { UiMessageChunks } from './uiMessages.ts';
 
+/** The options of `agUiHandler` and `uiMessageHandler`. */
 export interface ChatHandlerOptions {
+  /** Called for each request. Answers true, the name of the caller or `{ by, owner }`; anything else refuses the request. */
   authorize: Authorize;
   /** The path of the chat. Default: any, and the last segments of a path count. */
   basePath?: string;
@@ -64,7 +66,9 @@ export interface ChatHandlerOptions {
   allow?: AllowedChoices;
   /** Shared with other transports of the same agent; it has limits of its own. Default: its own. */
   sessions?: Sessions;
+  /** The timer of a test. Default: the timer of the platform. */
   setTimer?: Ports['setTimer'];
+  /** The clock of a test. Default: the clock of the platform. */
   now?: Ports['now'];
 }
 

@@ -8,10 +8,15 @@ import type { Piece } from './pieces.ts';
 import { StreamFold } from './streamFold.ts';
 import { UiMessageChunks } from './uiMessages.ts';
 
+/** A message of an AI SDK page. */
 export interface UiMessage {
+  /** The id of the message. */
   id: string;
+  /** The author of the message. */
   role: 'user' | 'assistant';
+  /** The parts of the message. */
   parts: UiPart[];
+  /** The metadata of the message, if it has any. */
   metadata?: object;
 }
 

@@ -10,10 +10,13 @@ import type { Interpreter, World } from '../../../runtime/interpreter/interprete
 
 /** A transition of one of the charts. */
 export interface ChartTransition {
+  /** The id of the chart. */
   readonly machine: string;
+  /** The state that has the transition. */
   readonly source: string;
   /** Its event descriptor. Empty for an eventless transition. */
   readonly event: string;
+  /** The state after it. */
   readonly target: string;
 }
 

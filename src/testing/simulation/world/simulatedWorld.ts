@@ -37,14 +37,18 @@ export interface FinalAnswers {
   answer(words: string, system: string): string;
 }
 
+/** An invariant that did not hold. */
 export interface Violation {
+  /** The name of the invariant. */
   invariant: string;
+  /** What was wrong. */
   detail: string;
 }
 const GROUPS = [
   ...(['tools', 'outcomes', 'decisions', 'receipts', 'stops', 'crashes', 'entries'] as const),
   ...(['overtaken', 'summaries'] as const),
 ] as const;
+/** The groups of things that a simulation counts. */
 export type Group = (typeof GROUPS)[number];
 /** The id of the simulated conversation. Other ids belong to its sub-agents. */
 export const CONVERSATION = 'simulated';

@@ -9,6 +9,7 @@ import type { Confinement } from '../../tool.ts';
 import { isInside } from '../workspace.ts';
 import { PROTECTED_BELOW_HOME, PROTECTED_NAMES, PROTECTED_PARTS } from './protectedNames.ts';
 
+/** The places that a sandboxed command sees and writes. */
 export interface SandboxOptions {
   /** Files and directories that appear empty to commands; relative to the working directory, or `~/…`. */
   hide?: readonly string[];
