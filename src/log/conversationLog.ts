@@ -51,6 +51,8 @@ export class ConversationLog {
   readonly redact: Redact;
   readonly #logState: LogState;
   readonly #transcript: Pick<Transcript, 'endsWithAssistant'>;
+  /** What running calls have produced so far, by their ids. It is part of their result if they are cancelled. */
+  readonly partials = new Map<string, () => string>();
   readonly #listeners: ((entry: LogEntry) => void)[] = [];
   readonly #live = new Subject<LogEntry>();
   /** Durable entries that no fold has taken. */
@@ -102,6 +104,14 @@ export class ConversationLog {
    */
   follow(entries: readonly NewEntry[], at: number): void | Promise<void> {
     return this.#append(() => reconcile(this.#logState, entries, this.#transcript.endsWithAssistant()), at);
+  }
+
+  #withPartial(entry: NewEntry): NewEntry {
+    if (entry.type !== 'tool-result') return entry;
+    const partial = this.partials.get(entry.callId);
+    this.partials.delete(entry.callId);
+    const text = entry.code === 'cancelled' && partial?.();
+    return text ? { ...entry, content: [...entry.content, { type: 'text', text }] } : entry;
   }
 
   /** Folds the entries that became durable. */
@@ -161,7 +171,10 @@ export class ConversationLog {
     this.fold();
     const entries = due();
     if (entries.length === 0) return;
-    const stamped = this.#stamp(entries, at);
+    const stamped = this.#stamp(
+      entries.map((entry) => this.#withPartial(entry)),
+      at,
+    );
     const { appendNow } = this.#handle;
     if (!appendNow) {
       this.#last = this.#store(stamped);

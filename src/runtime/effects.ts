@@ -43,6 +43,8 @@ import { attachSubAgents, type OwnProfile, type SubAgents } from './subAgentPort
 export interface RuntimeScope extends ConversationScope {
   next: NextRequest;
   request: CurrentRequest;
+  /** See ConversationLog. */
+  partials: Map<string, () => string>;
 }
 
 export interface EffectsOptions extends OwnProfile {

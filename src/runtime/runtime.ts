@@ -116,6 +116,7 @@ export class Runtime {
       conversationId: id,
       cwd,
       entries: log.entries,
+      partials: log.partials,
       transcript,
       logState,
       request,

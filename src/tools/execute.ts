@@ -17,6 +17,7 @@ import type { Live } from '../live.ts';
 import { onDemand } from '../onDemand.ts';
 import type { EffectAbort } from '../timeLimit.ts';
 import { belongsTo } from './conversationEnd.ts';
+import { takesPartial } from './partialResult.ts';
 import { answerOf, lackOfSandbox, type Tool, type ToolContext, type ToolDefinition, waitCloserOf } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './toolResult.ts';
@@ -35,6 +36,7 @@ export interface ToolSurroundings {
     conversationId: string;
     cwd: string;
     entries: readonly LogEntry[];
+    partials: Map<string, () => string>;
     logState: LogState;
     request: { origin(callId: string): RequestInfo };
     diagnose(code: string, detail?: Json): void;
@@ -127,6 +129,7 @@ export class ToolRunner {
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
     belongsTo(context, around.entries);
+    takesPartial(context, (text) => around.partials.set(callId, () => cut(redact(text()), resultBytes)));
     const late = (): void => diagnose('late_result', { callId });
     tellLackOfSandbox(prepared.tool, around);
     progress('started');

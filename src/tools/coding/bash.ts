@@ -6,6 +6,7 @@
 
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
+import { partialResult } from '../partialResult.ts';
 import {
   type Confinement,
   defineTool,
@@ -112,7 +113,9 @@ const bashOf = (sandbox: Sandbox | undefined, network: NetworkChoice, background
       const limit = timeLimitOf(signal) ?? TIME_LIMIT_MS;
       const timeout = Math.min(timeoutMs, limit - Math.min(AHEAD_MS, limit / 2));
       try {
-        const { end, output } = await runShell(command, { cwd, signal, timeoutMs: timeout, progress, launcher });
+        const printing = (output: Output): unknown => partialResult(context, () => partialText(output));
+        const options = { cwd, signal, timeoutMs: timeout, progress, launcher, printing };
+        const { end, output } = await runShell(command, options);
         return answer(end, output, timeout);
       } finally {
         await launcher?.release();
@@ -131,6 +134,12 @@ function answer(end: ShellEnd, output: Output, timeoutMs: number): ToolResult {
   const text = commandText(output, endNotes(end, timeoutMs));
   if (end.kind !== 'exited') return toolResult.error(text, end.kind);
   return end.code === 0 ? toolResult.success(text || '(no output)') : toolResult.error(text, `exit_${end.code}`);
+}
+
+/** What a cancelled command had printed. */
+function partialText(output: Output): string {
+  const printed = output.text().trimEnd();
+  return printed === '' ? '' : `What it had printed until then:\n${printed}`;
 }
 
 function startedText(started: BackgroundCommand | undefined): ToolResult {

@@ -23,6 +23,8 @@ export interface ShellOptions {
   launcher?: Launcher | undefined;
   /** The command does not keep this program alive. It is ended when the program exits. */
   isBackground?: boolean;
+  /** Receives the output of `runShell` before the command starts. */
+  printing?(output: Output): unknown;
   /** Called repeatedly while the command runs. */
   progress(update: { elapsedMs: number; outputBytes: number; lastLine: string }): void;
 }
@@ -48,6 +50,7 @@ const TIMER_MOST = 2 ** 31 - 1;
 /** Runs a command. After an abort, rejects with the signal's reason when all its processes have ended. */
 export async function runShell(command: string, options: ShellOptions): Promise<{ end: ShellEnd; output: Output }> {
   const output = new Output(new SpilledOutput());
+  options.printing?.(output);
   return { end: await runInto(output, command, options), output };
 }
 
