@@ -15,7 +15,7 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import * as conventions from '@opentelemetry/semantic-conventions/incubating';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool } from '../../src/index.ts';
 import { openTelemetry } from '../../src/otel/openTelemetry.ts';
@@ -50,8 +50,11 @@ const spans = () => spanExporter.getFinishedSpans();
 
 /** A run whose spans have every attribute that the library sets. */
 beforeAll(async () => {
-  new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spanExporter)] }).register();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spanExporter)] });
+  const tracer = provider.getTracer('conventions');
   const reader = new PeriodicExportingMetricReader({ exporter: metricExporter, exportIntervalMillis: 1_000_000 });
+  // Another file of this process may have set one.
+  metrics.disable();
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
   const add = defineTool({
     name: 'add',
@@ -69,7 +72,7 @@ beforeAll(async () => {
   const model = { ...scripted(replies, options), nativeOutput: true };
   const agent = createAgent({
     ...{ model, tools: [add], instructions: 'Be brief', output: z.object({ sum: z.number() }) },
-    plugins: [openTelemetry({ contents: true, agentName: 'adder', agentId: 'a1' })],
+    plugins: [openTelemetry({ tracer, contents: true, agentName: 'adder', agentId: 'a1' })],
     policies: { modelRetry: { attempts: 1 } },
   });
   const settings = { temperature: 0.5, topP: 0.9, maxOutputTokens: 100 };
@@ -84,6 +87,8 @@ beforeAll(async () => {
     .flatMap(({ scopeMetrics }) => scopeMetrics)
     .flatMap((scope) => scope.metrics);
 });
+
+afterAll(() => metrics.disable());
 
 const attributesOf = (items: readonly { attributes: object }[]): string[] => [
   ...new Set(items.flatMap(({ attributes }) => Object.keys(attributes))),
