@@ -13,6 +13,7 @@ import type { PendingCall } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { thrownMessage } from '../../errors.ts';
 import { printableLine, shortened } from '../../printable.ts';
+import { isObject } from '../../validation.ts';
 import type { CodingAgent } from '../codingAgent.ts';
 import { approvalFacts } from '../interactive/approval.ts';
 import { callPreview } from '../questions/callPreview.ts';
@@ -103,9 +104,11 @@ export class EditorQuestions {
     }
   }
 
-  /** The change of a file, else the reasons of the rules. */
+  /** The change of a file, or a plan, else the reasons of the rules. */
   async #content({ name, args, payload }: PendingCall): Promise<ToolCallContent[]> {
     const { cwd } = this.#port.conversation;
+    const plan = name === 'ExitPlanMode' && isObject(args) ? args.plan : undefined;
+    if (typeof plan === 'string') return [textContent(plan)];
     const { place, by, parts, runs } = approvalFacts(payload);
     const preview = await callPreview(name, args, { cwd, place }).catch(() => undefined);
     if (preview?.kind === 'new file') {

@@ -42,12 +42,15 @@ export class EditorSession {
   /** The request under way. */
   #turn: AbortController | undefined;
   #run: Run | undefined;
+  /** The mode that the editor shows. */
+  #shownMode: PermissionMode;
   readonly #release: () => void;
 
   constructor(made: CodingAgent, conversation: Conversation, { client, capabilities }: EditorClient) {
     this.#made = made;
     this.#conversation = conversation;
     const { id: sessionId, cwd } = conversation;
+    this.#shownMode = made.permissions.modeOf(sessionId);
     const notices = capabilities?.session?.notices != null;
     const { contextWindow } = made.model;
     const earlier = conversation.log();
@@ -57,6 +60,7 @@ export class EditorSession {
     this.#questions = new EditorQuestions({ ...port, say: (text) => this.#say(text) });
     const log = conversation.log$(earlier.length).subscribe((entry) => {
       this.#queue.push(this.#updates.entry(entry));
+      this.#showMode();
       // After all entries of an append.
       if (entry.type === 'tool-suspended') queueMicrotask(() => this.#ask());
     });
@@ -80,7 +84,7 @@ export class EditorSession {
       const [name, description] = MODES[id];
       return { id, name, description };
     });
-    return { currentModeId: this.#made.permissions.mode, availableModes };
+    return { currentModeId: this.#made.permissions.modeOf(this.#conversation.id), availableModes };
   }
 
   /** Applies from the next call on, also within a request. Throws RequestError for an unknown mode. */
@@ -90,6 +94,7 @@ export class EditorSession {
       throw RequestError.invalidParams({ modeId }, `expected one of the modes ${PERMISSION_MODES.join(', ')}`);
     }
     this.#made.permissions.setMode(mode);
+    this.#shownMode = mode;
   }
 
   /** Shows what has happened so far, as it counts for the model. */
@@ -162,6 +167,14 @@ export class EditorSession {
       if (status === 'waiting' && pending.length > 0) continue;
       this.#run = this.#conversation.resume();
     }
+  }
+
+  /** An approved plan ends plan mode. */
+  #showMode(): void {
+    const mode = this.#made.permissions.modeOf(this.#conversation.id);
+    if (mode === this.#shownMode) return;
+    this.#shownMode = mode;
+    this.#queue.push([{ sessionUpdate: 'current_mode_update', currentModeId: mode }]);
   }
 
   #ask(): void {

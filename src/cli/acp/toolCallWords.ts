@@ -32,6 +32,7 @@ const KINDS: { readonly [tool: string]: ToolKind } = {
   MultiEdit: 'edit',
   WebFetch: 'fetch',
   TodoWrite: 'think',
+  ExitPlanMode: 'switch_mode',
 };
 const KINDS_OF_GROUPS: { readonly [group in GroupName]: ToolKind } = {
   'read-group': 'read',

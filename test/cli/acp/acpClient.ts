@@ -24,6 +24,7 @@ import { workingDirectory } from '../../../src/cli/sessions/sessionStore.ts';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { createAgent, defineTool, presets } from '../../../src/index.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
+import type { PermissionMode } from '../../../src/permissions/verdict.ts';
 import { allowAlways, forgetAllowed } from '../../../src/session/configuration.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
@@ -37,7 +38,7 @@ export async function temporaryRoot(): Promise<string> {
 }
 
 /** The agent of the program for one directory, with a scripted model and a tool that counts its calls. */
-export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = []) {
+export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = [], mode: PermissionMode = 'default') {
   const deploy = defineTool({
     name: 'Deploy',
     description: 'Deploys.',
@@ -50,9 +51,9 @@ export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = 
   return async (directory: string): Promise<CodingAgent> => {
     const cwd = await workingDirectory(directory);
     const { plugin, compactNext } = summaryOnDemand();
-    const rules = permissions();
+    const rules = permissions({ mode });
     const store = countingStore(jsonlStore(join(root, 'sessions')));
-    const tools = [...codingTools({ sandbox: 'off' }), deploy];
+    const tools = [...codingTools({ sandbox: 'off' }), deploy, rules.exitPlanMode()];
     const policies = { ...presets.coding, onPartialSuspend: 'wait' as const };
     const agent = createAgent({ model, tools, plugins: [rules, plugin], policies, cwd, store });
     return {
@@ -126,11 +127,14 @@ export const choose = (optionId: string) => async (): Promise<RequestPermissionR
 });
 
 /** A new editor with one session, whose model says these replies. */
-export async function begun(replies: readonly Reply[], options: Partial<EditorOptions> & { window?: object } = {}) {
+export async function begun(
+  replies: readonly Reply[],
+  options: Partial<EditorOptions> & { window?: object; mode?: PermissionMode } = {},
+) {
   const root = options.root ?? (await temporaryRoot());
   const ran: unknown[] = [];
   const model = scripted([...replies], options.window);
-  const makeAgent = agentMaker(root, model, ran);
+  const makeAgent = agentMaker(root, model, ran, options.mode);
   const editor = await editorOf(makeAgent, { ...options, root });
   const { sessionId, modes } = await editor.agent.request('session/new', { cwd: root, mcpServers: [] });
   const prompt = (text: string) =>

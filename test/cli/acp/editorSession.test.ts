@@ -205,6 +205,19 @@ describe('modes', () => {
     await expect(unknown).rejects.toMatchObject({ code: -32602 });
   });
 
+  test('a plan is shown with its question, and its approval ends plan mode in the editor too', async () => {
+    const planned: Reply = [call('p1', 'ExitPlanMode', { plan: '# Deploy twice' })];
+    const replies = [planned, deploys('one'), 'done'];
+    const { prompt, asked, updates, ran, modes } = await begun(replies, { answer: choose('once'), mode: 'plan' });
+    expect(modes?.currentModeId).toBe('plan');
+    await prompt('deploy');
+    const text = { type: 'text', text: '# Deploy twice' };
+    expect(asked[0]?.toolCall).toMatchObject({ kind: 'switch_mode', content: [{ type: 'content', content: text }] });
+    expect(updates).toContainEqual({ sessionUpdate: 'current_mode_update', currentModeId: 'default' });
+    expect(asked).toHaveLength(2);
+    expect(ran).toEqual(['one']);
+  });
+
   test('a mode that is chosen during a request holds for its next call', async () => {
     const first = await begun([deploys('one'), deploys('two', 'c2'), 'done'], {
       answer: async (asked) => {
