@@ -92,7 +92,7 @@ export const messageRows = {
   /**
    * What a plain `send()` is while the conversation waits for a decision. A `followUp` is queued; if every call is decided, it
    * resumes the suspended cycle first. `denyAndRun` replaces the decisions: every waiting call, decided or not, fails with
-   * `denied`, the cycle is stopped (interrupted, `superseded`), and the message starts its run as a new request. If that
+   * `denied`. The cycle is stopped (interrupted, `superseded`), and the message starts its run as a new request. If the stop
    * cannot be stored, the message is refused and the cycle keeps waiting. `send(content, { whileSuspended })` replaces the
    * policy for one message.
    */

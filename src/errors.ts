@@ -72,8 +72,8 @@ interface ThrownErrors {
   /** The log has a newer version, or one that never existed. @remedy Use a newer runchart, or restore the file. */
   version: 'CorruptLogError';
   /**
-   * A line or an entry cannot be read, or the file changed while it was open; the message says where. @remedy Restore the
-   * file.
+   * A line or an entry cannot be read, or the file changed while it was open. The message contains the place. @remedy
+   * Restore the file.
    */
   corrupt: 'CorruptLogError';
   /** An entry is missing. @remedy Restore the file. */

@@ -28,7 +28,7 @@ export function printable(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(IN_TEXT, escapeOf);
 }
 
-/** One line, such as a name, a path or arguments: line breaks and tabs are escapes too, joiners as well. */
+/** Returns one line, such as a name, a path or arguments. Line breaks, tabs and joiners are escaped too. */
 export function printableLine(text: string): string {
   return text.replace(IN_LINE, escapeOf);
 }

@@ -14,7 +14,7 @@ export interface Surroundings<W = unknown> {
   after(world: W, event: { type: string }, state: AnyMachineSnapshot): W;
 }
 
-/** The key under which the cases of a chart hold its surroundings. Whoever receives the cases receives both. */
+/** The key under which the cases of a chart hold its surroundings. An importer of the cases gets both in one object. */
 export const surroundings: unique symbol = Symbol('surroundings');
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Turns, tokens and cost of model calls, for a run and for the cycles of a stored log. Invariant: a sum with an
- * unknown price is unknown. A cycle's tokens come from its rounds, its cost from the replies of all runs that worked
- * on it.
+ * unknown price is unknown. The tokens of a cycle are the sum over its rounds. Its cost is the sum over the replies of
+ * all its runs.
  */
 import type { RuntimeEntry } from '../../machines/internal.ts';
 import type { RequestCycle } from '../projector/index.ts';

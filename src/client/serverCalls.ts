@@ -127,7 +127,7 @@ export class ServerCalls {
     return response;
   }
 
-  /** Waits before a repetition: longer after each attempt, and not as long as others. */
+  /** Waits before a repetition. The wait doubles with each attempt, and its random part separates clients. */
   wait(attempt: number, signal: AbortSignal, leastMs = 0): Promise<void> {
     const { random, setTimer } = this.#options;
     const ms = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(attempt - 1, 10)) * (0.5 + random() / 2);

@@ -64,7 +64,7 @@ export class ConversationLog {
   #pendingAppends = 0;
   #settledAppends = 0;
 
-  /** `known` and `transcript`: what the durable entries say, kept up to date by a listener. */
+  /** `logState` and `transcript` are folds of the durable entries. A listener updates them. */
   constructor(options: {
     id: string;
     handle: LogHandle;

@@ -87,7 +87,7 @@ class LivingSessions implements Sessions {
   /** The least recently released come first. */
   readonly #open = new Set<Session>();
   readonly #named = new Map<string, Session>();
-  /** Of conversations that are open or have readers. */
+  /** The broadcasts of conversations that are open or have readers. */
   readonly #broadcasts = new Map<string, Broadcast>();
   /** Added to the agent while there are broadcasts, so that the agent keeps nothing of sessions without readers. */
   readonly #watcher: AgentWatcher = {

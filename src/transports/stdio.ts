@@ -21,7 +21,7 @@ export interface LineStreams {
   };
 }
 
-/** Enough for an image. */
+/** The largest line in bytes. An image fits into it. */
 const LINE_MAX = 8 * 1_048_576;
 
 function ownStreams(): LineStreams {

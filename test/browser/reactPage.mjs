@@ -108,7 +108,7 @@ async function main() {
   texts.push(element('remote', 'text').textContent);
   app();
   await until('the close', () => own.closed === 1 && remote.closed === 1);
-  // Nothing holds it any more.
+  // The components have released the conversation, so it can be opened again.
   const again = await agent.open('a');
   const { length } = again.log();
   await again.close();

@@ -35,8 +35,8 @@ export function recordOf({ before, event, situation, spawned }: Trace): string {
 const AHEAD = 3;
 
 /**
- * Returns the steps from one start, each with the steps that can follow. A step that loses part of the context has
- * other followers.
+ * Returns the steps from one start, each with the steps that can follow. If a mistake loses part of the context, the
+ * steps that follow differ.
  */
 export function stepsOf(traces: readonly Trace[], records: readonly string[] = traces.map(recordOf)): string[] {
   const own = records.map((record) => hashOf([record]));

@@ -71,7 +71,7 @@ export const search = (changes: Changes = {}): Tool =>
   } as never);
 
 export interface Parts extends Omit<AgentOptions, 'tools' | 'plugins'> {
-  /** Made for each process. */
+  /** A function makes new plugins for each process. */
   plugins?: readonly Plugin[] | (() => readonly Plugin[]);
   bounds?: AgentPathsOptions['bounds'];
   tools(ledger: Ledger): readonly Tool[];

@@ -64,7 +64,7 @@ function unchunked(body: string): string {
 const EVENTS = 'GET /conversations/a/events HTTP/1.1\r\nHost: h\r\n\r\n';
 const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
-/** The stream of the web form up to the same end. */
+/** Returns the first `length` characters that the web form streams. */
 async function webForm(handler: (request: Request) => Promise<Response>, length: number): Promise<string> {
   const response = await handler(new Request('http://h/conversations/a/events'));
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();

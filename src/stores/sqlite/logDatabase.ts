@@ -60,7 +60,7 @@ export class LogDatabase {
     this.#inode = statSync(path).ino;
   }
 
-  /** Runs the acts in one transaction, with one sync. Each act changes all or nothing; so does the transaction. */
+  /** Runs the acts in one transaction, with one sync. Each act is atomic, and so is the transaction. */
   commit(acts: readonly (() => unknown)[]): Outcome[] {
     let outcomes: Outcome[] = acts.map(() => ({ value: undefined }));
     try {

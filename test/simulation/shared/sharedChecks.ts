@@ -42,7 +42,7 @@ export class SharedChecks {
     return this.#holders.get(id) !== process && this.#formerHolders.get(id)?.has(process) === true;
   }
 
-  /** Whoever takes a conversation over shuts out the one before. */
+  /** A process that takes a conversation over excludes the former holder. */
   readonly executed = (process: string, name: StatementName, values: readonly unknown[], answer: Answer): void => {
     if (answer.length === 0) return;
     const id = String(values[0]);
