@@ -47,7 +47,7 @@ export interface Agent<Output = unknown> {
   list(options?: ListOptions): Promise<ConversationInfo[]>;
   /** One request in a fresh conversation; nobody can be asked for approval. */
   run(content: Content, options?: SendOptions): Promise<RunResult<Output>>;
-  /** Ends runs as interrupted and lets go of every conversation. */
+  /** Ends runs as interrupted and releases every conversation. */
   close(): Promise<void>;
 }
 

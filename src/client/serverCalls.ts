@@ -187,7 +187,7 @@ function parsed(text: string): unknown {
   throw badAnswer('an answer that is a JSON object');
 }
 
-/** A server answers with its code. What stands before it may answer with a page. */
+/** A server answers with its code. A proxy before it may answer with a page. */
 async function refusalOf(response: Response): Promise<Refusal> {
   const { status } = response;
   const text = await textOf(response).catch(() => '');

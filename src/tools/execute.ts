@@ -184,7 +184,7 @@ export type ExecuteTool = (definition: ToolDefinition, args: unknown, context: T
 
 export interface Execution extends ResultLimits {
   context: ToolContext;
-  /** Aborted on a time-out or cancellation. */
+  /** A time-out or a cancellation aborts it. */
   abort: EffectAbort;
   timeoutMs: number;
   setTimer(ms: number, fire: () => void): () => void;

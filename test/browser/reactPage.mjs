@@ -68,7 +68,7 @@ function Opened({ agent, id, name }) {
 const element = (name, part) => document.querySelector(`#${name} .${part}`);
 const shows = (name, part, text) => () => element(name, part)?.textContent?.includes(text);
 
-/** Sends, approves the call that waits, and returns what stands there. */
+/** Sends a message, approves the waiting call, and returns the text of the component. */
 async function chatted(name) {
   await until(`${name} opens`, () => element(name, 'send'));
   element(name, 'send').click();

@@ -54,8 +54,8 @@ export const loaded = (code, on) =>
   );
 
 /**
- * One judge in which mistakes are switched on and off. Reached places are counted: mistakes in one place are reached
- * together, and have the number of the first.
+ * One judge in which mistakes are switched on and off. Reached places are counted. Mistakes in one place are reached
+ * together and share the number of the first one.
  */
 export function switched(code, count) {
   let on = 0;

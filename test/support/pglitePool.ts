@@ -79,7 +79,7 @@ class PGliteConnection {
   }
 }
 
-/** `intercept`: stands between the pool and the database, for lost connections and answers. */
+/** `intercept` receives each statement before the database, to lose connections and answers. */
 export function pglitePool(intercept: Intercept = (_, send) => send()): PostgresPool {
   const connect = async (): Promise<PGliteConnection> => new PGliteConnection(intercept);
   return {

@@ -7,7 +7,7 @@ import { FOREIGN, rowsOf, type TextLine } from '../interactive/textRows.ts';
 import type { Span, Style } from '../screen.ts';
 import { codeSpans } from './codeColors.ts';
 
-/** What stands before each line of a block: indentation, and the bars of quotes. */
+/** The beginning of each line of a block: indentation, and the bars of quotes. */
 type Prefix = readonly Span[];
 
 /** Deeper lists are not indented further. */

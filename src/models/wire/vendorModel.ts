@@ -46,7 +46,7 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 const isNoImage = (mediaType: string): boolean => !mediaType.startsWith('image/');
 
-/** `known`: the media types that the model accepts unless the options say otherwise. Throws ConfigurationError for impossible limits of images. */
+/** `known`: the media types that the model accepts by default. Throws ConfigurationError for impossible limits of images. */
 export function vendorModel(
   id: string,
   { contextWindow, maxOutputTokens, prices, imageLimits, accepts }: VendorModelOptions,

@@ -67,7 +67,7 @@ function within(value: StateValue, wanted: StateValue): boolean {
   return Object.entries(wanted).every(([key, inner]) => value[key] !== undefined && within(value[key], inner));
 }
 
-/** Shared by actors without children; the first child makes a map of its own. */
+/** Actors without children share this map. An actor gets a map of its own with its first child. */
 const CHILDLESS: Map<string, ChartActor> = new Map();
 
 export class ChartActor {

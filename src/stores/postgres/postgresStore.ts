@@ -1,6 +1,6 @@
 /**
  * Conversations in PostgreSQL, for any number of processes. Invariant: one process holds a conversation at a time, by a lease with a
- * number that every append proves. Nothing depends on a connection: each statement stands alone, so a pooler may be in between.
+ * number that every append proves. No state depends on a connection: each statement is independent, so a pooler may be in between.
  */
 import type { Json, LogEntry } from '../../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../../errors.ts';

@@ -75,7 +75,7 @@ export interface LifeChecks {
   waiting?(conversation: Conversation | undefined): void;
   /** The conversation is at rest without faults. */
   atRest?(conversation: Conversation): void;
-  /** The same, for the first time. May draw from the tape. */
+  /** The same, for the first time. The check may draw from the tape. */
   restedFirst?(conversation: Conversation): void;
   /** Called before a last crash. Returns a function that checks the conversation in the next process. */
   leaving?(conversation: Conversation): ((reopened: Conversation) => void) | undefined;

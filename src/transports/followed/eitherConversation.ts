@@ -68,7 +68,7 @@ export async function offerTools(conversation: Conversation, tools: unknown): Pr
   held.runtimeOf(conversation).toolbox.offerPageTools(tools);
 }
 
-/** Ends what runs, and lets go of the conversation wherever it is held. */
+/** Cancels the active run and releases the conversation, in this process or in its holder's. */
 export async function endConversation(conversation: Conversation): Promise<void> {
   await conversation.cancel();
   const followed = followedOf(conversation);

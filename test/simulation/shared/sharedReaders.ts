@@ -99,7 +99,7 @@ export class SharedReader {
     const data = /^data: (.*)$/m.exec(frame)?.[1];
     if (data === undefined) return;
     if (!frame.includes('event: entry')) {
-      // A process that has not noticed the end of its lease has fewer entries; it begins again, and says so.
+      // A process that has not noticed the end of its lease has fewer entries; it begins again and sends a reset.
       const signal = JSON.parse(data) as { type: string; runId?: string };
       if (signal.type !== 'reset' || signal.runId !== '') return;
       shared.count('reader-begins-again');

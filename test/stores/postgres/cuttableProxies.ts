@@ -1,5 +1,5 @@
 /**
- * What stands between clients, processes and the database in a test: a round-robin proxy before the processes, and a line to the database
+ * The proxies between clients, processes and the database in a test: a round-robin proxy before the processes, and a line to the database
  * for each process, which can be cut. Rule: a line that is cut is silent, as a network is that loses every packet; nothing is refused.
  */
 import { once } from 'node:events';

@@ -257,7 +257,7 @@ describe('the lease of a process without a database', () => {
     };
     leases.add({ ...holder, lose } as LeaseHolder, begun);
     await vi.advanceTimersByTimeAsync(3_000);
-    // Renewed at 300 at the latest, and not held after 1,200: the first answer after that says so.
+    // The lease is renewed at 300 at the latest. After 1,200 it is lost, and the first answer after that reports it.
     expect(lostAt).toBe(1_210);
     expect(vi.getTimerCount()).toBe(0);
   });

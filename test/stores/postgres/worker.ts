@@ -13,7 +13,7 @@ const model: Model = {
   id: 'slow',
   async *stream({ messages }): AsyncGenerator<ModelPart> {
     const last = JSON.stringify(messages.at(-1));
-    // A message that says so is answered only by a process that resumes its run.
+    // A message with the word `silent` is answered only by a process that resumes its run.
     if (last.includes('silent') && process.env.SILENT === '1') await new Promise(() => {});
     for (const word of ['Answer', ' to', ' you.']) {
       await pause(Number(PAUSE_MS));
