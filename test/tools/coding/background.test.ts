@@ -1,5 +1,5 @@
 /** Commands in the background: real processes, started by calls of a scripted model. */
-import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -15,6 +15,7 @@ import {
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { backgroundCommandsOf } from '../../../src/tools/coding/commands/backgroundCommands.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
+import { sandboxStatus } from '../../../src/tools/coding/sandbox.ts';
 import { only, resultText } from '../../support/agentBench.ts';
 import { call, finish } from '../../support/scriptedReplies.ts';
 import { alive, gone, hasProc, numberIn } from './liveProcesses.ts';
@@ -26,8 +27,12 @@ beforeEach(async () => {
 afterEach(() => rm(cwd, { recursive: true, force: true }));
 
 /** A conversation in which each line is one request: a call of a tool, and its answer. */
-async function opened(store: LogStore = memoryStore(), plugins: Parameters<typeof createAgent>[0]['plugins'] = []) {
-  const tools = codingTools({ sandbox: 'off', extra: ['Background'] });
+async function opened(
+  store: LogStore = memoryStore(),
+  plugins: Parameters<typeof createAgent>[0]['plugins'] = [],
+  sandbox: 'off' | 'required' = 'off',
+) {
+  const tools = codingTools({ sandbox, extra: ['Background'] });
   let next: ModelPart[] = [];
   const model: Model = {
     id: 'm',
@@ -147,6 +152,19 @@ describe.skipIf(!hasProc)('a command in the background', () => {
     for (let count = 0; count < 16; count += 1) await start('sleep 1000');
     expect(await start('sleep 1000')).toBe('16 commands run in the background already: end one with KillBash');
     expect(running()).toHaveLength(16);
+    await agent.close();
+  });
+});
+
+describe.skipIf(sandboxStatus().kind === 'none')('in the sandbox', () => {
+  it('a command in the background has the same confinement, and the places of the sandbox are released at its end', async () => {
+    const { agent, ask, start } = await opened(memoryStore(), [], 'required');
+    const id = await start('touch in; touch /usr/out || echo refused; until [ -e go ]; do sleep 0.02; done; echo end');
+    await expect.poll(() => readdir(cwd)).toContain('.envrc');
+    await expect.poll(() => ask('BashOutput', { bash_id: id })).toMatch(/refused/);
+    await writeFile(join(cwd, 'go'), '');
+    expect(await ask('BashOutput', { bash_id: id, waitMs: 30_000 })).toBe('end\n[ended: exit code 0]');
+    expect((await readdir(cwd)).sort()).toEqual(['go', 'in']);
     await agent.close();
   });
 });
