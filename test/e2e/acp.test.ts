@@ -1,6 +1,5 @@
 /** `runchart acp` as a process, with the SDK's own client: what an editor starts. */
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
@@ -90,7 +89,8 @@ describe('runchart acp', () => {
     const first = await editor(env, cwd);
     const { sessionId } = await first.agent.request('session/new', { cwd, mcpServers: [] });
     first.agent.request('session/prompt', { sessionId, prompt: asks('touch it') }).catch(() => undefined);
-    await expect.poll(() => existsSync(join(cwd, 'made.txt')), { interval: 10 }).toBe(true);
+    const made = (): Promise<string> => readFile(join(cwd, 'made.txt'), 'utf8').catch(() => '');
+    await expect.poll(made, { interval: 10 }).toBe('once\n');
     first.child.kill('SIGKILL');
     await first.ended;
     const second = await editor(env, cwd);
@@ -104,7 +104,7 @@ describe('runchart acp', () => {
     expect(await second.agent.request('session/prompt', { sessionId, prompt: asks('and now?') })).toEqual({
       stopReason: 'end_turn',
     });
-    expect(await readFile(join(cwd, 'made.txt'), 'utf8')).toBe('once\n');
+    expect(await made()).toBe('once\n');
     second.child.stdin.end();
     await second.ended;
     const entries = await storedEntries(sessions, sessionId);
