@@ -6,7 +6,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { mergedPolicies, modelsOf } from './agentPolicies.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
-import { type AgentEnvironment, openConversation } from './conversation/open.ts';
+import { type AgentEnvironment, type OpenConversation, openConversation } from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
 import type { SendOptions } from './conversation/sendOptions.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
@@ -15,7 +15,7 @@ import type { Redact } from './log/redact.ts';
 import { checkModel, type Model } from './models/model.ts';
 import { onDemand } from './onDemand.ts';
 import { type AgentOptions, checkListing, checkOpening, checkOptions, type OpenOptions } from './options.ts';
-import { portsOf } from './runtime/hostPorts.ts';
+import { type Ports, portsOf } from './runtime/hostPorts.ts';
 import { type AgentProfile, spawnPlanOf } from './runtime/subAgentPort.ts';
 import {
   type ConversationInfo,
@@ -50,6 +50,26 @@ export interface Agent<Output = unknown> {
   /** Ends runs as interrupted and releases every conversation. */
   close(): Promise<void>;
 }
+
+/** Where an engine keeps one conversation: its log, its journal and its clock. */
+export interface EnginePlace {
+  id: string;
+  store: AgentEnvironment['store'];
+  ports: Partial<Ports>;
+  cwd?: string;
+  owner?: string | undefined;
+}
+
+/** An agent of this process, which an engine can run. */
+export interface EngineAgent extends Agent {
+  readonly profile: AgentProfile & { readonly store: LogStore };
+  /** Opens a conversation in a place of the engine, which decides who may hold it. */
+  openIn(place: EnginePlace): Promise<OpenConversation>;
+}
+
+/** Undefined for an agent that is elsewhere, or wrapped. */
+export const engineAgentOf = (agent: Agent): EngineAgent | undefined =>
+  'openIn' in agent ? (agent as EngineAgent) : undefined;
 
 /** Follows the conversations of an agent, whoever opens them. Sub-agents are not among them. */
 export interface AgentWatcher {
@@ -120,7 +140,7 @@ function redactionOf(given: readonly string[] = [], models: readonly Model[]): A
   };
 }
 
-class OpenAgent implements Agent {
+class OpenAgent implements EngineAgent {
   readonly #options: AgentOptions;
   readonly #environment: AgentEnvironment;
   readonly profile: AgentProfile & { readonly store: LogStore };
@@ -159,6 +179,13 @@ class OpenAgent implements Agent {
   async open(id: string = this.#environment.ports.newId(), options: OpenOptions = {}) {
     checkOpening(id, options);
     return this.#openAs(id, options, true);
+  }
+
+  openIn({ store, ports, id, cwd = hereDirectory(), owner }: EnginePlace): Promise<OpenConversation> {
+    const { authorize, output } = this.#options;
+    const environment = { ...this.#environment, store, ports: { ...this.#environment.ports, ...ports } };
+    const opening = { id, cwd: this.#options.cwd ?? cwd, owner, attended: true, closed() {}, authorize, output };
+    return openConversation(environment, this.profile, opening);
   }
 
   async list(options: ListOptions = {}): Promise<ConversationInfo[]> {

@@ -1,16 +1,16 @@
 /**
  * Open conversations that many requests share. Rule: a request acquires a conversation, which opens or joins it, and
- * releases it. A conversation without holders and without work is closed after an idle time, or earlier if its slot is
- * needed. No run is ended for a slot: a request without a slot waits, and is refused after a time limit. A conversation that
- * another process holds is followed, and its requests go there.
+ * releases it. A conversation without holders and without work is closed after an idle time, or earlier if its slot is needed. No run
+ * is ended for a slot: a request waits for one, up to a time limit. A conversation that another process holds is followed.
  */
 import { type Agent, type AgentWatcher, watchersOf } from '../agent.ts';
-import { type Conversation, watchStatus } from '../conversation/conversation.ts';
+import type { Conversation } from '../conversation/conversation.ts';
 import { ConfigurationError, LimitError, RunchartError } from '../errors.ts';
 import { type Ports, platformPorts } from '../runtime/hostPorts.ts';
 import { mayExist, noConversation } from '../stores/logStore.ts';
 import { callback, checkOptionsOf, numberOrInfinity, object, whole } from '../validation.ts';
 import { Broadcast } from './events/broadcast.ts';
+import { watchStatus } from './followed/eitherConversation.ts';
 import { FollowedSessions } from './followed/followedSessions.ts';
 import { isShared } from './followed/storeLink.ts';
 
@@ -110,8 +110,8 @@ class LivingSessions implements Sessions {
     this.#openMax = openMax;
     this.#waitMs = waitMs;
     this.#setTimer = setTimer ?? platformPorts.setTimer;
-    const { profile }: Partial<Agent> = agent;
-    if (isShared(profile?.store)) this.#followed = this.#following(profile.store);
+    const store = (agent as Partial<Agent>).profile?.store;
+    if (isShared(store)) this.#followed = this.#following(store);
   }
 
   async acquire(id?: string, options: AcquireOptions = {}): Promise<Conversation> {

@@ -147,6 +147,15 @@ describe('public names', () => {
     `);
   });
 
+  it('runchart/restate', async () => {
+    expect(await namesOf('src/restate/index.ts')).toMatchInlineSnapshot(`
+      [
+        "restateAgent",
+        "serveAgent",
+      ]
+    `);
+  });
+
   it('runchart/prices', async () => {
     expect(await namesOf('src/models/prices.ts')).toMatchInlineSnapshot(`
       [

@@ -3,7 +3,7 @@
  * or a new dependency needs a line here.
  */
 export const NODE_ONLY =
-  /^src\/(node\.ts|cli\/|stores\/(jsonl|sqlite)\/|tools\/coding\/|permissions\/|hooks\/|inspect\/|mcp\/stdio\/|testing\/)/;
+  /^src\/(node\.ts|cli\/|stores\/(jsonl|sqlite)\/|tools\/coding\/|permissions\/|hooks\/|inspect\/|restate\/|mcp\/stdio\/|testing\/)/;
 /** Which packages a file may name, by the first rule that fits it. */
 export const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^machines\//, [/^xstate$/]],
@@ -26,6 +26,7 @@ export const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/cli\/commands\/fileMenu/, [/^node:/, /^ignore$/]],
   [/^src\/cli\/(interactive\/textRows|formatted\/)/, [/^(string-width|diff|marked)$/, /^@speed-highlight\/core\//]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
+  [/^src\/restate\//, [/^@restatedev\/restate-sdk$/, /^node:(http2|net)$/]],
   [/^src\/react\//, [/^react$/]],
   [/^src\/inspect\//, [/^node:/, /^ws$/, /^xstate$/, /^rxjs$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
@@ -99,6 +100,7 @@ export const HOUSE: readonly (readonly [room: string, imports: readonly string[]
   ['src/requestLoop', [...FACE, ...LEAVES, ...LOOP, 'src/conversation', 'src/agent.ts']],
   ['src/react', ['machines/vocabulary.ts', 'src/live.ts', 'src/projector', 'src/conversation', 'src/client']],
   ['src/inspect', [...SERVING, 'src/transports']],
+  ['src/restate', [...SERVING, 'src/transports']],
   [
     'src/index.ts',
     [

@@ -16,6 +16,8 @@ const VOLUME = {
   lives: [160, 2_000],
   /** Lives of several processes over one simulated database; half with seeds of the sources. */
   sharedLives: [40, 1_000, 10_000],
+  /** Lives of a conversation that a durable engine holds; half with seeds of the sources. */
+  engineLives: [20, 400, 5_000],
   /** Generated orders of the statements of the store in PostgreSQL, compared with the simulated database. */
   statementOrders: [3, 60, 300],
   /** Lives in which XState runs beside the compiled plans, and random charts run by both. */

@@ -68,6 +68,14 @@ export async function offerTools(conversation: Conversation, tools: unknown): Pr
   held.runtimeOf(conversation).toolbox.offerPageTools(tools);
 }
 
+/** Calls `changed` after each change of the status, until the returned function is called. */
+export function watchStatus(conversation: Conversation, changed: () => void): () => void {
+  const followed = followedOf(conversation);
+  if (!followed) return held.watchStatus(conversation, changed);
+  const views = followed.view$.subscribe(changed);
+  return () => views.unsubscribe();
+}
+
 /** Cancels the active run and releases the conversation, in this process or in its holder's. */
 export async function endConversation(conversation: Conversation): Promise<void> {
   await conversation.cancel();

@@ -1,0 +1,179 @@
+/**
+ * The journal of a conversation that a durable engine holds. Invariant: a delivery reaches the charts only after the engine
+ * has recorded it, so a later attempt repeats the same deliveries. While recorded deliveries are repeated, no effect starts.
+ * A tool that must not be repeated starts only after its intent is recorded.
+ */
+import {
+  type Completion,
+  type Delivery,
+  type EffectRequest,
+  type Journal,
+  type NewEntry,
+  REPORT_KINDS,
+} from '../../machines/internal.ts';
+
+interface OpenEffect {
+  request: EffectRequest;
+  /** The time of the delivery that led to the request. */
+  askedAt: number;
+  /** Undefined for an effect that may be repeated, and before its intent is recorded. */
+  intent?: 'own' | 'foreign';
+}
+
+export interface EngineJournalOptions {
+  now(): number;
+  /** False for a tool that was not declared idempotent. */
+  mayRepeat(request: EffectRequest): boolean;
+  /** Called when `arrived` may have something. */
+  wake(): void;
+  /** No recorded delivery follows. */
+  isLive: boolean;
+}
+
+export class EngineJournal implements Journal {
+  readonly #inner: Journal;
+  readonly #options: EngineJournalOptions;
+  /** Requests without an answer, in the order of their start. */
+  readonly #open = new Map<string, OpenEffect>();
+  /** Completions that follow from the deliveries. */
+  #local: Completion[] = [];
+  /** What was put while recorded deliveries were repeated. */
+  #early: Completion[] = [];
+  #recorded: Delivery | undefined;
+  #unintended: OpenEffect[] = [];
+  #isLive: boolean;
+  #at = 0;
+  #ring: () => void = () => {};
+
+  constructor(inner: Journal, options: EngineJournalOptions) {
+    this.#inner = inner;
+    this.#options = options;
+    this.#isLive = options.isLive;
+    inner.bell(() => options.wake());
+  }
+
+  start(request: EffectRequest): void {
+    if (REPORT_KINDS.has(request.kind)) return this.#inner.start(request);
+    const { id, kind } = request;
+    if (kind === 'commit') {
+      this.#local.push({ type: 'effect.done', id, value: { kind: 'committed' } });
+      return this.#ring();
+    }
+    const effect: OpenEffect = { request, askedAt: this.#at };
+    this.#open.set(id, effect);
+    if (!this.#options.mayRepeat(request)) this.#unintended.push(effect);
+    else if (this.#isLive) this.#begin(effect);
+  }
+
+  drop(prefix: string): void {
+    const isUnder = (id: string): boolean => id.startsWith(prefix);
+    for (const id of this.#open.keys()) if (isUnder(id)) this.#open.delete(id);
+    this.#local = this.#local.filter((completion) => !('id' in completion && isUnder(completion.id)));
+    this.#unintended = this.#unintended.filter(({ request }) => !isUnder(request.id));
+    this.#inner.drop(prefix);
+  }
+
+  put(completion: Completion): void {
+    if (this.#isLive) return this.#inner.put(completion);
+    this.#early.push(completion);
+    this.#options.wake();
+  }
+
+  bell(ring: () => void): void {
+    this.#ring = ring;
+  }
+
+  take(): Delivery | undefined {
+    const completion = this.#local.shift();
+    if (completion) return { at: this.#at, completion };
+    const delivery = this.#recorded;
+    this.#recorded = undefined;
+    if (!delivery) return undefined;
+    if ('id' in delivery.completion && !this.#open.delete(delivery.completion.id)) return undefined;
+    this.#at = delivery.at;
+    return delivery;
+  }
+
+  append(entries: readonly NewEntry[], at: number, carried: boolean): void | Promise<void> {
+    this.#at = at;
+    return this.#inner.append(entries, at, carried);
+  }
+
+  /** Something that the engine has not recorded. Its time is not before that of the last delivery. */
+  arrived(): Delivery | undefined {
+    const delivery = this.#inner.take();
+    return delivery && { ...delivery, at: Math.max(delivery.at, this.#at) };
+  }
+
+  /** The act of this process that a recorded delivery repeats; undefined if it has not been sent yet. */
+  hasEarly(recorded: Completion): boolean {
+    return this.#early.some((completion) => keyOf(completion) === keyOf(recorded));
+  }
+
+  /** Delivers what the engine has recorded. */
+  deliver({ at, completion }: Delivery): void {
+    const index = this.#isLive ? -1 : this.#early.findIndex((early) => keyOf(early) === keyOf(completion));
+    const [early] = index < 0 ? [] : this.#early.splice(index, 1);
+    this.#recorded = { at, completion: early ? withActOf(completion, early) : completion };
+    this.#ring();
+  }
+
+  /** Tools wait for the record of their intent. */
+  get hasUnintended(): boolean {
+    return this.#unintended.length > 0;
+  }
+
+  /** The intent is recorded. An earlier attempt may have started the tools if it is not this attempt's. */
+  intend(isOwn: boolean): void {
+    for (const effect of this.#unintended.splice(0)) {
+      effect.intent = isOwn ? 'own' : 'foreign';
+      if (isOwn && this.#isLive) this.#begin(effect);
+    }
+  }
+
+  /** A tool that an earlier attempt may have started must not start again. */
+  get isLost(): boolean {
+    return [...this.#open.values()].some(({ intent }) => intent === 'foreign');
+  }
+
+  /** Nothing is recorded beyond this point: effects without an answer start. */
+  goLive(): void {
+    if (this.#isLive) return;
+    this.#isLive = true;
+    if (this.isLost) return;
+    for (const effect of this.#open.values()) if (!this.#unintended.includes(effect)) this.#begin(effect);
+    for (const completion of this.#early.splice(0)) this.#inner.put(completion);
+  }
+
+  get isQuiet(): boolean {
+    return this.#open.size === 0 && this.#early.length === 0 && this.#local.length === 0;
+  }
+
+  #begin({ request, askedAt }: OpenEffect): void {
+    if (request.kind !== 'timer') return this.#inner.start(request);
+    const passed = this.#at > 0 ? Math.max(0, this.#options.now() - askedAt) : 0;
+    this.#inner.start({ ...request, ms: Math.max(0, request.ms - passed) });
+  }
+}
+
+type Sent = { actId?: string; withdrawn?: true; returned?: true };
+
+/** The same in each attempt: acts are numbered by the process that carries them out. */
+function keyOf(completion: Completion): string {
+  if (completion.type === 'act') {
+    const { actId: _, withdrawn: __, returned: ___, ...event } = completion.event as { type: string } & Sent;
+    return JSON.stringify(['act', event]);
+  }
+  if (completion.type === 'note') return JSON.stringify(['note', completion.entries]);
+  return JSON.stringify(completion);
+}
+
+function withActOf(recorded: Completion, early: Completion): Completion {
+  if (recorded.type === 'act' && early.type === 'act') {
+    const { actId } = early.event as Sent;
+    return { ...recorded, event: { ...recorded.event, ...(actId !== undefined && { actId }) } as { type: string } };
+  }
+  if (recorded.type === 'note' && early.type === 'note' && early.actId !== undefined)
+    return { ...recorded, actId: early.actId };
+  return recorded;
+}

@@ -1,0 +1,4 @@
+/** Conversations on a Restate server: workers that serve an agent, and the agent as its clients see it. */
+export type { HubSignal, LiveHub } from './liveHub.ts';
+export { type RestateAgentOptions, restateAgent } from './restateAgent.ts';
+export { type ServedAgent, type ServeOptions, serveAgent } from './serveAgent.ts';

@@ -1,0 +1,57 @@
+/**
+ * Carries live signals from the worker that holds a conversation to those who watch it. Invariant: nothing depends on a signal,
+ * because it may be lost: entries come from the engine. Who begins to watch during a reply receives a reset, then the reply so far.
+ */
+import type { Live } from '../live.ts';
+
+export type HubSignal =
+  /** The log has so many entries. */
+  | { readonly type: 'appended'; readonly length: number }
+  /** A live signal after so many entries. */
+  | { readonly type: 'live'; readonly next: number; readonly signal: Live };
+
+export interface LiveHub {
+  publish(conversationId: string, signal: HubSignal): void;
+  /** Returns the function that ends the subscription. */
+  subscribe(conversationId: string, receive: (signal: HubSignal) => void): () => void;
+}
+
+/** The most signals of a reply that are kept for those who begin to watch. */
+const KEPT = 10_000;
+
+class ProcessHub implements LiveHub {
+  readonly #receivers = new Map<string, Set<(signal: HubSignal) => void>>();
+  /** The signals since the last entry. */
+  readonly #replies = new Map<string, (HubSignal & { type: 'live' })[]>();
+
+  publish(id: string, signal: HubSignal): void {
+    if (signal.type === 'appended') this.#replies.delete(id);
+    else if (signal.signal.type === 'reset') this.#replies.set(id, []);
+    else this.#keep(id, signal);
+    for (const receive of this.#receivers.get(id) ?? []) receive(signal);
+  }
+
+  subscribe(id: string, receive: (signal: HubSignal) => void): () => void {
+    const receivers = this.#receivers.get(id) ?? new Set();
+    this.#receivers.set(id, receivers.add(receive));
+    const [first, ...others] = this.#replies.get(id) ?? [];
+    if (first && 'runId' in first.signal) {
+      receive({ type: 'live', next: first.next, signal: { type: 'reset', runId: first.signal.runId } });
+      for (const signal of [first, ...others]) receive(signal);
+    }
+    return () => {
+      receivers.delete(receive);
+      if (receivers.size === 0) this.#receivers.delete(id);
+    };
+  }
+
+  #keep(id: string, signal: HubSignal & { type: 'live' }): void {
+    if (!('runId' in signal.signal)) return;
+    const reply = this.#replies.get(id) ?? [];
+    if (reply.length < KEPT) reply.push(signal);
+    this.#replies.set(id, reply);
+  }
+}
+
+/** Carries signals between the workers and the watchers of this process. */
+export const processHub: LiveHub = new ProcessHub();

@@ -1,0 +1,208 @@
+/**
+ * The conversations of an engine, as a store that many processes share. Invariant: nobody opens a log here, because the engine's
+ * workers hold it; it is followed, and acts are asked of it. An act that is sent again keeps its id and has one effect.
+ */
+import type { Json, LogEntry } from '../../machines/internal.ts';
+import { RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
+import type { Live } from '../live.ts';
+import { errorOfCode } from '../remote/errorOfCode.ts';
+import { type ConversationRow, listedRow } from '../stores/conversationRow.ts';
+import {
+  type Act,
+  type ActAnswer,
+  type ConversationInfo,
+  type ListOptions,
+  type LogHandle,
+  type LogStore,
+  noConversation,
+} from '../stores/logStore.ts';
+import { pageOf } from '../stores/rowTable.ts';
+import { INDEX_SHARDS, objectNames } from './engineObjects.ts';
+import type { HubSignal, LiveHub } from './liveHub.ts';
+
+/** How often the engine is asked for entries: right after a signal, while a run is active, and otherwise. */
+const POLL_MS = { first: 5, running: 100, most: 1000 } as const;
+
+export interface RestateStoreOptions {
+  ingress: string;
+  service: string;
+  hub: LiveHub;
+}
+
+export class RestateStore implements LogStore {
+  readonly #ingress: string;
+  readonly #names: ReturnType<typeof objectNames>;
+  readonly #hub: LiveHub;
+
+  constructor({ ingress, service, hub }: RestateStoreOptions) {
+    this.#ingress = ingress.replace(/\/+$/, '');
+    this.#names = objectNames(service);
+    this.#hub = hub;
+  }
+
+  async open(id: string): Promise<LogHandle> {
+    throw new SessionBusyError(`the conversation ${id} is held by the engine`);
+  }
+
+  async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
+    const shards = Array.from({ length: INDEX_SHARDS }, (_, shard) =>
+      this.#call<ConversationRow[]>(this.#names.index, String(shard), 'list'),
+    );
+    const rows = (await Promise.all(shards)).flat();
+    const listed = rows.map((row) => listedRow(row, row.cycle === 'running' ? 'other' : 'nobody'));
+    return pageOf(
+      listed.filter((row) => row !== null),
+      options,
+    );
+  }
+
+  /** A run that is under way ends first by itself: cancel it before. */
+  async delete(id: string): Promise<void> {
+    await this.#call(this.#names.conversation, id, 'remove');
+  }
+
+  async stateOf(id: string): Promise<{ length: number; isHeld: boolean }> {
+    const { length } = await this.#read(id, Number.MAX_SAFE_INTEGER);
+    return { length, isHeld: true };
+  }
+
+  async act(id: string, act: Act): Promise<Json> {
+    const answer = await this.#call<ActAnswer>(this.#names.conversation, id, 'ask', act, act.actId);
+    if ('value' in answer) return answer.value;
+    throw errorOfCode(answer.error.code, answer.error.message);
+  }
+
+  follow(id: string, from = 0): AsyncIterableIterator<LogEntry | Live> {
+    const follower = new Follower(this.#hub, id, from, (next) => this.#read(id, next));
+    const items = follower.items();
+    return {
+      next: () => items.next(),
+      return: () => {
+        follower.stop();
+        return items.return(undefined);
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+
+  #read(id: string, from: number): Promise<{ length: number; entries: LogEntry[] }> {
+    return this.#call(this.#names.conversation, id, 'read', { from });
+  }
+
+  /** Rejects with `unavailable` where the engine or its workers cannot be reached. */
+  async #call<T>(object: string, key: string, handler: string, body?: unknown, requestId?: string): Promise<T> {
+    const url = `${this.#ingress}/${object}/${encodeURIComponent(key)}/${handler}`;
+    const headers: Record<string, string> = { ...(requestId !== undefined && { 'idempotency-key': requestId }) };
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    let status = '';
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as T;
+      status = `${response.status} ${text.slice(0, 200)}`;
+    } catch (error) {
+      status = thrownMessage(error);
+    }
+    throw new RunchartError(
+      'unavailable',
+      `the engine at ${this.#ingress} does not answer ${object}/${handler}: ${status}`,
+    );
+  }
+}
+
+/** One reader of a conversation. */
+class Follower {
+  readonly #hub: LiveHub;
+  readonly #id: string;
+  readonly #read: (from: number) => Promise<{ length: number; entries: LogEntry[] }>;
+  #next: number;
+  #signals: (HubSignal & { type: 'live' })[] = [];
+  /** Entries of this number exist, or are about to. */
+  #announced = 0;
+  #isStopped = false;
+  #isRunning = false;
+  #wake: () => void = () => {};
+
+  constructor(
+    hub: LiveHub,
+    id: string,
+    from: number,
+    read: (from: number) => Promise<{ length: number; entries: LogEntry[] }>,
+  ) {
+    this.#hub = hub;
+    this.#id = id;
+    this.#next = Math.max(0, Math.ceil(from) || 0);
+    this.#read = read;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#wake();
+  }
+
+  async *items(): AsyncGenerator<LogEntry | Live> {
+    const leave = this.#hub.subscribe(this.#id, (signal) => this.#receive(signal));
+    let wait: number = POLL_MS.first;
+    let isKnown = false;
+    try {
+      while (!this.#isStopped) {
+        const { length, entries } = await this.#read(this.#next);
+        if (length === 0 && !isKnown) throw noConversation();
+        // It was deleted, and may have been made again.
+        if (length < this.#next) return;
+        isKnown = true;
+        for (const entry of entries) {
+          this.#next = entry.seq + 1;
+          this.#follow(entry);
+          yield entry;
+        }
+        if (entries.length > 0) wait = POLL_MS.first;
+        if (this.#next < length) continue;
+        for (let signal = this.#due(); signal && !this.#isStopped; signal = this.#due()) yield signal;
+        if (this.#isStopped) return;
+        await this.#pause(wait);
+        wait = Math.min(2 * wait, this.#isRunning ? POLL_MS.running : POLL_MS.most);
+        if (this.#announced > this.#next) wait = Math.min(wait, 4 * POLL_MS.first);
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  #follow({ type }: LogEntry): void {
+    if (type === 'run-started' || type === 'run-resumed') this.#isRunning = true;
+    if (type === 'run-stop' || type === 'run-suspended') this.#isRunning = false;
+  }
+
+  #receive(signal: HubSignal): void {
+    if (signal.type === 'appended') this.#announced = Math.max(this.#announced, signal.length);
+    else this.#signals.push(signal);
+    this.#wake();
+  }
+
+  /** The next signal after the entries that have been read. */
+  #due(): Live | undefined {
+    for (;;) {
+      const [first] = this.#signals;
+      if (!first || first.next > this.#next) return undefined;
+      this.#signals.shift();
+      if (first.next === this.#next) return first.signal;
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

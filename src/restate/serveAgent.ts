@@ -1,0 +1,120 @@
+/** Serves the conversations of an agent to a Restate server. Rule: it listens on this machine alone, unless told otherwise. */
+import type { Http2Server } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { type Agent, engineAgentOf } from '../agent.ts';
+import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
+import { checkOptionsOf, hasMethods, nonEmptyText, object, whole } from '../validation.ts';
+import { engineObjects, type Sdk } from './engineObjects.ts';
+import { type LiveHub, processHub } from './liveHub.ts';
+
+export interface ServeOptions {
+  /** The address to listen on. Default: 127.0.0.1. */
+  host?: string;
+  /** Default: a free port. */
+  port?: number;
+  /** The name of the conversations in the engine. Default: `runchart`. */
+  service?: string;
+  /** The public keys of the server's requests (`publickeyv1_…`). Other requests are refused. Default: all are taken. */
+  identityKeys?: readonly string[];
+  /** Where live signals go. Default: to watchers in this process. */
+  hub?: object;
+  /** The admin address of the server, such as `http://127.0.0.1:9070`. The worker registers itself there. Default: it does not. */
+  admin?: string;
+}
+
+export interface ServedAgent {
+  /** The address that is registered at the server. */
+  readonly url: string;
+  /** Ends the attempts of this worker. Another worker, or the next one, continues them. */
+  close(): Promise<void>;
+}
+
+export const hubValidator = {
+  expected: 'a hub with publish and subscribe',
+  test: (value: unknown) => hasMethods(value, 'publish', 'subscribe'),
+};
+
+const optionsValidator = object({
+  host: nonEmptyText,
+  port: whole(0),
+  service: {
+    expected: 'a name of letters, digits, _ and -, beginning with a letter',
+    test: (value: unknown) => typeof value === 'string' && /^[A-Za-z][\w-]*$/.test(value),
+  },
+  identityKeys: { expected: 'a list of keys', test: Array.isArray },
+  hub: hubValidator,
+  admin: nonEmptyText,
+});
+
+/** Throws ConfigurationError for Node.js before 22, where the SDK does not work, or where it is not installed. */
+async function loadSdk(): Promise<Sdk> {
+  const [major = 0] = process.versions.node.split('.').map(Number);
+  if (major < 22)
+    throw new ConfigurationError(`runchart/restate needs Node.js 22 or later, this is ${process.version}`);
+  try {
+    return await import('@restatedev/restate-sdk');
+  } catch (cause) {
+    throw new ConfigurationError('serveAgent() needs the package @restatedev/restate-sdk: install it', { cause });
+  }
+}
+
+/**
+ * Serves the agent. Rejects with ConfigurationError for an invalid option, for an agent with sub-agents, and for one that
+ * `createAgent` did not make; with `unavailable` if the server does not take the registration.
+ */
+export async function serveAgent(agent: Agent, options: ServeOptions = {}): Promise<ServedAgent> {
+  checkOptionsOf('serveAgent', options, optionsValidator);
+  const { host = '127.0.0.1', port = 0, service = 'runchart', identityKeys = [], hub, admin } = options;
+  const engineAgent = engineAgentOf(agent);
+  if (!engineAgent) throw new ConfigurationError('serveAgent() takes an agent that createAgent() has made');
+  if (engineAgent.profile.makeSubAgents)
+    throw new ConfigurationError('serveAgent() does not serve agents with sub-agents: use a shared store for them');
+  const sdk = await loadSdk();
+  const handler = sdk.createEndpointHandler({
+    services: engineObjects({ sdk, agent: engineAgent, service, hub: (hub as LiveHub | undefined) ?? processHub }),
+    ...(identityKeys.length > 0 && { identityKeys: [...identityKeys] }),
+  });
+  const { createServer } = await import('node:http2');
+  const server = createServer(handler);
+  const sessions = new Set<{ destroy(): void }>();
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+  });
+  const url = await listening(server, host, port);
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      for (const session of sessions) session.destroy();
+    });
+  if (admin !== undefined)
+    await register(admin, url).catch(async (error: unknown) => {
+      await close();
+      throw error;
+    });
+  return { url, close };
+}
+
+function listening(server: Http2Server, host: string, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      const { port: taken } = server.address() as AddressInfo;
+      resolve(`http://${host.includes(':') ? `[${host}]` : host}:${taken}`);
+    });
+  });
+}
+
+async function register(admin: string, url: string): Promise<void> {
+  const body = JSON.stringify({ uri: url, force: true });
+  const headers = { 'content-type': 'application/json' };
+  let why: string;
+  try {
+    const response = await fetch(new URL('/deployments', admin), { method: 'POST', headers, body });
+    if (response.ok) return;
+    why = `${response.status} ${await response.text()}`;
+  } catch (error) {
+    why = thrownMessage(error);
+  }
+  throw new RunchartError('unavailable', `the server at ${admin} does not take the worker ${url}: ${why}`);
+}

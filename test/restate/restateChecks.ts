@@ -1,0 +1,213 @@
+/**
+ * Conversations on a real Restate server: tools, approvals over restarts, cancels, and workers and servers that are killed. `npm ci` in
+ * this folder installs the server; Node 24 runs the file: `node --test test/restate/restateChecks.ts`.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { connect } from '../../src/client/index.ts';
+import type { Agent, Conversation, LogEntry } from '../../src/index.ts';
+import { restateAgent } from '../../src/restate/index.ts';
+import { createHandlers } from '../../src/transports/index.ts';
+import { RestateServer, serverBinary, until } from './restateServer.ts';
+
+const binary = serverBinary();
+const reason = 'the server is not installed: run npm ci in test/restate';
+
+class Worker {
+  url = '';
+  #process: ChildProcess | undefined;
+  readonly #arguments: readonly string[];
+
+  constructor(admin: string, ledger: string) {
+    this.#arguments = ['--admin', admin, '--ledger', ledger];
+  }
+
+  /** At the same address each time, as behind a load balancer. */
+  async start(): Promise<void> {
+    const port = this.url ? ['--port', new URL(this.url).port] : [];
+    const file = fileURLToPath(new URL('restateWorker.ts', import.meta.url));
+    const child = spawn(process.execPath, [file, ...this.#arguments, ...port], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    this.#process = child;
+    let output = '';
+    child.stdout?.on('data', (chunk) => {
+      output += String(chunk);
+    });
+    await until('the worker listens', () => {
+      if (child.exitCode !== null) throw new Error(`the worker ended: ${output}`);
+      return /http:\S+\n/.test(output);
+    });
+    this.url = /http:\S+/.exec(output)?.[0] ?? '';
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+  }
+}
+
+describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'runchart-worker-'));
+  const ledger = join(directory, 'ledger');
+  let server: RestateServer;
+  let worker: Worker;
+  let agent: Agent;
+
+  before(async () => {
+    writeFileSync(ledger, '');
+    server = await RestateServer.start(binary as string);
+    worker = new Worker(server.admin, ledger);
+    await worker.start();
+    agent = restateAgent({ ingress: server.ingress });
+  });
+
+  after(async () => {
+    await agent?.close();
+    await worker?.kill();
+    await server?.remove();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const notes = (): { what: string; name: string; key: string; at: number }[] =>
+    readFileSync(ledger, 'utf8')
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  const count = (what: string, key: string): number =>
+    notes().filter((note) => note.what === what && note.key.startsWith(key)).length;
+  const message = (...calls: object[]): string => `CALL ${JSON.stringify(calls)} END`;
+  const release = (name: string): string => join(directory, name);
+  const stopped = (conversation: Conversation, times = 1): Promise<void> =>
+    until('the run stops', () => typesOf(conversation).filter((type) => type === 'run-stop').length >= times);
+  const typesOf = (conversation: Conversation): LogEntry['type'][] => conversation.log().map(({ type }) => type);
+
+  it('a message runs its tool and ends, and a watcher receives every entry once and in order', async () => {
+    const conversation = await agent.open('first');
+    const seen: number[] = [];
+    conversation.log$().subscribe(({ seq }) => seen.push(seq));
+    const result = await conversation.send(message({ name: 'once' })).result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    assert.equal(result.text, 'this is the end');
+    assert.equal(count('end', 'first/'), 1);
+    assert.deepEqual(
+      seen,
+      conversation.log().map(({ seq }) => seq),
+    );
+    const [row] = await agent.list();
+    assert.equal(row?.id, 'first');
+    await conversation.close();
+  });
+
+  it('a call that waits for approval is state at rest: the worker dies, another one carries out the decision', async () => {
+    const conversation = await agent.open('approval');
+    const first = await conversation.send(message({ name: 'ask' })).result;
+    assert.equal(first.termination, 'Suspended');
+    // Nothing is parked while the decision is awaited.
+    await until('no invocation is under way', async () => (await invocations()).length === 0);
+    await worker.kill();
+    await worker.start();
+    const [call] = conversation.pending;
+    assert.ok(call);
+    const { callId, suspension } = call;
+    const receipt = await conversation.decide({ callId, suspension, action: 'approve', by: 'somebody' });
+    assert.equal(receipt, 'applied');
+    const result = await conversation.resume().result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    assert.equal(count('start', 'approval/'), 1);
+  });
+
+  async function invocations(): Promise<unknown[]> {
+    const query = "select id, status from sys_invocation where status not in ('completed')";
+    const response = await fetch(`${server.admin}/query`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    return ((await response.json()) as { rows: unknown[] }).rows;
+  }
+
+  it('a cancel aborts the tool and ends the run', async () => {
+    const conversation = await agent.open('cancel');
+    conversation.send(message({ name: 'once', release: release('never') }));
+    await until('the tool runs', () => count('start', 'cancel/') === 1);
+    const at = Date.now();
+    await conversation.cancel();
+    const took = Date.now() - at;
+    assert.equal(conversation.status, 'idle');
+    await until('the tool is aborted', () => count('abort', 'cancel/') === 1);
+    const aborted = (notes().find((note) => note.what === 'abort' && note.key.startsWith('cancel/'))?.at ?? 0) - at;
+    console.log(`cancel: the tool was aborted after ${aborted} ms, the stop was here after ${took} ms`);
+  });
+
+  it('kill -9 of the worker in a tool: a tool that is not idempotent is unknown, one that ended is not repeated, and the run goes on', async () => {
+    const conversation = await agent.open('killed');
+    conversation.send(message({ name: 'again' }, { name: 'once', release: release('never') }));
+    await until('the second tool runs', () =>
+      notes().some(({ name, what, key }) => what === 'start' && name === 'once' && key.startsWith('killed/')),
+    );
+    await until('the result of the first is stored', () => typesOf(conversation).includes('tool-result'));
+    await worker.kill();
+    await worker.start();
+    await stopped(conversation, 2);
+    const results = conversation.log().flatMap((entry) => (entry.type === 'tool-result' ? [entry.outcome] : []));
+    assert.deepEqual(results, ['succeeded', 'unknown']);
+    assert.equal(count('start', 'killed/'), 2);
+    assert.equal(conversation.unsettled.length, 1);
+    const stops = conversation.log().flatMap((entry) => (entry.type === 'run-stop' ? [entry.reason] : []));
+    assert.equal(stops.at(-1), 'completed');
+  });
+
+  it('kill -9 of the worker in an idempotent tool: it runs again with its key, and the log shows no crash', async () => {
+    const conversation = await agent.open('repeated');
+    conversation.send(message({ name: 'again', release: release('repeated') }));
+    await until('the tool runs', () => count('start', 'repeated/') === 1);
+    await worker.kill();
+    writeFileSync(release('repeated'), '');
+    await worker.start();
+    await stopped(conversation);
+    assert.equal(count('start', 'repeated/'), 2);
+    assert.equal(
+      new Set(
+        notes()
+          .filter(({ key }) => key.startsWith('repeated/'))
+          .map(({ key }) => key),
+      ).size,
+      1,
+    );
+    assert.equal(typesOf(conversation).filter((type) => type === 'run-started' || type === 'run-resumed').length, 1);
+  });
+
+  it('kill -9 of the server in a tool: what runs ends once', async () => {
+    const conversation = await agent.open('server');
+    conversation.send(message({ name: 'again', release: release('server') }));
+    await until('the tool runs', () => count('start', 'server/') === 1);
+    await server.kill();
+    await server.start();
+    writeFileSync(release('server'), '');
+    await stopped(conversation);
+    const results = conversation.log().filter(({ type }) => type === 'tool-result');
+    assert.equal(results.length, 1);
+  });
+
+  it('createHandlers serves clients from the engine with no change', async () => {
+    const handle = createHandlers(agent, { authorize: async () => ({ by: 'somebody' }) });
+    const client = connect({
+      baseURL: 'http://engine.test/',
+      fetch: (input, init) => handle(new Request(input, init)),
+    });
+    const conversation = await client.open('served');
+    const result = await conversation.send(message({ name: 'once' })).result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    assert.ok((await client.list()).some(({ id }) => id === 'served'));
+    await client.close();
+  });
+});

@@ -1,0 +1,249 @@
+/**
+ * One life of a conversation that a durable engine holds: people send, decide, settle and cancel, and attempts end at any point. The
+ * invariants are those of every log, and what `docs/promises.md` says of tools.
+ */
+import { z } from 'zod';
+import { engineAgentOf } from '../../../src/agent.ts';
+import { createAgent, defineTool, type LogEntry, type Tool, type ToolContext } from '../../../src/index.ts';
+import { emptyFolds, foldEntry } from '../../../src/log/conversationLog.ts';
+import type { Model, ModelPart } from '../../../src/models/model.ts';
+import { type EngineAttempt, holdConversation } from '../../../src/restate/heldConversation.ts';
+import type { Act } from '../../../src/stores/logStore.ts';
+import { pairingFaults } from '../../../src/testing/pairingFaults.ts';
+import { nextTurn } from '../../../src/timeLimit.ts';
+import { logFaults, restFaults } from '../../support/logRules.ts';
+import { type Chance, chance as seeded } from '../../support/seededChance.ts';
+import { SimulatedEngine } from './simulatedEngine.ts';
+
+export interface EngineReport {
+  seed: number;
+  log: readonly LogEntry[];
+  violations: { invariant: string; detail: string }[];
+  counts: Record<string, number>;
+}
+
+export interface EngineLife {
+  seed: number;
+  /** How likely an attempt ends at each step. Default: drawn. */
+  deaths?: number;
+  /** Plants a mistake. */
+  spoil?(invocation: EngineAttempt): EngineAttempt;
+}
+
+const ID = 'life';
+
+class Tools {
+  /** Starts by idempotency key. */
+  readonly starts = new Map<string, number>();
+  readonly #chance: Chance;
+  readonly #broken: (invariant: string, detail: string) => void;
+  readonly #log: () => readonly LogEntry[];
+
+  constructor(chance: Chance, broken: (invariant: string, detail: string) => void, log: () => readonly LogEntry[]) {
+    this.#chance = chance;
+    this.#broken = broken;
+    this.#log = log;
+  }
+
+  all(): Tool[] {
+    return [
+      this.#tool('once', {}),
+      this.#tool('again', { idempotent: true }),
+      this.#tool('ask', { needsApproval: true }),
+      this.#tool('look', { readOnly: true, idempotent: true }),
+    ];
+  }
+
+  #tool(name: string, options: { idempotent?: boolean; readOnly?: boolean; needsApproval?: boolean }): Tool {
+    return defineTool({
+      name,
+      description: name,
+      parameters: z.object({}),
+      ...options,
+      execute: (_, context) => this.#execute(name, context, options.idempotent === true),
+    });
+  }
+
+  async #execute(name: string, { callId, idempotencyKey, signal }: ToolContext, isIdempotent: boolean) {
+    const starts = (this.starts.get(idempotencyKey) ?? 0) + 1;
+    this.starts.set(idempotencyKey, starts);
+    const log = this.#log();
+    const retries = log.filter((entry) => entry.type === 'call-settled' && entry.callId === callId).length;
+    if (!isIdempotent && starts > 1 + retries) this.#broken('ONCE', `${name} ${callId} started ${starts} times`);
+    const result = log.find((entry) => entry.type === 'tool-result' && entry.callId === callId);
+    if (result && retries === 0 && !(result.type === 'tool-result' && result.outcome === 'unknown'))
+      this.#broken('RESULT', `${name} ${callId} started after its result`);
+    const isDeaf = this.#chance.odds(0.3);
+    for (let turns = this.#chance.below(20); turns > 0; turns -= 1) {
+      if (signal.aborted && !isDeaf) throw signal.reason;
+      await nextTurn();
+    }
+    if (this.#chance.odds(0.15)) throw new Error('the tool failed');
+    return `done ${callId}`;
+  }
+}
+
+function modelOf(chance: Chance, broken: (invariant: string, detail: string) => void): Model {
+  let calls = 0;
+  return {
+    id: 'drawn',
+    async *stream({ messages, tools }, { signal }): AsyncIterable<ModelPart> {
+      const faults = pairingFaults(messages);
+      if (faults.length > 0) broken('I13', faults.join(', '));
+      for (let turns = chance.below(8); turns > 0 && !signal.aborted; turns -= 1) await nextTurn();
+      signal.throwIfAborted();
+      if (chance.odds(0.5)) yield { type: 'text-delta', text: `text ${calls}` };
+      const wanted = chance.odds(0.65) ? 1 + chance.below(3) : 0;
+      for (let call = 0; call < wanted && tools.length > 0; call += 1) {
+        calls += 1;
+        const name = tools[chance.below(tools.length)]?.name ?? 'once';
+        yield { type: 'tool-call', callId: `call-${calls}`, name, args: '{}' };
+        await nextTurn();
+      }
+      if (wanted === 0) yield { type: 'text-delta', text: 'the end' };
+      yield { type: 'finish', reason: wanted > 0 ? 'tool-calls' : 'stop' };
+    },
+  };
+}
+
+class People {
+  #acts = 0;
+  #messages = 0;
+  readonly asked: Act[] = [];
+  readonly #chance: Chance;
+  readonly #engine: SimulatedEngine;
+
+  constructor(chance: Chance, engine: SimulatedEngine) {
+    this.#chance = chance;
+    this.#engine = engine;
+  }
+
+  put(act: object): void {
+    this.#acts += 1;
+    const whole = { ...act, actId: `act-${this.#acts}` } as unknown as Act;
+    this.asked.push(whole);
+    this.#engine.put(whole);
+    if (this.#chance.odds(0.1)) this.#engine.put(whole);
+  }
+
+  act(): void {
+    const { waiting, unsettled } = stateOf(this.#engine.log);
+    const draw = this.#chance.next();
+    if (draw < 0.3) this.send();
+    else if (draw < 0.45) this.put({ type: 'cancel' });
+    else if (draw < 0.55) this.put({ type: 'resume', resumptionId: `resumption-${this.#acts}` });
+    else if (draw < 0.6) this.put({ type: 'rename', title: `title ${this.#acts}` });
+    else if (draw < 0.7 && unsettled[0]) this.#settle(unsettled[0]);
+    else if (waiting[0]) this.decide(waiting[0]);
+    else this.send();
+  }
+
+  send(): void {
+    this.#messages += 1;
+    const kind = this.#chance.one<'steer' | 'followUp' | undefined>([undefined, undefined, 'steer', 'followUp']);
+    const options = { messageId: `message-${this.#messages}`, ...(kind && { kind }) };
+    this.put({ type: 'send', content: `hello ${this.#messages}`, options });
+  }
+
+  decide({ callId, suspension }: { callId: string; suspension: number }): void {
+    const action = this.#chance.one<'approve' | 'deny'>(['approve', 'approve', 'deny']);
+    this.put({
+      type: 'decide',
+      decision: { callId, suspension, action, by: 'somebody', ...(action === 'deny' && { reason: 'no' }) },
+    });
+  }
+
+  #settle(callId: string): void {
+    this.put({ type: 'settle', callId, how: this.#chance.odds(0.5) ? { retry: true } : { result: 'it ran' } });
+  }
+}
+
+function stateOf(log: readonly LogEntry[]) {
+  const folds = emptyFolds();
+  for (const entry of log) foldEntry(folds, entry);
+  const { calls, unsettled, cycle, queue } = folds.logState;
+  const waiting = [...calls.values()].filter(({ status }) => status === 'suspended');
+  return { waiting, unsettled: [...unsettled.keys()], cycle, queue, transcript: folds.transcript };
+}
+
+/** Lives one life. The same seed gives nearly the same life: work of one turn may finish in another order. */
+export async function simulateEngine({ seed, deaths, spoil = (whole) => whole }: EngineLife): Promise<EngineReport> {
+  const chance = seeded(seed);
+  const violations: EngineReport['violations'] = [];
+  const broken = (invariant: string, detail: string): void => void violations.push({ invariant, detail });
+  const tools = new Tools(seeded(seed + 1_000_003), broken, () => engine.log);
+  const agent = engineAgentOf(
+    createAgent({
+      model: modelOf(seeded(seed + 2_000_003), broken),
+      tools: tools.all(),
+      policies: {
+        limits: { turns: 8 },
+        toolExecution: chance.one<'parallel' | 'sequential'>(['parallel', 'sequential']),
+      },
+    }),
+  );
+  if (!agent) throw new Error('the agent is not of this process');
+  const engine: SimulatedEngine = new SimulatedEngine({
+    chance: seeded(seed + 3_000_003),
+    conversationId: ID,
+    deaths: deaths ?? chance.one([0, 0.05, 0.1, 0.2]),
+    hold: (invocation) => holdConversation({ agent, invocation: spoil(invocation) }),
+    broken,
+  });
+  const people = new People(chance, engine);
+  people.put({ type: 'open', cwd: '/', owner: 'somebody' });
+  people.send();
+  for (let acts = 2 + chance.below(6); acts > 0 && violations.length === 0; acts -= 1) {
+    for (let turns = chance.below(60); turns > 0; turns -= 1) await nextTurn();
+    people.act();
+  }
+  await settle(engine, people);
+  if (!engine.isBroken) check(engine, people, tools, broken);
+  await agent.close();
+  const { attempts, invocations, repeated, log } = engine;
+  const unknown = log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'unknown').length;
+  const counts = { attempts, invocations, repeated, entries: log.length, starts: tools.starts.size, unknown };
+  return { seed, log, violations, counts };
+}
+
+/** Everybody who is asked decides, until nothing waits. */
+async function settle(engine: SimulatedEngine, people: People): Promise<void> {
+  const limit = AbortSignal.timeout(20_000);
+  const over = new Promise<never>((_, reject) => limit.addEventListener('abort', () => reject(new Error('no end'))));
+  over.catch(() => undefined);
+  for (let round = 0; round < 40; round += 1) {
+    await Promise.race([engine.atRest(), over]);
+    const { waiting, queue, cycle } = stateOf(engine.log);
+    const [call] = waiting;
+    if (engine.isBroken || (cycle !== 'suspended' && queue.length === 0)) return;
+    if (call && round < 20) people.decide(call);
+    else people.put({ type: 'cancel' });
+    people.put({ type: 'resume', resumptionId: `rest-${round}` });
+  }
+}
+
+function check(
+  { log, answers }: SimulatedEngine,
+  people: People,
+  tools: Tools,
+  broken: (invariant: string, detail: string) => void,
+): void {
+  for (const fault of logFaults(log)) broken('LOG', fault);
+  for (const fault of restFaults(log, (name) => name === 'again' || name === 'look')) broken('REST', fault);
+  const { cycle } = stateOf(log);
+  if (cycle === 'running') broken('I6', 'a run has no end');
+  for (const act of people.asked) {
+    const answer = answers.get(act.actId);
+    if (!answer) broken('ANSWER', `${JSON.stringify(act)} has no answer`);
+    else if ('error' in answer && (answer.error.code === 'internal' || answer.error.code === 'closed'))
+      broken('ANSWER', `${JSON.stringify(act)}: ${JSON.stringify(answer)}`);
+    else if ('value' in answer && act.type === 'send') {
+      const { messageId } = act.options as { messageId: string };
+      if (!log.some((entry) => 'messageId' in entry && entry.messageId === messageId))
+        broken('I9', `the message ${messageId} was accepted and is not in the log`);
+    }
+  }
+  for (const [key, starts] of tools.starts)
+    if (starts > 0 && !log.some((entry) => entry.type === 'tool-started' && entry.idempotencyKey === key))
+      broken('STARTED', `${key} ran and the log does not say so`);
+}

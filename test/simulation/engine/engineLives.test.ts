@@ -1,0 +1,77 @@
+/**
+ * Lives of a conversation that a durable engine holds. Attempts end at any point, and an abandoned one may continue beside the next. The
+ * sources determine half of the seeds.
+ */
+import { describe, expect, it } from 'vitest';
+import type { EngineAttempt } from '../../../src/restate/heldConversation.ts';
+import { sourceSeed } from '../../support/sourceSeed.ts';
+import { volume } from '../../support/tier.ts';
+import { type EngineLife, simulateEngine } from './engineLife.ts';
+
+const half = Math.ceil(volume.engineLives / 2);
+
+async function brokenBy(first: number, lives: number, life: Omit<EngineLife, 'seed'> = {}): Promise<string[]> {
+  const broken: string[] = [];
+  for (let seed = first; seed < first + lives; seed++) {
+    const [violation] = (await simulateEngine({ ...life, seed })).violations;
+    if (!violation) continue;
+    const { invariant, detail } = violation;
+    broken.push(`seed ${seed} breaks ${invariant}: ${detail} (npm run simulate:engine -- --seed ${seed})`);
+  }
+  return broken;
+}
+
+/** The first of these lives that breaks the invariant. */
+async function foundIn(
+  lives: number,
+  invariant: string,
+  spoil: (invocation: EngineAttempt) => EngineAttempt,
+): Promise<boolean> {
+  for (let seed = 1; seed <= lives; seed++) {
+    const { violations } = await simulateEngine({ seed, deaths: 0.2, spoil });
+    if (violations.some((violation) => violation.invariant === invariant)) return true;
+  }
+  return false;
+}
+
+describe('a conversation of a durable engine, whose attempts end at any point', () => {
+  it.each([
+    ['fixed seeds', 1],
+    ['seeds of the sources', sourceSeed()],
+  ])('REPEAT, ONCE, RESULT, LOG, REST, ANSWER, I6, I9, I13: breaks no invariant, %s', async (_, first) => {
+    expect(await brokenBy(first, half)).toEqual([]);
+  });
+
+  it('a tool that starts although an earlier attempt had the intent is noticed', async () => {
+    const spoil = (invocation: EngineAttempt): EngineAttempt =>
+      changed(invocation, {
+        step: async (name, act, rung) => {
+          const value = await invocation.step(name, act, rung);
+          return name === 'intent' ? ({ by: invocation.attempt } as typeof value) : value;
+        },
+      });
+    expect(await foundIn(40, 'ONCE', spoil)).toBe(true);
+  });
+
+  it('an attempt that repeats with another time is noticed', async () => {
+    const spoil = (invocation: EngineAttempt): EngineAttempt =>
+      changed(invocation, {
+        append: (entries) => invocation.append(entries.map((entry) => ({ ...entry, at: Date.now() + Math.random() }))),
+      });
+    expect(await foundIn(40, 'REPEAT', spoil)).toBe(true);
+  });
+
+  it('an act whose answer is lost is noticed', async () => {
+    const spoil = (invocation: EngineAttempt): EngineAttempt =>
+      changed(invocation, { answer: (to, answer) => void (to === 'act-2' || invocation.answer(to, answer)) });
+    expect(await foundIn(3, 'ANSWER', spoil)).toBe(true);
+  });
+});
+
+const changed = (invocation: EngineAttempt, members: Partial<EngineAttempt>): EngineAttempt =>
+  new Proxy(invocation, {
+    get(target, name) {
+      const own = members[name as keyof EngineAttempt] ?? Reflect.get(target, name, target);
+      return typeof own === 'function' && !(name in members) ? own.bind(target) : own;
+    },
+  });

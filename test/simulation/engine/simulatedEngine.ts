@@ -1,0 +1,292 @@
+/**
+ * A durable engine in memory: it keeps the journal of an invocation, its log, and the acts that wait. Invariant: only what the current
+ * attempt recorded counts. An attempt ends at a drawn point: before a step, in it, and before or after its record. An abandoned attempt
+ * may continue for a while beside the next one. What an attempt does again is compared with its journal.
+ */
+import type { LogEntry } from '../../../src/index.ts';
+import type { EngineAttempt, WaitingAct } from '../../../src/restate/heldConversation.ts';
+import type { Act, ActAnswer } from '../../../src/stores/logStore.ts';
+import { nextTurn } from '../../../src/timeLimit.ts';
+import type { Chance } from '../../support/seededChance.ts';
+
+type Line =
+  | { kind: 'step'; name: string; value: string }
+  | { kind: 'acts'; value: string }
+  | { kind: 'log'; length: number }
+  | { kind: 'append'; value: string }
+  | { kind: 'answer'; value: string }
+  | { kind: 'bell' };
+
+export class AttemptOver extends Error {}
+
+export interface EngineOptions {
+  chance: Chance;
+  conversationId: string;
+  /** How likely an attempt ends at each step. */
+  deaths: number;
+  hold(invocation: EngineAttempt): Promise<void>;
+  broken(invariant: string, detail: string): void;
+}
+
+export class SimulatedEngine {
+  readonly log: LogEntry[] = [];
+  readonly answers = new Map<string, ActAnswer>();
+  attempts = 0;
+  invocations = 0;
+  repeated = 0;
+  /** A rule was broken: nothing is held any more. */
+  isBroken = false;
+  journal: Line[] = [];
+  current: Attempt | undefined;
+  readonly options: EngineOptions;
+  #acts: WaitingAct[] = [];
+  #taken = new Set<string>();
+  #ring: (() => void) | undefined;
+  #holding: Promise<void> | undefined;
+
+  constructor(options: EngineOptions) {
+    this.options = options;
+  }
+
+  /** The act waits, and an invocation takes it. */
+  put(act: Act): void {
+    if (this.#taken.has(act.actId)) return;
+    this.#taken.add(act.actId);
+    this.#acts.push({ act, to: act.actId });
+    this.#ring?.();
+    this.#holding ??= this.#holdAll().finally(() => {
+      this.#holding = undefined;
+    });
+  }
+
+  takeActs(): WaitingAct[] {
+    return this.#acts.splice(0);
+  }
+
+  get hasActs(): boolean {
+    return this.#acts.length > 0;
+  }
+
+  /** Resolves at the next act. */
+  bell(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#ring = resolve;
+    });
+  }
+
+  /** Resolves when no invocation is under way. */
+  async atRest(): Promise<void> {
+    while (this.#holding) await this.#holding;
+  }
+
+  async #holdAll(): Promise<void> {
+    while (this.#acts.length > 0 && !this.isBroken) {
+      this.journal = [];
+      this.invocations += 1;
+      while (!this.isBroken && !(await this.#attempt()));
+    }
+  }
+
+  /** False where the attempt was abandoned. */
+  async #attempt(): Promise<boolean> {
+    this.attempts += 1;
+    const attempt = new Attempt(this, `attempt-${this.attempts}`);
+    this.current = attempt;
+    const held = this.options.hold(attempt).then(
+      () => true,
+      (error) => {
+        if (!(error instanceof AttemptOver) && !attempt.isOver) {
+          this.options.broken('UNCAUGHT', String((error as Error).stack));
+          throw error;
+        }
+        return false;
+      },
+    );
+    const ended = await Promise.race([held, attempt.over.then(() => false)]);
+    if (ended) attempt.commit();
+    return ended;
+  }
+}
+
+class Attempt implements EngineAttempt {
+  readonly conversationId: string;
+  readonly attempt: string;
+  readonly signal: AbortSignal;
+  readonly over: Promise<void>;
+  readonly #engine: SimulatedEngine;
+  readonly #controller = new AbortController();
+  #end: () => void = () => {};
+  #cursor = 0;
+  /** Commands that the engine has not received yet. */
+  #unsent: Line[] = [];
+
+  constructor(engine: SimulatedEngine, attempt: string) {
+    this.#engine = engine;
+    this.conversationId = engine.options.conversationId;
+    this.attempt = attempt;
+    this.signal = this.#controller.signal;
+    this.over = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#engine.current !== this;
+  }
+
+  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
+    for (;;) {
+      this.#mustBeCurrent();
+      const line = this.#recorded();
+      if (!line) break;
+      if (line.kind === 'bell' && rung) {
+        await rung();
+        continue;
+      }
+      if (line.kind !== 'step' || line.name !== name) this.#differs(line, { kind: 'step', name, value: '' });
+      else return JSON.parse(line.value) as T;
+    }
+    this.#mayDie();
+    const made = Promise.resolve().then(act);
+    const { chance, deaths } = this.#engine.options;
+    if (chance.odds(deaths)) void this.#dieAfter(chance.below(12));
+    for (;;) {
+      const bell = this.#engine.hasActs && rung ? nextTurn() : this.#engine.bell();
+      const rang = rung ? bell.then(() => 'rang' as const) : new Promise<never>(() => {});
+      const winner = await Promise.race([made.then((value) => ({ value })), rang]);
+      this.#mustBeCurrent();
+      if (winner === 'rang') {
+        if (!this.#engine.hasActs) continue;
+        this.#send({ kind: 'bell' });
+        await rung?.();
+        continue;
+      }
+      this.#mayDie();
+      this.commit();
+      const value = JSON.stringify(winner.value);
+      this.#engine.journal.push({ kind: 'step', name, value });
+      this.#cursor = this.#engine.journal.length;
+      this.#mayDie();
+      return JSON.parse(value) as T;
+    }
+  }
+
+  async takeActs(): Promise<readonly WaitingAct[]> {
+    this.#mustBeCurrent();
+    const line = this.#recorded();
+    if (line?.kind === 'acts') return JSON.parse(line.value) as WaitingAct[];
+    if (line) this.#differs(line, { kind: 'acts', value: '' });
+    this.#mayDie();
+    this.commit();
+    const acts = this.#engine.takeActs();
+    this.#engine.journal.push({ kind: 'acts', value: JSON.stringify(acts) });
+    this.#cursor = this.#engine.journal.length;
+    this.#mayDie();
+    return structuredClone(acts);
+  }
+
+  async readLog(): Promise<LogEntry[]> {
+    this.#mustBeCurrent();
+    const line = this.#recorded();
+    if (line?.kind === 'log') return structuredClone(this.#engine.log.slice(0, line.length));
+    this.commit();
+    const { length } = this.#engine.log;
+    this.#engine.journal.push({ kind: 'log', length });
+    this.#cursor = this.#engine.journal.length;
+    return structuredClone(this.#engine.log);
+  }
+
+  append(entries: readonly LogEntry[]): void {
+    this.#command({ kind: 'append', value: JSON.stringify(entries) });
+  }
+
+  answer(to: string, answer: ActAnswer): void {
+    this.#command({ kind: 'answer', value: JSON.stringify([to, answer]) });
+  }
+
+  /** The engine receives what this attempt has commanded. */
+  commit(): void {
+    if (this.isOver) return;
+    for (const line of this.#unsent.splice(0)) {
+      this.#engine.journal.push(line);
+      if (line.kind === 'append') this.#store(JSON.parse(line.value) as LogEntry[]);
+      if (line.kind !== 'answer') continue;
+      const [to, answer] = JSON.parse(line.value) as [string, ActAnswer];
+      if (this.#engine.answers.has(to)) this.#broken('ANSWER', `${to} was answered twice`);
+      this.#engine.answers.set(to, answer);
+    }
+    this.#cursor = this.#engine.journal.length;
+  }
+
+  #store(entries: LogEntry[]): void {
+    const { log } = this.#engine;
+    if (entries[0]?.seq !== log.length) this.#broken('SEQ', `${entries[0]?.seq} after ${log.length} entries`);
+    log.push(...entries);
+  }
+
+  #command(line: Line): void {
+    if (this.isOver) return;
+    const recorded = this.#recorded();
+    if (!recorded) this.#unsent.push(line);
+    else if (JSON.stringify(recorded) !== JSON.stringify(line)) this.#differs(recorded, line);
+  }
+
+  #send(line: Line): void {
+    this.commit();
+    this.#engine.journal.push(line);
+    this.#cursor = this.#engine.journal.length;
+  }
+
+  /** The next line of the journal, if this attempt repeats it. */
+  #recorded(): Line | undefined {
+    if (this.#unsent.length > 0) return undefined;
+    const line = this.#engine.journal[this.#cursor];
+    if (!line) return undefined;
+    this.#cursor += 1;
+    this.#engine.repeated += 1;
+    return line;
+  }
+
+  #differs(recorded: Line, line: Line): never {
+    this.#broken('REPEAT', `recorded ${JSON.stringify(recorded)}, now ${JSON.stringify(line)}`);
+    this.#abandon();
+    throw new AttemptOver();
+  }
+
+  #mayDie(): void {
+    const { chance, deaths } = this.#engine.options;
+    if (!chance.odds(deaths / 4)) return;
+    // What was sent and not answered may have arrived.
+    if (chance.odds(0.5)) this.commit();
+    this.#abandon();
+    throw new AttemptOver();
+  }
+
+  async #dieAfter(turns: number): Promise<void> {
+    for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+    if (!this.isOver) this.#abandon();
+  }
+
+  /** Another attempt begins at once. This one notices at once, or later. */
+  #abandon(): void {
+    const { chance } = this.#engine.options;
+    this.#engine.current = undefined;
+    this.#end();
+    const notice = (): void => this.#controller.abort(new AttemptOver('another attempt took its place'));
+    if (chance.odds(0.5)) notice();
+    else
+      void (async () => {
+        for (let turn = chance.below(40); turn > 0; turn -= 1) await nextTurn();
+        notice();
+      })();
+  }
+
+  #mustBeCurrent(): void {
+    if (this.isOver) throw new AttemptOver();
+  }
+
+  #broken(invariant: string, detail: string): void {
+    this.#engine.isBroken = true;
+    this.#engine.options.broken(invariant, detail);
+  }
+}
