@@ -77,6 +77,9 @@ export async function holdConversation(options: HeldOptions): Promise<void> {
   }
   const { at } = await invocation.step('begin', () => ({ at: platformPorts.now() }));
   const held = new HeldConversation(options, log, at);
+  // An engine may leave the steps of an attempt that is over without an answer.
+  const leave = (): void => void held.leave();
+  invocation.signal.addEventListener('abort', leave);
   try {
     await held.open(opening?.act);
     held.add(acts);
@@ -95,6 +98,7 @@ export async function holdConversation(options: HeldOptions): Promise<void> {
       held.add(await invocation.takeActs(true));
     }
   } finally {
+    invocation.signal.removeEventListener('abort', leave);
     await held.leave();
   }
 }

@@ -191,6 +191,7 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     conversation.send(message({ name: 'again', release: release('server') }));
     await until('the tool runs', () => count('start', 'server/') === 1);
     await server.kill();
+    await until('the attempt is over, and its tool is aborted', () => count('abort', 'server/') === 1);
     await server.start();
     writeFileSync(release('server'), '');
     await stopped(conversation);
