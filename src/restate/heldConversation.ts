@@ -121,6 +121,8 @@ class HeldConversation {
   #open: OpenConversation | undefined;
   #journal: EngineJournal | undefined;
   #wake: () => void = () => {};
+  /** Something has come since it was last looked. */
+  #hasNews = false;
 
   constructor(options: HeldOptions, log: LogEntry[], at: number) {
     this.#options = options;
@@ -142,7 +144,7 @@ class HeldConversation {
           this.#journal = new EngineJournal(embedded, {
             now: platformPorts.now,
             mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
-            wake: () => this.#wake(),
+            wake: () => this.#tell(),
             isLive: this.#isLive,
           });
           return this.#journal;
@@ -157,7 +159,7 @@ class HeldConversation {
   /** Acts that the engine has recorded. */
   add(acts: readonly WaitingAct[]): void {
     this.#acts.push(...acts);
-    this.#wake();
+    this.#tell();
   }
 
   /** Acts that the conversation has not been given. */
@@ -172,13 +174,14 @@ class HeldConversation {
     this.#journal?.goLive();
     for (;;) {
       this.#options.invocation.signal.throwIfAborted();
+      this.#hasNews = false;
       this.#give(this.#acts.length);
       const item = this.#due() ?? (await this.#atRest());
       if (item) {
         this.#isRecording = true;
         return item;
       }
-      if (await this.#woken()) continue;
+      if (this.#hasNews || (await this.#woken())) continue;
       return this.#item({ kind: 'beat' });
     }
   }
@@ -247,6 +250,11 @@ class HeldConversation {
     return status !== 'active' && status !== 'cancelling' && commands.isIdle && !runtime.isCancelling;
   }
 
+  #tell(): void {
+    this.#hasNews = true;
+    this.#wake();
+  }
+
   /** False when nothing has happened for a while. */
   #woken(): Promise<boolean> {
     const { signal } = this.#options.invocation;
@@ -290,7 +298,7 @@ class HeldConversation {
     if (opening !== this.#openings) return;
     this.#underWay -= 1;
     this.#answers.push({ to, answer });
-    this.#wake();
+    this.#tell();
   }
 
   async #answerTo(conversation: Conversation, act: Act): Promise<ActAnswer> {

@@ -42,6 +42,10 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     expect(await brokenBy(first, half)).toEqual([]);
   });
 
+  it('a life that once missed a reply, and one that once lost an act at the end of an invocation', async () => {
+    for (const seed of [3064, 75]) expect((await simulateEngine({ seed })).violations).toEqual([]);
+  });
+
   it('a tool that starts although an earlier attempt had the intent is noticed', async () => {
     const spoil = (invocation: EngineAttempt): EngineAttempt =>
       changed(invocation, {
