@@ -4,13 +4,16 @@
  */
 import type { Live } from '../live.ts';
 
+/** What a worker tells those who watch a conversation. */
 export type HubSignal =
   /** The log has so many entries. */
   | { readonly type: 'appended'; readonly length: number }
   /** A live signal after so many entries. */
   | { readonly type: 'live'; readonly next: number; readonly signal: Live };
 
+/** The way of live signals from workers to those who watch. Several processes need one that reaches them all. */
 export interface LiveHub {
+  /** Sends a signal of a conversation to all who watch it. It may be lost. */
   publish(conversationId: string, signal: HubSignal): void;
   /** Returns the function that ends the subscription. */
   subscribe(conversationId: string, receive: (signal: HubSignal) => void): () => void;

@@ -20,6 +20,7 @@ import { type LiveHub, processHub } from './liveHub.ts';
 import { RestateStore } from './restateStore.ts';
 import { hubValidator } from './serveAgent.ts';
 
+/** The options of `restateAgent`. */
 export interface RestateAgentOptions {
   /** The ingress address of the server, such as `http://127.0.0.1:8080`. */
   ingress: string;
@@ -36,7 +37,10 @@ const url = {
 };
 const optionsValidator = object({ ingress: url, service: text, hub: hubValidator });
 
-/** Throws ConfigurationError for an invalid option. */
+/**
+ * An agent whose conversations are held by the workers of a Restate server, with the face of an agent of this process. Throws
+ * ConfigurationError for an invalid option.
+ */
 export function restateAgent(options: RestateAgentOptions): Agent {
   checkOptionsOf('restateAgent', options, optionsValidator);
   if (options.ingress === undefined) throw new ConfigurationError('restateAgent() needs the option ingress');

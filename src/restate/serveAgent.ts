@@ -7,10 +7,11 @@ import { checkOptionsOf, hasMethods, nonEmptyText, object, whole } from '../vali
 import { engineObjects, type Sdk } from './engineObjects.ts';
 import { type LiveHub, processHub } from './liveHub.ts';
 
+/** The options of `serveAgent`. */
 export interface ServeOptions {
   /** The address to listen on. Default: 127.0.0.1. */
   host?: string;
-  /** Default: a free port. */
+  /** The port to listen on. Default: a free one. */
   port?: number;
   /** The name of the conversations in the engine. Default: `runchart`. */
   service?: string;
@@ -22,6 +23,7 @@ export interface ServeOptions {
   admin?: string;
 }
 
+/** A worker that serves an agent. */
 export interface ServedAgent {
   /** The address that is registered at the server. */
   readonly url: string;
