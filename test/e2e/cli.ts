@@ -34,6 +34,11 @@ export interface StartOptions {
 
 const mainFile = (): string => join(inject('packageRoot'), 'dist', 'src', 'cli', 'main.js');
 
+/** The tools that the model receives from the program, in order. */
+export const TOOL_NAMES = 'Read Ls Glob Grep Bash Write Edit BashOutput KillBash MultiEdit TodoWrite WebFetch'.split(
+  ' ',
+);
+
 /** A directory that is removed after the test. */
 export async function temporaryDirectory(): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'runchart-e2e-')));

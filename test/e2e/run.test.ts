@@ -6,7 +6,7 @@ import { project } from '../../src/projector/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { deaf, scripted, t } from '../support/scriptedReplies.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
-import { start, startScript, storedEntries } from './cli.ts';
+import { start, startScript, storedEntries, TOOL_NAMES } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
 import { entriesIn, explains, hangs, KEY, place, QUESTION, readsMainGo } from './runDirectory.ts';
 
@@ -33,8 +33,7 @@ describe('one request', () => {
       ['m1', `Bearer ${KEY}`],
       ['m1', `Bearer ${KEY}`],
     ]);
-    const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
-    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(tools);
+    expect(server.asked[0]?.tools?.map((tool) => tool.function.name)).toEqual(TOOL_NAMES);
     expect(String(server.asked[1]?.messages.at(-1)?.content)).toContain('package main');
   });
 

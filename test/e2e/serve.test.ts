@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
 import { proves } from '../support/tier.ts';
-import { type Program, start, startScript, storedEntries, temporaryDirectory } from './cli.ts';
+import { type Program, start, startScript, storedEntries, TOOL_NAMES, temporaryDirectory } from './cli.ts';
 import { modelServer } from './modelServer.ts';
 import { entriesIn, explains, hangs, place, readsMainGo } from './runDirectory.ts';
 
@@ -153,8 +153,7 @@ test('--stdio: rules and limits come from the configuration files, as far as the
   expect(await program.ended).toEqual({ code: 0, signal: null });
   const outgoing = entriesIn(program.stdout) as { type: string; [key: string]: unknown }[];
   expect(outgoing[0]).toMatchObject({ type: 'system-init', model: 'm1', permissionMode: 'acceptEdits' });
-  const tools = ['Read', 'Ls', 'Glob', 'Grep', 'Bash', 'Write', 'Edit'];
-  expect(outgoing[0]?.tools).toEqual(tools);
+  expect(outgoing[0]?.tools).toEqual(TOOL_NAMES);
   const log = outgoing.flatMap((each) =>
     each.type === 'entry' ? [each.entry as { type: string; code?: string }] : [],
   );
