@@ -2,6 +2,7 @@
  * The permissions plugin decides which calls run unasked, which need an answer and which never run. Rule: layers are
  * combined, and an untrusted layer can only make the rules stricter. `ignored` lists the rules of it that do not count.
  */
+import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { Json } from '../../machines/internal.ts';
 import { ConfigurationError, thrownText } from '../errors.ts';
@@ -88,7 +89,7 @@ export type Permissions = Plugin & {
    */
   remember(toolName: string, args: Json, cwd: string, rules?: readonly string[]): Promise<string[]>;
   /**
-   * Wider rules that would allow this call and others like it, such as `bash(touch *)` or `edit(./src/**)`. Empty if
+   * Wider rules that would allow this call and others like it, such as `bash(npm run build *)` or `edit(./src/**)`. Empty if
    * there are none.
    */
   widened(toolName: string, args: Json, cwd: string): Promise<string[]>;
@@ -195,7 +196,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   readonly widened = async (toolName: string, args: Json, cwd: string): Promise<string[]> => {
     const call = { name: toolName, args, cwd: resolve(cwd) };
     const { outcome, saves } = (await this.#judge(call)).plain;
-    const rules = [...new Set(saves.map((rule) => widerRule(rule) ?? rule))];
+    const rules = [...new Set(saves.map((rule) => widerRule(rule, homedir()) ?? rule))];
     if (outcome !== 'ask' || rules.every((rule) => saves.includes(rule))) return [];
     const allow = [...this.#allow, ...parseRules('allow', rules, SESSION)];
     return (await this.#judge(call, {}, allow)).plain.outcome === 'allow' ? rules : [];

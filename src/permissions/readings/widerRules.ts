@@ -1,44 +1,42 @@
 /**
  * Wider forms of the rules that allow exactly one call: a command with any arguments, a directory, a server. Rule: pure,
- * and no wider form of a command that removes, changes rights, or runs what its arguments say.
+ * and only for listed commands, whose arguments neither run code nor remove or write files of their choice.
  */
 
-/** Programs whose first argument says what they do. */
-const WITH_COMMANDS: ReadonlySet<string> = new Set(
-  'git gh npm pnpm yarn bun npx pnpx bunx deno cargo go docker podman kubectl helm uv pip pip3 poetry dotnet mvn gradle terraform brew apt apt-get systemctl rails rake mix swift flutter aws gcloud az'.split(
+/** Programs that only read whatever their arguments are, and git commands that read or stage. */
+const ANY_ARGUMENTS: ReadonlySet<string> = new Set([
+  ...'ls cat head tail wc grep stat du df cut tr nl od diff cmp comm cksum md5sum sha1sum sha256sum readlink realpath'.split(
     ' ',
   ),
-);
-const SCRIPT_RUNNERS: ReadonlySet<string> = new Set(['npm', 'pnpm', 'yarn', 'bun']);
-const NEVER: ReadonlySet<string> = new Set(
-  'rm rmdir dd mkfs shred chmod chown chgrp kill pkill killall sudo doas su ssh scp eval exec source env xargs find sh bash zsh fish dash python python3 node perl ruby php curl wget'.split(
-    ' ',
-  ),
-);
-const PLAIN = /^[\w./:@+-]+$/;
+  ...['git status', 'git diff', 'git log', 'git show', 'git blame', 'git add', 'npm test', 'pnpm test', 'yarn test'],
+]);
+const SCRIPT_RUNNERS: ReadonlySet<string> = new Set(['npm', 'pnpm', 'yarn']);
+/** The name of a script of a project: no path and no option. */
+const SCRIPT_NAME = /^\w[\w:-]*$/;
+/** The parts below the home directory that a path has at least, the name of the file included. */
+const PARTS_BELOW_HOME = 3;
 
-/** The wider form of a literal rule; undefined if there is none. */
-export function widerRule(rule: string): string | undefined {
+/** The wider form of a literal rule; undefined if there is none. `home`: the absolute path of the home directory. */
+export function widerRule(rule: string, home: string): string | undefined {
   const [, tool = '', spec = ''] = /^([\w-]+)\((.*)\)$/s.exec(rule) ?? [];
   if (tool === 'bash') return prefixRule(spec);
-  if (['read', 'ls', 'glob', 'grep', 'edit'].includes(tool)) return directoryRule(tool, spec);
+  if (['read', 'ls', 'glob', 'grep', 'edit'].includes(tool)) return directoryRule(tool, spec, home);
   const [prefix, server, own] = rule.split('__');
   return prefix === 'mcp' && server && own ? `mcp__${server}__*` : undefined;
 }
 
 function prefixRule(command: string): string | undefined {
-  const words = command.split(' ');
-  const [program = ''] = words;
-  const isRun = SCRIPT_RUNNERS.has(program) && words[1] === 'run';
-  const length = isRun ? 3 : WITH_COMMANDS.has(program) ? 2 : 1;
-  const kept = words.slice(0, length);
-  const isPlain = kept.length === length && kept.every((word) => PLAIN.test(word) && !word.startsWith('-'));
-  if (!isPlain || NEVER.has(program.split('/').at(-1) ?? '')) return undefined;
-  return `bash(${kept.join(' ')} *)`;
+  const [program = '', verb, script = ''] = command.split(' ');
+  if (SCRIPT_RUNNERS.has(program) && verb === 'run')
+    return SCRIPT_NAME.test(script) ? `bash(${program} run ${script} *)` : undefined;
+  const prefix = [program, `${program} ${verb}`].find((each) => ANY_ARGUMENTS.has(each));
+  return prefix && `bash(${prefix} *)`;
 }
 
-/** The directory of a file, which must have a name of its own: not the working directory, not a root. */
-function directoryRule(tool: string, path: string): string | undefined {
-  const folder = /^(\.\/|\/\/[^/]+\/)(.+)\/[^/]+$/.exec(path);
-  return folder ? `${tool}(${folder[1]}${folder[2]}/**)` : undefined;
+/** The directory of a file: a named one in the working directory, or one well below the home directory. */
+function directoryRule(tool: string, path: string, home: string): string | undefined {
+  const folder = path.slice(0, path.lastIndexOf('/'));
+  const parts = path.startsWith(`/${home}/`) ? path.slice(home.length + 2).split('/').length : 0;
+  const isInside = path.startsWith('./') && folder.length > 1;
+  return isInside || parts >= PARTS_BELOW_HOME ? `${tool}(${folder}/**)` : undefined;
 }
