@@ -74,7 +74,7 @@ export type Permissions = Plugin & {
   readonly mode: PermissionMode;
   /** Changes the mode of all conversations for the calls that are judged from now on. Throws ConfigurationError for an unknown mode. */
   setMode(mode: PermissionMode): void;
-  /** The mode in a conversation: after `endPlan`, `default` instead of `plan`. */
+  /** The mode in a conversation: after `endPlan`, `default` instead of `plan`. Its sub-agents have the same mode. */
   modeOf(conversationId: string): PermissionMode;
   /** Ends plan mode in a conversation, until the process ends. Does nothing in another mode. */
   endPlan(conversationId: string): void;
@@ -164,8 +164,16 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   /** Its presence makes every call pass the permission gate; `CALL_CHECKS` makes the decision. */
   readonly beforeToolExecute = (): void => undefined;
 
-  readonly modeOf = (conversationId: string): PermissionMode =>
-    this.mode === 'plan' && this.#planned.has(conversationId) ? 'default' : this.mode;
+  readonly modeOf = (conversationId: string): PermissionMode => this.#modeAfter(this.#planned.has(conversationId));
+
+  #modeAfter(isPlanApproved: boolean): PermissionMode {
+    return this.mode === 'plan' && isPlanApproved ? 'default' : this.mode;
+  }
+
+  /** The mode in which rules are saved: only a conversation whose plan was approved asks about changes. */
+  get #saving(): Pick<RuleSet, 'mode'> {
+    return { mode: this.#modeAfter(this.#planned.size > 0) };
+  }
 
   readonly endPlan = (conversationId: string): void => void this.#planned.add(conversationId);
 
@@ -186,7 +194,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     cwd: string,
     rules?: readonly string[],
   ): Promise<string[]> => {
-    const { outcome, saves } = (await this.#judge({ name: toolName, args, cwd: resolve(cwd) })).plain;
+    const { outcome, saves } = (await this.#judge({ name: toolName, args, cwd: resolve(cwd) }, this.#saving)).plain;
     if (outcome !== 'ask') return [];
     const saved = rules && String(rules) === String(await this.widened(toolName, args, cwd)) ? rules : saves;
     this.#allow.push(...parseRules('allow', saved, SESSION));
@@ -195,11 +203,11 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
 
   readonly widened = async (toolName: string, args: Json, cwd: string): Promise<string[]> => {
     const call = { name: toolName, args, cwd: resolve(cwd) };
-    const { outcome, saves } = (await this.#judge(call)).plain;
+    const { outcome, saves } = (await this.#judge(call, this.#saving)).plain;
     const rules = [...new Set(saves.map((rule) => widerRule(rule, homedir()) ?? rule))];
     if (outcome !== 'ask' || rules.every((rule) => saves.includes(rule))) return [];
     const allow = [...this.#allow, ...parseRules('allow', rules, SESSION)];
-    return (await this.#judge(call, {}, allow)).plain.outcome === 'allow' ? rules : [];
+    return (await this.#judge(call, this.#saving, allow)).plain.outcome === 'allow' ? rules : [];
   };
 
   readonly [CALL_CHECKS]: CallChecks = {
@@ -208,8 +216,8 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   };
 
   #judge(
-    { name, args, cwd, readOnly, conversationId = '' }: JudgeCall,
-    decisions: Pick<RuleSet, 'hook' | 'needsApproval'> = {},
+    { name, args, cwd, readOnly }: JudgeCall,
+    decisions: Partial<Pick<RuleSet, 'mode' | 'hook' | 'needsApproval'>> = {},
     allow: readonly Rule[] = this.#allow,
   ): Promise<CallVerdicts> {
     const tool = name.toLowerCase();
@@ -220,7 +228,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
       return Promise.resolve({ plain, sandboxed: () => plain });
     }
     const call = { name, args, cwd, readOnly: readOnly ?? this.#readOnly.has(tool) };
-    return verdictsOf(call, { ...this.#rules, mode: this.modeOf(conversationId), allow, ...decisions });
+    return verdictsOf(call, { ...this.#rules, allow, ...decisions });
   }
 
   async #permit(call: CheckedCall, hook: HookVerdict['decision']): Promise<RuleVerdict> {
@@ -229,8 +237,9 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
     }
     this.#hasReportedIgnored = true;
     if (call.readOnly) this.#readOnly.add(call.name.toLowerCase());
-    const { needsApproval } = call;
-    const verdicts = await this.#judge(call, { hook, needsApproval });
+    const { needsApproval, conversationId, parentId = conversationId } = call;
+    const mode = this.#modeAfter([conversationId, parentId].some((id) => this.#planned.has(id)));
+    const verdicts = await this.#judge(call, { mode, hook, needsApproval });
     const judged = call.sandbox ? verdicts.sandboxed(call.sandbox) : verdicts.plain;
     const { by, parts, saves, place, isOutside } = judged;
     const confinement = call.sandbox && (await this.#confinement(call, call.sandbox, judged));
@@ -294,7 +303,7 @@ class PermissionsPlugin implements Plugin, ChecksCalls {
   }
 }
 
-type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall & { conversationId: string }>;
+type JudgeCall = Pick<JudgedCall, 'name' | 'args' | 'cwd'> & Partial<JudgedCall>;
 
 /** Describes the place of the command's execution, for the person who decides. */
 function placeWords(confinement: Confinement | 'none'): string {

@@ -12,6 +12,8 @@ export const CALL_CHECKS: unique symbol = Symbol.for('runchart.callChecks') as n
 
 export interface CheckedCall {
   conversationId: string;
+  /** The conversation whose call started this one as a sub-agent. */
+  parentId?: string;
   runId: string;
   callId: string;
   name: string;

@@ -196,11 +196,21 @@ export class CallPermission {
   }
 
   async #call(prepared: PreparedCall): Promise<CheckedCall> {
-    const { conversationId, cwd, setTimer, diagnose } = this.#scope.around;
+    const { conversationId, entries, cwd, setTimer, diagnose } = this.#scope.around;
+    const [first] = entries;
+    const parentId = first?.type === 'conversation' ? first.parent?.conversationId : undefined;
     const { callId, name, args } = prepared.call;
     const readOnly = prepared.definition.readOnly === true;
     const needsApproval = this.#isNew && (await this.#asking.isWanted(prepared));
-    const base = { conversationId, runId: this.#request.runId, callId, name, args, cwd };
+    const base = {
+      conversationId,
+      ...(parentId !== undefined && { parentId }),
+      runId: this.#request.runId,
+      callId,
+      name,
+      args,
+      cwd,
+    };
     const sandbox = sandboxNetworkOf(prepared.tool);
     return { ...base, readOnly, needsApproval, sandbox, signal: this.#signal, setTimer, diagnose };
   }

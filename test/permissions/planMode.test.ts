@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { approvalLines } from '../../src/cli/interactive/approval.ts';
 import { rowsOf, rowText } from '../../src/cli/interactive/textRows.ts';
+import { subAgents } from '../../src/index.ts';
 import { permissions } from '../../src/permissions/permissions.ts';
 import { codingTools } from '../../src/tools/coding/index.ts';
 import { bench, only, resultText } from '../support/agentBench.ts';
@@ -67,6 +68,30 @@ it('the mode ends for its own conversation only', async () => {
   await other.send('go').result;
   expect(only(other.log(), 'tool-result')).toEqual(['tool-result c2 failed denied']);
   expect([rules.modeOf('c'), rules.modeOf('other'), rules.mode]).toEqual(['default', 'plan', 'plan']);
+});
+
+it('after an approved plan "always allow" saves the rules of a call, literal and wider ones', async () => {
+  const { rules, conversation } = await planning([[plan('c1')], [write('c2')], 'done']);
+  const args = { file_path: 'src/x', content: 'x' };
+  expect(await rules.widened('Write', args, cwd)).toEqual([]);
+  expect(await rules.remember('Write', args, cwd)).toEqual([]);
+  await conversation.send('go').result;
+  await conversation.decide({ callId: 'c1', action: 'approve' });
+  expect((await conversation.resume().result).pending).toHaveLength(1);
+  expect(await rules.widened('Write', args, cwd)).toEqual(['edit(./src/**)']);
+  expect(await rules.remember('Write', { file_path: 'c2', content: 'x' }, cwd)).toEqual(['edit(./c2)']);
+});
+
+it('sub-agents ask about changes once the plan of their conversation is approved', async () => {
+  const rules = permissions({ mode: 'plan', allow: ['spawn_agents'] });
+  const tools = [...codingTools({ sandbox: 'off' }), rules.exitPlanMode(), subAgents()];
+  const spawn = (id: string) => call(id, 'spawn_agents', { tasks: [{ id: 'a', task: 'write it' }] });
+  const replies: Reply[] = [[plan('c1')], [spawn('c2')], [write('c3')], 'failed', 'done'];
+  const { conversation } = await bench({ tools, plugins: [rules], replies, cwd });
+  await conversation.send('go').result;
+  await conversation.decide({ callId: 'c1', action: 'approve' });
+  const { pending } = await conversation.resume().result;
+  expect(JSON.stringify(pending)).toContain('"by":"mode default"');
 });
 
 it('where nobody can be asked the plan is denied, and deny rules hold after the plan', async () => {
