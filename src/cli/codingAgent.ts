@@ -71,8 +71,8 @@ export interface CodingAgent {
   /** Commands that Bash has started in the background. */
   readonly background?: BackgroundCommands | undefined;
   /**
-   * Makes another agent from the same options, these changes, these further rules and without the removed ones. It takes
-   * over the MCP servers, or starts them anew.
+   * Makes another agent from the same options, these changes, these further rules and without the removed ones. It shares
+   * the MCP servers, which end with the last of their agents, or starts them anew. If it rejects, this agent is as before.
    */
   remade(changes: AgentChanges, restartsServers?: boolean): Promise<CodingAgent>;
   /** What the user and the project add: MCP servers, agents, commands and skills. */
@@ -87,7 +87,7 @@ export type Denied = (call: { name: string; rules: readonly string[] }) => void;
 interface Surroundings {
   /** Called for a denied call; given if nobody can be asked. */
   denied?: Denied | undefined;
-  /** The connections of the agent that this one takes the place of. */
+  /** The connections of the agent that this one may take the place of. */
   servers?: ServerConnections | undefined;
 }
 
@@ -96,14 +96,42 @@ export function codingAgent(options: AgentOptions, denied?: Denied): Promise<Cod
   return agentIn({ denied }, options);
 }
 
+/** What an agent is made of, besides its equipment. */
+interface Parts {
+  readonly cwd: string;
+  readonly sessions: SessionPlace;
+  readonly configuration: Configuration;
+  readonly model: Model;
+  readonly history: FileHistory;
+}
+
+/** If it rejects, nothing that it has opened or started stays. */
 async function agentIn(around: Surroundings, options: AgentOptions): Promise<CodingAgent> {
-  const { denied } = around;
   const cwd = await workingDirectory(options.cwd);
   const sessions = await sessionPlace(options.store);
-  const configuration = await loadConfiguration({ cwd });
-  const model = await chosenModel(options, configuration, cwd);
-  const history = new FileHistory(sessions.history);
-  const equipment = await equipmentFor({ cwd, options, configuration, history }, around.servers);
+  const opened: { close(): Promise<void> }[] = [sessions];
+  try {
+    const configuration = await loadConfiguration({ cwd });
+    const model = await chosenModel(options, configuration, cwd);
+    // Invalid options and rules are found before a server starts.
+    rulesOf(options, configuration, { layers: [], untrusted: [] }, sessions).makePlugins();
+    policiesOf(options, configuration);
+    const history = new FileHistory(sessions.history);
+    const equipment = await equipmentFor({ cwd, options, configuration, history }, around.servers);
+    opened.unshift(equipment.servers);
+    return await agentWith(equipment, { cwd, sessions, configuration, model, history }, around, options);
+  } catch (error) {
+    for (const each of opened) await each.close();
+    throw error;
+  }
+}
+
+async function agentWith(
+  equipment: Equipment,
+  { cwd, sessions, configuration, model, history }: Parts,
+  { denied }: Surroundings,
+  options: AgentOptions,
+): Promise<CodingAgent> {
   const { servers } = equipment;
   const { makePlugins, layers } = rulesOf(options, configuration, equipment, sessions);
   const { rules, plugins: configured } = makePlugins();
@@ -120,18 +148,15 @@ async function agentIn(around: Surroundings, options: AgentOptions): Promise<Cod
   const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
   const agent = options.inspect ? await inspected(agentOptions, options.control) : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
-  let areServersGiven = false;
-  const close = async (): Promise<void> => {
+  let closed: Promise<void> | undefined;
+  const closeAll = async (): Promise<void> => {
     await agent.close();
-    if (!areServersGiven) await servers.close();
+    await servers.close();
     await sessions.close();
   };
-  const remade = async (changes: AgentChanges, restartsServers = false): Promise<CodingAgent> => {
-    const around = { denied, servers: restartsServers ? undefined : servers };
-    const next = await agentIn(around, changedOptions(options, changes));
-    areServersGiven = !restartsServers;
-    return next;
-  };
+  const close = (): Promise<void> => (closed ??= closeAll());
+  const remade = (changes: AgentChanges, restartsServers = false): Promise<CodingAgent> =>
+    agentIn({ denied, servers: restartsServers ? undefined : servers }, changedOptions(options, changes));
   const keep = (newRules: readonly string[]): Promise<string> => allowAlways(newRules, { cwd });
   const unkeep = (rule: string): Promise<boolean> => forgetAllowed(rule, { cwd });
   const made = {
@@ -195,7 +220,7 @@ const MODEL_CLASSES: ReadonlySet<string> = new Set(['sonnet', 'opus', 'haiku']);
 function rulesOf(
   { permissionMode, allow = [], ask = [], deny = [] }: AgentOptions,
   configuration: Configuration,
-  { layers: ofAgents, untrusted }: Equipment,
+  { layers: ofAgents, untrusted }: Pick<Equipment, 'layers' | 'untrusted'>,
   sessions: SessionPlace,
 ) {
   const mode = permissionMode === undefined ? {} : { mode: modeOf(permissionMode) };

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Policies } from '../../src/agentPolicies.ts';
 import { type AgentOptions, codingAgent } from '../../src/cli/codingAgent.ts';
 import { exitCodeOf, exitCodeOfError } from '../../src/cli/exitCodes.ts';
+import { ServerConnections } from '../../src/cli/servers/serverConnections.ts';
 import { trustCommand } from '../../src/cli/trustCommand.ts';
 import { ConfigurationError, SessionBusyError } from '../../src/errors.ts';
 import { isAlive, stdioServer } from '../mcp/stdioServer.ts';
@@ -145,6 +146,38 @@ test('MCP servers of a project start after it is trusted, survive another mode, 
   expect(server.starts()).toHaveLength(2);
   await anew.close();
   await expect.poll(() => server.starts().some(isAlive)).toBe(false);
+});
+
+test('MCP servers end with the last of the agents that share them, also where the other one is not used', async () => {
+  const server = stdioServer({ tools: ['echo'] });
+  await userSays();
+  await says('work/.mcp.json', { mcpServers: { near: server.options } });
+  await trustCommand(join(root, 'work'), () => undefined);
+  const { made } = await agentOf();
+  await made.equipment.servers.settled;
+  const unused = await made.remade({ permissionMode: 'plan' });
+  await unused.close();
+  await unused.close();
+  expect(server.starts().map(isAlive)).toEqual([true]);
+  await expect(made.remade({ allow: ['bash('] })).rejects.toThrow(ConfigurationError);
+  expect(server.starts().map(isAlive)).toEqual([true]);
+  await made.close();
+  await expect.poll(() => server.starts().some(isAlive)).toBe(false);
+});
+
+test('a start that fails ends the MCP servers it started, and invalid options start none', async () => {
+  await userSays();
+  const joined = vi.spyOn(ServerConnections.prototype, 'joinedTo');
+  const closed = vi.spyOn(ServerConnections.prototype, 'close');
+  onTestFinished(() => void vi.restoreAllMocks());
+  for (const invalid of [{ permissionMode: 'no' }, { maxTurns: '0' }, { allow: ['bash('] }])
+    await expect(agentOf(invalid)).rejects.toThrow(ConfigurationError);
+  expect(joined).not.toHaveBeenCalled();
+  joined.mockImplementationOnce(() => {
+    throw new Error('no tools');
+  });
+  await expect(agentOf()).rejects.toThrow('no tools');
+  expect(closed).toHaveBeenCalledOnce();
 });
 
 test('the sessions are protected in every folder of --store', async () => {

@@ -31,12 +31,27 @@ export interface EquipmentOptions {
   readonly servers?: ServerConnections | undefined;
 }
 
+/** If it rejects, the servers that it has started are ended. */
 export async function equipmentOf(options: EquipmentOptions): Promise<Equipment> {
-  const { cwd, codingTools, variableOf, modelOf } = options;
+  const { cwd, variableOf } = options;
   const place = { cwd, userDirectory: userDirectoryOf() };
   const [definitions, files] = await Promise.all([loadDefinitions(place), serverFiles(place)]);
   const listed = serverEntries(files, variableOf, cwd);
-  const servers = options.servers ?? new ServerConnections(listed.entries);
+  const servers = options.servers?.shared() ?? new ServerConnections(listed.entries);
+  try {
+    return await equipmentWith(servers, definitions, listed, options);
+  } catch (error) {
+    await servers.close();
+    throw error;
+  }
+}
+
+async function equipmentWith(
+  servers: ServerConnections,
+  definitions: Definitions,
+  listed: ReturnType<typeof serverEntries>,
+  { codingTools, modelOf }: EquipmentOptions,
+): Promise<Equipment> {
   const { agents, skills } = definitions;
   const commands = definitions.commands.filter(({ name }) => !isProgramCommand(name));
   const taken = definitions.commands.filter(({ name }) => isProgramCommand(name));

@@ -37,6 +37,7 @@ export class ServerConnections {
   /** Resolves when each server is connected or has failed. */
   readonly settled: Promise<void>;
   readonly #connections: Connection[];
+  #users = 1;
   #isClosed = false;
   #tools: readonly Tool[] = [];
 
@@ -110,7 +111,15 @@ export class ServerConnections {
     },
   };
 
+  /** Gives the connections to one more agent. Each one closes them, and the last one ends the servers. */
+  shared(): this {
+    this.#users += 1;
+    return this;
+  }
+
   async close(): Promise<void> {
+    this.#users -= 1;
+    if (this.#users > 0) return;
     this.#isClosed = true;
     await Promise.all(this.#connections.map(({ mcp }) => mcp?.close()));
   }
