@@ -9,7 +9,7 @@ import { bytesOfText, diffOf, type FileText, lineOf, placesIn, readText, replace
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
 import { grantedPlace, type Place, pathArgument, type Refusal, refusal, refused } from './workspace.ts';
-import { currentContent, putFile } from './writeFile.ts';
+import { currentContent, FILE_BYTES_MAX, putFile } from './writeFile.ts';
 
 const LINES_SHOWN = 10;
 
@@ -112,16 +112,23 @@ function replacedText(
 ): Changed | Refusal {
   if (old_string === new_string)
     return refused('invalid_arguments', 'old_string and new_string are the same: there is nothing to change');
-  const places = placesIn(before, old_string, { overlapping: !replace_all });
-  const [first, ...others] = places;
-  if (!first) {
+  const searched = { overlapping: !replace_all };
+  let places = 0;
+  const first: number[] = [];
+  for (const { at } of placesIn(before, old_string, searched)) {
+    places += 1;
+    if (first.length < LINES_SHOWN) first.push(at);
+  }
+  if (places === 0) {
     const message = `old_string does not stand in ${name}: it must be the text of the file, blanks and all, without line numbers`;
     return refused('no_match', message);
   }
-  if (others.length > 0 && !replace_all) {
-    const lines = places.slice(0, LINES_SHOWN).map(({ at }) => lineOf(before.text, at));
-    const message = `old_string stands in ${name} ${places.length} times (lines ${lines.join(', ')}${places.length > LINES_SHOWN ? ', …' : ''}): give more of the lines around the one you mean, or set replace_all`;
+  if (places > 1 && !replace_all) {
+    const lines = first.map((at) => lineOf(before.text, at));
+    const message = `old_string stands in ${name} ${places} times (lines ${lines.join(', ')}${places > LINES_SHOWN ? ', …' : ''}): give more of the lines around the one you mean, or set replace_all`;
     return refused('not_unique', message);
   }
-  return { kind: 'changed', after: replacedIn(before, places, new_string), places: places.length };
+  const after = replacedIn(before, placesIn(before, old_string, searched), new_string, FILE_BYTES_MAX);
+  if (after !== undefined) return { kind: 'changed', after, places };
+  return refused('too_large', `${name} would be larger than ${FILE_BYTES_MAX} bytes: make smaller changes`);
 }

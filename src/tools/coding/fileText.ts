@@ -34,34 +34,59 @@ export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>
 export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
   isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
 
-/** The positions of `searchedText`, whatever line ends the file has there. With `overlapping`, `aa` occurs twice in `aaa`. */
-export function placesIn(
+interface TextPlace {
+  at: number;
+  length: number;
+}
+
+/**
+ * The positions of `searchedText`, whatever line ends the file has there. With `overlapping`, `aa` occurs twice in `aaa`.
+ * One is found at a time, because there may be millions.
+ */
+export function* placesIn(
   { text }: Pick<FileText, 'text'>,
   searchedText: string,
   { overlapping }: { overlapping: boolean },
-): { at: number; length: number }[] {
+): Generator<TextPlace, undefined> {
   const lines = searchedText.replace(/\r\n/g, '\n').split('\n');
   const source = lines.map((line) => line.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('\\r?\\n');
   const pattern = new RegExp(overlapping ? `(?=(${source}))` : `(${source})`, 'g');
-  return [...text.matchAll(pattern)].map(({ 1: match = '', index }) => ({ at: index, length: match.length }));
+  for (const { 1: match = '', index } of text.matchAll(pattern)) yield { at: index, length: match.length };
 }
 
-/** Replaces each place. The new text takes the line ends of the place, or those of the file if the place has none. */
+const PIECES = 4_096;
+
+/**
+ * Replaces each place. The new text takes the line ends of the place, or those of the file if the place has none.
+ * Undefined if the result would have more than `most` characters; then no such text is made.
+ */
 export function replacedIn(
   { text, isCrlf }: FileText,
-  places: readonly { at: number; length: number }[],
+  places: Iterable<TextPlace>,
   replacement: string,
-): string {
+  most = Number.POSITIVE_INFINITY,
+): string | undefined {
   const plain = replacement.replace(/\r\n/g, '\n');
-  let result = '';
+  const withCrlf = plain.replaceAll('\n', '\r\n');
+  // A text that grows by millions of small parts needs many times its size.
+  const joined: string[] = [];
+  let pieces: string[] = [];
+  let length = text.length;
   let from = 0;
-  for (const { at, length } of places) {
-    const old = text.slice(at, at + length);
-    const end = isCrlf || /\r\n/.test(old) ? '\r\n' : '\n';
-    result += text.slice(from, at) + plain.replaceAll('\n', end);
-    from = at + length;
+  for (const place of places) {
+    const old = text.slice(place.at, place.at + place.length);
+    const added = isCrlf || /\r\n/.test(old) ? withCrlf : plain;
+    length += added.length - place.length;
+    // What is made so far is too long already.
+    if (length - (text.length - place.at - place.length) > most) return undefined;
+    pieces.push(text.slice(from, place.at), added);
+    from = place.at + place.length;
+    if (pieces.length >= PIECES) {
+      joined.push(pieces.join(''));
+      pieces = [];
+    }
   }
-  return result + text.slice(from);
+  return length > most ? undefined : [...joined, ...pieces, text.slice(from)].join('');
 }
 
 export const lineOf = (text: string, at: number): number => text.slice(0, at).split('\n').length;

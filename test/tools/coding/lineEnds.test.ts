@@ -69,8 +69,8 @@ it('Edit: the new text has the line ends of what it replaces, else those of the 
         for (const after of texts('new')) {
           const file = readText(Buffer.from(mark + before), 'f');
           if (file.kind === 'refused') throw new Error(file.message);
-          const places = placesIn(file, searched, { overlapping: false });
-          const found = bytesOfText(replacedIn(file, places, after), file).toString('utf8');
+          const places = [...placesIn(file, searched, { overlapping: false })];
+          const found = bytesOfText(replacedIn(file, places, after) ?? '', file).toString('utf8');
           const pattern = new RegExp(searched.split(/\r?\n/).join('\\r?\\n'));
           const expected =
             mark +

@@ -103,6 +103,16 @@ describe('MultiEdit', () => {
     expect((await call('MultiEdit', { file_path: 'f', edits: [] })).code).toBe('invalid');
   });
 
+  it('refuses edits that would grow the file above its bound, and no question computes them', async () => {
+    await readFirst('a');
+    const doubled = edits(...Array.from({ length: 24 }, (): Pair => ['a', 'aa', true]));
+    const why = /^edit 24 of 24, and so none was made: f would be larger than 10485760 bytes/;
+    expect(await call('MultiEdit', doubled)).toEqual({ code: 'too_large', text: expect.stringMatching(why) });
+    const preview = await callPreview('MultiEdit', doubled, { cwd: bench.root, place: undefined });
+    expect(preview).toMatchObject({ kind: 'no change', why: expect.stringMatching(why) });
+    expect(await content()).toBe('a');
+  });
+
   it('needs a file that was read, as it is now, and stays inside the working directory', async () => {
     await bench.write('f', 'a\n');
     expect((await call('MultiEdit', edits(['a', 'b']))).code).toBe('not_read');
