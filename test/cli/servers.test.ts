@@ -15,7 +15,7 @@ import { call } from '../support/scriptedReplies.ts';
 /** A variable as files write it. */
 const v = (name: string): string => `\${${name}}`;
 const file = (path: string, servers: unknown, isTrusted = true) => ({
-  ...{ path, cut: false, name: '.mcp.json', of: 'project' as const, isTrusted },
+  ...{ path, cut: false, name: '.mcp.json', of: 'project' as 'project' | 'user', isTrusted },
   text: typeof servers === 'string' ? servers : JSON.stringify({ mcpServers: servers }),
 });
 const read = (...files: ReturnType<typeof file>[]) =>
@@ -45,6 +45,23 @@ test('commands and addresses are read, with variables, names that fit, and a wor
       about: 'https://x.example/mcp',
       options: { url: 'https://x.example/mcp?key=secret-0123', headers: { authorization: 'Bearer secret-0123' } },
     },
+  ]);
+});
+
+test('a server of the user starts beside the file of the user, and is given the project by a variable or its cwd', () => {
+  const own = file('/home/u/.config/runchart/mcp.json', {
+    plain: { command: 'npx', args: ['a-server'] },
+    below: { command: 'npx', cwd: 'servers' },
+    files: { command: 'npx', args: ['files', v('PROJECT_DIR')], env: { ROOT: `${v('PROJECT_DIR')}/src` } },
+    inside: { command: '/usr/bin/server', cwd: v('PROJECT_DIR') },
+  });
+  const { entries } = read({ ...own, of: 'user' }, file('/repo/.mcp.json', { theirs: { command: 'x' } }));
+  expect(entries.map(({ name, options }) => [name, options])).toEqual([
+    ['plain', { command: 'npx', args: ['a-server'], cwd: '/home/u/.config/runchart' }],
+    ['below', { command: 'npx', cwd: '/home/u/.config/runchart/servers' }],
+    ['files', expect.objectContaining({ args: ['files', '/work'], env: { ROOT: '/work/src' } })],
+    ['inside', { command: '/usr/bin/server', cwd: '/work' }],
+    ['theirs', { command: 'x', cwd: '/repo' }],
   ]);
 });
 

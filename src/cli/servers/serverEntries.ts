@@ -1,7 +1,8 @@
 /**
  * Reads the files that list MCP servers, in the form that other programs use: `{ "mcpServers": { name: options } }`. Rule:
  * an entry that cannot be used is told with the reason, and the others work. No message quotes a value, because it may be
- * a secret.
+ * a secret. A server of the user does not start in the project's directory: programs read files of their directory, and
+ * run what an untrusted project put there.
  */
 import { dirname, resolve } from 'node:path';
 import { thrownMessage } from '../../errors.ts';
@@ -34,12 +35,16 @@ export interface ListedServers {
 const NOT_TRUSTED = 'the project is not trusted: runchart trust';
 const OPTIONS = ['command', 'args', 'env', 'cwd', 'url', 'headers', 'resources', 'prompts'];
 
-/** `variables` replace `${NAME}`. A server of a later file takes the place of one with its name. */
+/** The variable that stands for the project's directory. */
+const PROJECT = 'PROJECT_DIR';
+
+/** `variables` replace `${NAME}`, and `cwd` replaces `${PROJECT_DIR}`. A server of a later file takes the place of one with its name. */
 export function serverEntries(
   files: readonly DefinitionFile[],
   variables: (name: string) => string | undefined,
   cwd: string,
 ): ListedServers {
+  const variablesOf = (name: string): string | undefined => (name === PROJECT ? cwd : variables(name));
   const entries = new Map<string, ServerEntry>();
   const problems: string[] = [];
   for (const file of files) {
@@ -49,7 +54,7 @@ export function serverEntries(
       continue;
     }
     for (const [written, given] of Object.entries(servers)) {
-      const entry = entryOf(written, given, file, { variables, cwd: file.of === 'user' ? cwd : dirname(file.path) });
+      const entry = entryOf(written, given, file, { variables: variablesOf, cwd: dirname(file.path) });
       // A file that does not count cannot turn off a server that does.
       if (file.isTrusted || !entries.has(entry.name)) entries.set(entry.name, entry);
     }
