@@ -23,7 +23,6 @@ export const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/cli\/serveCommand/, [/^node:/, /^hono(\/cors)?$/]],
   [/^src\/transports\/nodeHandler/, [/^node:http$/, /^node:net$/, /^@hono\/node-server(\/utils\/response)?$/]],
   [/^src\/cli\/definitions\/frontMatter/, [/^yaml$/]],
-  [/^src\/cli\/commands\/fileMenu/, [/^node:/, /^ignore$/]],
   [/^src\/cli\/(interactive\/textRows|formatted\/)/, [/^(string-width|diff|marked)$/, /^@speed-highlight\/core\//]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
   [/^src\/restate\//, [/^@restatedev\/restate-sdk$/, /^node:(http2|net)$/]],

@@ -1,11 +1,12 @@
 /**
  * The menu below an `@`: files of the working directory whose paths contain the typed text. Invariant: what `.gitignore`
- * files name comes last. The list is read in the background, bounded, and no program runs for it.
+ * files name comes last, and no link is followed to such a file. The list is read in the background, bounded, one at a
+ * time, and no program runs for it.
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import ignore, { type Ignore } from 'ignore';
 import { printableLine } from '../../printable.ts';
+import { IgnoredEntries } from '../../tools/coding/search/ignoredEntries.ts';
 import type { CodingAgent } from '../codingAgent.ts';
 import { allCommands } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';
@@ -14,6 +15,7 @@ import { CommandMenu } from './commandMenu.ts';
 const MENTION = /(^|\s)@([^\s@]*)$/;
 const SHOWN = 8;
 const FILES_MAX = 20_000;
+const ENTRIES_MAX = 100_000;
 const DEPTH_MAX = 12;
 const FRESH_MS = 3_000;
 
@@ -27,6 +29,7 @@ export class FileMenu {
   readonly #changed: () => void;
   #files: readonly Listed[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
+  #listing: Promise<void> | undefined;
   #text = '';
   #chosen = 0;
 
@@ -46,13 +49,15 @@ export class FileMenu {
   }
 
   #refresh(): void {
-    if (performance.now() - this.#readAt < FRESH_MS) return;
+    if (this.#listing || performance.now() - this.#readAt < FRESH_MS) return;
+    this.#listing = this.#list(this.#cwd());
+  }
+
+  async #list(cwd: string): Promise<void> {
+    this.#files = await listedFiles(cwd);
     this.#readAt = performance.now();
-    void listedFiles(this.#cwd()).then((files) => {
-      this.#files = files;
-      this.#readAt = performance.now();
-      this.#changed();
-    });
+    this.#listing = undefined;
+    this.#changed();
   }
 
   lines(text: string): TextLine[] {
@@ -119,24 +124,22 @@ export function matchingFiles(files: readonly Listed[], part: string): Listed[] 
 /** Files below a directory. A name with a space is left out, because a message could not mention it. */
 export async function listedFiles(root: string): Promise<Listed[]> {
   const files: Listed[] = [];
-  const walk = async (
-    folder: string,
-    rules: readonly { at: string; rules: Ignore }[],
-    depth: number,
-  ): Promise<void> => {
-    const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(() => []);
-    const own = await readFile(join(root, folder, '.gitignore'), 'utf8').catch(() => '');
-    const all = own === '' ? rules : [...rules, { at: folder, rules: ignore().add(own) }];
+  const ignored = await IgnoredEntries.above(root, root);
+  let seen = 0;
+  const walk = async (folder: string, depth: number): Promise<void> => {
+    const directory = join(root, folder);
+    const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+    const kept = new Set(await ignored?.kept(directory, directory, entries));
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      if (files.length >= FILES_MAX) return;
+      seen += 1;
+      if (files.length >= FILES_MAX || seen > ENTRIES_MAX) return;
       if (entry.name === '.git' || /[\s@]/.test(entry.name)) continue;
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-      const shown = entry.isDirectory() ? `${path}/` : path;
-      const isIgnored = all.some(({ at, rules: each }) => each.ignores(at === '' ? shown : shown.slice(at.length + 1)));
-      if (isIgnored || entry.isFile()) files.push({ path: shown, isIgnored });
-      else if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, all, depth + 1);
+      const isIgnored = !kept.has(entry);
+      if (isIgnored || entry.isFile()) files.push({ path: entry.isDirectory() ? `${path}/` : path, isIgnored });
+      else if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, depth + 1);
     }
   };
-  await walk('', [], 0);
+  await walk('', 0);
   return files;
 }

@@ -1,8 +1,8 @@
 /** Commands that change a conversation on a terminal: forks, rules, wider rules, and a request that was too long. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { listedFiles, matchingFiles } from '../../../src/cli/commands/fileMenu.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { FileMenu, listedFiles, matchingFiles } from '../../../src/cli/commands/fileMenu.ts';
 import { ModelError } from '../../../src/index.ts';
 import { agentOf, deploys, talk, talkWith } from './talkBench.ts';
 
@@ -106,4 +106,32 @@ test('@ lists files whose names or paths fit, and ignored ones last', async () =
   expect(source.moveInMenu('read @mai', 1)).toBe(true);
   expect(source.completed('read @mai')).toBe('read @src/main.go ');
   expect(await readFile(join(cwd, 'main.ts'), 'utf8')).toBe('x');
+});
+
+test('@ reads no .gitignore through a link or beyond its bound, and one list at a time', async () => {
+  const { made } = await agentOf([]);
+  const { cwd } = made;
+  await mkdir(join(cwd, 'large'));
+  for (const file of ['a.log', 'large/b.log']) await writeFile(join(cwd, file), 'x');
+  await writeFile(join(cwd, 'rules'), '*.log\n');
+  await symlink('rules', join(cwd, '.gitignore'));
+  await writeFile(join(cwd, 'large/.gitignore'), `*.log\n#${'x'.repeat(64 * 1_024)}`);
+  const logs = (await listedFiles(cwd)).filter(({ path }) => path.endsWith('.log'));
+  expect(logs.map(({ isIgnored }) => isIgnored)).toEqual([false, false]);
+  let lists = 0;
+  const changed = vi.fn();
+  const cwdOf = (): string => {
+    lists += 1;
+    return cwd;
+  };
+  const menu = new FileMenu(cwdOf, changed);
+  const now = vi.spyOn(performance, 'now').mockReturnValue(1_000_000);
+  onTestFinished(() => now.mockRestore());
+  menu.lines('@a');
+  now.mockReturnValue(2_000_000);
+  menu.lines('@a');
+  expect(lists).toBe(1);
+  now.mockRestore();
+  await expect.poll(() => changed.mock.calls.length, { interval: 5 }).toBe(1);
+  expect(menu.completed('@a.l')).toBe('@a.log ');
 });
