@@ -104,8 +104,8 @@ export class UndoCommands {
     if (what !== 'conversation') {
       const plan = await undoPlan(conversation.log(), request, history, conversation.cwd);
       if (this.#mustAsk(plan, steps, what, answer, port)) return;
-      await takeBackFiles(plan, answer === 'all', port);
-      if (what === 'files') port.note(noteOf(plan));
+      const names = await takeBackFiles(plan, answer === 'all', port);
+      if (what === 'files') port.note(noteOf(names));
     }
     if (what !== 'files') await takeBackConversation(request, port);
   }
@@ -143,16 +143,24 @@ const usage = ({ say }: UndoPort): void =>
     '/undo takes back the last request, /undo files or /undo conversation a part of it; /rewind lists requests',
   );
 
-async function takeBackFiles(plan: UndoPlan, isAll: boolean, { history, conversation, say }: Undoing): Promise<void> {
+/** Returns the names of the restored files. Only they, and those that are as before, count as taken back. */
+async function takeBackFiles(
+  plan: UndoPlan,
+  isAll: boolean,
+  { history, conversation, say }: Undoing,
+): Promise<string[]> {
   const files = isAll ? [...plan.unchanged, ...plan.changedSince] : plan.unchanged;
-  const failed: string[] = [];
+  const names: string[] = [];
+  const done = new Set(plan.asBefore);
   for (const file of files) {
     const restored = await restoreFile(file, history, conversation.cwd).catch(
       (error: unknown): RestoredFile => ({ name: file.name, kind: 'failed', why: String(error) }),
     );
     const isOwn = plan.changedSince.includes(file);
     say(restored.kind === 'failed' ? 'red' : 'plain', restoredText(restored, isOwn));
-    if (restored.kind === 'failed') failed.push(file.path);
+    if (restored.kind === 'failed') continue;
+    names.push(file.name);
+    done.add(file.path);
   }
   if (!isAll) for (const { name } of plan.changedSince) say('dim', `· left as it is: ${printableLine(name)}`);
   for (const { name, why } of plan.lost)
@@ -160,9 +168,10 @@ async function takeBackFiles(plan: UndoPlan, isAll: boolean, { history, conversa
   if (files.length === 0 && plan.lost.length === 0) say('plain', 'no file of it has to be taken back');
   if (plan.commands.length > 0) sayCommands(plan.commands, say);
   for (const [messageId, changes] of plan.changes) {
-    const done = changes.filter(({ path }) => !failed.includes(path));
-    await history.markUndone(messageId, done);
+    const ofThem = changes.filter(({ path, isUndone }) => !isUndone && done.has(path));
+    await history.markUndone(messageId, ofThem);
   }
+  return names;
 }
 
 function restoredText(restored: RestoredFile, isOwn: boolean): string {
@@ -179,10 +188,8 @@ function sayCommands(commands: readonly string[], say: UndoPort['say']): void {
   say('yellow', `! what commands changed is not known and stays: ${shown.join(' · ')}${rest}`);
 }
 
-const noteOf = ({ unchanged, changedSince }: UndoPlan): string => {
-  const names = [...unchanged, ...changedSince].map(({ name }) => name).join(', ');
-  return `[I took back your changes of files, as far as possible: ${names === '' ? 'none' : names}. Read them again.]`;
-};
+const noteOf = (names: readonly string[]): string =>
+  `[I took back your changes of files, as far as possible: ${names.length === 0 ? 'none' : names.join(', ')}. Read them again.]`;
 
 async function takeBackConversation(request: UndoableRequest, { conversation, say, terminal }: Undoing): Promise<void> {
   await conversation.rewind(request.messageId);

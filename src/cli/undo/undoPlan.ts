@@ -38,6 +38,8 @@ export interface UndoPlan {
   readonly unchanged: readonly PlannedFile[];
   /** Files that somebody has changed since. */
   readonly changedSince: readonly PlannedFile[];
+  /** The paths of files that are as they were before. */
+  readonly asBefore: readonly string[];
   /** Files that cannot be restored, with the reason. */
   readonly lost: readonly { name: string; why: string }[];
   /** Commands that ran. What they changed is not known. */
@@ -71,6 +73,7 @@ export async function undoPlan(
   for (const { messageId } of requests) changes.set(messageId, await history.changes(messageId));
   const unchanged: PlannedFile[] = [];
   const changedSince: PlannedFile[] = [];
+  const asBefore: string[] = [];
   const lost: { name: string; why: string }[] = [];
   for (const change of changedFiles(changes)) {
     const { path, target } = change;
@@ -81,8 +84,8 @@ export async function undoPlan(
       continue;
     }
     const now = await stateOf(place);
-    if (isSame(now, target)) continue;
-    if (target.kind === 'unkept') lost.push({ name, why: `what it was is not kept: ${target.why}` });
+    if (isSame(now, target)) asBefore.push(path);
+    else if (target.kind === 'unkept') lost.push({ name, why: `what it was is not kept: ${target.why}` });
     else if (target.kind === 'file' && !(await history.content(change.messageId, target.hash)))
       lost.push({ name, why: 'what it was is no longer kept' });
     else if (now.kind === 'unkept') lost.push({ name, why: now.why });
@@ -90,7 +93,7 @@ export async function undoPlan(
   }
   const { unrecorded, commands } = otherChanges(entries, first.seq, changes);
   lost.push(...unrecorded.map((name) => ({ name, why: 'what it was is no longer kept' })));
-  return { requests, unchanged, changedSince, lost, commands, changes };
+  return { requests, unchanged, changedSince, asBefore, lost, commands, changes };
 }
 
 interface ChangedFile {

@@ -207,6 +207,17 @@ describe('a file that changed since', () => {
     expect(users()).toEqual([]);
   });
 
+  test('that stays is offered again, and the model is not told that it was taken back', async () => {
+    const { types, textOf, notes } = await changed();
+    await types('/undo files');
+    await types('n');
+    expect(notes).toEqual([expect.stringMatching(/: b\.txt\. Read/)]);
+    expect(await types('/undo files')).toContain('a.txt has changed since the agent wrote it');
+    await types('y');
+    expect(await textOf('a.txt')).toBe('one\n');
+    expect(await types('/undo files')).toContain('no file of it');
+  });
+
   test('is taken back after a yes, and the replaced version is kept', async () => {
     const { types, textOf } = await changed();
     await types('/undo');
