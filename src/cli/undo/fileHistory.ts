@@ -3,7 +3,7 @@
  * their hashes. Invariant: a state is stored before its file is changed. Nothing lies in the working directory. The size is
  * bounded: the oldest requests are removed first.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { appendFile, lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Place } from '../../tools/coding/workspace.ts';
@@ -140,9 +140,15 @@ export class FileHistory {
     if (await stat(file).catch(() => undefined)) return;
     await mkdir(place, { recursive: true, mode: 0o700 });
     await this.#makeRoom(bytes.length, place);
-    // A content is complete under its name, whenever the process ends.
-    await writeFile(`${file}.tmp`, bytes, { mode: 0o600 });
-    await rename(`${file}.tmp`, file);
+    // A content is complete under its name, whenever the process ends. Equal contents may be stored at the same time.
+    const draft = `${file}.${randomUUID()}.tmp`;
+    try {
+      await writeFile(draft, bytes, { mode: 0o600 });
+      await rename(draft, file);
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
   }
 
   /** Removes the oldest requests but this one, until there is room for the bytes. */

@@ -338,6 +338,24 @@ describe('what is kept of a file', () => {
     expect(output).toContain('not taken back: a.txt, what it was is no longer kept');
   });
 
+  test('is kept of files with equal contents that change at the same time', async () => {
+    const { history, cwd, at } = await undoing([]);
+    const names = Array.from({ length: 8 }, (_, index) => `f${index}.txt`);
+    for (const name of names) await writeFile(at(name), 'equal\n');
+    const place = (name: string) => ({
+      kind: 'place' as const,
+      root: cwd,
+      path: at(name),
+      name,
+      type: 'file' as const,
+    });
+    await Promise.all(names.map((name) => history.before('m', name, place(name))));
+    const changes = await history.changes('m');
+    expect(changes.map(({ before }) => before.kind)).toEqual(names.map(() => 'file'));
+    const stored = await readdir(history.fileOf('m', ''));
+    expect(stored).toHaveLength(2);
+  });
+
   test('survives a restart, also one in the middle of a change, and is removed with its session', async () => {
     const first = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
     await writeFile(first.at('a.txt'), 'one\n');
