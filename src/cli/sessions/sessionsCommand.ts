@@ -4,12 +4,12 @@
  */
 import { SessionBusyError } from '../../errors.ts';
 import { jsonLine, printableLine, shortened } from '../../printable.ts';
-import type { ConversationInfo, LogStore } from '../../stores/logStore.ts';
+import type { ConversationInfo } from '../../stores/logStore.ts';
 import { costText, count } from '../costTally.ts';
 import { BUSY } from '../exitCodes.ts';
 import type { Screen } from '../screen.ts';
-import { FileHistory } from '../undo/fileHistory.ts';
 import { sessionPlace } from './sessionPlace.ts';
+import { removeSession } from './sessionRemoval.ts';
 import { checkSession, isPlainWord, workingDirectory } from './sessionStore.ts';
 
 export interface SessionsOptions {
@@ -96,9 +96,7 @@ export async function removeCommand(
   let code = 0;
   for (const id of new Set(ids)) {
     try {
-      const messageIds = await messagesOf(place.store, id);
-      await place.store.delete(id);
-      await new FileHistory(place.history).forget(messageIds);
+      await removeSession(place, id);
       screen.line(['plain', `removed ${shortened(id, ID_MAX)}`]);
     } catch (error) {
       if (!(error instanceof SessionBusyError)) throw error;
@@ -108,20 +106,4 @@ export async function removeCommand(
   }
   await place.close();
   return code;
-}
-
-/** The requests of a session, whose file contents are removed with it. A damaged log names none. */
-async function messagesOf(store: LogStore, id: string): Promise<string[]> {
-  const messageIds: string[] = [];
-  try {
-    const handle = await store.open(id, { existing: true });
-    try {
-      for await (const entry of handle.read()) if (entry.type === 'user-message') messageIds.push(entry.messageId);
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (error instanceof SessionBusyError) throw error;
-  }
-  return messageIds;
 }

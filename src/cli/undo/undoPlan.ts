@@ -134,7 +134,10 @@ function otherChanges(
   seq: number,
   changes: ReadonlyMap<string, readonly RecordedChange[]>,
 ): { unrecorded: string[]; commands: string[] } {
-  const recorded = new Set([...changes.values()].flatMap((ofRequest) => ofRequest.map(({ key }) => key)));
+  // The keys of a fork have the id of its original.
+  const keys = [...changes.values()].flatMap((ofRequest) => ofRequest.map(({ key }) => key));
+  const isRecorded = (callId: string): boolean =>
+    keys.some((key) => key.endsWith(changeKey({ conversationId: '', callId })));
   const calls = new Map<string, { name: string; args: Json }>();
   const unrecorded = new Set<string>();
   const commands: string[] = [];
@@ -147,7 +150,7 @@ function otherChanges(
       if (call?.name === 'Bash' && isObject(args) && typeof args.command === 'string') commands.push(args.command);
     }
     if (entry.type !== 'tool-result' || entry.outcome !== 'succeeded') continue;
-    if (recorded.has(changeKey(entry))) continue;
+    if (isRecorded(entry.callId)) continue;
     const call = calls.get(entry.callId);
     const path = call && isObject(call.args) ? call.args.file_path : undefined;
     if (call && ['Write', 'Edit', 'MultiEdit'].includes(call.name) && typeof path === 'string') unrecorded.add(path);

@@ -20,7 +20,7 @@ import { removeCommand } from '../../../src/cli/sessions/sessionsCommand.ts';
 import { changeKey, FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { recordedTools } from '../../../src/cli/undo/recordedTools.ts';
 import { UndoCommands } from '../../../src/cli/undo/undoCommands.ts';
-import { createAgent, type Json, type ModelPart } from '../../../src/index.ts';
+import { createAgent, forkConversation, type Json, type ModelPart } from '../../../src/index.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { call, type Reply, scripted } from '../../support/scriptedReplies.ts';
@@ -381,5 +381,38 @@ describe('what is kept of a file', () => {
     const silent = { write: () => undefined, styled: false };
     await removeCommand(['s'], join(first.root, 'sessions'), new Screen({ reply: silent, steps: silent }));
     expect(await readdir(history.directory)).toEqual([]);
+  });
+
+  test('is shared by a session and its fork: it goes with the last of them', async () => {
+    const first = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
+    const { root, history } = first;
+    await writeFile(first.at('a.txt'), 'one\n');
+    await first.ask('edit');
+    await first.agent.close();
+    const sessions = join(root, 'sessions');
+    await forkConversation(jsonlStore(sessions), 's', 'copy');
+    const silent = { write: () => undefined, styled: false };
+    const screen = new Screen({ reply: silent, steps: silent });
+    await removeCommand(['s'], sessions, screen);
+    const copy = await undoing([], { root, id: 'copy' });
+    const output = await copy.types('/undo files');
+    expect(output).toContain('restored a.txt');
+    expect(output).not.toContain('not taken back');
+    expect(await copy.textOf('a.txt')).toBe('one\n');
+    await copy.agent.close();
+    await removeCommand(['copy'], sessions, screen);
+    expect(await readdir(history.directory)).toEqual([]);
+  });
+
+  test('of a session stays while its fork is in use', async () => {
+    const first = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
+    await writeFile(first.at('a.txt'), 'one\n');
+    await first.ask('edit');
+    await first.agent.close();
+    await forkConversation(jsonlStore(join(first.root, 'sessions')), 's', 'copy');
+    const copy = await undoing([], { root: first.root, id: 'copy' });
+    const silent = { write: () => undefined, styled: false };
+    await removeCommand(['s'], join(first.root, 'sessions'), new Screen({ reply: silent, steps: silent }));
+    expect(await copy.types('/undo files')).toContain('restored a.txt');
   });
 });
