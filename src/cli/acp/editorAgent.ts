@@ -17,6 +17,7 @@ import {
 import { ConfigurationError } from '../../errors.ts';
 import { type CodingAgent, mustWorkIn } from '../codingAgent.ts';
 import type { SessionPlace } from '../sessions/sessionPlace.ts';
+import { removeSession } from '../sessions/sessionRemoval.ts';
 import { newSessionId, sessionsIn } from '../sessions/sessionStore.ts';
 import { EditorSession } from './editorSession.ts';
 import { answered, requestError } from './protocolErrors.ts';
@@ -207,7 +208,7 @@ export class EditorAgent {
   async #delete(sessionId: string): Promise<Record<string, never>> {
     if (this.#sessions.has(sessionId)) await this.#close(sessionId);
     else await this.#mustExist(sessionId);
-    await this.#options.place.store.delete(sessionId);
+    await removeSession(this.#options.place, sessionId);
     return {};
   }
 }

@@ -1,8 +1,9 @@
 /** Sessions that an editor opens again: lists, replays, and what a killed or closed editor leaves behind. */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
+import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
 import { call, deaf, type Reply, scripted, t } from '../../support/scriptedReplies.ts';
 import { agentMaker, begun, choose, editorOf, textIn, updatesOf } from './acpClient.ts';
 
@@ -46,6 +47,22 @@ describe('an earlier session', () => {
     expect((await agent.request('session/list', {})).sessions).toEqual([]);
     const gone = agent.request('session/load', { sessionId, cwd: root, mcpServers: [] });
     await expect(gone).rejects.toMatchObject({ code: -32002 });
+  });
+
+  test('a deleted session takes with it what its files were', async () => {
+    const { root, sessionId, agent, prompt, makeAgent } = await begun(['hi']);
+    await prompt('hello');
+    await agent.request('session/close', { sessionId });
+    const made = await makeAgent(root);
+    const conversation = await made.agent.open(sessionId);
+    const message = conversation.log().find((entry) => entry.type === 'user-message');
+    await made.close();
+    const history = new FileHistory(made.sessions.history);
+    const place = { kind: 'place' as const, root, path: join(root, 'f.txt'), name: 'f.txt', type: 'missing' as const };
+    await history.before(message?.messageId ?? '', 'key', place);
+    expect(await history.changes(message?.messageId ?? '')).toHaveLength(1);
+    await agent.request('session/delete', { sessionId });
+    expect(await readdir(history.directory)).toEqual([]);
   });
 
   test('what a rewind has superseded is not replayed', async () => {
