@@ -11,6 +11,7 @@ import { type EngineAttempt, holdConversation } from '../../../src/restate/heldC
 import type { Act } from '../../../src/stores/logStore.ts';
 import { pairingFaults } from '../../../src/testing/pairingFaults.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
+import { partialResult } from '../../../src/tools/partialResult.ts';
 import { logFaults, restFaults } from '../../support/logRules.ts';
 import { type Chance, chance as seeded } from '../../support/seededChance.ts';
 import { SimulatedEngine } from './simulatedEngine.ts';
@@ -64,7 +65,10 @@ class Tools {
     });
   }
 
-  async #execute(name: string, { callId, idempotencyKey, signal }: ToolContext, isIdempotent: boolean) {
+  async #execute(name: string, context: ToolContext, isIdempotent: boolean) {
+    const { callId, idempotencyKey, signal } = context;
+    // Some print before they end.
+    if (this.#chance.odds(0.5)) partialResult(context, () => `so far ${callId}`);
     const starts = (this.starts.get(idempotencyKey) ?? 0) + 1;
     this.starts.set(idempotencyKey, starts);
     const log = this.#log();

@@ -46,6 +46,10 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     for (const seed of [3064, 75]) expect((await simulateEngine({ seed })).violations).toEqual([]);
   });
 
+  it('a life in which a cancelled tool had printed something', async () => {
+    expect((await simulateEngine({ seed: 36 })).violations).toEqual([]);
+  });
+
   it('a tool that starts although an earlier attempt had the intent is noticed', async () => {
     const spoil = (invocation: EngineAttempt): EngineAttempt =>
       changed(invocation, {
