@@ -31,7 +31,7 @@ type ToolRequest = Extract<EffectRequest, { kind: 'tool' }>;
 
 /** The dependencies of the tools of one conversation. */
 export interface ToolSurroundings {
-  ports: TimeSource & { random(): number; execute?: ExecuteTool };
+  ports: TimeSource & { random(): number; execute?: ExecuteTool; journal?: unknown };
   around: {
     conversationId: string;
     cwd: string;
@@ -130,7 +130,8 @@ export class ToolRunner {
     this.#with.attach(context);
     belongsTo(context, around.entries);
     // What a journal repeats has the same results, and no tool runs again to print.
-    if (!ports.journal) takesPartial(context, (text) => around.partials.set(callId, () => cut(redact(text()), resultBytes)));
+    if (!ports.journal)
+      takesPartial(context, (text) => around.partials.set(callId, () => cut(redact(text()), resultBytes)));
     const late = (): void => diagnose('late_result', { callId });
     tellLackOfSandbox(prepared.tool, around);
     progress('started');
