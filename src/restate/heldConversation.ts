@@ -103,6 +103,9 @@ export async function holdConversation(options: HeldOptions): Promise<void> {
   }
 }
 
+const beginsRun = ({ type }: LogEntry): boolean => type === 'run-started' || type === 'run-resumed';
+const lastRunOf = (log: readonly LogEntry[]): string => log.filter(beginsRun).at(-1)?.runId ?? '';
+
 class HeldConversation {
   readonly #options: HeldOptions;
   readonly #log: LogEntry[];
@@ -121,6 +124,8 @@ class HeldConversation {
   #open: OpenConversation | undefined;
   #journal: EngineJournal | undefined;
   #wake: () => void = () => {};
+  /** Runs that had lost a tool, and what continues them. */
+  readonly #continued = new Map<string, string>();
   /** Something has come since it was last looked. */
   #hasNews = false;
 
@@ -309,15 +314,19 @@ class HeldConversation {
         if (typeof act.owner === 'string') refuseOtherOwner(this.#log[0], act.owner);
         return { value: { entries: this.#log.length } };
       }
-      return { value: await carryOutHere(conversation, act) };
+      return { value: await carryOutHere(conversation, this.#ofContinued(act)) };
     } catch (error) {
       const code = RunchartError.isRunchartError(error) ? error.code : 'internal';
       return { error: { code, message: thrownMessage(error) } };
     }
   }
 
-  /** As after the end of a process: the log is repaired, acts without an answer are carried out again, and the run continues. */
+  /**
+   * As after the end of a process: the log is repaired, acts without an answer are carried out again, and the run continues unless
+   * one of them cancels it.
+   */
   async #reopen(): Promise<void> {
+    const lost = lastRunOf(this.#log);
     await this.leave();
     const isLive = this.#isLive;
     this.#underWay = 0;
@@ -328,9 +337,19 @@ class HeldConversation {
     this.#isLive = isLive;
     if (isLive) this.#journal?.goLive();
     const unanswered = this.#acts.slice(0, this.#given).filter(({ to }) => !this.#answered.has(to));
+    const isCancelled = unanswered.some(
+      ({ act }) => act.type === 'cancel' && (this.#ofContinued(act).runId ?? lost) === lost,
+    );
     const { conversation } = this.#open ?? {};
-    if (conversation) resumeAs(conversation as Conversation, `resumed-${this.#log.length}`);
+    if (conversation && !isCancelled)
+      this.#continued.set(lost, resumeAs(conversation as Conversation, `resumed-${this.#log.length}`).id);
     for (const waiting of unanswered) void this.#carryOut(waiting);
+  }
+
+  /** Who cancels a run that had lost a tool means what continues it. */
+  #ofContinued(act: Act): Act {
+    const next = act.type === 'cancel' ? this.#continued.get(String(act.runId)) : undefined;
+    return next === undefined ? act : this.#ofContinued({ ...act, runId: next });
   }
 
   #isIdempotent(callId: string): boolean {

@@ -132,9 +132,10 @@ class People {
 
   act(): void {
     const { waiting, unsettled } = stateOf(this.#engine.log);
+    const run = runsOf(this.#engine.log).at(-1);
     const draw = this.#chance.next();
     if (draw < 0.3) this.send();
-    else if (draw < 0.45) this.put({ type: 'cancel' });
+    else if (draw < 0.45) this.put({ type: 'cancel', ...(run && this.#chance.odds(0.5) && { runId: run }) });
     else if (draw < 0.55) this.put({ type: 'resume', resumptionId: `resumption-${this.#acts}` });
     else if (draw < 0.6) this.put({ type: 'rename', title: `title ${this.#acts}` });
     else if (draw < 0.7 && unsettled[0]) this.#settle(unsettled[0]);
@@ -226,6 +227,17 @@ async function settle(engine: SimulatedEngine, people: People): Promise<void> {
   }
 }
 
+const runsOf = (log: readonly LogEntry[]): (string | null)[] =>
+  log.filter(({ type }) => type === 'run-started' || type === 'run-resumed').map((entry) => entry.runId);
+const ENDS: ReadonlySet<LogEntry['type']> = new Set(['run-stop', 'run-suspended']);
+
+/** The run by which the engine continued this one after it had lost a tool. */
+function continuationOf(log: readonly LogEntry[], runId: unknown): string | undefined {
+  const runs = runsOf(log);
+  const next = runs.includes(runId as string) ? runs[runs.lastIndexOf(runId as string) + 1] : undefined;
+  return next && /^run_resumed-\d+$/.test(next) ? next : undefined;
+}
+
 function check(
   { log, answers }: SimulatedEngine,
   people: People,
@@ -245,6 +257,11 @@ function check(
       const { messageId } = act.options as { messageId: string };
       if (!log.some((entry) => 'messageId' in entry && entry.messageId === messageId))
         broken('I9', `the message ${messageId} was accepted and is not in the log`);
+    } else if ('value' in answer && act.type === 'cancel') {
+      const entries = (answer.value as { entries: number }).entries;
+      const next = continuationOf(log, act.runId);
+      if (next && !log.some(({ type, runId, seq }) => ENDS.has(type) && runId === next && seq < entries))
+        broken('CANCEL', `${act.runId} was cancelled and continues as ${next}`);
     }
   }
   for (const [key, starts] of tools.starts)

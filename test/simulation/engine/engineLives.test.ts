@@ -50,6 +50,10 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     expect((await simulateEngine({ seed: 36 })).violations).toEqual([]);
   });
 
+  it('CANCEL: a cancel that names its run ends it, also where the run has lost a tool meanwhile', async () => {
+    expect((await simulateEngine({ seed: 303 })).violations).toEqual([]);
+  });
+
   it('a tool that starts although an earlier attempt had the intent is noticed', async () => {
     const spoil = (invocation: EngineAttempt): EngineAttempt =>
       changed(invocation, {
