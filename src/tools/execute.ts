@@ -129,7 +129,6 @@ export class ToolRunner {
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
     belongsTo(context, around.entries);
-    // What a journal repeats has the same results, and no tool runs again to print.
     if (!ports.journal)
       takesPartial(context, (text) => around.partials.set(callId, () => cut(redact(text()), resultBytes)));
     const late = (): void => diagnose('late_result', { callId });

@@ -1,4 +1,7 @@
-/** What a call has produced so far. Rule: it is part of the call's result only if the call is cancelled. */
+/**
+ * What a call has produced so far. Rule: it is part of the call's result only if the call is cancelled, and never where a journal
+ * repeats the conversation, because no tool prints again then.
+ */
 import type { ToolContext } from './tool.ts';
 
 type TakePartial = (text: () => string) => unknown;
