@@ -6,7 +6,7 @@
 import { RunchartError } from '../errors.ts';
 import type { Ports } from '../runtime/hostPorts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { conversationEnded } from '../tools/conversationEnd.ts';
+import { conversationEnded } from '../tools/tool.ts';
 import type { Runs } from './runs.ts';
 
 /** Rejects where the store is silent, or does not release its log. */

@@ -16,9 +16,7 @@ import { RunchartError, thrownText } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { onDemand } from '../onDemand.ts';
 import type { EffectAbort } from '../timeLimit.ts';
-import { belongsTo } from './conversationEnd.ts';
-import { takesPartial } from './partialResult.ts';
-import { answerOf, lackOfSandbox, type Tool, type ToolContext, type ToolDefinition, waitCloserOf } from './tool.ts';
+import { answerOf, placeCall, type ToolContext, type ToolDefinition, tellLackOfSandbox, waitCloserOf } from './tool.ts';
 import type { PreparedCall, Toolbox } from './toolbox.ts';
 import { cut, type Erred, erred, isError, type ResultLimits, side, toolValue, withEditNote } from './toolResult.ts';
 import type { Retry, RetryPolicy, retryOf, ToolFailure } from './toolRetry.ts';
@@ -128,9 +126,7 @@ export class ToolRunner {
     };
     const context: ToolContext = withSignal(fields, { abort, timeoutMs, listenerFailed });
     this.#with.attach(context);
-    belongsTo(context, around.entries);
-    if (!ports.journal)
-      takesPartial(context, (text) => around.partials.set(callId, () => cut(redact(text()), resultBytes)));
+    placeCall(context, around, ports.journal ? undefined : (text) => cut(redact(text), resultBytes));
     const late = (): void => diagnose('late_result', { callId });
     tellLackOfSandbox(prepared.tool, around);
     progress('started');
@@ -385,16 +381,4 @@ export function callClock({ now, setTimer }: TimeSource, abort: EffectAbort) {
   }
   const end = (): void => wake(() => new DOMException('the call is over', 'AbortError'));
   return { clock: { now: () => now(), sleep } satisfies CallClock, end };
-}
-
-const NO_SANDBOX = 'sandbox_missing';
-const warned = new WeakSet<object>();
-
-/** Logs the missing sandbox once in a conversation, before its first command runs without one. */
-function tellLackOfSandbox(tool: Tool, around: ToolSurroundings['around']): void {
-  const why = lackOfSandbox(tool);
-  if (why === undefined || warned.has(around)) return;
-  warned.add(around);
-  const isKnown = around.entries.some((entry) => entry.type === 'diagnostic' && entry.code === NO_SANDBOX);
-  if (!isKnown) around.diagnose(NO_SANDBOX, { why });
 }

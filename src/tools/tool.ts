@@ -201,7 +201,22 @@ export function lackingSandbox(tool: Tool, why: string): Tool {
   unprotected.set(tool, why);
   return tool;
 }
-export const lackOfSandbox = (tool: Tool): string | undefined => unprotected.get(tool);
+
+const NO_SANDBOX = 'sandbox_missing';
+const warned = new WeakSet<object>();
+interface Diagnosed {
+  entries: readonly LogEntry[];
+  diagnose(code: string, detail?: Json): void;
+}
+
+/** Logs the missing sandbox once in a conversation, before its first command runs without one. */
+export function tellLackOfSandbox(tool: Tool, around: Diagnosed): void {
+  const why = unprotected.get(tool);
+  if (why === undefined || warned.has(around)) return;
+  warned.add(around);
+  const isKnown = around.entries.some((entry) => entry.type === 'diagnostic' && entry.code === NO_SANDBOX);
+  if (!isKnown) around.diagnose(NO_SANDBOX, { why });
+}
 export const sandboxNetworkOf = (tool: Tool): NetworkChoice | undefined => sandboxed.get(tool);
 
 /** A result that `toolResult` made. */
@@ -298,4 +313,38 @@ export function checkTool(tool: ToolDefinition): void {
   }
   const name = `tool "${tool.name}": `;
   check(name, tool, toolValidator, name);
+}
+
+/** The conversation of a call, for tools of this library. */
+interface CallPlace {
+  /** The conversation is known by this list, which disappears with it. */
+  readonly entries: readonly LogEntry[];
+  /** By call: what a call has produced so far. It is part of the result only if the call is cancelled. */
+  readonly partials: Map<string, () => string>;
+}
+type Bound = (text: string) => string;
+const places = new WeakMap<ToolContext, readonly [CallPlace, Bound | undefined]>();
+
+/** Must be called before the tool receives the context. Without `bound`, partial results are dropped. */
+export const placeCall = (context: ToolContext, place: CallPlace, bound: Bound | undefined): void =>
+  void places.set(context, [place, bound]);
+
+/** `text` is called when the result of the cancelled call is stored. An empty text adds nothing. */
+export function partialResult(context: ToolContext, text: () => string): void {
+  const [place, bound] = places.get(context) ?? [];
+  if (bound) place?.partials.set(context.callId, () => bound(text()));
+}
+
+type Release = () => Promise<void>;
+const releases = new WeakMap<readonly LogEntry[], Set<Release>>();
+
+/** Calls `release` once when the conversation of this call closes, for a process in the background. It must not reject. */
+export function onConversationEnd(context: ToolContext, release: Release): void {
+  const [place] = places.get(context) ?? [];
+  if (place) releases.set(place.entries, (releases.get(place.entries) ?? new Set()).add(release));
+}
+
+/** Resolves when everything is released that tools hold for this conversation. */
+export async function conversationEnded(entries: readonly LogEntry[]): Promise<void> {
+  for (const release of releases.get(entries) ?? []) await release();
 }

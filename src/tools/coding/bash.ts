@@ -6,11 +6,11 @@
 
 import { stat } from 'node:fs/promises';
 import * as z from 'zod';
-import { partialResult } from '../partialResult.ts';
 import {
   type Confinement,
   defineTool,
   type NetworkChoice,
+  partialResult,
   type Tool,
   type ToolResult,
   toolResult,

@@ -11,7 +11,7 @@ import { type EngineAttempt, holdConversation } from '../../../src/restate/heldC
 import type { Act } from '../../../src/stores/logStore.ts';
 import { pairingFaults } from '../../../src/testing/pairingFaults.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
-import { partialResult } from '../../../src/tools/partialResult.ts';
+import { partialResult } from '../../../src/tools/tool.ts';
 import { logFaults, restFaults } from '../../support/logRules.ts';
 import { type Chance, chance as seeded } from '../../support/seededChance.ts';
 import { SimulatedEngine } from './simulatedEngine.ts';

@@ -4,8 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { thrownMessage } from '../../../errors.ts';
-import { onConversationEnd } from '../../conversationEnd.ts';
-import type { Tool, ToolContext } from '../../tool.ts';
+import { onConversationEnd, type Tool, type ToolContext } from '../../tool.ts';
 import type { Launcher } from '../sandbox.ts';
 import { Output, runInto, type ShellEnd } from '../shell.ts';
 import { SpilledOutput } from '../spilledOutput.ts';
