@@ -126,6 +126,11 @@ test('a package that is no provider, and a provider that does not exist, are err
   await expect(by({ package: 'two' })).rejects.toThrow('"export" must be one of createOther, createThing');
   expect((await by({ package: 'two', export: 'createThing' })).id).toBe('m');
   await expect(by({ package: 'none' })).rejects.toThrow('it has no function named create');
+  await write('config/runchart/node_modules/broken/package.json', '{"main":');
+  await expect(by({ package: 'broken' })).rejects.toThrow(ConfigurationError);
+  await expect(by({ package: 'broken' })).rejects.toThrow(
+    /broken\/package\.json is no JSON .*: install the package again/,
+  );
   await expect(by({ package: '../evil' })).rejects.toThrow('must be a name like @ai-sdk/mistral');
   await expect(by('mistral')).rejects.toThrow(
     'expected the provider to be one of openai, openai-responses, anthropic, google',

@@ -50,7 +50,7 @@ async function entryIn(directory: string, name: string): Promise<string | undefi
   const folder = join(directory, 'node_modules', name);
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => undefined);
   if (text !== undefined) {
-    const manifest: unknown = JSON.parse(text);
+    const manifest = manifestOf(text, folder);
     const { exports, module, main } = isObject(manifest) ? manifest : {};
     const dot = isObject(exports) && '.' in exports ? exports['.'] : exports;
     const target = conditional(dot) ?? [module, main, 'index.js'].find((each) => typeof each === 'string');
@@ -60,6 +60,15 @@ async function entryIn(directory: string, name: string): Promise<string | undefi
   // The root of a repository ends the search.
   const isRoot = above === directory || (await stat(join(directory, '.git')).catch(() => undefined)) !== undefined;
   return isRoot ? undefined : entryIn(above, name);
+}
+
+function manifestOf(text: string, folder: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const why = `${join(folder, 'package.json')} is no JSON (${thrownMessage(cause)}): install the package again`;
+    throw new ConfigurationError(`the package of the provider cannot be loaded: ${why}`, { cause });
+  }
 }
 
 const CONDITIONS = ['import', 'node', 'module-sync', 'default'];
