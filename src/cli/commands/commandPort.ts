@@ -20,8 +20,10 @@ export interface CommandPort {
   undo(name: 'undo' | 'rewind', argument: string): Promise<void>;
   /** Opens another session, or a new one. */
   swap(choice: string | undefined): Promise<void>;
-  /** Opens the same session with another agent. */
-  remake(changes: AgentChanges, restartsServers?: boolean): Promise<void>;
+  /** True while a request is under way, which is then said: nothing may be changed. */
+  isBusy(): boolean;
+  /** Opens the same session with another agent. False if a request under way prevented it, which is then said. */
+  remake(changes: AgentChanges, restartsServers?: boolean): Promise<boolean>;
   /** Closes the session for the work, and opens the one that the work resolves to. */
   reopen(work: () => Promise<string>): Promise<void>;
   /** Sends a message, or steers the request under way. */

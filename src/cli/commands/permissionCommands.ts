@@ -56,22 +56,24 @@ function lastDecision(entries: readonly LogEntry[]): string | undefined {
 /** `allow RULE`, `ask RULE`, `deny RULE`: until the program ends. `keep RULE`: for the directory. `remove RULE`. */
 export async function changePermissions(argument: string, port: CommandPort): Promise<void> {
   const { made, say } = port;
+  if (port.isBusy()) return;
   const [, what = '', rule = ''] = /^(\w+)\s+(\S[\s\S]*)$/.exec(argument) ?? [];
   switch (what) {
     case 'allow':
     case 'ask':
     case 'deny':
-      await port.remake({ [what]: [rule] });
+      if (!(await port.remake({ [what]: [rule] }))) return;
       return say('plain', `${what} ${printableLine(rule)}: until the program ends`);
     case 'keep':
       say('plain', `kept for this directory in ${printableLine(await made.keep([rule]))}`);
-      return port.remake({ allow: [rule] });
+      await port.remake({ allow: [rule] });
+      return;
     case 'remove': {
       const isKept = await made.unkeep(rule);
       const isOfSession = port.forget(rule) || made.layers[0]?.allow?.includes(rule) === true;
       if (!isKept && !isOfSession && !KINDS.some((kind) => made.layers[0]?.[kind]?.includes(rule)))
         return say('yellow', `no rule ${printableLine(rule)} was added here: rules of files are changed in the files`);
-      await port.remake({ removed: [rule] });
+      if (!(await port.remake({ removed: [rule] }))) return;
       return say('plain', `removed: ${printableLine(rule)}`);
     }
     default:

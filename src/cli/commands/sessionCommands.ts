@@ -36,13 +36,15 @@ export async function performCommand(text: string, conversation: Conversation, p
     case 'resume':
       return argument === '' ? port.list() : port.swap(argument);
     case 'model':
-      return argument === '' ? say('plain', modelText(made)) : port.remake({ model: argument });
+      return argument === '' ? say('plain', modelText(made)) : void (await port.remake({ model: argument }));
     case 'mode':
       return mode(argument, conversation, port);
     case 'permissions':
       return argument === '' ? terminal.commit(permissionLines(conversation, port)) : changePermissions(argument, port);
     case 'mcp':
-      return argument === 'restart' ? port.remake({}, true) : terminal.commit(serverLines(made.equipment));
+      if (argument !== 'restart') return terminal.commit(serverLines(made.equipment));
+      await port.remake({}, true);
+      return;
     case 'agents':
       return terminal.commit(agentLines(made.equipment));
     case 'skills':
@@ -120,8 +122,8 @@ function modelText({ model }: CodingAgent): string {
   return `${printableLine(model.id)} · ${window} · ${prices} · /model <name> selects another one`;
 }
 
-function mode(argument: string, { id }: Conversation, { made, say, remake }: CommandPort): void | Promise<void> {
-  if (argument !== '') return remake({ permissionMode: argument });
+async function mode(argument: string, { id }: Conversation, { made, say, remake }: CommandPort): Promise<void> {
+  if (argument !== '') return void (await remake({ permissionMode: argument }));
   const modes = PERMISSION_MODES.map((each) => (each === made.permissions.modeOf(id) ? `[${each}]` : each)).join(' ');
   return say('plain', `${modes} · /mode <name> changes it`);
 }

@@ -21,11 +21,11 @@ import type { Style } from '../screen.ts';
 import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
 import { UndoCommands } from '../undo/undoCommands.ts';
-import { goneCommands, goneLine, goneNote, runningLines, showEnds } from './backgroundLines.ts';
+import { goneCommands, goneLine, goneNote, showEnds } from './backgroundLines.ts';
 import { lastRequestAt, openedLine, type TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
-import { questionSpan, queueLines, rendererFor, statusLine } from './promptLines.ts';
+import { footLines, isAwaiting, questionSpan, rendererFor } from './promptLines.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 interface Opened {
@@ -153,16 +153,11 @@ export class InteractiveSession implements TerminalSource {
   }
 
   view(): TerminalView {
-    const now = Date.now();
-    const { work, exit } = this.#prompt.getSnapshot().value;
-    const lines = [...(this.#opened?.renderer.underWay(now) ?? []), ...queueLines(this.#opened?.conversation)];
-    lines.push(...runningLines(this.#made.background, this.id ?? ''));
-    if (exit === 'leaving') lines.push(ownLine(['yellow', 'Ctrl-C again leaves']));
-    else if (work === 'busy')
-      lines.push(statusLine(this.#opened?.conversation.status === 'cancelling', this.#busySince ?? now, now));
-    const question = questionSpan(this.#prompt.getSnapshot());
+    const snapshot = this.#prompt.getSnapshot();
+    const { background } = this.#made;
+    const lines = footLines({ snapshot, opened: this.#opened, background, busySince: this.#busySince }, Date.now());
     if (!this.#questions.isAsking) lines.push(...this.#menus.lines(this.#terminal.text));
-    return { lines, question, isAwaiting: work === 'idle' || (typeof work === 'object' && work.asking !== 'deciding') };
+    return { lines, question: questionSpan(snapshot), isAwaiting: isAwaiting(snapshot) };
   }
 
   settle(width: number, keep?: number): TextLine[] {
@@ -282,7 +277,7 @@ export class InteractiveSession implements TerminalSource {
     const window = conversation && windowAfter(error, this.#made.model, conversation.log());
     if (!conversation || window === undefined) return;
     this.#say('yellow', summaryNote(window));
-    await this.#remake(conversation, { contextWindow: String(window) });
+    if (!(await this.#remake(conversation, { contextWindow: String(window) }))) return;
     this.#made.compactNext('');
     await this.#perform({ type: 'send', text: CONTINUED });
   }
@@ -347,15 +342,16 @@ export class InteractiveSession implements TerminalSource {
       list: () => this.#chooser.list(),
       undo: (name, argument) => this.#undo[name](argument, conversation),
       swap: (choice) => this.#swap(conversation, choice),
+      isBusy: () => this.#isBusy(conversation),
       remake: (changes, restartsServers) => this.#remake(conversation, changes, restartsServers),
       reopen: (work) => this.#reopen(conversation, work),
       send: (text) => this.#perform({ type: conversation.status === 'active' ? 'steer' : 'send', text }),
     };
   }
 
-  /** Files must be read again with the new agent before they are changed. */
-  async #remake(conversation: Conversation, changes: AgentChanges, restartsServers?: boolean): Promise<void> {
-    if (this.#isBusy(conversation)) return;
+  /** Files must be read again with the new agent before they are changed. False if a request is under way. */
+  async #remake(conversation: Conversation, changes: AgentChanges, restartsServers?: boolean): Promise<boolean> {
+    if (this.#isBusy(conversation)) return false;
     const permissionMode = this.#made.permissions.modeOf(conversation.id);
     const allow = [...(changes.allow ?? []), ...this.#questions.remembered];
     const made = await this.#made.remade({ permissionMode, ...changes, allow }, restartsServers);
@@ -364,7 +360,10 @@ export class InteractiveSession implements TerminalSource {
       this.#made = made;
       return conversation.id;
     });
-    if (restartsServers) this.reportEquipment();
+    // A message that arrived meanwhile keeps the agent that works on it.
+    if (this.#made !== made) await made.close();
+    else if (restartsServers) this.reportEquipment();
+    return this.#made === made;
   }
 
   /** Closes the session for the work, then opens the one that it resolves to; the same one if it rejects. Acts wait. */

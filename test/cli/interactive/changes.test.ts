@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { FileMenu, listedFiles, matchingFiles } from '../../../src/cli/commands/fileMenu.ts';
 import { ModelError } from '../../../src/index.ts';
+import { during } from '../../support/scriptedReplies.ts';
 import { agentOf, deploys, talk, talkWith } from './talkBench.ts';
 
 test('/fork goes on in a copy, or before a message of the person, whose text comes back into the line', async () => {
@@ -50,6 +51,59 @@ test('/permissions adds and removes rules, and says which rule decided the last 
   await shows('no rule bash(nothing) was added here');
   source.submit('/permissions alow x', false);
   await shows('expected allow, ask, deny, keep or remove and a rule');
+});
+
+const BUSY = 'a request is under way: Escape stops it';
+const gate = () => {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+};
+
+test('while a request is under way /permissions changes nothing, and says so', async () => {
+  const { open, opened } = gate();
+  const { source, model, lines, isIdle, changes, shows } = await talk(during(() => opened, 'ok'));
+  source.submit('go', false);
+  await expect.poll(() => model.calls.length, { interval: 5 }).toBe(1);
+  const commands = ['keep bash(make *)', 'deny deploy', 'ask deploy', 'allow deploy', 'remove bash(make *)'];
+  for (const command of commands) source.submit(`/permissions ${command}`, false);
+  await expect.poll(() => lines.filter((line) => line.includes(BUSY)).length, { interval: 5 }).toBe(commands.length);
+  open();
+  await isIdle();
+  source.submit('/permissions remove bash(make *)', false);
+  await shows('no rule bash(make *) was added here');
+  expect(lines.join('\n')).not.toMatch(/until the program ends|kept for this|removed:/);
+  expect(changes).toEqual([]);
+});
+
+test('a message that arrives while another agent is made keeps its agent, and the other one is closed', async () => {
+  const [reply, making] = [gate(), gate()];
+  const bench = await agentOf([during(() => reply.opened, 'ok')]);
+  const closed: string[] = [];
+  const made = {
+    ...bench.made,
+    close: async () => void closed.push('old'),
+    remade: async (change: object) => {
+      const next = await bench.made.remade(change);
+      await making.opened;
+      return { ...next, close: async () => void closed.push('new') };
+    },
+  };
+  const { source, model, lines, shows, isIdle, session } = await talkWith({ ...bench, made }, undefined);
+  source.submit('/permissions deny deploy', false);
+  await expect.poll(() => bench.changes.length, { interval: 5 }).toBe(1);
+  source.submit('go', false);
+  await expect.poll(() => model.calls.length, { interval: 5 }).toBe(1);
+  making.open();
+  await shows(BUSY);
+  await expect.poll(() => closed, { interval: 5 }).toEqual(['new']);
+  reply.open();
+  await isIdle();
+  expect(lines.join('\n')).not.toContain('until the program ends');
+  await session.closeAgent();
+  expect(closed).toEqual(['new', 'old']);
 });
 
 test('a question offers wider rules where there are some, and aa saves them', async () => {
