@@ -181,11 +181,13 @@ class OpenAgent implements EngineAgent {
     return this.#openAs(id, options, true);
   }
 
-  openIn({ store, ports, id, cwd = hereDirectory(), owner }: EnginePlace): Promise<OpenConversation> {
-    const { authorize, output } = this.#options;
+  openIn({ store, ports, ...place }: EnginePlace): Promise<OpenConversation> {
     const environment = { ...this.#environment, store, ports: { ...this.#environment.ports, ...ports } };
-    const opening = { id, cwd: this.#options.cwd ?? cwd, owner, attended: true, closed() {}, authorize, output };
-    return openConversation(environment, this.profile, opening);
+    return openConversation(
+      environment,
+      this.profile,
+      this.#opening(place, true, () => {}),
+    );
   }
 
   async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
@@ -234,14 +236,17 @@ class OpenAgent implements EngineAgent {
   }
 
   async #begin(id: string, options: OpenOptions, attended: boolean) {
-    const { authorize, output, cwd: usual = hereDirectory() } = this.#options;
-    const closed = (): void => void this.#open.delete(id);
-    const opening = { ...options, id, cwd: options.cwd ?? usual, attended, closed, authorize, output };
+    const opening = this.#opening({ ...options, id }, attended, () => void this.#open.delete(id));
     const { conversation } = await openConversation(this.#environment, this.profile, opening);
     if (this.#closed) await conversation.close();
     this.#mustBeOpen();
     for (const watcher of watchers.get(this) ?? []) watcher.opened(conversation);
     return conversation;
+  }
+
+  #opening<Place extends { cwd?: string }>(place: Place, attended: boolean, closed: () => void) {
+    const { authorize, output, cwd = hereDirectory() } = this.#options;
+    return { ...place, cwd: place.cwd ?? cwd, attended, closed, authorize, output };
   }
 
   #mustBeOpen(): void {
