@@ -140,11 +140,18 @@ class HeldConversation {
     const owner = opening?.owner;
     const cwd = opening?.cwd;
     this.#openings += 1;
+    const { length } = this.#log;
+    let ids = 0;
     this.#open = await agent.openIn({
       id: invocation.conversationId,
       store: { open: async () => this.#handle(), list: async () => [] },
       ports: {
         now: () => (this.#isLive ? Math.max(platformPorts.now(), this.#at) : this.#at),
+        // The same in each attempt.
+        newId: () => {
+          ids += 1;
+          return `opened-${length}-${this.#openings}-${ids}`;
+        },
         journal: (embedded) => {
           this.#journal = new EngineJournal(embedded, {
             now: platformPorts.now,
@@ -340,9 +347,10 @@ class HeldConversation {
     const isCancelled = unanswered.some(
       ({ act }) => act.type === 'cancel' && (this.#ofContinued(act).runId ?? lost) === lost,
     );
-    const { conversation } = this.#open ?? {};
-    if (conversation && !isCancelled)
-      this.#continued.set(lost, resumeAs(conversation as Conversation, `resumed-${this.#log.length}`).id);
+    const { conversation, runtime } = this.#open ?? {};
+    // It may have been resumed by its opening already.
+    if (conversation && !(isCancelled && runtime?.commands.isIdle))
+      this.#continued.set(lost, resumeAs(conversation, `resumed-${this.#log.length}`).id);
     for (const waiting of unanswered) void this.#carryOut(waiting);
   }
 

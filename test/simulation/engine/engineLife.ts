@@ -27,6 +27,8 @@ export interface EngineLife {
   seed: number;
   /** How likely an attempt ends at each step. Default: drawn. */
   deaths?: number;
+  /** Default: drawn. */
+  onRestart?: 'idle' | 'replayDecided' | 'resume';
   /** Plants a mistake. */
   spoil?(invocation: EngineAttempt): EngineAttempt;
 }
@@ -172,7 +174,8 @@ function stateOf(log: readonly LogEntry[]) {
 }
 
 /** Lives one life. The same seed gives nearly the same life: work of one turn may finish in another order. */
-export async function simulateEngine({ seed, deaths, spoil = (whole) => whole }: EngineLife): Promise<EngineReport> {
+export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
+  const { seed, deaths, spoil = (whole) => whole } = life;
   const chance = seeded(seed);
   const violations: EngineReport['violations'] = [];
   const broken = (invariant: string, detail: string): void => void violations.push({ invariant, detail });
@@ -183,6 +186,7 @@ export async function simulateEngine({ seed, deaths, spoil = (whole) => whole }:
       tools: tools.all(),
       policies: {
         limits: { turns: 8 },
+        onRestart: life.onRestart ?? seeded(seed + 4_000_003).one(['idle', 'replayDecided', 'resume']),
         toolExecution: chance.one<'parallel' | 'sequential'>(['parallel', 'sequential']),
       },
     }),
@@ -235,7 +239,8 @@ const ENDS: ReadonlySet<LogEntry['type']> = new Set(['run-stop', 'run-suspended'
 function continuationOf(log: readonly LogEntry[], runId: unknown): string | undefined {
   const runs = runsOf(log);
   const next = runs.includes(runId as string) ? runs[runs.lastIndexOf(runId as string) + 1] : undefined;
-  return next && /^run_resumed-\d+$/.test(next) ? next : undefined;
+  const isCrashed = log.some((entry) => entry.runId === runId && entry.type === 'run-stop' && entry.cause === 'crash');
+  return next && /^run_(resumed-\d+|opened-[-\d]+)$/.test(next) && isCrashed ? next : undefined;
 }
 
 function check(
@@ -248,6 +253,8 @@ function check(
   for (const fault of restFaults(log, (name) => name === 'again' || name === 'look')) broken('REST', fault);
   const { cycle } = stateOf(log);
   if (cycle === 'running') broken('I6', 'a run has no end');
+  const random = runsOf(log).find((runId) => !/^run_(message|resumption|rest|resumed|opened)-/.test(String(runId)));
+  if (random) broken('IDS', `the run ${random} has an id that no other attempt gives it`);
   for (const act of people.asked) {
     const answer = answers.get(act.actId);
     if (!answer) broken('ANSWER', `${JSON.stringify(act)} has no answer`);

@@ -28,7 +28,7 @@ async function foundIn(
   spoil: (invocation: EngineAttempt) => EngineAttempt,
 ): Promise<boolean> {
   for (let seed = 1; seed <= lives; seed++) {
-    const { violations } = await simulateEngine({ seed, deaths: 0.2, spoil });
+    const { violations } = await simulateEngine({ seed, deaths: 0.2, onRestart: 'idle', spoil });
     if (violations.some((violation) => violation.invariant === invariant)) return true;
   }
   return false;
@@ -43,15 +43,15 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
   });
 
   it('a life that once missed a reply, and one that once lost an act at the end of an invocation', async () => {
-    for (const seed of [3064, 75]) expect((await simulateEngine({ seed })).violations).toEqual([]);
+    for (const seed of [3064, 75]) expect((await simulateEngine({ seed, onRestart: 'idle' })).violations).toEqual([]);
   });
 
   it('a life in which a cancelled tool had printed something', async () => {
-    expect((await simulateEngine({ seed: 36 })).violations).toEqual([]);
+    expect((await simulateEngine({ seed: 36, onRestart: 'idle' })).violations).toEqual([]);
   });
 
   it('CANCEL: a cancel that names its run ends it, also where the run has lost a tool meanwhile', async () => {
-    expect((await simulateEngine({ seed: 303 })).violations).toEqual([]);
+    expect((await simulateEngine({ seed: 303, onRestart: 'idle' })).violations).toEqual([]);
   });
 
   it('a tool that starts although an earlier attempt had the intent is noticed', async () => {
