@@ -1,5 +1,5 @@
 /**
- * Commands in the background, as lines: those that run, one that ended, and those of an earlier program. Invariant: a
+ * Commands in the background, as lines: those that run, end or have ended, and those of an earlier program. Invariant: a
  * command that the log shows as started and not as ended, and that does not run, is reported once as gone.
  */
 import type { Json, LogEntry } from '../../../machines/internal.ts';
@@ -17,6 +17,15 @@ const shownCommand = (command: string): string => shortened(printableLine(comman
 export const runningLines = (commands: BackgroundCommands | undefined, conversationId: string): TextLine[] =>
   (commands?.running(conversationId) ?? []).map(({ id, command }) =>
     ownLine(['cyan', '◌ '], ['dim', `in the background ${id}  `], ['cyan', shownCommand(command)]),
+  );
+
+/** The commands that end because the session is closed and opened again, with another model for example. */
+export const endingLines = (commands: BackgroundCommands | undefined, conversationId: string): TextLine[] =>
+  (commands?.running(conversationId) ?? []).map(({ id, command }) =>
+    ownLine([
+      'yellow',
+      `! ${id} ${shownCommand(command)}: it ends now, because the session is closed and opened again`,
+    ]),
   );
 
 export const endedLine = (command: BackgroundCommand): TextLine =>
@@ -38,16 +47,16 @@ export interface GoneCommand {
 }
 
 export const goneLine = ({ id, command }: GoneCommand): TextLine =>
-  ownLine(['yellow', `! ${id} ${shownCommand(command)}: it ended with the program that ran it`]);
+  ownLine(['yellow', `! ${id} ${shownCommand(command)}: it ended when its session was closed`]);
 
 /** The same for the model, with the next message. */
 export const goneNote = ({ id, command }: GoneCommand): string =>
-  `[The background command ${id} (${command}) is gone: it ended with the program that ran it, and so did its output.]`;
+  `[The background command ${id} (${command}) is gone: it ended when the session was closed, and its output is gone too.]`;
 
 const STARTED = /^Started in the background as (bash_[0-9a-f]+)\./;
 const ENDED = /\[ended: [^\]]*\]\s*$/;
 
-/** The commands that an earlier program started and whose end is not in the log. */
+/** The commands that were started before the session was opened and whose end is not in the log. */
 export function goneCommands(entries: readonly LogEntry[]): GoneCommand[] {
   const calls = new Map<string, { name: string; args: Json }>();
   const running = new Map<string, string>();

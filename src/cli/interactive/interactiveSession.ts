@@ -21,7 +21,7 @@ import type { Style } from '../screen.ts';
 import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
 import { UndoCommands } from '../undo/undoCommands.ts';
-import { goneCommands, goneLine, goneNote, showEnds } from './backgroundLines.ts';
+import { endingLines, goneCommands, goneLine, goneNote, showEnds } from './backgroundLines.ts';
 import { lastRequestAt, openedLine, type TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
@@ -369,6 +369,7 @@ export class InteractiveSession implements TerminalSource {
   /** Closes the session for the work, then opens the one that it resolves to; the same one if it rejects. Acts wait. */
   #reopen(conversation: Conversation, work: () => Promise<string>): Promise<void> {
     if (this.#isBusy(conversation)) return Promise.resolve();
+    this.#terminal.commit(endingLines(this.#made.background, conversation.id));
     this.#opened?.release();
     this.#opened = undefined;
     const next = conversation

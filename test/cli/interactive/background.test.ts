@@ -52,7 +52,7 @@ test('a command that was started and not seen to end is gone after a restart, an
   const [gone, ...others] = goneCommands([...started, ...running]);
   expect([gone, others]).toEqual([{ id: ID, command: 'npm run dev' }, []]);
   if (!gone) throw new Error('nothing is gone');
-  expect(shown([goneLine(gone)])).toEqual([`! ${ID} npm run dev: it ended with the program that ran it`]);
+  expect(shown([goneLine(gone)])).toEqual([`! ${ID} npm run dev: it ended when its session was closed`]);
   expect(goneCommands([...started, asked(`hi\n${goneNote(gone)}`)])).toEqual([]);
 });
 
@@ -86,6 +86,7 @@ async function program(root: string, replies: readonly Reply[]) {
   const agent = createAgent({ model, tools, plugins: [rules], cwd: root, store: jsonlStore(join(root, 'sessions')) });
   const made = {
     ...{ agent, model, permissions: rules, cwd: root, background: backgroundCommandsOf(tools), layers: [] },
+    ...{ remade: async () => made, close: async () => undefined },
     equipment: noEquipment(),
     about: { model: 'm', tools: [], permissionMode: 'default' as const },
   } as unknown as CodingAgent;
@@ -121,9 +122,28 @@ test('a command is shown while it runs, and as gone in the next program, which t
   first.session.close();
   await first.agent.close();
   const next = await program(root, ['ok']);
-  await next.shows('sleep 1000: it ended with the program that ran it');
+  await next.shows('sleep 1000: it ended when its session was closed');
   expect(next.foot()).toEqual([]);
   next.session.submit('again', false);
   await next.shows('  ok');
-  expect(JSON.stringify(next.model.calls[0]?.messages.at(-1))).toContain('(sleep 1000) is gone: it ended with');
+  expect(JSON.stringify(next.model.calls[0]?.messages.at(-1))).toContain('(sleep 1000) is gone: it ended when');
+});
+
+test('before another model, mode or rule ends the commands in the background, each is named', async () => {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'runchart-background-')));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const { session, shows, lines, foot } = await program(root, [
+    [call('c1', 'Bash', { command: 'sleep 1000', run_in_background: true })],
+    'started',
+  ]);
+  session.submit('go', false);
+  await shows('■ completed');
+  session.submit('/mode plan', false);
+  await shows('sleep 1000: it ended when its session was closed');
+  const told = lines.filter((line) => line.includes('sleep 1000')).slice(-2);
+  expect(told).toEqual([
+    expect.stringMatching(/^! bash_\w+ sleep 1000: it ends now, because the session is closed and opened again$/),
+    expect.stringMatching(/^! bash_\w+ sleep 1000: it ended when its session was closed$/),
+  ]);
+  expect(foot()).toEqual([]);
 });
