@@ -11,7 +11,7 @@ import type { ConversationRow } from '../stores/conversationRow.ts';
 import { addToRow } from '../stores/conversationSummary.ts';
 import type { Act, ActAnswer } from '../stores/logStore.ts';
 import { type EngineAttempt, holdConversation, type WaitingAct } from './heldConversation.ts';
-import type { LiveHub } from './liveHub.ts';
+import { type LiveHub, lossy } from './liveHub.ts';
 
 export type Sdk = typeof Restate;
 
@@ -63,8 +63,9 @@ const readEntries = async (
   return entries;
 };
 
-function conversationObject({ sdk, agent, service, hub }: ObjectsOptions) {
+function conversationObject({ sdk, agent, service, hub: given }: ObjectsOptions) {
   const names = objectNames(service);
+  const hub = lossy(given);
   const { shared, exclusive } = sdk.handlers.object;
   return sdk.object({
     name: names.conversation,
@@ -83,6 +84,9 @@ function conversationObject({ sdk, agent, service, hub }: ObjectsOptions) {
         });
       }),
       ask: shared(async (ctx: Restate.ObjectSharedContext, act: Act): Promise<ActAnswer> => {
+        // An act that nobody can carry out would stay in the inbox.
+        if (typeof act?.type !== 'string' || typeof act.actId !== 'string')
+          throw new sdk.TerminalError('expected an act: an object with the texts type and actId', { errorCode: 400 });
         const { id, promise } = ctx.awakeable<ActAnswer>();
         await call(sdk, ctx, { service: names.inbox, key: ctx.key, method: 'put', parameter: { act, to: id } });
         return promise;
@@ -96,7 +100,7 @@ function conversationObject({ sdk, agent, service, hub }: ObjectsOptions) {
         send(sdk, ctx, { service: names.index, key: shardOf(ctx.key), method: 'put', parameter: { id: ctx.key } });
       }),
     },
-    options: { enableLazyState: true, journalRetention: { hours: 1 }, idempotencyRetention: { hours: 1 } },
+    options: { enableLazyState: true, journalRetention: 0, idempotencyRetention: { hours: 1 } },
   });
 }
 
@@ -187,11 +191,16 @@ class RestateInvocation implements EngineAttempt {
   readonly #sdk: Sdk;
   readonly #ctx: Restate.ObjectContext;
   readonly #names: ReturnType<typeof objectNames>;
-  readonly #hub: LiveHub;
+  readonly #hub: Pick<LiveHub, 'publish'>;
   #bell: Restate.RestatePromise<unknown> | undefined;
   #row: ConversationRow | undefined;
 
-  constructor(sdk: Sdk, ctx: Restate.ObjectContext, names: ReturnType<typeof objectNames>, hub: LiveHub) {
+  constructor(
+    sdk: Sdk,
+    ctx: Restate.ObjectContext,
+    names: ReturnType<typeof objectNames>,
+    hub: Pick<LiveHub, 'publish'>,
+  ) {
     this.conversationId = ctx.key;
     this.signal = ctx.request().attemptCompletedSignal;
     this.#sdk = sdk;

@@ -19,6 +19,19 @@ export interface LiveHub {
   subscribe(conversationId: string, receive: (signal: HubSignal) => void): () => void;
 }
 
+/** A hub whose errors change nothing: what it does not carry is a lost signal. */
+export const lossy = (hub: LiveHub): Pick<LiveHub, 'publish'> => ({
+  publish(id, signal) {
+    const failed = (error: unknown): void => console.warn({ event: 'hub-failed', error });
+    try {
+      // A hub of a program may be asynchronous.
+      void Promise.resolve(hub.publish(id, signal)).catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  },
+});
+
 /** The most signals of a reply that are kept for those who begin to watch. */
 const KEPT = 10_000;
 

@@ -152,18 +152,20 @@ class Follower {
     let isKnown = false;
     try {
       while (!this.#isStopped) {
-        const { length, entries } = await this.#read(this.#next);
-        if (length === 0 && !isKnown) throw noConversation();
-        // It was deleted, and may have been made again.
-        if (length < this.#next) return;
-        isKnown = true;
-        for (const entry of entries) {
-          this.#next = entry.seq + 1;
-          this.#follow(entry);
-          yield entry;
+        if (!isKnown || !this.#isSignalDue) {
+          const { length, entries } = await this.#read(this.#next);
+          if (length === 0 && !isKnown) throw noConversation();
+          // It was deleted, and may have been made again.
+          if (length < this.#next) return;
+          isKnown = true;
+          for (const entry of entries) {
+            this.#next = entry.seq + 1;
+            this.#follow(entry);
+            yield entry;
+          }
+          if (entries.length > 0) wait = POLL_MS.first;
+          if (this.#next < length) continue;
         }
-        if (entries.length > 0) wait = POLL_MS.first;
-        if (this.#next < length) continue;
         for (let signal = this.#due(); signal && !this.#isStopped; signal = this.#due()) yield signal;
         if (this.#isStopped) return;
         await this.#pause(wait);
@@ -184,6 +186,11 @@ class Follower {
     if (signal.type === 'appended') this.#announced = Math.max(this.#announced, signal.length);
     else this.#signals.push(signal);
     this.#wake();
+  }
+
+  /** There is nothing to read: a signal for this place waits, and no further entry was announced. */
+  get #isSignalDue(): boolean {
+    return this.#announced <= this.#next && this.#signals[0]?.next === this.#next;
   }
 
   /** The next signal after the entries that have been read. */
