@@ -323,15 +323,17 @@ interface CallPlace {
   readonly partials: Map<string, () => string>;
 }
 type Bound = (text: string) => string;
-const places = new WeakMap<ToolContext, readonly [CallPlace, Bound | undefined]>();
+/** A property, because a WeakMap keeps a conversation until the next full garbage collection. */
+const PLACE = Symbol('place');
+type Placed = ToolContext & { [PLACE]?: readonly [CallPlace, Bound | undefined] };
 
 /** Must be called before the tool receives the context. Without `bound`, partial results are dropped. */
 export const placeCall = (context: ToolContext, place: CallPlace, bound: Bound | undefined): void =>
-  void places.set(context, [place, bound]);
+  void Object.defineProperty(context, PLACE, { value: [place, bound] });
 
 /** `text` is called when the result of the cancelled call is stored. An empty text adds nothing. */
 export function partialResult(context: ToolContext, text: () => string): void {
-  const [place, bound] = places.get(context) ?? [];
+  const [place, bound] = (context as Placed)[PLACE] ?? [];
   if (bound) place?.partials.set(context.callId, () => bound(text()));
 }
 
@@ -340,7 +342,7 @@ const releases = new WeakMap<readonly LogEntry[], Set<Release>>();
 
 /** Calls `release` once when the conversation of this call closes, for a process in the background. It must not reject. */
 export function onConversationEnd(context: ToolContext, release: Release): void {
-  const [place] = places.get(context) ?? [];
+  const [place] = (context as Placed)[PLACE] ?? [];
   if (place) releases.set(place.entries, (releases.get(place.entries) ?? new Set()).add(release));
 }
 

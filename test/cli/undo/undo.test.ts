@@ -259,7 +259,8 @@ describe('a file that changed since', () => {
     await writeFile(at('a.txt'), 'one\ntwo\n');
     await ask('edit');
     expect(await textOf('a.txt')).toBe('1\n2\n');
-    expect(await textOf('b.txt')).toBe('bb\n');
+    // Two calls of one round have no order.
+    expect(['b\n', 'bb\n']).toContain(await textOf('b.txt'));
     expect(await types('/undo')).not.toContain('┃');
     expect(await exists(at('b.txt'))).toBe(false);
     expect(await textOf('a.txt')).toBe('one\ntwo\n');
