@@ -6,7 +6,7 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
@@ -19,7 +19,8 @@ const example = fences.find(({ tag }) => tag === 'quickstart.ts#quickstart');
 const printed = fences.find(({ tag }) => tag === 'quickstart.ts');
 
 type Names = { [name: string]: string };
-type Packages = { [path: string]: { dependencies?: Names; bin?: Names } };
+/** A package with one program may name its file alone; the program has the name of the package. */
+type Packages = { [path: string]: { dependencies?: Names; bin?: Names | string } };
 
 /** These packages and all their dependencies. */
 async function needed(names: readonly string[]): Promise<Set<string>> {
@@ -68,7 +69,7 @@ async function copied(name: string, place: string): Promise<void> {
   await cp(join(root, place), join(project, place), { recursive: true });
   const { bin = {} } = JSON.parse(await readFile(join(root, place, 'package.json'), 'utf8')) as Packages[string];
   await mkdir(join(project, 'node_modules/.bin'), { recursive: true });
-  for (const [program, file] of Object.entries(bin))
+  for (const [program, file] of Object.entries(typeof bin === 'string' ? { [basename(name)]: bin } : bin))
     await symlink(join('..', name, file), join(project, 'node_modules/.bin', program));
 }
 
