@@ -19,11 +19,11 @@ const file = (path: string, servers: unknown, isTrusted = true) => ({
   text: typeof servers === 'string' ? servers : JSON.stringify({ mcpServers: servers }),
 });
 const read = (...files: ReturnType<typeof file>[]) =>
-  serverEntries(files, (name) => ({ KEY: 'secret-0123', EMPTY: '' })[name], '/work');
+  serverEntries(files, (name) => ({ KEY: 'secret-0123', EMPTY: '' })[name], '/project');
 
 test('commands and addresses are read, with variables, names that fit, and a working directory', () => {
   const { entries } = read(
-    file('/work/.mcp.json', {
+    file('/project/.mcp.json', {
       my_files: { type: 'stdio', command: 'npx', args: ['-y', 'a-server', v('DIR:-/srv')], env: { KEY: v('KEY') } },
       web: {
         type: 'http',
@@ -35,13 +35,13 @@ test('commands and addresses are read, with variables, names that fit, and a wor
   expect(entries).toEqual([
     {
       name: 'my-files',
-      path: '/work/.mcp.json',
+      path: '/project/.mcp.json',
       about: `npx -y a-server ${v('DIR:-/srv')}`,
-      options: { command: 'npx', args: ['-y', 'a-server', '/srv'], env: { KEY: 'secret-0123' }, cwd: '/work' },
+      options: { command: 'npx', args: ['-y', 'a-server', '/srv'], env: { KEY: 'secret-0123' }, cwd: '/project' },
     },
     {
       name: 'web',
-      path: '/work/.mcp.json',
+      path: '/project/.mcp.json',
       about: 'https://x.example/mcp',
       options: { url: 'https://x.example/mcp?key=secret-0123', headers: { authorization: 'Bearer secret-0123' } },
     },
@@ -59,8 +59,8 @@ test('a server of the user starts beside the file of the user, and is given the 
   expect(entries.map(({ name, options }) => [name, options])).toEqual([
     ['plain', { command: 'npx', args: ['a-server'], cwd: '/home/u/.config/runchart' }],
     ['below', { command: 'npx', cwd: '/home/u/.config/runchart/servers' }],
-    ['files', expect.objectContaining({ args: ['files', '/work'], env: { ROOT: '/work/src' } })],
-    ['inside', { command: '/usr/bin/server', cwd: '/work' }],
+    ['files', expect.objectContaining({ args: ['files', '/project'], env: { ROOT: '/project/src' } })],
+    ['inside', { command: '/usr/bin/server', cwd: '/project' }],
     ['theirs', { command: 'x', cwd: '/repo' }],
   ]);
 });
