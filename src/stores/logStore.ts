@@ -126,6 +126,11 @@ export interface LogStore {
    */
   stateOf?(id: string): Promise<{ length: number; isHeld: boolean }>;
   /**
+   * For stores that several processes share: whether a conversation that is open here is still held here. False after a process
+   * has stalled for so long that another one may have it.
+   */
+  stillHolds?(id: string): Promise<boolean>;
+  /**
    * Asks the holder of a conversation to act. Resolves with its answer when the effect is durable. Rejects with `unavailable` if nobody
    * takes the act in time, and with the error of the holder.
    */

@@ -166,10 +166,11 @@ class LivingSessions implements Sessions {
           // The request that opens it may not be allowed to create it.
           if (options.existing || codeOf(error) !== 'not_found') throw error;
         });
-        if (joined && isOf(joined, options)) return joined;
         if (!joined) continue;
+        const refusal = isOf(joined, options) ? await this.#followed?.lossOf(joined.id) : noConversation();
+        if (!refusal) return joined;
         this.release(joined);
-        throw noConversation();
+        throw refusal;
       }
       await openSession.closing;
     }

@@ -46,6 +46,8 @@ const VOLUME = {
   /** The seconds for which one of several processes is killed each second, and the conversations meanwhile. */
   killSeconds: [0, 12, 60],
   killedConversations: [0, 30, 200],
+  /** At the largest size a process takes 100 conversations over at once, which takes a second of two cores. */
+  killLeaseMs: [3000, 3000, 5000],
   /** One in this many canonical runs, and moments at which a real process is killed. */
   killedRunOf: [6, 2, 1],
   killOf: [30, 4, 2],

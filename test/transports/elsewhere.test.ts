@@ -13,6 +13,7 @@ import {
   defineTool,
   type LogEntry,
   type Model,
+  RunchartError,
   subAgents,
 } from '../../src/index.ts';
 import {
@@ -427,5 +428,19 @@ describe('runchart/client behind two processes', () => {
     await conversation.cancel();
     expect([conversation.status, conversation.log()]).toEqual([held.status, held.log()]);
     await client.close();
+  });
+});
+
+describe('a process whose database fails for a moment', () => {
+  it('answers the next request', async () => {
+    const { store, other } = await processes([]);
+    const ask = asker(other);
+    const { stateOf } = store;
+    store.stateOf = async () => {
+      throw new RunchartError('store', 'the database restarts');
+    };
+    expect((await ask('GET', '/c')).status).toBe(500);
+    store.stateOf = stateOf;
+    expect((await ask('GET', '/c')).status).toBe(200);
   });
 });

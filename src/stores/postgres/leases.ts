@@ -20,6 +20,8 @@ export interface LeaseHolder {
 
 /** A third of the lease, so that one renewal may fail. */
 const RENEWALS = 3;
+/** The part of a lease for which the local clock is exact enough. */
+const SURE_PART = 0.9;
 
 export class Leases {
   readonly leaseMs: number;
@@ -28,7 +30,7 @@ export class Leases {
   /** Each holder with the local time at which its lease was surely held. */
   readonly #holders = new Map<LeaseHolder, number>();
   #stopTimer: (() => void) | undefined;
-  #isRenewing = false;
+  #renewing: Promise<void> | undefined;
 
   constructor(database: Database, statements: Statements, leaseMs: number) {
     this.#database = database;
@@ -61,10 +63,25 @@ export class Leases {
     return [...this.#holders.keys()];
   }
 
+  /** Whether the lease of an open conversation still holds. The database is asked only if the lease may be over. */
+  async stillHolds(id: string): Promise<boolean> {
+    const holder = this.holders.find((each) => each.id === id);
+    const heldAt = holder && this.#holders.get(holder);
+    if (heldAt === undefined) return false;
+    if (this.#database.time.now() - heldAt > SURE_PART * this.leaseMs) await this.renew();
+    return this.#holders.has(holder as LeaseHolder);
+  }
+
   /** Renews every lease once, unless that is under way. */
   async renew(): Promise<void> {
-    if (this.#isRenewing || this.#holders.size === 0) return;
-    this.#isRenewing = true;
+    if (this.#holders.size === 0) return;
+    this.#renewing ??= this.#renewAll().finally(() => {
+      this.#renewing = undefined;
+    });
+    await this.#renewing;
+  }
+
+  async #renewAll(): Promise<void> {
     const asked = [...this.#holders.keys()].map((holder) => ({ holder, epoch: holder.epoch }));
     const at = this.#database.time.now();
     try {
@@ -79,8 +96,6 @@ export class Leases {
     } catch {
       // The next renewal may succeed.
       this.#loseOld();
-    } finally {
-      this.#isRenewing = false;
     }
   }
 

@@ -62,6 +62,7 @@ export function postgresStore(pool: PostgresPool, options: PostgresStoreOptions 
     follow: (id: string, from?: number) => logs.follow(id, from),
     act: (id: string, act: Act) => logs.act(id, act),
     stateOf: (id: string) => logs.stateOf(id),
+    stillHolds: (id: string) => logs.stillHolds(id),
     close: () => logs.close(),
   };
   return withLookup(store, (id, owner) => logs.exists(id, owner)) as typeof store;
@@ -105,6 +106,10 @@ class PostgresLogs {
   async stateOf(id: string): Promise<{ length: number; isHeld: boolean }> {
     const row = await this.#row(id);
     return { length: Number(row?.length ?? 0), isHeld: row?.held === true };
+  }
+
+  stillHolds(id: string): Promise<boolean> {
+    return this.#leases.stillHolds(id);
   }
 
   async exists(id: string, owner?: string): Promise<boolean> {

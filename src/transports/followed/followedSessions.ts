@@ -3,7 +3,7 @@
  * readers, and for an idle time after that. It takes no slot of the open conversations.
  */
 import type { Conversation } from '../../conversation/conversation.ts';
-import { ConfigurationError } from '../../errors.ts';
+import { ConfigurationError, SessionBusyError } from '../../errors.ts';
 import { type Ports, platformPorts } from '../../runtime/hostPorts.ts';
 import { noConversation } from '../../stores/logStore.ts';
 import { FollowedConversation, followedOf } from './followedConversation.ts';
@@ -48,6 +48,12 @@ export class FollowedSessions {
   /** A process held the conversation when it was acquired last. */
   isHeld(id: string): boolean {
     return this.#followed.get(id)?.conversation.isHeld !== false;
+  }
+
+  /** Why a conversation that is open here can answer no request: this process has stalled, and another one may have it. */
+  async lossOf(id: string): Promise<SessionBusyError | undefined> {
+    const isHeld = (await this.#options.store.stillHolds?.(id)) ?? true;
+    return isHeld ? undefined : new SessionBusyError(`another process has taken conversation "${id}" over`);
   }
 
   /** Joins the conversation, with every entry that was stored at the call. Rejects with `not_found`, also for another owner. */
@@ -98,6 +104,8 @@ export class FollowedSessions {
     this.#followed.set(id, followed);
     link.whenEnded(() => this.#forget(followed));
     link.begin();
+    // The next request begins again.
+    beginning.catch(() => this.#end(followed));
     return followed;
   }
 

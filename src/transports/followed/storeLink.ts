@@ -15,7 +15,7 @@ import type { Ports } from '../../runtime/hostPorts.ts';
 import type { Act, LogStore } from '../../stores/logStore.ts';
 import { nextTurn } from '../../timeLimit.ts';
 
-export type SharedStore = Required<Pick<LogStore, 'follow' | 'act'>> & Pick<LogStore, 'stateOf'>;
+export type SharedStore = Required<Pick<LogStore, 'follow' | 'act'>> & Pick<LogStore, 'stateOf' | 'stillHolds'>;
 
 export const isShared = (store: Partial<LogStore> | undefined): store is SharedStore =>
   store?.follow !== undefined && store.act !== undefined;

@@ -13,6 +13,7 @@ import {
   type Model,
 } from '../../../src/index.ts';
 import { type PostgresStore, postgresStore } from '../../../src/stores/postgres/postgresStore.ts';
+import { timeOf, withTime } from '../../../src/stores/postgres/storeTime.ts';
 import { createHandlers, type HandlerOptions } from '../../../src/transports/index.ts';
 import { emptySchema, pglitePool } from '../../support/pglitePool.ts';
 import { call, finish, scripted } from '../../support/scriptedReplies.ts';
@@ -31,15 +32,19 @@ describe('agents over one database', () => {
       await agent.close().catch(() => undefined);
       await store.close().catch(() => undefined);
     }
+    stalledMs = 0;
     await emptySchema(SCHEMA);
   });
 
+  /** How much later it is for processes than the timers of their leases have noticed. */
+  let stalledMs = 0;
   function processOf(
     model: Model,
     options: Partial<AgentOptions> = {},
     handling: Partial<HandlerOptions> = {},
   ): Process {
-    const store = postgresStore(pglitePool(), { schema: SCHEMA });
+    const time = { ...timeOf(pglitePool()), now: () => performance.now() + stalledMs };
+    const store = postgresStore(withTime(pglitePool(), time), { schema: SCHEMA });
     const agent = createAgent({ model, store, ...options });
     const handler = createHandlers(agent, { authorize: () => true, ...handling });
     const request = (method: string, path: string, body?: object): Promise<Response> =>
@@ -68,6 +73,20 @@ describe('agents over one database', () => {
     processes.push(made);
     return made;
   }
+
+  test('a process that has stalled for a lease answers no request from what it has', async () => {
+    const [old, next] = [processOf(scripted(['Hello.'])), processOf(scripted(['Hello again.']))];
+    await old.ask('POST', '', { id: 'c' });
+    await pglitePool().query(`update "${SCHEMA}".conversations set lease_until = clock_timestamp()`);
+    expect((await next.ask('POST', '/c/messages', { content: 'Hi', messageId: 'm' })).status).toBe(202);
+    await expect.poll(async () => (await next.ask('GET', '/c')).body.status).toBe('idle');
+    const { body } = await next.ask('GET', '/c');
+    stalledMs = 15_000;
+    expect((await old.ask('GET', '/c')).body).toEqual(body);
+    const reader = await old.events(`/c/events?lastEventId=${Number(body.entries) - 2}`);
+    const { entries } = await read(reader, (all) => all.length === 1);
+    expect(entries.map(({ type }) => type)).toEqual(['checkpoint']);
+  });
 
   /** Reads server-sent events until `isEnough` accepts them, or until the stream ends. */
   async function read(reader: ReadableStreamDefaultReader<string>, isEnough: (entries: LogEntry[]) => boolean) {

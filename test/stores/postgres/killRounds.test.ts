@@ -15,7 +15,7 @@ import { proves, volume } from '../../support/tier.ts';
 import { type DatabaseLine, databaseLine, roundRobin } from './cuttableProxies.ts';
 import { builtWorker, Clients, killWorker, pause, type Worker } from './workerProcesses.ts';
 
-const LEASE_MS = 3000;
+const LEASE_MS = volume.killLeaseMs;
 /** The bar of the 99th percentile; `npm run kills` sets it. */
 const TAKEOVER_MS = Number(process.env.TAKEOVER_MS ?? Number.POSITIVE_INFINITY);
 /** How long clients may take after the last kill. */
@@ -33,6 +33,27 @@ const messagesIn = (entries: readonly LogEntry[]): string[] =>
 interface Opening {
   pid: number;
   at: number;
+}
+
+/** The database writes down which process has opened what, in the transaction of the opening: the process may die right after it. */
+async function recordOpenings(server: PostgresServer, schema: string): Promise<void> {
+  const pool = server.pool({ max: 2 });
+  const store = postgresStore(pool, { schema, serve: false });
+  // Makes the tables.
+  await store.list();
+  await store.close();
+  await pool.query(`
+    create table ${schema}.openings (conversation text, pid integer, at double precision);
+    create function ${schema}.record_opening() returns trigger language plpgsql as $$ begin
+      insert into ${schema}.openings
+        values (new.id, nullif(current_setting('application_name'), '')::integer, extract(epoch from clock_timestamp()) * 1000);
+      return new;
+    end $$;
+    create trigger first_opening after insert on ${schema}.conversations
+      for each row execute function ${schema}.record_opening();
+    create trigger next_opening after update of epoch on ${schema}.conversations
+      for each row when (old.lease_until <= clock_timestamp() and new.lease_until > clock_timestamp())
+      execute function ${schema}.record_opening()`);
 }
 
 /**
@@ -73,7 +94,7 @@ describe.skipIf(!proves || !hasPostgres)('processes that are killed each second'
     const start = async (): Promise<Place> => {
       const line = await databaseLine(server.host);
       const environment = { HOST: '127.0.0.1', PORT: `${line.port}`, LEASE_MS: `${LEASE_MS}` };
-      return { ...(await program.start({ ...environment, SCHEMA: schema, PAUSE_MS: '600', RECORDS: '1' })), line };
+      return { ...(await program.start({ ...environment, SCHEMA: schema, PAUSE_MS: '600' })), line };
     };
     /** Keeps the places full, and spares ready. */
     const fill = (): void => {
@@ -117,8 +138,7 @@ describe.skipIf(!proves || !hasPostgres)('processes that are killed each second'
     const random = chance(sourceSeed() + count);
     const schema = `rounds${count}`;
     const database = server.pool({ max: 1 });
-    await database.query(`create schema ${schema}`);
-    await database.query(`create table ${schema}.openings (conversation text, pid integer, at double precision)`);
+    await recordOpenings(server, schema);
     const all = await processes(count, schema);
     const clients = new Clients(() => all.base);
     const ids = Array.from({ length: CONVERSATIONS }, (_, index) => `c${index}`);
@@ -205,7 +225,9 @@ describe.skipIf(!proves || !hasPostgres)('processes that are killed each second'
           [some],
         );
         const lengths = some.map((id) => received.get(id)?.length);
-        throw new Error(`${missing.length} clients are not complete: ${JSON.stringify([rows, lengths])}`);
+        throw new Error(
+          `${missing.length} clients are not complete: ${JSON.stringify([rows, lengths, clients.gaps[0]])}`,
+        );
       });
       late.catch(() => undefined);
       read = (await Promise.race([Promise.all(talks), late])) as LogEntry[][];

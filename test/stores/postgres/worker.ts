@@ -6,7 +6,7 @@ import { createAgent, type Model, type ModelPart } from '../../../src/index.ts';
 import { postgresStore } from '../../../src/stores/postgres/postgresStore.ts';
 import { createHandlers, nodeHandler } from '../../../src/transports/index.ts';
 
-const { HOST = '', PORT = '5432', LEASE_MS = '1000', SCHEMA = 'processes', PAUSE_MS = '30', RECORDS } = process.env;
+const { HOST = '', PORT = '5432', LEASE_MS = '1000', SCHEMA = 'processes', PAUSE_MS = '30' } = process.env;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const model: Model = {
@@ -23,21 +23,12 @@ const model: Model = {
   },
 };
 
-const pool = new Pool({ host: HOST, port: Number(PORT), user: 'runchart', database: 'postgres', max: 6 });
+const pool = new Pool({
+  ...{ host: HOST, port: Number(PORT), user: 'runchart', database: 'postgres', max: 6 },
+  // A test reads in the database which process has opened a conversation.
+  application_name: `${process.pid}`,
+});
 const store = postgresStore(pool, { leaseMs: Number(LEASE_MS), schema: SCHEMA });
-const { open } = store;
-/** Writes down who has opened what, so that a test knows the holder of each moment. */
-if (RECORDS === '1')
-  store.open = async (id, opening) => {
-    const handle = await open(id, opening);
-    try {
-      await pool.query(`insert into ${SCHEMA}.openings values ($1, $2, $3)`, [id, process.pid, Date.now()]);
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
-    return handle;
-  };
 const agent = createAgent({ model, store, policies: { onRestart: 'resume' } });
 const server = createServer(nodeHandler(createHandlers(agent, { authorize: () => true, beatMs: 1000 })) as never);
 server.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port));
