@@ -30,6 +30,8 @@ export class Leases {
   /** Each holder with the local time at which its lease was surely held. */
   readonly #holders = new Map<LeaseHolder, number>();
   #stopTimer: (() => void) | undefined;
+  /** Stops the wait for the end of the oldest lease, while the database does not answer. */
+  #stopEnd: (() => void) | undefined;
   #renewing: Promise<void> | undefined;
 
   constructor(database: Database, statements: Statements, leaseMs: number) {
@@ -56,6 +58,7 @@ export class Leases {
   delete(holder: LeaseHolder): void {
     if (!this.#holders.delete(holder) || this.#holders.size > 0) return;
     this.#stopTimer?.();
+    this.#stopEnd?.();
     this.#stopTimer = undefined;
   }
 
@@ -93,6 +96,7 @@ export class Leases {
         if (renewed.has(holder.id) || held.has(holder.id)) this.#holders.set(holder, at);
         else if (holder.epoch === epoch && !holder.isFencing) this.#lose(holder);
       }
+      this.#stopEnd?.();
     } catch {
       // The next renewal may succeed.
       this.#loseOld();
@@ -108,8 +112,13 @@ export class Leases {
 
   /** Without an answer of the database, a lease is over when it was not renewed for its time. */
   #loseOld(): void {
-    const now = this.#database.time.now();
-    for (const [holder, heldAt] of this.#holders) if (now - heldAt > this.leaseMs) this.#lose(holder);
+    this.#stopEnd?.();
+    const { time } = this.#database;
+    const now = time.now();
+    for (const [holder, heldAt] of this.#holders) if (now - heldAt >= this.leaseMs) this.#lose(holder);
+    if (this.#holders.size === 0) return;
+    const oldest = Math.min(...this.#holders.values());
+    this.#stopEnd = time.setTimer(oldest + this.leaseMs - now, () => this.#loseOld(), true);
   }
 
   #lose(holder: LeaseHolder): void {

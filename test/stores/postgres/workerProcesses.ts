@@ -53,8 +53,8 @@ export async function killWorker({ process: child }: Worker): Promise<void> {
   await ended;
 }
 
-/** A process that stalls sends nothing; the client goes elsewhere. */
-const SILENCE_MS = 3000;
+/** A process sends a beat each second. One that stalls sends nothing; the client goes elsewhere. */
+const SILENCE_MS = 2000;
 const ANSWER_MS = 8000;
 const ATTEMPTS = 300;
 
@@ -97,8 +97,11 @@ export class Clients {
     while (!isEnough(entries)) {
       const last = entries.length === 0 ? '' : `?lastEventId=${entries.length - 1}`;
       const stop = new AbortController();
+      // A process that has stalled accepts connections and sends nothing.
+      const timer = setTimeout(() => stop.abort(), SILENCE_MS);
       try {
         const response = await fetch(`${this.#base()}/conversations/${id}/events${last}`, { signal: stop.signal });
+        clearTimeout(timer);
         if (!response.ok) throw new Error(`${response.status}`);
         await this.#take(response, entries, () => isEnough(entries), stop);
       } catch {
