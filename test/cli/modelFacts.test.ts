@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { modelFacts } from '../../src/cli/adapter.ts';
+import { modelFacts } from '../../src/cli/models/modelFacts.ts';
 import { knownModel } from '../../src/models/prices.ts';
 import { root } from '../docs/documents.ts';
 
@@ -30,12 +30,17 @@ describe('without either package', () => {
   beforeAll(async () => {
     place = await mkdtemp(join(tmpdir(), 'runchart-adapter-'));
     await build({
-      entryPoints: [join(root, 'src/cli/adapter.ts')],
-      outdir: place,
-      outExtension: { '.js': '.mjs' },
+      stdin: {
+        resolveDir: join(root, 'src'),
+        contents: `
+          export { modelFacts } from './cli/models/modelFacts.ts';
+          export { openai } from './models/openai/index.ts';
+          export { knownModel } from './models/prices.ts';
+          export const messageOf = (act) => { try { act(); } catch (error) { return [error.code, error.message]; } };`,
+      },
+      outfile: join(place, 'program.mjs'),
       external: ['@pydantic/genai-prices', 'openai'],
       bundle: true,
-      splitting: true,
       format: 'esm',
       platform: 'node',
       logLevel: 'silent',
@@ -43,21 +48,23 @@ describe('without either package', () => {
   });
   afterAll(() => rm(place, { recursive: true, force: true }));
 
-  /** The value of the expression as JSON; `adapter` is the module under test. */
+  /** The value of the expression as JSON; `program` is the module under test. */
   async function printed(expression: string): Promise<unknown> {
-    const url = pathToFileURL(join(place, 'adapter.mjs')).href;
-    const code = `const adapter = await import(${JSON.stringify(url)}); console.log(JSON.stringify(${expression}))`;
+    const url = pathToFileURL(join(place, 'program.mjs')).href;
+    const code = `const program = await import(${JSON.stringify(url)}); console.log(JSON.stringify(${expression}))`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { cwd: place });
     return JSON.parse(stdout);
   }
 
   it('BED-12: no cost is known, and nothing fails', async () => {
-    expect(await printed("await adapter.modelFacts('gpt-4o')")).toEqual({});
+    expect(await printed("await program.modelFacts('gpt-4o')")).toEqual({});
   });
 
-  it('the adapter names the package to install', async () => {
-    expect(await printed('await adapter.loadAdapter().catch((error) => error.message)')).toContain(
-      'npm install openai',
-    );
+  it.each([
+    ["program.openai('gpt-4o', { apiKey: 'any' })", 'npm install openai'],
+    ["program.knownModel('gpt-4o')", 'npm install @pydantic/genai-prices'],
+  ])('%s throws an error with the command that installs the package', async (expression, command) => {
+    const [code, message] = (await printed(`program.messageOf(() => ${expression})`)) as [string, string];
+    expect([code, message.endsWith(command)]).toEqual(['configuration', true]);
   });
 });

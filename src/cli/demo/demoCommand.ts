@@ -21,7 +21,6 @@ import { startLogInspector } from '../../inspect/inspector.ts';
 import { jsonlStore } from '../../stores/jsonl/jsonlStore.ts';
 import { codingTools } from '../../tools/coding/index.ts';
 import { defineTool, type Tool } from '../../tools/tool.ts';
-import { loadAdapter } from '../adapter.ts';
 import { costText, count } from '../costTally.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import { type Asker, decidePending, terminalAsker } from '../personInput.ts';
@@ -42,7 +41,7 @@ export interface DemoOptions {
 
 /** Resolves to the exit code. */
 export async function demoCommand({ inspect = false }: DemoOptions, signal: AbortSignal): Promise<number> {
-  const { openai } = await loadAdapter();
+  const { openai } = await import('../../models/openai/index.ts');
   const output = outputTo(process.stdout);
   const screen = new Screen({ reply: output, steps: output });
   const place = await mkdtemp(join(tmpdir(), 'runchart-demo-'));

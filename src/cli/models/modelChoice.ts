@@ -12,7 +12,7 @@ import {
   type ProviderSetting,
   userDirectoryOf,
 } from '../../session/configuration.ts';
-import { loadAdapter, modelFacts } from '../adapter.ts';
+import { modelFacts } from './modelFacts.ts';
 import { type ProviderInstance, providerPackage } from './providerPackage.ts';
 import { expandVariables } from './variables.ts';
 
@@ -60,11 +60,12 @@ const GOOGLE = '@ai-sdk/google';
 export const PROVIDERS: { readonly [name: string]: Vendor } = {
   openai: {
     ...{ keys: ['OPENAI_API_KEY'], address: 'OPENAI_BASE_URL', id: 'openai' },
-    make: async (options, { modelName }) => (await loadAdapter()).openai(modelName, options),
+    make: async (options, { modelName }) => (await import('../../models/openai/index.ts')).openai(modelName, options),
   },
   'openai-responses': {
     ...{ keys: ['OPENAI_API_KEY'], address: 'OPENAI_BASE_URL', id: 'openai' },
-    make: async (options, { modelName }) => (await loadAdapter()).openaiResponses(modelName, options),
+    make: async (options, { modelName }) =>
+      (await import('../../models/openai/index.ts')).openaiResponses(modelName, options),
   },
   anthropic: {
     ...{ keys: ['ANTHROPIC_API_KEY'], address: 'ANTHROPIC_BASE_URL', id: 'anthropic' },

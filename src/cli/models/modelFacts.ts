@@ -1,21 +1,9 @@
 /**
- * Loads the model adapter and the price list when a model is called. Invariant: both are optional packages, so
- * commands without a model work without them. Without the adapter the other commands print what to install. Without
- * the price list the cost is unknown.
+ * Prices and context windows of models for the program. Rule: the price list is an optional package; without it, cost and window are
+ * unknown.
  */
-import { ConfigurationError } from '../errors.ts';
-import type { KnownModel } from '../models/prices.ts';
-
-export async function loadAdapter(): Promise<typeof import('../models/openai/index.ts')> {
-  try {
-    return await import('../models/openai/index.ts');
-  } catch (cause) {
-    if (!isMissing(cause, 'openai')) throw cause;
-    throw new ConfigurationError('models are called through the package openai, which is missing: npm install openai', {
-      cause,
-    });
-  }
-}
+import { ConfigurationError } from '../../errors.ts';
+import type { KnownModel } from '../../models/prices.ts';
 
 /**
  * Returns prices and context window of a model by its name. Empty if the price list is not installed or does not have it.
@@ -27,7 +15,7 @@ export async function modelFacts(
   { baseURL, provider }: { baseURL?: string | undefined; provider?: string } = {},
 ): Promise<KnownModel> {
   try {
-    const { knownModel } = await import('../models/prices.ts');
+    const { knownModel } = await import('../../models/prices.ts');
     const [, vendor, ownName] = /^([\w-]+)\/(.+)$/.exec(modelName) ?? [];
     const attempts = [
       () => knownModel(modelName, baseURL ? { baseURL } : provider ? { provider } : {}),
@@ -40,14 +28,8 @@ export async function modelFacts(
       if (known.prices || known.contextWindow !== undefined) return known;
     }
     return {};
-  } catch (cause) {
-    if (!isMissing(cause, '@pydantic/genai-prices')) throw cause;
-    return {};
+  } catch (error) {
+    if (ConfigurationError.isRunchartError(error)) return {};
+    throw error;
   }
 }
-
-const isMissing = (cause: unknown, name: string): boolean =>
-  cause instanceof Error &&
-  'code' in cause &&
-  cause.code === 'ERR_MODULE_NOT_FOUND' &&
-  cause.message.includes(`'${name}'`);

@@ -2,7 +2,7 @@
  * Uses the vendor's client for environment, authentication, address and headers. Invariant: it makes URL and headers
  * once and never sends. An invalid configuration is a ConfigurationError.
  */
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { ConfigurationError } from '../../errors.ts';
 import {
   type ClientOptions,
@@ -12,10 +12,21 @@ import {
   type PreparedRequest,
 } from '../wire/vendorConnection.ts';
 
+/** Loaded here, so that a missing package is an error of the model and not of the import. */
+const loaded = await import('openai').then(
+  ({ default: Client }) => ({ Client }),
+  (cause: unknown) => ({ cause }),
+);
+
 export function vendorClient(options: ClientOptions): OpenAI {
+  if ('cause' in loaded) {
+    const { cause } = loaded;
+    throw new ConfigurationError('models of runchart/openai need the package openai: npm install openai', { cause });
+  }
+  const { Client } = loaded;
   let client: OpenAI;
   try {
-    client = new OpenAI({
+    client = new Client({
       maxRetries: 0,
       // The vendor's client refuses to run in browsers to protect its key. A page with its own proxy has no key to
       // protect.
