@@ -1,6 +1,6 @@
 import { createAgent, defineTool } from 'runchart';
 import { openai } from 'runchart/openai';
-import { restateAgent, serveAgent } from 'runchart/restate';
+import { blobDirectory, restateAgent, serveAgent } from 'runchart/restate';
 import { createHandlers } from 'runchart/transports';
 import { z } from 'zod';
 
@@ -28,4 +28,9 @@ const result = await conversation.send('Pay invoice 7.').result;
 console.log(result.termination);
 
 export const handler = createHandlers(remote, { authorize: () => ({ by: 'somebody' }) });
+// #endregion
+
+// #region blobs
+const store = blobDirectory('/shared/blobs');
+await serveAgent(agent, { port: 9081, admin: 'http://127.0.0.1:9070', store });
 // #endregion

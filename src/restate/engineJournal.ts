@@ -24,6 +24,8 @@ export interface EngineJournalOptions {
   now(): number;
   /** False for a tool that was not declared idempotent. */
   mayRepeat(request: EffectRequest): boolean;
+  /** A model call that nothing accompanies may wait for another invocation. */
+  mayWait(): boolean;
   /** Called when `arrived` may have something. */
   wake(): void;
   /** No recorded delivery follows. */
@@ -43,6 +45,7 @@ export class EngineJournal implements Journal {
   #unintended: OpenEffect[] = [];
   #isLive: boolean;
   #at = 0;
+  #heldBack: string | undefined;
   #ring: () => void = () => {};
 
   constructor(inner: Journal, options: EngineJournalOptions) {
@@ -136,6 +139,16 @@ export class EngineJournal implements Journal {
     return [...this.#open.values()].some(({ intent }) => intent === 'foreign');
   }
 
+  /** The delivery is what a model call came to. */
+  isReply({ completion }: Delivery): boolean {
+    return 'id' in completion && this.#open.get(completion.id)?.request.kind === 'model';
+  }
+
+  /** A model call waits for another invocation, and nothing else is under way. */
+  get isHeldBack(): boolean {
+    return this.#heldBack !== undefined && this.#open.has(this.#heldBack) && this.#isAlone(this.#heldBack);
+  }
+
   /** Nothing is recorded beyond this point: effects without an answer start. */
   goLive(): void {
     if (this.#isLive) return;
@@ -145,11 +158,20 @@ export class EngineJournal implements Journal {
     for (const completion of this.#early.splice(0)) this.#inner.put(completion);
   }
 
+  /** Timers begin again with the time that is left. */
+  #isAlone(id: string): boolean {
+    return [...this.#open.values()].every(({ request }) => request.id === id || request.kind === 'timer');
+  }
+
   get isQuiet(): boolean {
     return this.#open.size === 0 && this.#early.length === 0 && this.#local.length === 0;
   }
 
   #begin({ request, askedAt }: OpenEffect): void {
+    if (request.kind === 'model' && this.#options.mayWait() && this.#isAlone(request.id)) {
+      this.#heldBack = request.id;
+      return this.#options.wake();
+    }
     if (request.kind !== 'timer') return this.#inner.start(request);
     const passed = this.#at > 0 ? Math.max(0, this.#options.now() - askedAt) : 0;
     this.#inner.start({ ...request, ms: Math.max(0, request.ms - passed) });

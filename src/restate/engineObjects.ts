@@ -3,43 +3,35 @@
  * holds a conversation, and nothing is parked while a decision is awaited. An act is in the inbox until the holder's journal has it.
  */
 import type * as Restate from '@restatedev/restate-sdk';
-import type { LogEntry } from '../../machines/internal.ts';
 import type { EngineAgent } from '../agent.ts';
 import { entriesOf } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
-import { addToRow } from '../stores/conversationSummary.ts';
 import type { Act, ActAnswer } from '../stores/logStore.ts';
-import { type EngineAttempt, holdConversation, type WaitingAct } from './heldConversation.ts';
+import type { BlobStore } from './blobStore.ts';
+import { ContentStore } from './contentStore.ts';
+import type { WaitingAct } from './engineAttempt.ts';
+import { holdConversation } from './holdConversation.ts';
 import { type LiveHub, lossy } from './liveHub.ts';
-
-export type Sdk = typeof Restate;
-
-/** The names of the objects of one service. */
-export const objectNames = (service: string) => ({
-  conversation: service,
-  inbox: `${service}Inbox`,
-  index: `${service}Index`,
-});
-
-/** The number of objects over which the index is spread. */
-export const INDEX_SHARDS = 16;
-export function shardOf(id: string): string {
-  let hash = 0;
-  for (const character of id) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) | 0;
-  return String(Math.abs(hash) % INDEX_SHARDS);
-}
-
-/** The most entries of one answer. */
-export const READ_MAX = 500;
-
-const keyOf = (seq: number): string => `e/${seq}`;
+import {
+  callObject,
+  objectNames,
+  READ_MAX,
+  type Sdk,
+  sendToObject,
+  shardOf,
+  storedEntries,
+  wholeEntries,
+} from './objectCalls.ts';
+import { RestateAttempt } from './restateAttempt.ts';
 
 export interface ObjectsOptions {
   sdk: Sdk;
   agent: EngineAgent;
   service: string;
   hub: LiveHub;
+  /** Keeps large contents. */
+  store?: BlobStore | undefined;
 }
 
 /** The definitions for an endpoint. */
@@ -49,21 +41,47 @@ export const engineObjects = (options: ObjectsOptions) => [
   indexObject(options),
 ];
 
-const readEntries = async (
-  ctx: Pick<Restate.ObjectSharedContext, 'get'>,
-  from: number,
-  upTo: number,
-): Promise<LogEntry[]> => {
-  const asked = Array.from({ length: Math.max(0, upTo - from) }, (_, index) => ctx.get<LogEntry>(keyOf(from + index)));
-  const entries: LogEntry[] = [];
-  for (const get of asked) {
-    const entry = await get;
-    if (entry) entries.push(entry);
-  }
-  return entries;
+/** A page of a log. `isWhole`: the blob store's contents are in their places. */
+interface ReadRequest {
+  from: number;
+  most?: number;
+  isWhole?: boolean;
+}
+/** A page ends after so many characters. */
+const PAGE_CHARACTERS = 4_000_000;
+
+/** The first items, at least one. */
+function pageOf(items: readonly unknown[]): unknown[] {
+  let characters = 0;
+  const end = items.findIndex((item, index) => {
+    characters += JSON.stringify(item).length;
+    return index > 0 && characters > PAGE_CHARACTERS;
+  });
+  return items.slice(0, end < 0 ? items.length : end);
+}
+
+const NO_ACT = 'expected an act: an object with the texts type and actId';
+const NO_STORE = 'expected an act, got its name in a blob store: give serveAgent the option store';
+
+const isActLike = (value: unknown): boolean => {
+  const { type, actId } = (value ?? {}) as Partial<Act>;
+  return typeof type === 'string' && typeof actId === 'string';
 };
 
-function conversationObject({ sdk, agent, service, hub: given }: ObjectsOptions) {
+/** A large act is in the blob store before it waits. */
+async function keptAct(
+  ctx: Pick<Restate.ObjectSharedContext, 'run'>,
+  contents: ContentStore,
+  asked: unknown,
+): Promise<{ kept: unknown; isAct: boolean }> {
+  if (ContentStore.isName(asked))
+    return { kept: asked, isAct: await ctx.run('find', async () => isActLike(await contents.whole(asked))) };
+  const isAct = isActLike(asked);
+  if (!isAct || !contents.isLarge(asked)) return { kept: asked, isAct };
+  return { kept: await ctx.run('keep', () => contents.shorten(asked)), isAct };
+}
+
+function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsOptions) {
   const names = objectNames(service);
   const hub = lossy(given);
   const { shared, exclusive } = sdk.handlers.object;
@@ -71,7 +89,8 @@ function conversationObject({ sdk, agent, service, hub: given }: ObjectsOptions)
     name: names.conversation,
     handlers: {
       hold: exclusive({ ingressPrivate: true }, async (ctx: Restate.ObjectContext): Promise<void> => {
-        const invocation = new RestateInvocation(sdk, ctx, names, hub);
+        const contents = new ContentStore(store, ctx.key);
+        const invocation = new RestateAttempt({ sdk, ctx, names, hub, contents });
         await holdConversation({
           agent,
           invocation,
@@ -82,22 +101,39 @@ function conversationObject({ sdk, agent, service, hub: given }: ObjectsOptions)
             });
           },
         });
+        await invocation.sent();
       }),
-      ask: shared(async (ctx: Restate.ObjectSharedContext, act: Act): Promise<ActAnswer> => {
+      ask: shared(async (ctx: Restate.ObjectSharedContext, asked: unknown): Promise<ActAnswer> => {
+        const contents = new ContentStore(store, ctx.key);
+        if (ContentStore.isName(asked) && !store) throw new sdk.TerminalError(NO_STORE, { errorCode: 413 });
+        const { kept, isAct } = await keptAct(ctx, contents, asked);
         // An act that nobody can carry out would stay in the inbox.
-        if (typeof act?.type !== 'string' || typeof act.actId !== 'string')
-          throw new sdk.TerminalError('expected an act: an object with the texts type and actId', { errorCode: 400 });
-        const { id, promise } = ctx.awakeable<ActAnswer>();
-        await call(sdk, ctx, { service: names.inbox, key: ctx.key, method: 'put', parameter: { act, to: id } });
-        return promise;
+        if (!isAct) throw new sdk.TerminalError(NO_ACT, { errorCode: 400 });
+        const { id, promise } = ctx.awakeable<unknown>();
+        await callObject(sdk, ctx, {
+          service: names.inbox,
+          key: ctx.key,
+          method: 'put',
+          parameter: { act: kept, to: id },
+        });
+        return contents.whole<ActAnswer>(await promise);
       }),
-      read: shared(async (ctx: Restate.ObjectSharedContext, { from }: { from: number }) => {
+      read: shared(async (ctx: Restate.ObjectSharedContext, request: ReadRequest) => {
+        const { from, most = READ_MAX, isWhole = true } = request;
         const length = (await ctx.get<number>('length')) ?? 0;
-        return { length, entries: await readEntries(ctx, from, Math.min(length, from + READ_MAX)) };
+        const stored = await storedEntries(ctx, from, Math.min(length, from + Math.min(most, READ_MAX)));
+        const entries = isWhole ? await wholeEntries(new ContentStore(store, ctx.key), stored) : stored;
+        return { length, entries: pageOf(entries) };
       }),
       remove: exclusive(async (ctx: Restate.ObjectContext): Promise<void> => {
         ctx.clearAll();
-        send(sdk, ctx, { service: names.index, key: shardOf(ctx.key), method: 'put', parameter: { id: ctx.key } });
+        if (store) await ctx.run('remove', () => store.delete(ctx.key));
+        sendToObject(sdk, ctx, {
+          service: names.index,
+          key: shardOf(ctx.key),
+          method: 'put',
+          parameter: { id: ctx.key },
+        });
       }),
     },
     options: { enableLazyState: true, journalRetention: 0, idempotencyRetention: { hours: 1 } },
@@ -116,7 +152,7 @@ function inboxObject({ sdk, service }: ObjectsOptions) {
         ctx.clear('bell');
         if (bell) ctx.resolveAwakeable(bell, null);
         // The holder may be about to end, so another one follows it.
-        send(sdk, ctx, { service: names.conversation, key: ctx.key, method: 'hold', parameter: {} });
+        sendToObject(sdk, ctx, { service: names.conversation, key: ctx.key, method: 'hold', parameter: {} });
       },
       /** `bell`: an awakeable that the next act resolves. */
       take: async (ctx: Restate.ObjectContext, { bell }: { bell: string | null }): Promise<WaitingAct[]> => {
@@ -152,113 +188,4 @@ function indexObject({ sdk, service }: ObjectsOptions) {
     },
     options: { journalRetention: 0 },
   });
-}
-
-type Caller = Pick<Restate.ObjectContext, 'genericCall' | 'genericSend'>;
-
-/** A request from one object to another. */
-interface ObjectRequest {
-  service: string;
-  key: string;
-  method: string;
-  parameter: object;
-}
-
-/** Its type has an optional field that may also be undefined. */
-const jsonOf = <T>({ serde }: Sdk): Restate.Serde<T> => serde.json as Restate.Serde<T>;
-
-const call = <T>(sdk: Sdk, ctx: Caller, request: ObjectRequest): Promise<T> =>
-  ctx.genericCall<object, T>({ ...request, inputSerde: jsonOf(sdk), outputSerde: jsonOf(sdk) });
-
-const send = (sdk: Sdk, ctx: Caller, request: ObjectRequest): void =>
-  void ctx.genericSend<object>({ ...request, inputSerde: jsonOf(sdk) });
-
-/** Entries after which a list shows something else. */
-const LISTED: ReadonlySet<LogEntry['type']> = new Set([
-  'conversation',
-  'run-started',
-  'run-resumed',
-  'run-suspended',
-  'run-stop',
-  'renamed',
-]);
-
-/** One attempt of the invocation that holds a conversation. */
-class RestateInvocation implements EngineAttempt {
-  readonly conversationId: string;
-  readonly attempt: string = crypto.randomUUID();
-  readonly signal: AbortSignal;
-  readonly #sdk: Sdk;
-  readonly #ctx: Restate.ObjectContext;
-  readonly #names: ReturnType<typeof objectNames>;
-  readonly #hub: Pick<LiveHub, 'publish'>;
-  #bell: Restate.RestatePromise<unknown> | undefined;
-  #row: ConversationRow | undefined;
-
-  constructor(
-    sdk: Sdk,
-    ctx: Restate.ObjectContext,
-    names: ReturnType<typeof objectNames>,
-    hub: Pick<LiveHub, 'publish'>,
-  ) {
-    this.conversationId = ctx.key;
-    this.signal = ctx.request().attemptCompletedSignal;
-    this.#sdk = sdk;
-    this.#ctx = ctx;
-    this.#names = names;
-    this.#hub = hub;
-  }
-
-  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
-    // The same value in each attempt: what is recorded is JSON.
-    const run = this.#ctx.run(name, async () => JSON.stringify(await act())).map((text) => ({ text }));
-    for (;;) {
-      const bell = rung ? this.#bell : undefined;
-      const { text } = bell
-        ? await this.#sdk.RestatePromise.race([run, bell.map(() => ({ text: undefined }))])
-        : await run;
-      if (text !== undefined) return JSON.parse(text) as T;
-      this.#bell = undefined;
-      await rung?.();
-    }
-  }
-
-  async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
-    const bell = isListening ? this.#ctx.awakeable<null>() : undefined;
-    this.#bell = bell?.promise;
-    const parameter = { bell: bell?.id ?? null };
-    return call(this.#sdk, this.#ctx, {
-      service: this.#names.inbox,
-      key: this.conversationId,
-      method: 'take',
-      parameter,
-    });
-  }
-
-  async readLog(): Promise<LogEntry[]> {
-    const entries = await readEntries(this.#ctx, 0, (await this.#ctx.get<number>('length')) ?? 0);
-    for (const entry of entries) this.#row = addToRow(this.#row, entry, this.conversationId);
-    return entries;
-  }
-
-  append(entries: readonly LogEntry[]): void {
-    for (const entry of entries) {
-      this.#ctx.set(keyOf(entry.seq), entry);
-      this.#row = addToRow(this.#row, entry, this.conversationId);
-    }
-    const length = (entries.at(-1)?.seq ?? -1) + 1;
-    this.#ctx.set('length', length);
-    if (entries.some(({ type }) => LISTED.has(type)))
-      send(this.#sdk, this.#ctx, {
-        service: this.#names.index,
-        key: shardOf(this.conversationId),
-        method: 'put',
-        parameter: { id: this.conversationId, row: { ...this.#row } },
-      });
-    this.#hub.publish(this.conversationId, { type: 'appended', length });
-  }
-
-  answer(to: string, answer: ActAnswer): void {
-    this.#ctx.resolveAwakeable(to, answer);
-  }
 }

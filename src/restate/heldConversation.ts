@@ -1,8 +1,7 @@
 /**
- * Runs one conversation inside an invocation of a durable engine. Invariant: whatever reaches the conversation is one chain of
- * recorded items, so each attempt of the invocation repeats the same log. What an earlier attempt recorded is repeated without any
- * effect; then this attempt continues. A tool that an earlier attempt may have started, and that must not be repeated, is found as
- * after the end of a process: its outcome is unknown, and the run is resumed.
+ * A conversation in an attempt of an engine: it takes acts, gives the items of the chain, and applies them after they are recorded. A
+ * tool that an earlier attempt may have started, and that must not be repeated, is found as after the end of a process: its outcome
+ * is unknown, and the run is resumed.
  */
 import type { Delivery, LogEntry } from '../../machines/internal.ts';
 import type { EngineAgent } from '../agent.ts';
@@ -11,102 +10,40 @@ import type { OpenConversation } from '../conversation/open.ts';
 import { carryOutHere } from '../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
-import { type Act, type ActAnswer, type LogHandle, noConversation, refuseOtherOwner } from '../stores/logStore.ts';
+import { checkMediaType } from '../stores/blobReference.ts';
+import { type Act, type ActAnswer, type LogHandle, refuseOtherOwner } from '../stores/logStore.ts';
 import { nextTurn } from '../timeLimit.ts';
+import type { ContinuedAttempt } from './continuedAttempt.ts';
+import type { ChainItem, WaitingAct } from './engineAttempt.ts';
 import { EngineJournal } from './engineJournal.ts';
-
-/** An act, and where its answer goes. */
-export interface WaitingAct {
-  readonly act: Act;
-  readonly to: string;
-}
-
-/** What an engine does for one attempt of an invocation that holds a conversation. */
-export interface EngineAttempt {
-  readonly conversationId: string;
-  /** Another id for each attempt. */
-  readonly attempt: string;
-  /** Aborted when another attempt takes the place of this one. */
-  readonly signal: AbortSignal;
-  /**
-   * Executes `act` and records what it gives, as JSON; a later attempt receives the record. `rung` is called when acts wait
-   * meanwhile. Rejects if this attempt is over.
-   */
-  step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T>;
-  /** Takes the acts that wait, in order. `isListening`: the next step is told of further ones. */
-  takeActs(isListening: boolean): Promise<readonly WaitingAct[]>;
-  readLog(): Promise<LogEntry[]>;
-  append(entries: readonly LogEntry[]): void;
-  answer(to: string, answer: ActAnswer): void;
-}
-
-/** One recorded item. `acts`: how many acts the conversation had been given before it. */
-type ChainItem = { acts: number; at: number } & (
-  | { kind: 'delivery'; delivery: Delivery }
-  | { kind: 'answers'; answers: readonly { to: string; answer: ActAnswer }[] }
-  /** An earlier attempt may have started a tool that must not be repeated. */
-  | { kind: 'lost' }
-  /** Nothing has happened for a while. The engine sees that the attempt is alive. */
-  | { kind: 'beat' }
-  /** Nothing is under way. */
-  | { kind: 'rest' }
-);
 
 const BEAT_MS = 20_000;
 /** How long a repeated act may take to be sent. */
 const REPEAT_TURNS = 2000;
 
-export interface HeldOptions {
+interface HeldOptions {
   agent: EngineAgent;
-  invocation: EngineAttempt;
-  /** Receives each conversation as it is opened, to show its live signals. */
-  opened?(conversation: Conversation): void;
-}
-
-/** Carries out the acts that wait, and resolves when nothing is under way. Rejects if this attempt is over. */
-export async function holdConversation(options: HeldOptions): Promise<void> {
-  const { invocation } = options;
-  const acts = await invocation.takeActs(true);
-  if (acts.length === 0) return;
-  const log = await invocation.readLog();
-  const opening = acts.find(({ act }) => act.type === 'open');
-  if (log.length === 0 && !opening) {
-    const { code, message } = noConversation();
-    for (const { to } of acts) invocation.answer(to, { error: { code, message } });
-    return;
-  }
-  const { at } = await invocation.step('begin', () => ({ at: platformPorts.now() }));
-  const held = new HeldConversation(options, log, at);
-  // An engine may leave the steps of an attempt that is over without an answer.
-  const leave = (): void => void held.leave();
-  invocation.signal.addEventListener('abort', leave);
-  try {
-    await held.open(opening?.act);
-    held.add(acts);
-    for (;;) {
-      const item = await invocation.step(
-        'next',
-        () => held.next(),
-        async () => held.add(await invocation.takeActs(true)),
-      );
-      await held.apply(item);
-      // Acts may have come while the rest was being recorded.
-      if (item.kind !== 'rest' || held.hasWaitingActs) continue;
-      const late = await invocation.takeActs(false);
-      if (late.length === 0) return;
-      held.add(late);
-      held.add(await invocation.takeActs(true));
-    }
-  } finally {
-    invocation.signal.removeEventListener('abort', leave);
-    await held.leave();
-  }
+  attempt: ContinuedAttempt;
+  opened: ((conversation: Conversation) => void) | undefined;
+  /** The model replies of a run after which another invocation continues it. */
+  repliesMost: number;
 }
 
 const beginsRun = ({ type }: LogEntry): boolean => type === 'run-started' || type === 'run-resumed';
 const lastRunOf = (log: readonly LogEntry[]): string => log.filter(beginsRun).at(-1)?.runId ?? '';
 
-class HeldConversation {
+/** What is larger than the engine can record becomes a failure. */
+function withinLimit(delivery: Delivery, most: number): Delivery {
+  const { completion } = delivery;
+  if (completion.type !== 'effect.done' || most === Number.POSITIVE_INFINITY) return delivery;
+  const { length } = JSON.stringify(completion.value);
+  if (length <= most) return delivery;
+  const message = `the engine records at most ${most} characters, got ${length}: give serveAgent the option store`;
+  const error = { code: 'too_large', message };
+  return { ...delivery, completion: { type: 'effect.failed', id: completion.id, cause: 'executor', error } };
+}
+
+export class HeldConversation {
   readonly #options: HeldOptions;
   readonly #log: LogEntry[];
   readonly #acts: WaitingAct[] = [];
@@ -121,6 +58,8 @@ class HeldConversation {
   #isRecording = false;
   /** How often the conversation was opened. */
   #openings = 0;
+  /** The model replies that this invocation recorded. */
+  #replies = 0;
   #open: OpenConversation | undefined;
   #journal: EngineJournal | undefined;
   #wake: () => void = () => {};
@@ -135,15 +74,25 @@ class HeldConversation {
     this.#at = at;
   }
 
-  async open(opening?: Act): Promise<void> {
-    const { agent, invocation, opened } = this.#options;
+  /** `left`: acts without an answer, of a run whose chain this version cannot repeat. It is found as after the end of a process. */
+  async open(opening?: Act, left?: readonly WaitingAct[]): Promise<void> {
+    const lost = lastRunOf(this.#log);
+    await this.#openLog(opening);
+    if (!left) return;
+    this.#acts.push(...left);
+    this.#given = left.length;
+    this.#resume(lost, left);
+  }
+
+  async #openLog(opening?: Act): Promise<void> {
+    const { agent, attempt, opened } = this.#options;
     const owner = opening?.owner;
     const cwd = opening?.cwd;
     this.#openings += 1;
     const { length } = this.#log;
     let ids = 0;
     this.#open = await agent.openIn({
-      id: invocation.conversationId,
+      id: attempt.conversationId,
       store: { open: async () => this.#handle(), list: async () => [] },
       ports: {
         now: () => (this.#isLive ? Math.max(platformPorts.now(), this.#at) : this.#at),
@@ -156,6 +105,7 @@ class HeldConversation {
           this.#journal = new EngineJournal(embedded, {
             now: platformPorts.now,
             mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
+            mayWait: () => this.#replies >= this.#options.repliesMost,
             wake: () => this.#tell(),
             isLive: this.#isLive,
           });
@@ -185,7 +135,7 @@ class HeldConversation {
     this.#isRecording = false;
     this.#journal?.goLive();
     for (;;) {
-      this.#options.invocation.signal.throwIfAborted();
+      this.#options.attempt.signal.throwIfAborted();
       this.#hasNews = false;
       this.#give(this.#acts.length);
       const item = this.#due() ?? (await this.#atRest());
@@ -193,6 +143,7 @@ class HeldConversation {
         this.#isRecording = true;
         return item;
       }
+      if (this.#journal?.isHeldBack) return this.#item({ kind: 'continued' });
       if (this.#hasNews || (await this.#woken())) continue;
       return this.#item({ kind: 'beat' });
     }
@@ -200,17 +151,18 @@ class HeldConversation {
 
   /** The item is recorded. */
   async apply(item: ChainItem): Promise<void> {
-    const { invocation } = this.#options;
+    const { attempt } = this.#options;
     if (!this.#isLive) await this.#repeatActs(item);
     this.#at = Math.max(this.#at, item.at);
     switch (item.kind) {
       case 'delivery':
+        if (attempt.isOwn && this.#journal?.isReply(item.delivery)) this.#replies += 1;
         this.#journal?.deliver(item.delivery);
         break;
       case 'answers':
         for (const { to, answer } of item.answers) {
           this.#answered.add(to);
-          invocation.answer(to, answer);
+          attempt.answer(to, answer);
         }
         break;
       case 'lost':
@@ -220,8 +172,8 @@ class HeldConversation {
     }
     if (!this.#isLive) await nextTurn();
     if (!this.#journal?.hasUnintended) return;
-    const { by } = await invocation.step('intent', () => ({ by: invocation.attempt }));
-    this.#journal.intend(by === invocation.attempt);
+    const { by } = await attempt.step('intent', () => ({ by: attempt.attempt }));
+    this.#journal.intend(by === attempt.attempt);
   }
 
   /** Lets go of the conversation, and writes nothing. */
@@ -240,7 +192,8 @@ class HeldConversation {
     if (this.#journal?.isLost) return this.#item({ kind: 'lost' });
     const answers = this.#answers.splice(0).filter(({ to }) => !this.#answered.has(to));
     if (answers.length > 0) return this.#item({ kind: 'answers', answers });
-    const delivery = this.#journal?.arrived();
+    const arrived = this.#journal?.arrived();
+    const delivery = arrived && withinLimit(arrived, this.#options.attempt.charactersMost);
     return delivery && { ...this.#item({ kind: 'delivery', delivery }), at: delivery.at };
   }
 
@@ -269,7 +222,7 @@ class HeldConversation {
 
   /** False when nothing has happened for a while. */
   #woken(): Promise<boolean> {
-    const { signal } = this.#options.invocation;
+    const { signal } = this.#options.attempt;
     return new Promise((resolve) => {
       const stop = platformPorts.setTimer(BEAT_MS, () => done(false));
       const woken = (): void => done(true);
@@ -340,10 +293,16 @@ class HeldConversation {
     this.#answers = [];
     // The repair has the time of the record in each attempt.
     this.#isLive = false;
-    await this.open();
+    await this.#openLog();
     this.#isLive = isLive;
     if (isLive) this.#journal?.goLive();
-    const unanswered = this.#acts.slice(0, this.#given).filter(({ to }) => !this.#answered.has(to));
+    this.#resume(
+      lost,
+      this.#acts.slice(0, this.#given).filter(({ to }) => !this.#answered.has(to)),
+    );
+  }
+
+  #resume(lost: string, unanswered: readonly WaitingAct[]): void {
     const isCancelled = unanswered.some(
       ({ act }) => act.type === 'cancel' && (this.#ofContinued(act).runId ?? lost) === lost,
     );
@@ -370,14 +329,22 @@ class HeldConversation {
     const entries = this.#log.slice();
     const appendNow = (appended: readonly LogEntry[]): void => {
       this.#log.push(...appended);
-      this.#options.invocation.append(appended);
+      this.#options.attempt.append(appended);
     };
+    const { blobs } = this.#options.attempt;
     return {
       async *read() {
         yield* entries;
       },
       appendNow,
       append: async (appended) => appendNow(appended),
+      ...(blobs && {
+        putBlob: async (bytes: Uint8Array, mediaType: string) => {
+          checkMediaType(mediaType);
+          return blobs.put(new Uint8Array(bytes), mediaType);
+        },
+        getBlob: (reference: string) => blobs.get(reference),
+      }),
       close: async () => {},
     };
   }

@@ -16,9 +16,10 @@ import { Toolbox } from '../tools/toolbox.ts';
 import { FollowedConversation } from '../transports/followed/followedConversation.ts';
 import { StoreLink } from '../transports/followed/storeLink.ts';
 import { checkOptionsOf, object } from '../validation.ts';
+import type { BlobStore } from './blobStore.ts';
 import { type LiveHub, processHub } from './liveHub.ts';
 import { RestateStore } from './restateStore.ts';
-import { hubValidator } from './serveAgent.ts';
+import { hubValidator, storeValidator } from './serveAgent.ts';
 
 /** The options of `restateAgent`. */
 export interface RestateAgentOptions {
@@ -28,6 +29,8 @@ export interface RestateAgentOptions {
   service?: string;
   /** Where live signals come from. Default: from workers in this process; from others come entries alone. */
   hub?: object;
+  /** The blob store of the workers. Then large messages and entries do not pass through the server. */
+  store?: BlobStore;
 }
 
 const text = { expected: 'a text', test: (value: unknown) => typeof value === 'string' && value !== '' };
@@ -35,7 +38,7 @@ const url = {
   expected: 'an http address',
   test: (value: unknown) => typeof value === 'string' && /^https?:\/\//.test(value),
 };
-const optionsValidator = object({ ingress: url, service: text, hub: hubValidator });
+const optionsValidator = object({ ingress: url, service: text, hub: hubValidator, store: storeValidator });
 
 /**
  * An agent whose conversations are held by the workers of a Restate server, with the face of an agent of this process. Throws

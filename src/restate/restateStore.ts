@@ -17,8 +17,10 @@ import {
   noConversation,
 } from '../stores/logStore.ts';
 import { pageOf } from '../stores/rowTable.ts';
-import { INDEX_SHARDS, objectNames } from './engineObjects.ts';
+import type { BlobStore } from './blobStore.ts';
+import { ContentStore } from './contentStore.ts';
 import type { HubSignal, LiveHub } from './liveHub.ts';
+import { INDEX_SHARDS, objectNames, wholeEntries } from './objectCalls.ts';
 
 /** How often the engine is asked for entries: right after a signal, while a run is active, and otherwise. */
 const POLL_MS = { first: 5, running: 100, most: 1000 } as const;
@@ -27,17 +29,21 @@ export interface RestateStoreOptions {
   ingress: string;
   service: string;
   hub: LiveHub;
+  /** Keeps large contents. */
+  store?: BlobStore | undefined;
 }
 
 export class RestateStore implements LogStore {
   readonly #ingress: string;
   readonly #names: ReturnType<typeof objectNames>;
   readonly #hub: LiveHub;
+  readonly #store: BlobStore | undefined;
 
-  constructor({ ingress, service, hub }: RestateStoreOptions) {
+  constructor({ ingress, service, hub, store }: RestateStoreOptions) {
     this.#ingress = ingress.replace(/\/+$/, '');
     this.#names = objectNames(service);
     this.#hub = hub;
+    this.#store = store;
   }
 
   async open(id: string): Promise<LogHandle> {
@@ -67,7 +73,8 @@ export class RestateStore implements LogStore {
   }
 
   async act(id: string, act: Act): Promise<Json> {
-    const answer = await this.#call<ActAnswer>(this.#names.conversation, id, 'ask', act, act.actId);
+    const kept = await new ContentStore(this.#store, id).shorten(act);
+    const answer = await this.#call<ActAnswer>(this.#names.conversation, id, 'ask', kept, act.actId);
     if ('value' in answer) return answer.value;
     throw errorOfCode(answer.error.code, answer.error.message);
   }
@@ -87,8 +94,15 @@ export class RestateStore implements LogStore {
     };
   }
 
-  #read(id: string, from: number): Promise<{ length: number; entries: LogEntry[] }> {
-    return this.#call(this.#names.conversation, id, 'read', { from });
+  async #read(id: string, from: number): Promise<{ length: number; entries: LogEntry[] }> {
+    const request = { from, isWhole: this.#store === undefined };
+    const page = await this.#call<{ length: number; entries: unknown[] }>(
+      this.#names.conversation,
+      id,
+      'read',
+      request,
+    );
+    return { length: page.length, entries: await wholeEntries(new ContentStore(this.#store, id), page.entries) };
   }
 
   /** Rejects with `unavailable` where the engine or its workers cannot be reached. */

@@ -4,8 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { type Agent, engineAgentOf } from '../agent.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
 import { checkOptionsOf, hasMethods, nonEmptyText, object, whole } from '../validation.ts';
-import { engineObjects, type Sdk } from './engineObjects.ts';
+import type { BlobStore } from './blobStore.ts';
+import { engineObjects } from './engineObjects.ts';
 import { type LiveHub, processHub } from './liveHub.ts';
+import type { Sdk } from './objectCalls.ts';
 
 /** The options of `serveAgent`. */
 export interface ServeOptions {
@@ -19,6 +21,8 @@ export interface ServeOptions {
   identityKeys?: readonly string[];
   /** Where live signals go. Default: to watchers in this process. */
   hub?: object;
+  /** Keeps contents of more than 64 KiB, and the bytes of images and files. Default: they are kept in the server. */
+  store?: BlobStore;
   /** The admin address of the server, such as `http://127.0.0.1:9070`. The worker registers itself there. Default: it does not. */
   admin?: string;
 }
@@ -36,6 +40,11 @@ export const hubValidator = {
   test: (value: unknown) => hasMethods(value, 'publish', 'subscribe'),
 };
 
+export const storeValidator = {
+  expected: 'a blob store with put, get and delete',
+  test: (value: unknown) => hasMethods(value, 'put', 'get', 'delete'),
+};
+
 const optionsValidator = object({
   host: nonEmptyText,
   port: whole(0),
@@ -45,6 +54,7 @@ const optionsValidator = object({
   },
   identityKeys: { expected: 'a list of keys', test: Array.isArray },
   hub: hubValidator,
+  store: storeValidator,
   admin: nonEmptyText,
 });
 
@@ -66,14 +76,20 @@ async function loadSdk(): Promise<Sdk> {
  */
 export async function serveAgent(agent: Agent, options: ServeOptions = {}): Promise<ServedAgent> {
   checkOptionsOf('serveAgent', options, optionsValidator);
-  const { host = '127.0.0.1', port = 0, service = 'runchart', identityKeys = [], hub, admin } = options;
+  const { host = '127.0.0.1', port = 0, service = 'runchart', identityKeys = [], hub, store, admin } = options;
   const engineAgent = engineAgentOf(agent);
   if (!engineAgent) throw new ConfigurationError('serveAgent() takes an agent that createAgent() has made');
   if (engineAgent.profile.makeSubAgents)
     throw new ConfigurationError('serveAgent() does not serve agents with sub-agents: use a shared store for them');
   const sdk = await loadSdk();
   const handler = sdk.createEndpointHandler({
-    services: engineObjects({ sdk, agent: engineAgent, service, hub: (hub as LiveHub | undefined) ?? processHub }),
+    services: engineObjects({
+      sdk,
+      agent: engineAgent,
+      service,
+      hub: (hub as LiveHub | undefined) ?? processHub,
+      store,
+    }),
     ...(identityKeys.length > 0 && { identityKeys: [...identityKeys] }),
   });
   const { createServer } = await import('node:http2');

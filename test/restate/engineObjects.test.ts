@@ -1,11 +1,18 @@
 /** The objects of the engine, and who reads them, with a context and a server of the test. */
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { engineAgentOf } from '../../src/agent.ts';
-import { createAgent } from '../../src/index.ts';
-import { engineObjects, type Sdk } from '../../src/restate/engineObjects.ts';
+import { createAgent, type LogEntry } from '../../src/index.ts';
+import { type BlobStore, blobDirectory } from '../../src/restate/blobStore.ts';
+import { INLINE_CHARACTERS } from '../../src/restate/contentStore.ts';
+import { engineObjects } from '../../src/restate/engineObjects.ts';
+import { CHAIN_VERSION } from '../../src/restate/holdConversation.ts';
 import { type HubSignal, type LiveHub, processHub } from '../../src/restate/liveHub.ts';
+import type { Sdk } from '../../src/restate/objectCalls.ts';
 import { RestateStore } from '../../src/restate/restateStore.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import { nextTurn } from '../../src/timeLimit.ts';
@@ -17,6 +24,8 @@ interface Made {
   options: { journalRetention?: unknown };
 }
 
+const ONE_PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
 const handlerOf = (...given: unknown[]): unknown => given.at(-1);
 const sdk = {
   object: (made: object) => made,
@@ -26,16 +35,16 @@ const sdk = {
   RestatePromise: Promise,
 } as unknown as Sdk;
 
-function conversationObject(hub: LiveHub): Made {
-  const agent = engineAgentOf(createAgent({ model: scriptedModel(['hello']) }));
+function conversationObject(hub: LiveHub, { text = 'hello', store }: { text?: string; store?: BlobStore } = {}): Made {
+  const agent = engineAgentOf(createAgent({ model: scriptedModel([text]) }));
   if (!agent) throw new Error('the agent is not of this process');
-  return engineObjects({ sdk, agent, service: 'test', hub })[0] as unknown as Made;
+  return engineObjects({ sdk, agent, service: 'test', hub, store })[0] as unknown as Made;
 }
 
 /** The context of an invocation without an earlier attempt. */
-function contextOf(acts: object[]) {
+function contextOf(acts: object[], state = new Map<string, unknown>()) {
   const answers: unknown[] = [];
-  const state = new Map<string, unknown>();
+  const values = [...acts];
   const mapped = (promise: Promise<unknown>) =>
     Object.assign(promise, { map: (change: (value: unknown) => unknown) => promise.then(change) });
   const context = {
@@ -43,13 +52,14 @@ function contextOf(acts: object[]) {
     request: () => ({ attemptCompletedSignal: new AbortController().signal }),
     get: async (key: string) => state.get(key) ?? null,
     set: (key: string, value: unknown) => state.set(key, value),
+    clear: (key: string) => state.delete(key),
     run: (_: string, act: () => Promise<unknown>) => mapped(Promise.resolve().then(act)),
     awakeable: () => ({ id: 'bell', promise: mapped(new Promise(() => {})) }),
-    genericCall: async () => acts.splice(0).map((act, index) => ({ act, to: String(index) })),
+    genericCall: async () => values.splice(0).map((act, index) => ({ act, to: String(index) })),
     genericSend: () => {},
     resolveAwakeable: (_: string, answer: unknown) => answers.push(answer),
   };
-  return { context, answers };
+  return { context, answers, state };
 }
 
 describe('the objects of a durable engine', () => {
@@ -73,6 +83,89 @@ describe('the objects of a durable engine', () => {
       await expect(conversationObject(processHub).handlers.ask?.(context, act)).rejects.toThrow(TerminalError);
     },
   );
+
+  it('the log is the same with a blob store, and the state contains nothing large', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'runchart-objects-'));
+    const text = 'a long reply '.repeat(10_000);
+    const acts = [
+      { type: 'open', actId: 'a', cwd: '/' },
+      { type: 'send', actId: 'b', content: text, options: { messageId: 'message' } },
+    ];
+    const logs: string[] = [];
+    for (const store of [undefined, blobDirectory(directory)]) {
+      const object = conversationObject(processHub, { text, ...(store && { store }) });
+      const { context, state } = contextOf(acts);
+      await object.handlers.hold?.(context);
+      const largest = Math.max(...[...state.values()].map((value) => JSON.stringify(value).length));
+      expect(largest > INLINE_CHARACTERS).toBe(store === undefined);
+      const read = object.handlers.read as Handler;
+      const { entries } = (await read(context, { from: 0 })) as { entries: LogEntry[] };
+      expect(entries.length).toBeGreaterThan(3);
+      logs.push(JSON.stringify(entries).replaceAll(/"(at|createdAt)":\d+/g, ''));
+    }
+    rmSync(directory, { recursive: true });
+    expect(logs[1] === logs[0]).toBe(true);
+  });
+
+  it('an image is in the blob store, and the log has its reference', async () => {
+    const kept = new Map<string, Uint8Array>();
+    const store: BlobStore = {
+      put: async (_, name, bytes) => void kept.set(name, bytes),
+      get: async (_, name) => kept.get(name) ?? raise('no such bytes'),
+      delete: async () => {},
+    };
+    const image = { type: 'image', mediaType: 'image/png', data: ONE_PIXEL };
+    const { context, state } = contextOf([
+      { type: 'open', actId: 'a', cwd: '/' },
+      { type: 'send', actId: 'b', content: [image], options: { messageId: 'message' } },
+    ]);
+    await conversationObject(processHub, { store }).handlers.hold?.(context);
+    const message = [...state.values()].find((value) => (value as Partial<LogEntry>)?.type === 'user-message');
+    expect(JSON.stringify(message)).toMatch(/blob:[0-9a-f]{64}:image\/png/);
+    expect([...kept.values()]).toEqual([new Uint8Array(Buffer.from(ONE_PIXEL, 'base64'))]);
+  });
+
+  it('a large act waits under its name, and one that the store does not have is refused', async () => {
+    const kept = new Map<string, Uint8Array>();
+    const store: BlobStore = {
+      put: async (_, name, bytes) => void kept.set(name, bytes),
+      get: async (_, name) => kept.get(name) ?? raise('no such bytes'),
+      delete: async () => {},
+    };
+    const put: unknown[] = [];
+    const { context } = contextOf([]);
+    Object.assign(context, {
+      awakeable: () => ({ id: 'answer', promise: Promise.resolve({ value: {} }) }),
+      genericCall: async ({ parameter }: { parameter: unknown }) => void put.push(parameter),
+    });
+    const act = { type: 'send', actId: 'a', content: 'x'.repeat(INLINE_CHARACTERS) };
+    const { ask } = conversationObject(processHub, { store }).handlers;
+    await ask?.(context, act);
+    const [{ act: name }] = put as [{ act: unknown }];
+    expect(JSON.stringify(name).length).toBeLessThan(100);
+    await ask?.(context, name);
+    expect(put[1]).toEqual(put[0]);
+    await expect(ask?.(context, { storedAs: '0'.repeat(64) })).rejects.toThrow();
+    await expect(conversationObject(processHub).handlers.ask?.(context, name)).rejects.toThrow(TerminalError);
+  });
+
+  it.each([
+    ['of a newer version', { version: CHAIN_VERSION + 1 }, 'version'],
+    ['that is damaged', { 'e/1': { seq: 1, type: 'conversation' } }, 'corrupt'],
+  ])('acts on a log %s are answered with an error, and the log stays as it is', async (_, change, code) => {
+    const first = contextOf([
+      { type: 'open', actId: 'a', cwd: '/' },
+      { type: 'send', actId: 'b', content: 'hello', options: { messageId: 'message' } },
+    ]);
+    const object = conversationObject(processHub);
+    await object.handlers.hold?.(first.context);
+    const state = new Map([...first.state, ...Object.entries(change)]);
+    const second = contextOf([{ type: 'rename', actId: 'c', title: 'another' }], state);
+    const before = JSON.stringify([...state]);
+    await object.handlers.hold?.(second.context);
+    expect(second.answers).toMatchObject([{ error: { code } }]);
+    expect(JSON.stringify([...state])).toBe(before);
+  });
 
   it('the engine keeps no record of what is over', () => {
     expect(conversationObject(processHub).options.journalRetention).toBe(0);

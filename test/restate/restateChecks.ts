@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -23,8 +23,8 @@ class Worker {
   #process: ChildProcess | undefined;
   readonly #arguments: readonly string[];
 
-  constructor(admin: string, ledger: string) {
-    this.#arguments = ['--admin', admin, '--ledger', ledger];
+  constructor(admin: string, ledger: string, blobs: string, name: string) {
+    this.#arguments = ['--admin', admin, '--ledger', ledger, '--blobs', blobs, '--name', name];
   }
 
   /** At the same address each time, as behind a load balancer. */
@@ -57,6 +57,7 @@ class Worker {
 describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'runchart-worker-'));
   const ledger = join(directory, 'ledger');
+  const blobs = join(directory, 'blobs');
   let server: RestateServer;
   let worker: Worker;
   let agent: Agent;
@@ -64,7 +65,7 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
   before(async () => {
     writeFileSync(ledger, '');
     server = await RestateServer.start(binary as string);
-    worker = new Worker(server.admin, ledger);
+    worker = new Worker(server.admin, ledger, blobs, 'first');
     await worker.start();
     agent = restateAgent({ ingress: server.ingress });
   });
@@ -76,7 +77,7 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     rmSync(directory, { recursive: true, force: true });
   });
 
-  const notes = (): { what: string; name: string; key: string; at: number }[] =>
+  const notes = (): { what: string; name: string; key: string; by: string; at: number }[] =>
     readFileSync(ledger, 'utf8')
       .trim()
       .split('\n')
@@ -125,14 +126,16 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     assert.equal(count('start', 'approval/'), 1);
   });
 
-  async function invocations(): Promise<unknown[]> {
-    const query = "select id, status from sys_invocation where status not in ('completed')";
+  const invocations = (): Promise<unknown[]> =>
+    rowsOf("select id, status from sys_invocation where status not in ('completed')");
+
+  async function rowsOf(query: string): Promise<Record<string, unknown>[]> {
     const response = await fetch(`${server.admin}/query`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json' },
       body: JSON.stringify({ query }),
     });
-    return ((await response.json()) as { rows: unknown[] }).rows;
+    return ((await response.json()) as { rows: Record<string, unknown>[] }).rows;
   }
 
   it('a cancel aborts the tool and ends the run', async () => {
@@ -197,6 +200,67 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     await stopped(conversation);
     const results = conversation.log().filter(({ type }) => type === 'tool-result');
     assert.equal(results.length, 1);
+  });
+
+  it('a long run continues in other invocations, so their journals stay short', async () => {
+    const conversation = await agent.open('long');
+    const { result } = conversation.send('ROUNDS 120');
+    const journals = new Map<unknown, number>();
+    let isOver = false;
+    void result.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      const query = "select id, journal_size from sys_invocation where target like '%/long/hold'";
+      for (const { id, journal_size } of await rowsOf(query)) journals.set(id, Number(journal_size ?? 0));
+    }
+    assert.equal((await result).termination, 'NaturalEnd', JSON.stringify(await result));
+    assert.equal((await result).turns, 121);
+    assert.equal(count('end', 'long/'), 120);
+    assert.ok(journals.size >= 3, `${journals.size} invocations`);
+    console.log(`journals of a run with 120 rounds: ${[...journals.values()].join(', ')} items`);
+    assert.ok(Math.max(...journals.values()) < 1_500);
+    assert.equal(typesOf(conversation).filter((type) => type === 'run-started' || type === 'run-resumed').length, 1);
+  });
+
+  it('large contents are in the blob store, and the log has them', async () => {
+    const conversation = await agent.open('large');
+    const text = 'a long message '.repeat(100_000);
+    const result = await conversation.send(text).result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    assert.ok(JSON.stringify(conversation.log()).includes(text));
+    const [row] = await rowsOf("select max(length(value)) as largest from state where service_key = 'large'");
+    assert.ok(Number(row?.largest) < 66_000, JSON.stringify(row));
+    await agent.profile.store.delete('large');
+    assert.equal(readdirSync(blobs, { recursive: true, withFileTypes: true }).filter((e) => e.isFile()).length, 0);
+  });
+
+  it('a new version at another address: the old one finishes its runs, and the new one has the others', async () => {
+    const old = await agent.open('old');
+    old.send(message({ name: 'once', release: release('old') }, { name: 'again' }));
+    await until('the tool runs', () => count('start', 'old/') >= 1);
+    const next = new Worker(server.admin, ledger, blobs, 'second');
+    await next.start();
+    const fresh = await agent.open('fresh');
+    assert.equal((await fresh.send(message({ name: 'once' })).result).termination, 'NaturalEnd');
+    // A cancel, a decision or a message of a run reaches the worker that has it.
+    const { delivered } = old.steer('go on');
+    writeFileSync(release('old'), '');
+    assert.equal(await delivered, 'delivered');
+    await stopped(old);
+    const workersOf = (id: string): string[] => [
+      ...new Set(
+        notes()
+          .filter(({ key }) => key.startsWith(id))
+          .map(({ by }) => by),
+      ),
+    ];
+    assert.deepEqual([workersOf('old/'), workersOf('fresh/')], [['first'], ['second']]);
+    await until('nothing is under way', async () => (await invocations()).length === 0);
+    await worker.kill();
+    assert.equal((await old.send(message({ name: 'once' })).result).termination, 'NaturalEnd');
+    assert.deepEqual(workersOf('old/'), ['first', 'second']);
+    worker = next;
   });
 
   it('createHandlers serves clients from the engine with no change', async () => {

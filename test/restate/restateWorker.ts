@@ -1,15 +1,21 @@
 /**
- * A worker of the tests, in a process of its own. Its model does what the last message says: a list of tools to call. Its tools write each
- * start and end to a file.
+ * A worker of the tests, in a process of its own. Its model does what the last message says: a list of tools to call, or a number of
+ * rounds. Its tools write each start and end to a file.
  */
 import { appendFileSync, existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { createAgent, defineTool, type Model, type ModelPart, type Tool, type ToolContext } from '../../src/index.ts';
-import { serveAgent } from '../../src/restate/index.ts';
+import { blobDirectory, serveAgent } from '../../src/restate/index.ts';
 
 const { values } = parseArgs({
-  options: { admin: { type: 'string' }, port: { type: 'string' }, ledger: { type: 'string' } },
+  options: {
+    admin: { type: 'string' },
+    port: { type: 'string' },
+    ledger: { type: 'string' },
+    blobs: { type: 'string' },
+    name: { type: 'string' },
+  },
 });
 const ledger = values.ledger ?? '';
 
@@ -20,7 +26,7 @@ async function execute(
   { idempotencyKey, signal }: ToolContext,
 ) {
   const note = (what: string): void =>
-    appendFileSync(ledger, `${JSON.stringify({ what, name, key: idempotencyKey, at: Date.now() })}\n`);
+    appendFileSync(ledger, `${JSON.stringify({ what, name, key: idempotencyKey, by: values.name, at: Date.now() })}\n`);
   note('start');
   while (release !== undefined && !existsSync(release)) {
     if (signal.aborted) {
@@ -37,7 +43,7 @@ const tool = (name: string, options: { idempotent?: boolean; needsApproval?: boo
   defineTool({
     name,
     description: name,
-    parameters: z.object({ release: z.string().optional() }),
+    parameters: z.object({ release: z.string().optional(), round: z.number().optional() }),
     ...options,
     execute: (args, context) => execute(name, args, context),
   });
@@ -46,6 +52,19 @@ const model: Model = {
   id: 'told',
   async *stream({ messages }): AsyncIterable<ModelPart> {
     const last = messages.at(-1);
+    const rounds = Number(
+      /ROUNDS (\d+)/.exec(JSON.stringify([...messages].reverse().find(({ role }) => role === 'user')))?.[1],
+    );
+    if (messages.filter(({ role }) => role === 'tool').length < rounds) {
+      yield {
+        type: 'tool-call',
+        callId: `again-${messages.length}`,
+        name: 'again',
+        args: `{"round":${messages.length}}`,
+      };
+      yield { type: 'finish', reason: 'tool-calls' };
+      return;
+    }
     const text = last?.role === 'user' ? JSON.stringify(last.content) : '';
     const wanted = /CALL (\[.*\]) END/.exec(text.replaceAll('\\"', '"'))?.[1];
     if (wanted) {
@@ -63,9 +82,11 @@ const model: Model = {
 const agent = createAgent({
   model,
   tools: [tool('once'), tool('again', { idempotent: true }), tool('ask', { needsApproval: true })],
+  policies: { limits: { turns: 1_000 } },
 });
 const { url } = await serveAgent(agent, {
   port: Number(values.port ?? 0),
   ...(values.admin && { admin: values.admin }),
+  ...(values.blobs && { store: blobDirectory(values.blobs) }),
 });
 console.log(url);

@@ -61,6 +61,14 @@ export async function getBlob(folder: string, reference: string): Promise<Uint8A
   throw new CorruptLogError('corrupt', `the blob ${path} does not hold what was stored`);
 }
 
+/** Throws RunchartError `store` where the system refuses. */
+export async function deleteBlobs(folder: string): Promise<void> {
+  refuseNoFolder(folder);
+  await rm(folder, { recursive: true, force: true }).catch((cause) => {
+    throw storeError(`cannot delete ${folder}`, cause);
+  });
+}
+
 async function contentOf(path: string): Promise<Uint8Array> {
   const file = await openRegular(path, O_RDONLY);
   try {

@@ -7,7 +7,8 @@ import { engineAgentOf } from '../../../src/agent.ts';
 import { createAgent, defineTool, type LogEntry, type Tool, type ToolContext } from '../../../src/index.ts';
 import { emptyFolds, foldEntry } from '../../../src/log/conversationLog.ts';
 import type { Model, ModelPart } from '../../../src/models/model.ts';
-import { type EngineAttempt, holdConversation } from '../../../src/restate/heldConversation.ts';
+import type { EngineAttempt } from '../../../src/restate/engineAttempt.ts';
+import { holdConversation } from '../../../src/restate/holdConversation.ts';
 import type { Act } from '../../../src/stores/logStore.ts';
 import { pairingFaults } from '../../../src/testing/pairingFaults.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
@@ -29,6 +30,10 @@ export interface EngineLife {
   deaths?: number;
   /** Default: drawn. */
   onRestart?: 'idle' | 'replayDecided' | 'resume';
+  /** The model replies after which another invocation continues. Default: drawn. */
+  repliesMost?: number;
+  /** The invocations after so many have another version of the charts. Default: none. */
+  sameVersion?: number;
   /** Plants a mistake. */
   spoil?(invocation: EngineAttempt): EngineAttempt;
 }
@@ -192,11 +197,20 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
     }),
   );
   if (!agent) throw new Error('the agent is not of this process');
+  const repliesMost = life.repliesMost ?? seeded(seed + 5_000_003).one([1, 2, 4, 50]);
+  const { sameVersion = Number.POSITIVE_INFINITY } = life;
   const engine: SimulatedEngine = new SimulatedEngine({
     chance: seeded(seed + 3_000_003),
     conversationId: ID,
     deaths: deaths ?? chance.one([0, 0.05, 0.1, 0.2]),
-    hold: (invocation) => holdConversation({ agent, invocation: spoil(invocation) }),
+    hold: (invocation) =>
+      holdConversation({
+        agent,
+        invocation: spoil(invocation),
+        repliesMost,
+        // Each invocation stays with the version that began it.
+        version: engine.invocations > sameVersion ? 2 : 1,
+      }),
     broken,
   });
   const people = new People(chance, engine);
@@ -209,9 +223,17 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   await settle(engine, people);
   if (!engine.isBroken) check(engine, people, tools, broken);
   await agent.close();
-  const { attempts, invocations, repeated, log } = engine;
+  const { attempts, invocations, continued, repeated, log } = engine;
   const unknown = log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'unknown').length;
-  const counts = { attempts, invocations, repeated, entries: log.length, starts: tools.starts.size, unknown };
+  const counts = {
+    attempts,
+    invocations,
+    continued,
+    repeated,
+    entries: log.length,
+    starts: tools.starts.size,
+    unknown,
+  };
   return { seed, log, violations, counts };
 }
 

@@ -3,7 +3,7 @@
  * sources determine half of the seeds.
  */
 import { describe, expect, it } from 'vitest';
-import type { EngineAttempt } from '../../../src/restate/heldConversation.ts';
+import type { EngineAttempt } from '../../../src/restate/engineAttempt.ts';
 import { sourceSeed } from '../../support/sourceSeed.ts';
 import { volume } from '../../support/tier.ts';
 import { type EngineLife, simulateEngine } from './engineLife.ts';
@@ -42,6 +42,16 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     expect(await brokenBy(first, half)).toEqual([]);
   });
 
+  it('breaks no invariant where another invocation continues after each reply of the model', async () => {
+    expect(await brokenBy(1, half, { repliesMost: 1 })).toEqual([]);
+    expect((await simulateEngine({ seed: 2, repliesMost: 1 })).counts.continued).toBeGreaterThan(0);
+  });
+
+  it('breaks no invariant where another version of the charts continues a run', async () => {
+    expect(await brokenBy(1, half, { repliesMost: 1, sameVersion: 1 })).toEqual([]);
+    expect(await brokenBy(1_000, half, { repliesMost: 1, sameVersion: 2 })).toEqual([]);
+  });
+
   it('a life that once missed a reply, and one that once lost an act at the end of an invocation', async () => {
     for (const seed of [3064, 75]) expect((await simulateEngine({ seed, onRestart: 'idle' })).violations).toEqual([]);
   });
@@ -68,9 +78,21 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
   it('an attempt that repeats with another time is noticed', async () => {
     const spoil = (invocation: EngineAttempt): EngineAttempt =>
       changed(invocation, {
-        append: (entries) => invocation.append(entries.map((entry) => ({ ...entry, at: Date.now() + Math.random() }))),
+        append: (entries, version) =>
+          invocation.append(
+            entries.map((entry) => ({ ...entry, at: Date.now() + Math.random() })),
+            version,
+          ),
       });
     expect(await foundIn(40, 'REPEAT', spoil)).toBe(true);
+  });
+
+  it('a run that is continued without what it had recorded is noticed', async () => {
+    const spoil = (invocation: EngineAttempt): EngineAttempt =>
+      changed(invocation, {
+        carryOn: ({ version, lines }) => invocation.carryOn({ version, lines: lines.slice(0, -1) }),
+      });
+    await expect(foundIn(40, 'REPEAT', spoil)).rejects.toMatchObject({ code: 'replay' });
   });
 
   it('an act whose answer is lost is noticed', async () => {

@@ -4,7 +4,7 @@
  * may continue for a while beside the next one. What an attempt does again is compared with its journal.
  */
 import type { LogEntry } from '../../../src/index.ts';
-import type { EngineAttempt, WaitingAct } from '../../../src/restate/heldConversation.ts';
+import type { CarriedRun, EngineAttempt, StoredLog, WaitingAct } from '../../../src/restate/engineAttempt.ts';
 import type { Act, ActAnswer } from '../../../src/stores/logStore.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
 import type { Chance } from '../../support/seededChance.ts';
@@ -12,7 +12,10 @@ import type { Chance } from '../../support/seededChance.ts';
 type Line =
   | { kind: 'step'; name: string; value: string }
   | { kind: 'acts'; value: string }
-  | { kind: 'log'; length: number }
+  | { kind: 'log'; length: number; version: number }
+  | { kind: 'carried'; value: string }
+  | { kind: 'carry on'; value: string }
+  | { kind: 'drop carried' }
   | { kind: 'append'; value: string }
   | { kind: 'answer'; value: string }
   | { kind: 'bell' };
@@ -34,6 +37,10 @@ export class SimulatedEngine {
   attempts = 0;
   invocations = 0;
   repeated = 0;
+  /** How often an invocation continued a run. */
+  continued = 0;
+  carried: CarriedRun | undefined;
+  version = 0;
   /** A rule was broken: nothing is held any more. */
   isBroken = false;
   journal: Line[] = [];
@@ -41,6 +48,7 @@ export class SimulatedEngine {
   readonly options: EngineOptions;
   #acts: WaitingAct[] = [];
   #taken = new Set<string>();
+  #isAsked = false;
   #ring: (() => void) | undefined;
   #holding: Promise<void> | undefined;
 
@@ -63,6 +71,12 @@ export class SimulatedEngine {
     return this.#acts.splice(0);
   }
 
+  /** An invocation follows, also without an act. */
+  askAgain(): void {
+    this.#isAsked = true;
+    this.continued += 1;
+  }
+
   get hasActs(): boolean {
     return this.#acts.length > 0;
   }
@@ -80,7 +94,8 @@ export class SimulatedEngine {
   }
 
   async #holdAll(): Promise<void> {
-    while (this.#acts.length > 0 && !this.isBroken) {
+    while ((this.#acts.length > 0 || this.#isAsked) && !this.isBroken) {
+      this.#isAsked = false;
       this.journal = [];
       this.invocations += 1;
       while (!this.isBroken && !(await this.#attempt()));
@@ -112,6 +127,7 @@ class Attempt implements EngineAttempt {
   readonly conversationId: string;
   readonly attempt: string;
   readonly signal: AbortSignal;
+  readonly charactersMost = Number.POSITIVE_INFINITY;
   readonly over: Promise<void>;
   readonly #engine: SimulatedEngine;
   readonly #controller = new AbortController();
@@ -150,6 +166,7 @@ class Attempt implements EngineAttempt {
     const made = Promise.resolve().then(act);
     const { chance, deaths } = this.#engine.options;
     if (chance.odds(deaths)) void this.#dieAfter(chance.below(12));
+    void this.#commitLater();
     for (;;) {
       const bell = this.#engine.hasActs && rung ? nextTurn() : this.#engine.bell();
       const rang = rung ? bell.then(() => 'rang' as const) : new Promise<never>(() => {});
@@ -185,19 +202,36 @@ class Attempt implements EngineAttempt {
     return structuredClone(acts);
   }
 
-  async readLog(): Promise<LogEntry[]> {
+  async readCarried(): Promise<CarriedRun | undefined> {
     this.#mustBeCurrent();
     const line = this.#recorded();
-    if (line?.kind === 'log') return structuredClone(this.#engine.log.slice(0, line.length));
-    this.commit();
-    const { length } = this.#engine.log;
-    this.#engine.journal.push({ kind: 'log', length });
-    this.#cursor = this.#engine.journal.length;
-    return structuredClone(this.#engine.log);
+    if (line && line.kind !== 'carried') this.#differs(line, { kind: 'carried', value: '' });
+    if (line) return JSON.parse(line.value)[0];
+    const value = JSON.stringify(this.#engine.carried ? [this.#engine.carried] : []);
+    this.#send({ kind: 'carried', value });
+    return JSON.parse(value)[0];
   }
 
-  append(entries: readonly LogEntry[]): void {
-    this.#command({ kind: 'append', value: JSON.stringify(entries) });
+  async readLog(): Promise<StoredLog> {
+    this.#mustBeCurrent();
+    const line = this.#recorded();
+    if (line && line.kind !== 'log') this.#differs(line, { kind: 'log', length: 0, version: 0 });
+    if (line) return { entries: structuredClone(this.#engine.log.slice(0, line.length)), version: line.version };
+    const { log, version } = this.#engine;
+    this.#send({ kind: 'log', length: log.length, version });
+    return { entries: structuredClone(log), version };
+  }
+
+  append(entries: readonly LogEntry[], version: number): void {
+    this.#command({ kind: 'append', value: JSON.stringify([entries, version]) });
+  }
+
+  carryOn(run: CarriedRun): void {
+    this.#command({ kind: 'carry on', value: JSON.stringify(run) });
+  }
+
+  dropCarried(): void {
+    this.#command({ kind: 'drop carried' });
   }
 
   answer(to: string, answer: ActAnswer): void {
@@ -209,7 +243,9 @@ class Attempt implements EngineAttempt {
     if (this.isOver) return;
     for (const line of this.#unsent.splice(0)) {
       this.#engine.journal.push(line);
-      if (line.kind === 'append') this.#store(JSON.parse(line.value) as LogEntry[]);
+      if (line.kind === 'append') this.#store(...(JSON.parse(line.value) as [LogEntry[], number]));
+      if (line.kind === 'drop carried') this.#engine.carried = undefined;
+      if (line.kind === 'carry on') this.#keep(JSON.parse(line.value) as CarriedRun);
       if (line.kind !== 'answer') continue;
       const [to, answer] = JSON.parse(line.value) as [string, ActAnswer];
       if (this.#engine.answers.has(to)) this.#broken('ANSWER', `${to} was answered twice`);
@@ -218,8 +254,16 @@ class Attempt implements EngineAttempt {
     this.#cursor = this.#engine.journal.length;
   }
 
-  #store(entries: LogEntry[]): void {
+  #keep({ version, lines }: CarriedRun): void {
+    const kept = this.#engine.carried;
+    if (kept && kept.version !== version) this.#broken('VERSION', `${version} after ${kept.version}`);
+    this.#engine.carried = { version, lines: [...(kept?.lines ?? []), ...lines] };
+    this.#engine.askAgain();
+  }
+
+  #store(entries: LogEntry[], version: number): void {
     const { log } = this.#engine;
+    this.#engine.version = version;
     if (entries[0]?.seq !== log.length) this.#broken('SEQ', `${entries[0]?.seq} after ${log.length} entries`);
     log.push(...entries);
   }
@@ -265,6 +309,12 @@ class Attempt implements EngineAttempt {
   async #dieAfter(turns: number): Promise<void> {
     for (let turn = 0; turn < turns; turn += 1) await nextTurn();
     if (!this.isOver) this.#abandon();
+  }
+
+  /** What was commanded arrives also while a step takes long. */
+  async #commitLater(): Promise<void> {
+    for (let turn = 0; turn < 6; turn += 1) await nextTurn();
+    this.commit();
   }
 
   /** Another attempt begins at once. This one notices at once, or later. */

@@ -1,0 +1,155 @@
+/**
+ * An attempt of an invocation that continues a run. First it repeats what the invocations before it recorded, then it receives from
+ * the engine. Invariant: what is repeated has no effect: its entries are stored, and its acts are answered.
+ */
+import type { Json, LogEntry } from '../../machines/internal.ts';
+import { RunchartError } from '../errors.ts';
+import type { ActAnswer } from '../stores/logStore.ts';
+import type { CarriedRun, ChainItem, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './engineAttempt.ts';
+
+type Repeated = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobs';
+
+export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' | 'takeActs' | 'readLog' | 'answer'> {
+  readonly #inner: EngineAttempt;
+  readonly #version: number;
+  readonly #carried: readonly RecordedLine[];
+  /** What this attempt received from the engine. */
+  readonly #lines: RecordedLine[] = [];
+  #cursor = 0;
+  #isOwn: boolean;
+  #isListening: boolean;
+  #stored: readonly LogEntry[] = [];
+  /** The acts without an answer of a run whose chain is not repeated. */
+  readonly left: readonly WaitingAct[] | undefined;
+  /** The chain that is kept is not repeated. */
+  readonly #isReplacing: boolean;
+
+  /** `carried`: a chain of another version is not repeated, because it might lead to another log. */
+  constructor(inner: EngineAttempt, version: number, carried: CarriedRun | undefined) {
+    const isRepeatable = carried?.version === version;
+    const [first] = (isRepeatable && carried.lines) || [];
+    this.#inner = inner;
+    this.#version = version;
+    this.#carried = isRepeatable ? carried.lines : [];
+    this.#isReplacing = carried !== undefined && !isRepeatable;
+    if (first?.kind === 'left') {
+      this.left = first.acts;
+      this.#cursor = 1;
+    } else if (carried && !isRepeatable) {
+      this.left = unansweredIn(carried);
+      this.#lines.push({ kind: 'left', acts: this.left });
+    }
+    this.#isOwn = this.#carried.length === 0;
+    this.#isListening = this.#isOwn;
+  }
+
+  get conversationId(): string {
+    return this.#inner.conversationId;
+  }
+
+  get attempt(): string {
+    return this.#inner.attempt;
+  }
+
+  get signal(): AbortSignal {
+    return this.#inner.signal;
+  }
+
+  get charactersMost(): number {
+    return this.#inner.charactersMost;
+  }
+
+  get blobs(): EngineAttempt['blobs'] {
+    return this.#inner.blobs;
+  }
+
+  /** The lines of the invocations before this one have been repeated. */
+  get isOwn(): boolean {
+    return this.#isOwn;
+  }
+
+  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
+    for (let line = this.#next(); line; line = this.#next()) {
+      if (line.kind === 'bell' && rung) await rung();
+      else if (line.kind === 'step' && line.name === name) return line.value as T;
+      else throw this.#differs(line, name);
+    }
+    const ring = async (): Promise<void> => {
+      this.#lines.push({ kind: 'bell' });
+      await rung?.();
+    };
+    // The bell of the invocation before this one does not ring here.
+    if (rung && !this.#isListening) await ring();
+    const value = await this.#inner.step(name, act, rung && ring);
+    this.#lines.push({ kind: 'step', name, value: value as Json });
+    return value;
+  }
+
+  async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
+    const line = this.#next();
+    if (line?.kind === 'acts') return line.acts;
+    if (line) throw this.#differs(line, 'acts');
+    const acts = await this.#inner.takeActs(isListening);
+    this.#isListening ||= isListening;
+    this.#lines.push({ kind: 'acts', acts });
+    return acts;
+  }
+
+  async readLog(): Promise<StoredLog> {
+    const stored = await this.#inner.readLog();
+    const line = this.#next();
+    if (line && line.kind !== 'log') throw this.#differs(line, 'log');
+    if (!line) this.#lines.push({ kind: 'log', length: stored.entries.length });
+    this.#stored = line ? stored.entries : [];
+    return { ...stored, entries: stored.entries.slice(0, line?.length) };
+  }
+
+  append(entries: readonly LogEntry[]): void {
+    const added = entries.filter((entry) => {
+      const stored = this.#stored[entry.seq];
+      if (stored && JSON.stringify(stored) !== JSON.stringify(entry))
+        throw this.#differs({ kind: 'log', length: entry.seq }, `${entry.type} in place of ${stored.type}`);
+      return !stored;
+    });
+    if (added.length > 0) this.#inner.append(added, this.#version);
+  }
+
+  answer(to: string, answer: ActAnswer): void {
+    if (this.#isOwn) this.#inner.answer(to, answer);
+  }
+
+  /** Another invocation continues before the last step. */
+  handOver(): void {
+    if (this.#isReplacing) this.#inner.dropCarried();
+    this.#inner.carryOn({ version: this.#version, lines: this.#lines.slice(0, -1) });
+  }
+
+  /** Nothing is under way. */
+  end(): void {
+    if (this.#isReplacing || this.#carried.length > 0) this.#inner.dropCarried();
+  }
+
+  #next(): RecordedLine | undefined {
+    const line = this.#carried[this.#cursor];
+    if (line) this.#cursor += 1;
+    else this.#isOwn = true;
+    return line;
+  }
+
+  #differs(recorded: RecordedLine, name: string): RunchartError {
+    const place = JSON.stringify(recorded).slice(0, 200);
+    return new RunchartError('replay', `the run cannot be repeated: recorded is ${place}, and here comes ${name}`);
+  }
+}
+
+/** The acts that the invocations before this one have taken and not answered. */
+function unansweredIn({ lines }: CarriedRun): WaitingAct[] {
+  const answered = new Set<string>();
+  for (const line of lines) {
+    const item = line.kind === 'step' && line.name === 'next' ? (line.value as unknown as ChainItem) : undefined;
+    if (item?.kind === 'answers') for (const { to } of item.answers) answered.add(to);
+  }
+  return lines
+    .flatMap((line) => (line.kind === 'acts' || line.kind === 'left' ? line.acts : []))
+    .filter(({ to }) => !answered.has(to));
+}

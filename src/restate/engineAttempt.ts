@@ -1,0 +1,83 @@
+/**
+ * What a durable engine does for a conversation, as an interface: one attempt of the invocation that holds it. Invariant: what is
+ * recorded is JSON, and a later attempt receives the same.
+ */
+import type { Delivery, Json, LogEntry } from '../../machines/internal.ts';
+import type { Act, ActAnswer } from '../stores/logStore.ts';
+
+/** An act, and where its answer goes. */
+export interface WaitingAct {
+  readonly act: Act;
+  readonly to: string;
+}
+
+/** One recorded item. `acts`: how many acts the conversation had been given before it. */
+export type ChainItem = { acts: number; at: number } & (
+  | { kind: 'delivery'; delivery: Delivery }
+  | { kind: 'answers'; answers: readonly { to: string; answer: ActAnswer }[] }
+  /** An earlier attempt may have started a tool that must not be repeated. */
+  | { kind: 'lost' }
+  /** Nothing has happened for a while. The engine sees that the attempt is alive. */
+  | { kind: 'beat' }
+  /** Nothing is under way. */
+  | { kind: 'rest' }
+  /** The run is long: another invocation continues it from here. */
+  | { kind: 'continued' }
+  /** The conversation cannot be opened. */
+  | { kind: 'refused'; code: string; message: string }
+);
+
+/** Something that an attempt received from the engine. */
+export type RecordedLine =
+  | { readonly kind: 'step'; readonly name: string; readonly value: Json }
+  | { readonly kind: 'acts'; readonly acts: readonly WaitingAct[] }
+  /** Acts without an answer of a run whose chain is not repeated: the first line, if there is one. */
+  | { readonly kind: 'left'; readonly acts: readonly WaitingAct[] }
+  /** Acts came during the step that follows. */
+  | { readonly kind: 'bell' }
+  | { readonly kind: 'log'; readonly length: number };
+
+/** What the invocations before this one recorded of a run that is under way. */
+export interface CarriedRun {
+  /** The version of the charts that led to it. */
+  readonly version: number;
+  readonly lines: readonly RecordedLine[];
+}
+
+/** The log of a conversation, and the version of the charts that wrote its end; 0 for a conversation without a log. */
+export interface StoredLog {
+  readonly entries: LogEntry[];
+  readonly version: number;
+}
+
+/** What an engine does for one attempt of an invocation that holds a conversation. */
+export interface EngineAttempt {
+  readonly conversationId: string;
+  /** Another id for each attempt. */
+  readonly attempt: string;
+  /** Aborted when another attempt takes the place of this one. */
+  readonly signal: AbortSignal;
+  /** The most characters of the JSON of one delivery. */
+  readonly charactersMost: number;
+  /** The bytes of images and files. `put` returns a reference at once; the next step waits until the bytes are stored. */
+  readonly blobs?:
+    | { put(bytes: Uint8Array, mediaType: string): string; get(reference: string): Promise<Uint8Array> }
+    | undefined;
+  /**
+   * Executes `act` and records what it gives, as JSON; a later attempt receives the record. `rung` is called when acts wait
+   * meanwhile. Rejects if this attempt is over.
+   */
+  step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T>;
+  /** Takes the acts that wait, in order. `isListening`: further ones ring during the next step. */
+  takeActs(isListening: boolean): Promise<readonly WaitingAct[]>;
+  /** Undefined where no run is under way. */
+  readCarried(): Promise<CarriedRun | undefined>;
+  readLog(): Promise<StoredLog>;
+  /** Stores entries that charts of this version wrote. */
+  append(entries: readonly LogEntry[], version: number): void;
+  answer(to: string, answer: ActAnswer): void;
+  /** Keeps the lines after those that are kept, and starts the invocation that continues. */
+  carryOn(run: CarriedRun): void;
+  /** Removes what is kept. */
+  dropCarried(): void;
+}

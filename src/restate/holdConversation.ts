@@ -1,0 +1,122 @@
+/**
+ * Runs one conversation inside an invocation of a durable engine. Invariant: whatever reaches the conversation is one chain of
+ * recorded items, so each attempt of the invocation repeats the same log. What an earlier attempt recorded is repeated without any
+ * effect; then this attempt continues. A long run is continued by another invocation, which repeats the same chain.
+ */
+import type { EngineAgent } from '../agent.ts';
+import type { Conversation } from '../conversation/conversation.ts';
+import { CorruptLogError, RunchartError, thrownMessage } from '../errors.ts';
+import { platformPorts } from '../runtime/hostPorts.ts';
+import { noConversation } from '../stores/logStore.ts';
+import { ContinuedAttempt } from './continuedAttempt.ts';
+import type { ChainItem, EngineAttempt, WaitingAct } from './engineAttempt.ts';
+import { HeldConversation } from './heldConversation.ts';
+
+/**
+ * The version of the charts and of what is recorded. It changes when a chain that was recorded before would lead to another log:
+ * see test/restate/chainVersion.test.ts.
+ */
+export const CHAIN_VERSION = 1;
+
+/** The model replies of a run after which another invocation continues it. */
+const REPLIES_MOST = 50;
+
+export interface HoldOptions {
+  agent: EngineAgent;
+  invocation: EngineAttempt;
+  /** Receives each conversation as it is opened, to show its live signals. */
+  opened?(conversation: Conversation): void;
+  version?: number;
+  repliesMost?: number;
+}
+
+/** Carries out the acts that wait, and resolves when nothing is under way. Rejects if this attempt is over. */
+export async function holdConversation(options: HoldOptions): Promise<void> {
+  const { agent, invocation, opened, version = CHAIN_VERSION, repliesMost = REPLIES_MOST } = options;
+  const attempt = new ContinuedAttempt(invocation, version, await invocation.readCarried());
+  const { left } = attempt;
+  const acts = await attempt.takeActs(true);
+  if (acts.length === 0 && !left) return;
+  const log = await attempt.readLog();
+  const opening = acts.find(({ act }) => act.type === 'open');
+  const refusal = refusalOf(log, version, opening !== undefined);
+  if (refusal) return refuse(attempt, acts, refusal);
+  const begin = await attempt.step('begin', () => ({ at: platformPorts.now(), version }));
+  if (begin.version !== version) throw otherVersion(begin.version, version);
+  const held = new HeldConversation({ agent, attempt, opened, repliesMost }, log.entries, begin.at);
+  // An engine may leave the steps of an attempt that is over without an answer.
+  const leave = (): void => void held.leave();
+  attempt.signal.addEventListener('abort', leave);
+  try {
+    const failure = await held.open(opening?.act, left).catch((error: unknown) => ({ error }));
+    if (failure) {
+      const item: ChainItem = await attempt.step('next', () => refusedBy(failure.error));
+      if (item.kind === 'refused') return refuse(attempt, acts, item);
+      // An earlier attempt could open it.
+      throw failure.error;
+    }
+    held.add(acts);
+    const refused = await follow(held, attempt);
+    if (refused) refuse(attempt, acts, refused);
+  } finally {
+    attempt.signal.removeEventListener('abort', leave);
+    await held.leave();
+  }
+}
+
+type Refused = Extract<ChainItem, { kind: 'refused' }>;
+
+/** Resolves when the invocation is over; with the refusal if an earlier attempt could not open the conversation. */
+async function follow(held: HeldConversation, attempt: ContinuedAttempt): Promise<Refused | undefined> {
+  for (;;) {
+    const item: ChainItem = await attempt.step(
+      'next',
+      () => held.next(),
+      async () => held.add(await attempt.takeActs(true)),
+    );
+    if (item.kind === 'refused') return item;
+    if (item.kind === 'continued') {
+      attempt.handOver();
+      return undefined;
+    }
+    await held.apply(item);
+    // Acts may have come while the rest was being recorded.
+    if (item.kind !== 'rest' || held.hasWaitingActs) continue;
+    const late = await attempt.takeActs(false);
+    if (late.length === 0) {
+      attempt.end();
+      return undefined;
+    }
+    held.add(late);
+    held.add(await attempt.takeActs(true));
+  }
+}
+
+function refusedBy(error: unknown): ChainItem {
+  const code = RunchartError.isRunchartError(error) ? error.code : 'internal';
+  return { acts: 0, at: 0, kind: 'refused', code, message: thrownMessage(error) };
+}
+
+const otherVersion = (written: number, version: number): CorruptLogError =>
+  new CorruptLogError(
+    'version',
+    `the conversation was continued by version ${written} of the charts, and this worker has version ${version}: use a newer runchart`,
+  );
+
+function refusalOf(
+  { entries, version: written }: { entries: readonly object[]; version: number },
+  version: number,
+  isOpening: boolean,
+): RunchartError | undefined {
+  if (entries.length === 0 && !isOpening) return noConversation();
+  return written > version ? otherVersion(written, version) : undefined;
+}
+
+/** The log stays as it is: a worker that can open the conversation carries out the next acts. */
+function refuse(
+  attempt: ContinuedAttempt,
+  acts: readonly WaitingAct[],
+  { code, message }: { code: string; message: string },
+): void {
+  for (const { to } of acts) attempt.answer(to, { error: { code, message } });
+}

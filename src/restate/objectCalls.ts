@@ -1,0 +1,67 @@
+/** How the objects of a service call each other, and what their state is called. */
+import type * as Restate from '@restatedev/restate-sdk';
+import type { LogEntry } from '../../machines/internal.ts';
+import type { ContentStore } from './contentStore.ts';
+
+export type Sdk = typeof Restate;
+
+/** The names of the objects of one service. */
+export const objectNames = (service: string) => ({
+  conversation: service,
+  inbox: `${service}Inbox`,
+  index: `${service}Index`,
+});
+export type ObjectNames = ReturnType<typeof objectNames>;
+
+/** The number of objects over which the index is spread. */
+export const INDEX_SHARDS = 16;
+export function shardOf(id: string): string {
+  let hash = 0;
+  for (const character of id) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) | 0;
+  return String(Math.abs(hash) % INDEX_SHARDS);
+}
+
+/** The most entries of one answer. */
+export const READ_MAX = 500;
+
+/** The key of an entry in the state of its conversation. */
+export const entryKey = (seq: number): string => `e/${seq}`;
+
+/** The entries as the state has them: large ones are in the blob store. */
+export async function storedEntries(
+  ctx: Pick<Restate.ObjectSharedContext, 'get'>,
+  from: number,
+  upTo: number,
+): Promise<unknown[]> {
+  const asked = Array.from({ length: Math.max(0, upTo - from) }, (_, index) =>
+    ctx.get<unknown>(entryKey(from + index)),
+  );
+  const entries: unknown[] = [];
+  for (const get of asked) {
+    const entry = await get;
+    if (entry) entries.push(entry);
+  }
+  return entries;
+}
+
+export const wholeEntries = (contents: ContentStore, entries: readonly unknown[]): Promise<LogEntry[]> =>
+  Promise.all(entries.map((entry) => contents.whole<LogEntry>(entry)));
+
+type Caller = Pick<Restate.ObjectContext, 'genericCall' | 'genericSend'>;
+
+/** A request from one object to another. */
+interface ObjectRequest {
+  service: string;
+  key: string;
+  method: string;
+  parameter: object;
+}
+
+/** Its type has an optional field that may also be undefined. */
+const jsonOf = <T>({ serde }: Sdk): Restate.Serde<T> => serde.json as Restate.Serde<T>;
+
+export const callObject = <T>(sdk: Sdk, ctx: Caller, request: ObjectRequest): Promise<T> =>
+  ctx.genericCall<object, T>({ ...request, inputSerde: jsonOf(sdk), outputSerde: jsonOf(sdk) });
+
+export const sendToObject = (sdk: Sdk, ctx: Caller, request: ObjectRequest): void =>
+  void ctx.genericSend<object>({ ...request, inputSerde: jsonOf(sdk) });

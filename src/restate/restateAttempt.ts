@@ -1,0 +1,224 @@
+/**
+ * One attempt of the invocation of a Restate server that holds a conversation. Invariant: what the conversation appends and answers is
+ * sent in its order, before anything else is recorded. Large contents are stored before the server receives their names.
+ */
+import type * as Restate from '@restatedev/restate-sdk';
+import type { LogEntry } from '../../machines/internal.ts';
+import type { ConversationRow } from '../stores/conversationRow.ts';
+import { addToRow } from '../stores/conversationSummary.ts';
+import type { ActAnswer } from '../stores/logStore.ts';
+import { type ContentStore, LARGEST_CHARACTERS } from './contentStore.ts';
+import type { CarriedRun, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './engineAttempt.ts';
+import type { LiveHub } from './liveHub.ts';
+import {
+  callObject,
+  entryKey,
+  type ObjectNames,
+  READ_MAX,
+  type Sdk,
+  sendToObject,
+  shardOf,
+  storedEntries,
+  wholeEntries,
+} from './objectCalls.ts';
+
+/** Entries after which a list shows something else. */
+const LISTED: ReadonlySet<LogEntry['type']> = new Set([
+  'conversation',
+  'run-started',
+  'run-resumed',
+  'run-suspended',
+  'run-stop',
+  'renamed',
+]);
+
+/** A log that is longer is read in pages, so that the journal of an invocation has few items. */
+const SHORT_LOG = 50;
+const LENGTH = 'length';
+const VERSION = 'version';
+/** The number of pages of a run that is continued, and its version. */
+const CARRIED = 'carried';
+const carriedKey = (page: number): string => `c/${page}`;
+
+/** The server takes no value of any size. */
+const CARRIED_CHARACTERS = 1_000_000;
+function pagesOf(lines: readonly RecordedLine[]): RecordedLine[][] {
+  const pages: RecordedLine[][] = [];
+  let characters = Number.POSITIVE_INFINITY;
+  for (const line of lines) {
+    if (characters > CARRIED_CHARACTERS) {
+      pages.push([]);
+      characters = 0;
+    }
+    characters += JSON.stringify(line).length;
+    pages.at(-1)?.push(line);
+  }
+  return pages;
+}
+
+export interface RestateAttemptOptions {
+  sdk: Sdk;
+  ctx: Restate.ObjectContext;
+  names: ObjectNames;
+  hub: Pick<LiveHub, 'publish'>;
+  contents: ContentStore;
+}
+
+export class RestateAttempt implements EngineAttempt {
+  readonly conversationId: string;
+  readonly attempt: string = crypto.randomUUID();
+  readonly signal: AbortSignal;
+  readonly charactersMost: number;
+  readonly blobs: EngineAttempt['blobs'];
+  readonly #options: RestateAttemptOptions;
+  #bell: Restate.RestatePromise<unknown> | undefined;
+  #row: ConversationRow | undefined;
+  #version = 0;
+  #carried: { version: number; pages: number } | null = null;
+  /** What was appended and answered, and has not been sent. */
+  #unsent: (() => Promise<void> | void)[] = [];
+
+  constructor(options: RestateAttemptOptions) {
+    const { ctx, contents } = options;
+    this.#options = options;
+    this.conversationId = ctx.key;
+    this.signal = ctx.request().attemptCompletedSignal;
+    this.charactersMost = contents.isKept ? Number.POSITIVE_INFINITY : LARGEST_CHARACTERS;
+    this.blobs = contents.isKept ? contents : undefined;
+  }
+
+  async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
+    await this.sent();
+    const { sdk, ctx, contents } = this.#options;
+    const run = ctx
+      // The same value in each attempt: what is recorded is JSON.
+      .run(name, async () => {
+        const text = JSON.stringify(await act());
+        await contents.settled();
+        return contents.shorten(text);
+      })
+      .map((recorded) => ({ recorded }));
+    for (;;) {
+      const bell = rung ? this.#bell : undefined;
+      const { recorded } = bell
+        ? await sdk.RestatePromise.race([run, bell.map(() => ({ recorded: undefined }))])
+        : await run;
+      if (recorded !== undefined) return JSON.parse(await contents.whole<string>(recorded)) as T;
+      this.#bell = undefined;
+      await rung?.();
+    }
+  }
+
+  async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
+    await this.sent();
+    const { sdk, ctx, names, contents } = this.#options;
+    const bell = isListening ? ctx.awakeable<null>() : undefined;
+    this.#bell = bell?.promise;
+    const acts = await callObject<readonly { act: unknown; to: string }[]>(sdk, ctx, {
+      service: names.inbox,
+      key: this.conversationId,
+      method: 'take',
+      parameter: { bell: bell?.id ?? null },
+    });
+    return Promise.all(acts.map(async ({ act, to }) => ({ to, act: await contents.whole<WaitingAct['act']>(act) })));
+  }
+
+  async readCarried(): Promise<CarriedRun | undefined> {
+    const { ctx, contents } = this.#options;
+    this.#carried = await ctx.get<{ version: number; pages: number }>(CARRIED);
+    if (!this.#carried) return undefined;
+    const { version, pages } = this.#carried;
+    const lines: RecordedLine[] = [];
+    for (let page = 0; page < pages; page += 1)
+      lines.push(...(await contents.whole<RecordedLine[]>(await ctx.get<unknown>(carriedKey(page)))));
+    return { version, lines };
+  }
+
+  async readLog(): Promise<StoredLog> {
+    const { ctx, contents } = this.#options;
+    const length = (await ctx.get<number>(LENGTH)) ?? 0;
+    this.#version = (await ctx.get<number>(VERSION)) ?? 0;
+    const stored = length <= SHORT_LOG ? await storedEntries(ctx, 0, length) : await this.#pages(length);
+    const entries = await wholeEntries(contents, stored);
+    for (const entry of entries) this.#row = addToRow(this.#row, entry, this.conversationId);
+    return { entries, version: this.#version };
+  }
+
+  append(entries: readonly LogEntry[], version: number): void {
+    this.#unsent.push(() => this.#store(entries, version));
+  }
+
+  answer(to: string, answer: ActAnswer): void {
+    const { ctx, contents } = this.#options;
+    this.#unsent.push(async () => ctx.resolveAwakeable(to, await contents.shorten(answer)));
+  }
+
+  carryOn({ version, lines }: CarriedRun): void {
+    const { sdk, ctx, names, contents } = this.#options;
+    this.#unsent.push(async () => {
+      let pages = this.#carried?.pages ?? 0;
+      for (const page of pagesOf(lines)) {
+        ctx.set(carriedKey(pages), await contents.shorten(page));
+        pages += 1;
+      }
+      ctx.set(CARRIED, { version, pages });
+      sendToObject(sdk, ctx, {
+        service: names.conversation,
+        key: this.conversationId,
+        method: 'hold',
+        parameter: {},
+      });
+    });
+  }
+
+  dropCarried(): void {
+    const { pages } = this.#carried ?? { pages: 0 };
+    this.#carried = null;
+    const { ctx } = this.#options;
+    this.#unsent.push(() => {
+      for (let page = 0; page < pages; page += 1) ctx.clear(carriedKey(page));
+      ctx.clear(CARRIED);
+    });
+  }
+
+  /** Resolves when everything was sent. */
+  async sent(): Promise<void> {
+    for (const sending of this.#unsent.splice(0)) await sending();
+  }
+
+  async #store(entries: readonly LogEntry[], version: number): Promise<void> {
+    const { sdk, ctx, names, hub, contents } = this.#options;
+    for (const entry of entries) {
+      ctx.set(entryKey(entry.seq), await contents.shorten(entry));
+      this.#row = addToRow(this.#row, entry, this.conversationId);
+    }
+    const length = (entries.at(-1)?.seq ?? -1) + 1;
+    ctx.set(LENGTH, length);
+    if (version !== this.#version) ctx.set(VERSION, version);
+    this.#version = version;
+    if (entries.some(({ type }) => LISTED.has(type)))
+      sendToObject(sdk, ctx, {
+        service: names.index,
+        key: shardOf(this.conversationId),
+        method: 'put',
+        parameter: { id: this.conversationId, row: { ...this.#row } },
+      });
+    hub.publish(this.conversationId, { type: 'appended', length });
+  }
+
+  async #pages(length: number): Promise<unknown[]> {
+    const { sdk, ctx, names } = this.#options;
+    const entries: unknown[] = [];
+    while (entries.length < length) {
+      const page = await callObject<{ entries: unknown[] }>(sdk, ctx, {
+        service: names.conversation,
+        key: this.conversationId,
+        method: 'read',
+        parameter: { from: entries.length, most: Math.min(READ_MAX, length - entries.length), isWhole: false },
+      });
+      if (page.entries.length === 0) break;
+      entries.push(...page.entries);
+    }
+    return entries;
+  }
+}
