@@ -130,10 +130,10 @@ export const toolRows = {
   decisionsDuringRound: choice('immediate', 'atGate'),
   /**
    * What a failed tool does. `failRun` ends the run as Error, cause `tool`, with the code and the message of the first failed
-   * call, after the other calls have ended and their results are stored. See [failing tools](#failing-tools).
+   * call, after the other calls have ended and their results are stored. See [failing tools](limits.md#failing-tools).
    */
   onToolFailure: choice('tellModel', 'failRun'),
-  /** Whether a failed tool is executed again within its call. See [failing tools](#failing-tools). */
+  /** Whether a failed tool is executed again within its call. See [failing tools](limits.md#failing-tools). */
   toolRetry: { rows: toolRetryRows, isOff: true },
 } as const;
 
@@ -208,7 +208,7 @@ export const limitRows = {
   resultBytes: whole(262_144, { unit: 'bytes' }),
   /** Bytes of one [file](images.md) of a message. A message with a larger one is refused with a `ConfigurationError`. */
   fileBytes: whole(33_554_432, { unit: 'bytes' }),
-  /** How often a run asks again for a [final answer](#final-answers) that does not fit its schema. */
+  /** How often a run asks again for a [final answer](structured-answers.md) that does not fit its schema. */
   outputRepairs: whole(2, { unit: 'times' }),
 };
 

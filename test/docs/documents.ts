@@ -16,6 +16,7 @@ const namesIn = (folder: string, ending: string): string[] =>
 export const documents = [
   ...['README.md', 'CHANGELOG.md'],
   ...namesIn('docs', '.md').map((name) => `docs/${name}`),
+  ...namesIn('docs/concepts', '.md').map((name) => `docs/concepts/${name}`),
   ...namesIn('docs/internals', '.md').map((name) => `docs/internals/${name}`),
   ...namesIn('docs/reference', '.md').map((name) => `docs/reference/${name}`),
 ].sort();
