@@ -69,17 +69,17 @@ export const defaultsOf = <R extends object>(rows: R): ValuesOf<R> =>
   ) as ValuesOf<R>;
 
 export const messageRows = {
-  /** What a plain `send()` is while a run is active. `reject` throws `AgentBusyError`. `steer()` and `followUp()` always work. */
+  /** The effect of a plain `send()` during a run. `reject` throws `AgentBusyError`. `steer()` and `followUp()` always work. */
   whileActive: choice('reject', 'steer', 'followUp'),
   /**
-   * When a steer is delivered that arrives while tools run. `afterRound` waits for the whole round. `afterTool` waits only for
+   * The delivery of a steer that arrives while tools run. `afterRound` waits for the whole round. `afterTool` waits only for
    * the calls that run already: each call of the round that was not started fails with `skipped`, and the result names the
    * message. A call that waits for a person keeps waiting. A steer that arrived before the round is delivered after it in
    * both cases.
    */
   steerAt: choice('afterRound', 'afterTool'),
   /**
-   * How many queued messages are taken at once. With `all`, every steer is delivered together, and a promotion takes every
+   * The number of queued messages that are taken at once. With `all`, every steer is delivered together, and a promotion takes every
    * queued followUp: the first begins the next cycle, and the others are delivered as steers before its first model call.
    * Each keeps its id, and all belong to one run.
    */
@@ -90,7 +90,7 @@ export const messageRows = {
    */
   promoteFollowUpOn: some('completed', 'interrupted', 'error'),
   /**
-   * What a plain `send()` is while the conversation waits for a decision. A `followUp` is queued; if every call is decided, it
+   * The effect of a plain `send()` while the conversation waits for a decision. A `followUp` is queued; if every call is decided, it
    * resumes the suspended cycle first. `denyAndRun` replaces the decisions: every waiting call, decided or not, fails with
    * `denied`. The cycle is stopped (interrupted, `superseded`), and the message starts its run as a new request. If the stop
    * cannot be stored, the message is refused and the cycle keeps waiting. `send(content, { whileSuspended })` replaces the
@@ -114,31 +114,31 @@ export const toolRetryRows = {
 
 export const toolRows = {
   /**
-   * How the calls of a round run. `sequential` runs one call after the other and stops at the first suspended one; the calls
+   * The order of the calls of a round. `sequential` runs one call after the other and stops at the first suspended one; the calls
    * after it keep their turn. `parallelIfReadOnly` runs a round in parallel if every tool in it is declared `readOnly`, else
    * in sequence. Results are logged as they arrive and given to the model in the order of the calls.
    */
   toolExecution: choice('parallel', 'sequential', 'parallelIfReadOnly'),
-  /** How many calls of a round run at the same time. */
+  /** The most calls of a round that run at the same time. */
   maxParallelTools: whole(8, { least: 1, unit: 'calls' }),
   /**
-   * What follows a round with suspended and finished calls. `continue` calls the model with a placeholder for each waiting
+   * The step after a round with suspended and finished calls. `continue` calls the model with a placeholder for each waiting
    * call. `wait` suspends the run until they are decided.
    */
   onPartialSuspend: choice('continue', 'wait'),
-  /** When a decision is applied that arrives while tools or the model work: at once, or at the next gate. */
+  /** The moment for a decision that arrives while tools or the model work: at once, or at the next gate. */
   decisionsDuringRound: choice('immediate', 'atGate'),
   /**
-   * What a failed tool does. `failRun` ends the run as Error, cause `tool`, with the code and the message of the first failed
+   * The effect of a failed tool. `failRun` ends the run as Error, cause `tool`, with the code and the message of the first failed
    * call, after the other calls have ended and their results are stored. See [failing tools](limits.md#failing-tools).
    */
   onToolFailure: choice('tellModel', 'failRun'),
-  /** Whether a failed tool is executed again within its call. See [failing tools](limits.md#failing-tools). */
+  /** Repeated executions of a failed tool within its call. See [failing tools](limits.md#failing-tools). */
   toolRetry: { rows: toolRetryRows, isOff: true },
 } as const;
 
 export const modelRows = {
-  /** How a failed model call is repeated. */
+  /** The repetition of a failed model call. */
   modelRetry: {
     rows: {
       /** Attempts with one model, the first one included. */
@@ -151,14 +151,14 @@ export const modelRows = {
       capMs: number(30_000, { unit: 'ms' }),
       /** The largest random part, as a share of the wait. */
       jitter: number(0.1),
-      /** Whether the wait that a server asks for replaces the computed one. */
+      /** With true, the wait that a server asks for replaces the computed one. */
       respectRetryAfter: flag(true),
       /** A server that asks for a longer wait fails the call at once. */
       maxRetryAfterMs: number(60_000, { unit: 'ms' }),
     },
   },
   /**
-   * What happens to streamed text when a cancel interrupts a reply. `keep` logs it as an interrupted reply. A failed attempt
+   * The effect of a cancel on the streamed text of a reply. `keep` logs it as an interrupted reply. A failed attempt
    * never leaves text.
    */
   partialReply: choice('discard', 'keep'),
@@ -166,16 +166,16 @@ export const modelRows = {
 
 export const lifeRows = {
   /**
-   * What opening a conversation starts by itself. `replayDecided` does what `resume()` does if the conversation waits and some
+   * The work that opening a conversation starts by itself. `replayDecided` does what `resume()` does if the conversation waits and some
    * calls are decided. `resume` also continues a cycle that a crash interrupted, but none that was cancelled or ended.
    */
   onRestart: choice('idle', 'replayDecided', 'resume'),
   /**
-   * What follows a reply without visible text and without calls. `notice` tells the model and calls it again, `retry` repeats
+   * The step after a reply without visible text and without calls. `notice` calls the model again with a notice, `retry` repeats
    * the same call, `accept` ends the run with an empty text.
    */
   onEmptyReply: choice('notice', 'retry', 'accept'),
-  /** How often a Stop hook may continue one run. */
+  /** The number of times that a Stop hook may continue one run. */
   maxStopContinues: whole(8, { unit: 'times' }),
 };
 
@@ -198,7 +198,7 @@ export const limitRows = {
   queue: whole(100, { unit: 'messages' }),
   /** Decisions that a conversation holds and no call has used. One more is a `LimitError`. */
   decisions: whole(1000, { unit: 'decisions' }),
-  /** How often one call may be suspended. Then it fails with `suspend_limit`. */
+  /** The number of times that one call may be suspended. Then it fails with `suspend_limit`. */
   suspensionsPerCall: whole(16, { unit: 'times' }),
   /** Sub-agents of a conversation that work at the same time; [more wait for a place](sub-agents.md). 0 starts none. */
   subAgents: whole(8, { unit: 'sub-agents' }),
@@ -208,7 +208,7 @@ export const limitRows = {
   resultBytes: whole(262_144, { unit: 'bytes' }),
   /** Bytes of one [file](images.md) of a message. A message with a larger one is refused with a `ConfigurationError`. */
   fileBytes: whole(33_554_432, { unit: 'bytes' }),
-  /** How often a run asks again for a [final answer](structured-answers.md) that does not fit its schema. */
+  /** The number of times that a run asks again for a [final answer](structured-answers.md) that does not fit its schema. */
   outputRepairs: whole(2, { unit: 'times' }),
 };
 

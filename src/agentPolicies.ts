@@ -98,21 +98,21 @@ const hostModelRows = {
   },
   modelTimeout: {
     rows: {
-      /** How long the first part of a reply may take. */
+      /** The longest wait for the first part of a reply. */
       firstPartMs: numberRow(60_000, { unit: 'ms' }),
-      /** How long a stream may be silent. It is checked once in that time, so silence is noticed after one to two times as long. */
+      /** The longest silence of a stream. It is checked once in that time, so the attempt ends after one to two times as long. */
       idleMs: numberRow(60_000, { unit: 'ms' }),
-      /** How long one attempt may take in all. */
+      /** The longest duration of one attempt. */
       totalMs: offRow(numberRow(0, { unit: 'ms' })),
     },
   },
   /**
-   * Whether calls that a model writes into its text are calls. Applies to replies without structured calls. The forms are tried
+   * The forms of calls that are read from the text of a model. Applies to replies without structured calls. The forms are tried
    * in their order, and only the first that finds any is used. The text is not changed. See [calls in text](#calls-in-text).
    */
   textToolCalls: hostRow<false | readonly TextCallFormat[]>(false, orFalse(someOf(...textCallFormats))),
   /**
-   * What happens before a model call as the context window fills up: each kind once, `at` a share of the window. Applies only
+   * The steps before a model call as the context window fills up: each kind once, `at` a share of the window. Applies only
    * if the model states its `contextWindow`. See [context window](#context-window).
    */
   context: hostRow<ContextPolicy>(contextDefaults, contextValidator),
@@ -120,7 +120,7 @@ const hostModelRows = {
 
 const hostLifeRows = {
   /**
-   * What happens if a subscriber of `log$`, `live$` or `view$` throws. `isolate` logs a diagnostic. `propagate` ends the current
+   * The effect of a subscriber of `log$`, `live$` or `view$` that throws. `isolate` logs a diagnostic. `propagate` ends the current
    * run as Error, cause `internal`, with the code `observer`; without a run that can end it logs a diagnostic. In both cases
    * the others receive the value, and the subscriber is detached after three throws.
    */
@@ -131,7 +131,7 @@ const hostToolRows = {
   toolRetry: {
     rows: {
       ...toolRetryRows,
-      /** Whether an error is retried, in place of the library's own judgement. Only `true` is a yes. */
+      /** Decides whether an error is retried, instead of the library. Only `true` means yes. */
       retryable: { check: callback },
     },
     isOff: true,
