@@ -104,4 +104,35 @@ export const shared = [
     witness: 'test/scenarios/repeatedMessages.test.ts',
     edits: [['if (this.#runtime.log.hasPendingAppend) await this.#runtime.settled();', '']],
   },
+  {
+    id: 'lost-conversation-answers',
+    about: 'a process answers from a conversation that it has lost without noticing',
+    witness: DATABASE,
+    edits: [
+      ['return isHeld ? undefined : new SessionBusyError', 'return isHeld || id ? undefined : new SessionBusyError'],
+    ],
+  },
+  {
+    id: 'failed-following-kept',
+    about: 'after one failure of the database, a process answers every request for a conversation with it',
+    witness: 'test/transports/elsewhere.test.ts',
+    edits: [['beginning.catch(() => this.#end(followed));', 'beginning.catch(() => undefined);']],
+  },
+  {
+    id: 'lease-kept-without-database',
+    about: 'a lease is kept beyond its end while the database is silent',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      [
+        'this.#stopEnd = time.setTimer(oldest + this.leaseMs - now, () => this.#loseOld(), true);',
+        'this.#stopEnd = time.setTimer(oldest + 9 * this.leaseMs - now, () => this.#loseOld(), true);',
+      ],
+    ],
+  },
+  {
+    id: 'lease-trusted-too-long',
+    about: 'a lease that may be over is taken for held without a question',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [['const SURE_PART = 0.9;', 'const SURE_PART = 2;']],
+  },
 ];
