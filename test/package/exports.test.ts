@@ -150,6 +150,7 @@ describe('public names', () => {
   it('runchart/restate', async () => {
     expect(await namesOf('src/restate/index.ts')).toMatchInlineSnapshot(`
       [
+        "blobDirectory",
         "restateAgent",
         "serveAgent",
       ]

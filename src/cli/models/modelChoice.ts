@@ -6,13 +6,13 @@
 import { ConfigurationError } from '../../errors.ts';
 import type { Model, Prices } from '../../index.ts';
 import type { AiSdkLanguageModel } from '../../models/aiSdk/aiSdk.ts';
+import type { KnownModel } from '../../models/prices.ts';
 import {
   type Configuration,
   type ModelSettings,
   type ProviderSetting,
   userDirectoryOf,
 } from '../../session/configuration.ts';
-import { modelFacts } from './modelFacts.ts';
 import { type ProviderInstance, providerPackage } from './providerPackage.ts';
 import { expandVariables } from './variables.ts';
 
@@ -208,4 +208,33 @@ function noKey(provider: string, { keys: [key], address }: Vendor): string {
     ? ` A server of your own that needs none takes any: ${key}=not-needed ${address}=http://localhost:11434/v1.`
     : '';
   return `no API key${chosen}: set ${key}, or put {"environment":{"${key}":"..."}} into ~/.config/runchart/config.json.${local} ${OTHERS}`;
+}
+
+/**
+ * Returns prices and context window of a model by its name. Empty if the optional price list is not installed or does not have it.
+ * A server that is in the list has its own prices. Behind any other address the name alone counts, so that proxies and
+ * gateways have a window and a cost.
+ */
+export async function modelFacts(
+  modelName: string,
+  { baseURL, provider }: { baseURL?: string | undefined; provider?: string } = {},
+): Promise<KnownModel> {
+  try {
+    const { knownModel } = await import('../../models/prices.ts');
+    const [, vendor, ownName] = /^([\w-]+)\/(.+)$/.exec(modelName) ?? [];
+    const attempts = [
+      () => knownModel(modelName, baseURL ? { baseURL } : provider ? { provider } : {}),
+      () => knownModel(modelName),
+      // A gateway names the vendor before the model.
+      () => (vendor && ownName ? knownModel(ownName, { provider: vendor }) : {}),
+    ];
+    for (const attempt of attempts) {
+      const known = attempt();
+      if (known.prices || known.contextWindow !== undefined) return known;
+    }
+    return {};
+  } catch (error) {
+    if (ConfigurationError.isRunchartError(error)) return {};
+    throw error;
+  }
 }

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { modelFacts } from '../../src/cli/models/modelFacts.ts';
+import { modelFacts } from '../../src/cli/models/modelChoice.ts';
 import { knownModel } from '../../src/models/prices.ts';
 import { root } from '../docs/documents.ts';
 
@@ -33,7 +33,7 @@ describe('without either package', () => {
       stdin: {
         resolveDir: join(root, 'src'),
         contents: `
-          export { modelFacts } from './cli/models/modelFacts.ts';
+          export { modelFacts } from './cli/models/modelChoice.ts';
           export { openai } from './models/openai/index.ts';
           export { knownModel } from './models/prices.ts';
           export const messageOf = (act) => { try { act(); } catch (error) { return [error.code, error.message]; } };`,
