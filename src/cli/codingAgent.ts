@@ -26,6 +26,7 @@ import { type Equipment, equipmentOf } from './definitions/agentEquipment.ts';
 import { chosenModel, type ModelOptions } from './models/modelChoice.ts';
 import { countingStore } from './renderLog.ts';
 import type { ServerConnections } from './servers/serverConnections.ts';
+import type { ServerEntry } from './servers/serverEntries.ts';
 import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
 import { workingDirectory } from './sessions/sessionStore.ts';
 import { FileHistory } from './undo/fileHistory.ts';
@@ -40,6 +41,8 @@ export interface AgentOptions extends ModelOptions {
   deny?: string[];
   maxTurns?: string;
   maxBudgetUsd?: string;
+  /** MCP servers besides those of files. They take the place of servers with the same names. */
+  servers?: readonly ServerEntry[];
   inspect?: boolean;
   control?: boolean;
 }
@@ -202,7 +205,7 @@ function equipmentFor(
 ): Promise<Equipment> {
   const { sandbox, environment } = configuration;
   return equipmentOf({
-    ...{ cwd, servers },
+    ...{ cwd, servers, moreServers: options.servers },
     codingTools: () => recordedTools(codingTools({ ...(sandbox && { sandbox }), extra: [...EXTRA_TOOLS] }), history),
     variableOf: (name) => process.env[name] || environment[name],
     modelOf: async (name) => {

@@ -1,19 +1,20 @@
 /** `runchart acp` as a process, with the SDK's own client: what an editor starts. */
 import { spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { client, ndJsonStream, type SessionUpdate } from '@agentclientprotocol/sdk';
+import { client, type McpServer, ndJsonStream, type SessionUpdate } from '@agentclientprotocol/sdk';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { start, storedEntries } from './cli.ts';
+import { isAlive, stdioServer } from '../mcp/stdioServer.ts';
+import { mainWithPackages, start, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
 import { explains, hangs, place, readsMainGo } from './runDirectory.ts';
 
 const main = (): string => join(inject('packageRoot'), 'dist', 'src', 'cli', 'main.js');
 
 /** An editor with the program as its agent. `raw`: every byte that came on standard output. */
-async function editor(env: Record<string, string>, cwd: string, optionId = 'once') {
-  const child = spawn(process.execPath, [main(), 'acp', '-m', 'm'], {
+async function editor(env: Record<string, string>, cwd: string, program = main()) {
+  const child = spawn(process.execPath, [program, 'acp', '-m', 'm'], {
     cwd,
     env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', LANG: 'C.UTF-8', ...env },
     stdio: 'pipe',
@@ -31,7 +32,7 @@ async function editor(env: Record<string, string>, cwd: string, optionId = 'once
   const updates: SessionUpdate[] = [];
   const app = client({ name: 'editor' })
     .onNotification('session/update', ({ params }) => void updates.push(params.update))
-    .onRequest('session/request_permission', () => ({ outcome: { outcome: 'selected', optionId } }));
+    .onRequest('session/request_permission', () => ({ outcome: { outcome: 'selected', optionId: 'once' } }));
   const output = Writable.toWeb(child.stdin) as WritableStream<Uint8Array>;
   const input = Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>;
   const { agent } = app.connect(ndJsonStream(output, input));
@@ -110,6 +111,28 @@ describe('runchart acp', () => {
     const entries = await storedEntries(sessions, sessionId);
     expect(entries.filter(({ type }) => type === 'tool-started')).toHaveLength(1);
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
+  });
+
+  test('connects the MCP servers that the editor names, also in a project that is not trusted, and ends them', async () => {
+    const notes = stdioServer({ tools: ['echo'] });
+    const callsEcho: Script = (reply) => {
+      reply.call('call_1', 'mcp__my-notes__echo', '{"words":"hi"}');
+      reply.finish('tool_calls');
+    };
+    const server = await modelServer(callsEcho, explains);
+    const { cwd, env, root } = await place(server);
+    await writeFile(join(cwd, '.mcp.json'), '{"mcpServers":{"theirs":{"command":"there-is-no-such-program"}}}');
+    const program = await mainWithPackages(root, ['@modelcontextprotocol/client']);
+    const { agent, updates, child, ended } = await editor(env, cwd, program);
+    const mcpServers: McpServer[] = [{ name: 'my notes', ...notes.options, env: [] }];
+    const { sessionId } = await agent.request('session/new', { cwd, mcpServers });
+    await agent.request('session/prompt', { sessionId, prompt: asks('echo it') });
+    expect(JSON.stringify(server.asked[1]?.messages.at(-1))).toContain('echo hi');
+    expect(JSON.stringify(updates)).toContain('runchart trust');
+    expect(JSON.stringify(updates)).not.toContain('there-is-no-such-program');
+    child.stdin.end();
+    expect(await ended).toBe(0);
+    expect(notes.starts().map(isAlive)).toEqual([false]);
   });
 
   test('an editor that closes the input in the middle of a reply stops it', async () => {

@@ -3,9 +3,10 @@
  * is killed after its test.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { inject, onTestFinished } from 'vitest';
 import type { LogEntry } from '../../machines/index.ts';
 import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
@@ -44,6 +45,25 @@ export async function temporaryDirectory(): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'runchart-e2e-')));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   return directory;
+}
+
+/**
+ * The built program as a file that finds these packages beside the tests, because the built package has no optional one.
+ * `before` is run first.
+ */
+export async function mainWithPackages(directory: string, packages: readonly string[], before = ''): Promise<string> {
+  const isOfThem = `${JSON.stringify(packages)}.some((each) => name === each || name.startsWith(each + '/'))`;
+  const here = `{ ...context, parentURL: ${JSON.stringify(import.meta.url)} }`;
+  const hook = `export const resolve = (name, context, next) => next(name, ${isOfThem} ? ${here} : context);`;
+  const file = join(directory, 'main.mjs');
+  await writeFile(
+    file,
+    `import { register } from 'node:module';
+     register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hook)}));
+     ${before}
+     await import(${JSON.stringify(pathToFileURL(mainFile()).href)});`,
+  );
+  return file;
 }
 
 const bareEnvironment = (given: Record<string, string>): Record<string, string> => ({

@@ -7,11 +7,10 @@ import { once } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk';
 import { ConfigurationError } from '../../errors.ts';
-import { printable } from '../../printable.ts';
 import { type AgentOptions, codingAgent } from '../codingAgent.ts';
 import { CANCELLED } from '../exitCodes.ts';
 import { sessionPlace } from '../sessions/sessionPlace.ts';
-import { EditorAgent } from './editorAgent.ts';
+import { EditorAgent, type EditorAgentOptions } from './editorAgent.ts';
 
 /** Serves one editor. Resolves to the exit code, or rejects with ConfigurationError. */
 export async function acpCommand(options: AgentOptions, version: string, signal: AbortSignal): Promise<number> {
@@ -21,8 +20,8 @@ export async function acpCommand(options: AgentOptions, version: string, signal:
   // A package that logs must not end up between the messages.
   console.log = console.info = console.debug = console.error;
   const place = await sessionPlace(options.store);
-  const report = (text: string): void => void process.stderr.write(`runchart acp: ${printable(text)}\n`);
-  const editor = new EditorAgent({ version, place, report, makeAgent: (cwd) => codingAgent({ ...options, cwd }) });
+  const makeAgent: EditorAgentOptions['makeAgent'] = (cwd, servers) => codingAgent({ ...options, cwd, servers });
+  const editor = new EditorAgent({ version, place, makeAgent });
   const connection = editor.app.connect(standardStreams());
   try {
     await Promise.race([connection.closed, signal.aborted || once(signal, 'abort')]);

@@ -11,14 +11,17 @@ import {
   type ClientCapabilities,
   type InitializeResponse,
   type ListSessionsResponse,
+  type McpServer,
   PROTOCOL_VERSION,
   RequestError,
 } from '@agentclientprotocol/sdk';
 import { ConfigurationError } from '../../errors.ts';
 import { type CodingAgent, mustWorkIn } from '../codingAgent.ts';
+import type { ServerEntry } from '../servers/serverEntries.ts';
 import type { SessionPlace } from '../sessions/sessionPlace.ts';
 import { removeSession } from '../sessions/sessionRemoval.ts';
 import { newSessionId, sessionsIn } from '../sessions/sessionStore.ts';
+import { editorServers } from './editorServers.ts';
 import { EditorSession } from './editorSession.ts';
 import { answered, requestError } from './protocolErrors.ts';
 
@@ -26,17 +29,15 @@ export interface EditorAgentOptions {
   readonly version: string;
   /** Where sessions are listed, found and deleted. */
   readonly place: SessionPlace;
-  /** Makes the agent of a session. Rejects with ConfigurationError. */
-  makeAgent(cwd: string): Promise<CodingAgent>;
-  /** Tells the person what the protocol has no place for. */
-  report(text: string): void;
+  /** Makes the agent of a session, with these MCP servers besides those of files. Rejects with ConfigurationError. */
+  makeAgent(cwd: string, servers: readonly ServerEntry[]): Promise<CodingAgent>;
 }
 
 /** What an editor says of a session that it opens. */
 interface Opening {
   readonly sessionId: string;
   readonly cwd: string;
-  readonly mcpServers?: readonly { readonly name: string }[];
+  readonly mcpServers?: readonly McpServer[];
 }
 
 const PAGE = 50;
@@ -108,7 +109,7 @@ export class EditorAgent {
       agentCapabilities: {
         loadSession: true,
         promptCapabilities: { image: true, audio: false, embeddedContext: true },
-        mcpCapabilities: { http: false, sse: false },
+        mcpCapabilities: { http: true, sse: false },
         sessionCapabilities: { list: {}, delete: {}, resume: {}, close: {} },
       },
       authMethods: [KEY_METHOD],
@@ -118,7 +119,7 @@ export class EditorAgent {
   /** A key is read from the environment and from files, so there is nothing to do but to look again. */
   async #authenticate(methodId: string): Promise<Record<string, never>> {
     if (methodId !== KEY_METHOD.id) throw RequestError.invalidParams({ methodId }, 'there is no such method');
-    const made = await this.#options.makeAgent(process.cwd());
+    const made = await this.#options.makeAgent(process.cwd(), []);
     await made.close();
     return {};
   }
@@ -157,12 +158,8 @@ export class EditorAgent {
   async #open({ sessionId, cwd, mcpServers = [] }: Opening, client: AgentContext): Promise<EditorSession> {
     if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, 'expected cwd to be an absolute path');
     if (this.#sessions.has(sessionId)) throw RequestError.invalidRequest({ sessionId }, 'the session is being opened');
-    const opening = this.#made(sessionId, cwd, client);
+    const opening = this.#made(sessionId, cwd, editorServers(mcpServers), client);
     this.#sessions.set(sessionId, opening);
-    if (mcpServers.length > 0) {
-      const names = mcpServers.map(({ name }) => name).join(', ');
-      this.#options.report(`the MCP servers that the editor names are not connected: ${names}`);
-    }
     try {
       return await opening;
     } catch (error) {
@@ -171,8 +168,13 @@ export class EditorAgent {
     }
   }
 
-  async #made(sessionId: string, cwd: string, client: AgentContext): Promise<EditorSession> {
-    const made = await this.#options.makeAgent(cwd);
+  async #made(
+    sessionId: string,
+    cwd: string,
+    servers: readonly ServerEntry[],
+    client: AgentContext,
+  ): Promise<EditorSession> {
+    const made = await this.#options.makeAgent(cwd, servers);
     try {
       const conversation = await made.agent.open(sessionId);
       mustWorkIn(conversation, made.cwd);

@@ -4,13 +4,14 @@
  */
 
 import type { ClientCapabilities, PromptResponse, SessionModeState } from '@agentclientprotocol/sdk';
-import { type AgentContext, type ContentBlock, RequestError, type SessionUpdate } from '@agentclientprotocol/sdk';
+import { type AgentContext, type ContentBlock, RequestError } from '@agentclientprotocol/sdk';
 import { standingEntries } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import type { RunResult } from '../../index.ts';
 import { PERMISSION_MODES, type PermissionMode } from '../../permissions/verdict.ts';
 import type { CodingAgent } from '../codingAgent.ts';
+import { tellEquipment } from '../commands/equipmentLines.ts';
 import { EditorQuestions } from './editorQuestions.ts';
 import { promptContent } from './promptContent.ts';
 import { runFailure } from './protocolErrors.ts';
@@ -45,6 +46,8 @@ export class EditorSession {
   /** The mode that the editor shows. */
   #shownMode: PermissionMode;
   readonly #release: () => void;
+  #isEquipmentTold = false;
+  #isClosed = false;
 
   constructor(made: CodingAgent, conversation: Conversation, { client, capabilities }: EditorClient) {
     this.#made = made;
@@ -111,6 +114,7 @@ export class EditorSession {
     }
     const turn = new AbortController();
     this.#turn = turn;
+    this.#tellEquipment();
     // The signal also fires when the connection closes. A call that waits for a decision then keeps waiting.
     const cancel = (): void => {
       if (signal.reason instanceof RequestError) this.cancel();
@@ -142,6 +146,7 @@ export class EditorSession {
 
   /** Ends the request under way. A call that waits for a decision keeps waiting. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     try {
       await this.#conversation.close();
     } finally {
@@ -190,9 +195,15 @@ export class EditorSession {
     return undefined;
   }
 
+  /** Tells once what of the user's and the project's files does not count, and which MCP servers failed. */
+  #tellEquipment(): void {
+    if (this.#isEquipmentTold) return;
+    this.#isEquipmentTold = true;
+    tellEquipment(this.#made.equipment, (note) => this.#say(note));
+  }
+
   #say(text: string): void {
-    const update: SessionUpdate = { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text } };
-    this.#queue.push([update]);
+    if (!this.#isClosed) this.#queue.push([this.#updates.note(text)]);
   }
 }
 

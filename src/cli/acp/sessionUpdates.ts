@@ -36,6 +36,7 @@ export class SessionUpdates {
   /** The parts of the current reply that were streamed. */
   #streamed = { assistant: false, reasoning: false };
   #messages = 0;
+  #notes = 0;
 
   /** `earlier`: the entries so far, for the sum of the cost. */
   constructor(options: UpdateOptions, earlier: readonly LogEntry[] = []) {
@@ -104,6 +105,13 @@ export class SessionUpdates {
     const { costUsd } = this.#spent;
     const cost = costUsd === null ? {} : { cost: { amount: costUsd, currency: 'USD' } };
     return [{ sessionUpdate: 'usage_update', used: inputTokens + outputTokens, size, ...cost }];
+  }
+
+  /** A note for the person: a notice where the editor shows notices, else a thought. */
+  note(text: string): SessionUpdate {
+    if (this.#options.notices) return { sessionUpdate: 'notice', severity: 'warning', title: printableLine(text) };
+    this.#notes += 1;
+    return chunk('agent_thought_chunk', { type: 'text', text: printableLine(text) }, `note/${this.#notes}`);
   }
 
   #spend(entry: LogEntry): void {

@@ -76,11 +76,18 @@ export function equipmentNotes({ problems, untrusted }: Equipment): string[] {
   ];
 }
 
-/** The servers that failed, each with the first line of its error. */
+/** An error in one line. Where its first line announces others, the last one follows: it says most. */
+function shortReason(why: string): string {
+  const lines = why.split('\n').filter((line) => line.trim() !== '');
+  const [first = ''] = lines;
+  return first.endsWith(':') && lines.length > 1 ? `${first} ${lines.at(-1)}` : first;
+}
+
+/** The servers that failed, each with its error in short. */
 export function failedServers({ servers }: Equipment): string[] {
   return servers.views.flatMap(({ name, state }) => {
     if (state.kind !== 'failed') return [];
-    const [why = ''] = state.why.split('\n', 1);
+    const why = shortReason(state.why);
     return [printableLine(why.includes(name) ? why : `the MCP server ${name}: ${why}`)];
   });
 }

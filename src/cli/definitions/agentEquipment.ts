@@ -8,7 +8,7 @@ import { userDirectoryOf } from '../../session/configuration.ts';
 import { trustFiles } from '../../session/trust.ts';
 import { isProgramCommand } from '../interactive/slashCommands.ts';
 import { ServerConnections } from '../servers/serverConnections.ts';
-import { serverEntries } from '../servers/serverEntries.ts';
+import { type ServerEntry, serverEntries } from '../servers/serverEntries.ts';
 import { agentToolName, agentTools, skillTool } from './agentTools.ts';
 import { type DefinitionFile, definitionFiles, serverFiles } from './definitionFiles.ts';
 import { type Definitions, loadDefinitions } from './definitions.ts';
@@ -27,6 +27,8 @@ export interface EquipmentOptions {
   /** A variable of the process or of the configuration. */
   variableOf(name: string): string | undefined;
   modelOf(name: string): Promise<Model | undefined>;
+  /** MCP servers besides those of files. They take the place of servers with the same names. */
+  readonly moreServers?: readonly ServerEntry[] | undefined;
   /** The connections of an earlier agent of the same directory. */
   readonly servers?: ServerConnections | undefined;
 }
@@ -37,7 +39,9 @@ export async function equipmentOf(options: EquipmentOptions): Promise<Equipment>
   const place = { cwd, userDirectory: userDirectoryOf() };
   const [definitions, files] = await Promise.all([loadDefinitions(place), serverFiles(place)]);
   const listed = serverEntries(files, variableOf, cwd);
-  const servers = options.servers?.shared() ?? new ServerConnections(listed.entries);
+  const { moreServers = [] } = options;
+  const entries = new Map([...listed.entries, ...moreServers].map((entry) => [entry.name, entry]));
+  const servers = options.servers?.shared() ?? new ServerConnections([...entries.values()]);
   try {
     return await equipmentWith(servers, definitions, listed, options);
   } catch (error) {
@@ -50,7 +54,7 @@ async function equipmentWith(
   servers: ServerConnections,
   definitions: Definitions,
   listed: ReturnType<typeof serverEntries>,
-  { codingTools, modelOf }: EquipmentOptions,
+  { codingTools, modelOf, moreServers = [] }: EquipmentOptions,
 ): Promise<Equipment> {
   const { agents, skills } = definitions;
   const commands = definitions.commands.filter(({ name }) => !isProgramCommand(name));
@@ -70,6 +74,9 @@ async function equipmentWith(
       ...taken.map(({ name, path }) => `${path} is not used: /${name} is a command of the program`),
       ...listed.problems,
       ...made.problems,
+      ...moreServers.flatMap(({ name, why }) =>
+        why === undefined ? [] : [`the MCP server ${name} is not used: ${why}`],
+      ),
     ],
     untrusted: [...definitions.untrusted, ...listed.untrusted],
   };

@@ -32,6 +32,8 @@ export interface ListedServers {
   readonly untrusted: readonly string[];
 }
 
+/** Why a server of an older transport is not connected. */
+export const NO_SSE = 'the transport sse is not supported: ask the server for its Streamable HTTP address';
 const NOT_TRUSTED = 'the project is not trusted: runchart trust';
 const OPTIONS = ['command', 'args', 'env', 'cwd', 'url', 'headers', 'resources', 'prompts'];
 
@@ -83,13 +85,13 @@ interface EntryPlace {
 function entryOf(written: string, given: unknown, { path, isTrusted }: DefinitionFile, place: EntryPlace): ServerEntry {
   // Underscores separate the parts of a tool's name.
   const name = written.replaceAll(/[_. ]/g, '-');
-  const about = aboutOf(given);
+  const about = aboutServer(given);
   const left = (why: string): ServerEntry => ({ name, path, why, about });
   if (!isTrusted) return left(NOT_TRUSTED);
   if (!isObject(given)) return left('its entry must be an object with a command or an url');
   const { type, disabled } = given;
   if (disabled === true) return left('it is turned off by "disabled"');
-  if (type === 'sse') return left('the transport sse is not supported: ask the server for its Streamable HTTP address');
+  if (type === 'sse') return left(NO_SSE);
   try {
     const known = Object.fromEntries(OPTIONS.flatMap((key) => (given[key] === undefined ? [] : [[key, given[key]]])));
     const { value, missing } = expandVariables(known, place.variables);
@@ -106,8 +108,8 @@ const CREDENTIAL = String.raw`[\w-]*(?:key|token|secret|password|authorization)`
 const NAMED = new RegExp(`^((?:${CREDENTIAL}=|${CREDENTIAL}: *)(?:(?:Bearer|Basic) +)?)(?!\\$\\{)\\S+$`, 'i');
 const OPTION = new RegExp(`^-${CREDENTIAL}$`, 'i');
 
-/** As it is written, because a value of a variable may be a secret, and without credentials. */
-function aboutOf(given: unknown): string {
+/** The command or the address as it is written, because a value of a variable may be a secret, and without credentials. */
+export function aboutServer(given: unknown): string {
   if (!isObject(given)) return '';
   const { command, args, url } = given;
   // A query may hold a key.

@@ -16,9 +16,11 @@ import {
 } from '@agentclientprotocol/sdk';
 import { onTestFinished } from 'vitest';
 import * as z from 'zod';
-import { EditorAgent } from '../../../src/cli/acp/editorAgent.ts';
+import { EditorAgent, type EditorAgentOptions } from '../../../src/cli/acp/editorAgent.ts';
 import { type CodingAgent, summaryOnDemand } from '../../../src/cli/codingAgent.ts';
 import { countingStore } from '../../../src/cli/renderLog.ts';
+import { ServerConnections } from '../../../src/cli/servers/serverConnections.ts';
+import type { ServerEntry } from '../../../src/cli/servers/serverEntries.ts';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
 import { workingDirectory } from '../../../src/cli/sessions/sessionStore.ts';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
@@ -48,14 +50,16 @@ export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = 
       return `deployed to ${to}`;
     },
   });
-  return async (directory: string): Promise<CodingAgent> => {
+  return async (directory: string, entries: readonly ServerEntry[] = []): Promise<CodingAgent> => {
     const cwd = await workingDirectory(directory);
     const { plugin, compactNext } = summaryOnDemand();
     const rules = permissions({ mode });
     const store = countingStore(jsonlStore(join(root, 'sessions')));
-    const tools = [...codingTools({ sandbox: 'off' }), deploy, rules.exitPlanMode()];
+    const servers = new ServerConnections(entries);
+    const own = [...codingTools({ sandbox: 'off' }), deploy, rules.exitPlanMode()];
+    const tools = servers.joinedTo(own, () => true);
     const policies = { ...presets.coding, onPartialSuspend: 'wait' as const };
-    const agent = createAgent({ model, tools, plugins: [rules, plugin], policies, cwd, store });
+    const agent = createAgent({ model, tools, plugins: [rules, plugin, servers.plugin], policies, cwd, store });
     return {
       agent,
       model,
@@ -64,12 +68,15 @@ export function agentMaker(root: string, model: ScriptedModel, ran: unknown[] = 
       sessions: await sessionPlace(join(root, 'sessions')),
       store,
       history: new FileHistory(join(root, 'history')),
-      close: () => agent.close(),
+      close: async () => {
+        await agent.close();
+        await servers.close();
+      },
       keep: (kept) => allowAlways(kept, { cwd, userDirectory: join(root, 'user') }),
       unkeep: (rule) => forgetAllowed(rule, { cwd, userDirectory: join(root, 'user') }),
       compactNext,
       layers: [],
-      equipment: noEquipment(),
+      equipment: { ...noEquipment(), servers },
       remade: () => Promise.reject(new Error('the agent is not made anew')),
       about: { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode },
     };
@@ -87,21 +94,18 @@ export interface Editor {
   readonly agent: ClientContext;
   readonly updates: SessionUpdate[];
   readonly asked: RequestPermissionRequest[];
-  /** What a person reads on standard error. */
-  readonly reports: string[];
   /** The connection breaks, as when the editor is killed. Resolves when the agent has closed its sessions. */
   disconnect(): Promise<void>;
 }
 
 /** Starts an agent and a client on two byte streams. */
 export async function editorOf(
-  makeAgent: (cwd: string) => Promise<CodingAgent>,
+  makeAgent: EditorAgentOptions['makeAgent'],
   { root, answer, capabilities = {} }: EditorOptions,
 ): Promise<Editor> {
   const [toAgent, toClient] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
   const place = await sessionPlace(join(root, 'sessions'));
-  const reports: string[] = [];
-  const editor = new EditorAgent({ version: '0.0.0', place, makeAgent, report: (text) => void reports.push(text) });
+  const editor = new EditorAgent({ version: '0.0.0', place, makeAgent });
   const served = editor.app.connect(ndJsonStream(toClient.writable, toAgent.readable));
   const updates: SessionUpdate[] = [];
   const asked: RequestPermissionRequest[] = [];
@@ -119,7 +123,7 @@ export async function editorOf(
   };
   onTestFinished(disconnect);
   await connection.agent.request('initialize', { protocolVersion: 1, clientCapabilities: capabilities });
-  return { agent: connection.agent, updates, asked, reports, disconnect };
+  return { agent: connection.agent, updates, asked, disconnect };
 }
 
 export const choose = (optionId: string) => async (): Promise<RequestPermissionResponse> => ({

@@ -103,13 +103,6 @@ describe('an earlier session', () => {
   });
 });
 
-test('MCP servers that an editor names are reported as not connected', async () => {
-  const { agent, reports, root } = await begun([]);
-  const server = { name: 'files', command: 'files', args: [], env: [] };
-  await agent.request('session/new', { cwd: root, mcpServers: [server] });
-  expect(reports).toEqual([expect.stringContaining('not connected: files')]);
-});
-
 describe('an editor that is gone', () => {
   test('in the middle of a reply: the run is stopped, and the session can be opened at once', async () => {
     const first = await begun([deaf(t('Let me think'))]);

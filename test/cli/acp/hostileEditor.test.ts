@@ -24,7 +24,7 @@ async function wire(replies: readonly Reply[]) {
   const [input, output] = [new TransformStream<Uint8Array>(), new TransformStream<Uint8Array>()];
   const place = await sessionPlace(`${root}/sessions`);
   const makeAgent = agentMaker(root, scripted(replies), ran);
-  const editor = new EditorAgent({ version: '0', place, makeAgent, report: () => undefined });
+  const editor = new EditorAgent({ version: '0', place, makeAgent });
   editor.app.connect(ndJsonStream(output.writable, input.readable));
   onTestFinished(() => editor.close());
   const received: Answered[] = [];
