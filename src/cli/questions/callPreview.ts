@@ -80,7 +80,7 @@ export async function callPreview(
   const changed =
     'content' in change
       ? { kind: 'changed' as const, after: withLineEnds(change.content.replace(/^\uFEFF/, ''), before) }
-      : changedText(before, editsOf(change), place.name);
+      : await changedText(before, editsOf(change), place.name);
   if (changed.kind === 'refused') return without(changed.message);
   const patch = await patchOf(place.name, before.text, changed.after);
   if (patch === undefined) return without('the change is too large to be compared');

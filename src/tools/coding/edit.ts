@@ -1,19 +1,23 @@
 /**
  * The Edit tool replaces one text of a file by another; MultiEdit replaces several in turn. Rule: a text must occur
- * exactly once, unless all places are to change. All edits of a call are made, or none. The model must have read the
- * current version of the file. All other bytes stay as they are.
+ * exactly once, unless all places are to change. All edits of a call are made, or none, and their time is bounded. The
+ * model must have read the current version of the file. All other bytes stay as they are.
  */
 import * as z from 'zod';
+import { nextTurn } from '../../timeLimit.ts';
 import { defineTool, type Tool, type ToolContext, type ToolResult, toolResult } from '../tool.ts';
-import { bytesOfText, diffOf, type FileText, lineOf, placesIn, readText, replacedIn } from './fileText.ts';
+import { bytesOfText, diffOf, type FileText, lineOf, readText, replacedIn } from './fileText.ts';
 import { hashOf, type KnownFiles } from './knownFiles.ts';
 import { shownName } from './search/listing.ts';
+import { placesIn } from './search/textPlaces.ts';
 import { grantedPlace, type Place, pathArgument, type Refusal, refusal, refused } from './workspace.ts';
 import { currentContent, FILE_BYTES_MAX, putFile } from './writeFile.ts';
 
 const LINES_SHOWN = 10;
 
 const EDITS_MAX = 200;
+/** The CPU time of all edits of a call. */
+const EDITS_CPU_MS = 5_000;
 
 const filePath = pathArgument.describe('The file, relative to the working directory or absolute inside it.');
 const textEdit = z.object({
@@ -73,7 +77,7 @@ async function changeAt(
   if (before.kind === 'refused') return refusal(before);
   const fault = knownFiles.changeRefusal(conversationId, place.path, hashOf(current.bytes), name);
   if (fault) return refusal(fault);
-  const changed = changedText(before, edits, name);
+  const changed = await changedText(before, edits, name, { signal });
   if (changed.kind === 'refused') return refusal(changed);
   const { after, places } = changed;
   const bytes = bytesOfText(after, before);
@@ -87,17 +91,34 @@ async function changeAt(
 
 type Changed = { kind: 'changed'; after: string; places: number };
 
-/** The text after all edits, with the number of changed places. The refusal of one edit is the refusal of all. */
-export function changedText(before: FileText, edits: readonly TextEdit[], name: string): Changed | Refusal {
+/**
+ * The text after all edits, with the number of changed places. The refusal of one edit is the refusal of all. Between two
+ * edits, other work of the process runs, and `signal` ends them.
+ */
+export async function changedText(
+  before: FileText,
+  edits: readonly TextEdit[],
+  name: string,
+  { signal, cpuMs = EDITS_CPU_MS }: { signal?: AbortSignal; cpuMs?: number } = {},
+): Promise<Changed | Refusal> {
   let after = before.text;
   let places = 0;
+  let usedMs = 0;
   for (const [index, edit] of edits.entries()) {
-    const changed = replacedText({ ...before, text: after }, edit, name);
-    if (changed.kind === 'refused') {
-      if (edits.length === 1) return changed;
-      const message = `edit ${index + 1} of ${edits.length}, and so none was made: ${changed.message}`;
-      return { ...changed, message };
+    const refusedBy = (refusal: Refusal): Refusal => {
+      if (edits.length === 1) return refusal;
+      return { ...refusal, message: `edit ${index + 1} of ${edits.length}, and so none was made: ${refusal.message}` };
+    };
+    if (index > 0) await nextTurn();
+    signal?.throwIfAborted();
+    if (usedMs > cpuMs) {
+      return refusedBy(refused('timeout', `the edits before it took more than ${cpuMs} ms: make fewer in one call`));
     }
+    const since = process.cpuUsage();
+    const changed = replacedText({ ...before, text: after }, edit, name);
+    const { user, system } = process.cpuUsage(since);
+    usedMs += (user + system) / 1_000;
+    if (changed.kind === 'refused') return refusedBy(changed);
     after = changed.after;
     places += changed.places;
   }

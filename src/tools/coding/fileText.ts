@@ -3,6 +3,7 @@
  * UTF-8 is refused, because it could not be written back. The model's text uses LF, and a file keeps its own line ends.
  */
 import { shownName } from './search/listing.ts';
+import type { TextPlace } from './search/textPlaces.ts';
 import { type Refusal, refused } from './workspace.ts';
 
 export interface FileText {
@@ -33,26 +34,6 @@ export const bytesOfText = (text: string, { hasMark }: Pick<FileText, 'hasMark'>
 /** Converts a new text to the line ends of the old file. */
 export const withLineEnds = (text: string, { isCrlf }: Pick<FileText, 'isCrlf'>): string =>
   isCrlf ? text.replace(/\r?\n/g, '\r\n') : text;
-
-interface TextPlace {
-  at: number;
-  length: number;
-}
-
-/**
- * The positions of `searchedText`, whatever line ends the file has there. With `overlapping`, `aa` occurs twice in `aaa`.
- * One is found at a time, because there may be millions.
- */
-export function* placesIn(
-  { text }: Pick<FileText, 'text'>,
-  searchedText: string,
-  { overlapping }: { overlapping: boolean },
-): Generator<TextPlace, undefined> {
-  const lines = searchedText.replace(/\r\n/g, '\n').split('\n');
-  const source = lines.map((line) => line.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('\\r?\\n');
-  const pattern = new RegExp(overlapping ? `(?=(${source}))` : `(${source})`, 'g');
-  for (const { 1: match = '', index } of text.matchAll(pattern)) yield { at: index, length: match.length };
-}
 
 const PIECES = 4_096;
 

@@ -6,8 +6,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { bytesOfText, placesIn, readText, replacedIn, withLineEnds } from '../../../src/tools/coding/fileText.ts';
+import { bytesOfText, readText, replacedIn, withLineEnds } from '../../../src/tools/coding/fileText.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
+import { placesIn } from '../../../src/tools/coding/search/textPlaces.ts';
 import { answerOf, definitionOf } from '../../../src/tools/tool.ts';
 import { type Bench, makeBench } from './codingBench.ts';
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { editedArguments } from '../../../src/cli/questions/argumentEditor.ts';
 import { callPreview, fileChange } from '../../../src/cli/questions/callPreview.ts';
 import { permissions } from '../../../src/permissions/permissions.ts';
+import { changedText } from '../../../src/tools/coding/edit.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 import { answerOf, definitionOf, type ToolContext } from '../../../src/tools/tool.ts';
 import { type Bench, makeBench } from './codingBench.ts';
@@ -104,13 +105,31 @@ describe('MultiEdit', () => {
   });
 
   it('refuses edits that would grow the file above its bound, and no question computes them', async () => {
-    await readFirst('a');
-    const doubled = edits(...Array.from({ length: 24 }, (): Pair => ['a', 'aa', true]));
-    const why = /^edit 24 of 24, and so none was made: f would be larger than 10485760 bytes/;
+    const text = 'a'.repeat(1_048_576);
+    await readFirst(text);
+    const doubled = edits(...Array.from({ length: 4 }, (): Pair => ['a', 'aa', true]));
+    const why = /^edit 4 of 4, and so none was made: f would be larger than 10485760 bytes/;
     expect(await call('MultiEdit', doubled)).toEqual({ code: 'too_large', text: expect.stringMatching(why) });
     const preview = await callPreview('MultiEdit', doubled, { cwd: bench.root, place: undefined });
     expect(preview).toMatchObject({ kind: 'no change', why: expect.stringMatching(why) });
-    expect(await content()).toBe('a');
+    expect((await content()) === text).toBe(true);
+  });
+
+  it('takes a bounded time, lets other work run between two edits, and ends with its call', async () => {
+    const text = 'a'.repeat(1_000_000);
+    const file = { text, hasMark: false, isCrlf: false };
+    const each = { old_string: 'a', new_string: 'b', replace_all: true };
+    const many = [each, { ...each, old_string: 'b', new_string: 'c' }, { ...each, old_string: 'c', new_string: 'd' }];
+    const late = await changedText(file, many, 'f', { cpuMs: 1 });
+    const message = expect.stringMatching(/^edit [23] of 3, and so none was made: .* more than 1 ms/);
+    expect(late).toEqual({ kind: 'refused', code: 'timeout', message });
+    const order: string[] = [];
+    const ended = new AbortController();
+    const cancelled = changedText(file, many, 'f', { signal: ended.signal });
+    setImmediate(() => order.push('other work'));
+    setImmediate(() => ended.abort(new Error('cancelled')));
+    await expect(cancelled.catch((error: Error) => order.push(error.message))).resolves.toBe(2);
+    expect(order).toEqual(['other work', 'cancelled']);
   });
 
   it('needs a file that was read, as it is now, and stays inside the working directory', async () => {
