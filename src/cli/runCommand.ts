@@ -12,6 +12,7 @@ import { type AgentOptions, type CodingAgent, codingAgent, mustWorkIn } from './
 import { equipmentNotes, failedServers } from './commands/equipmentLines.ts';
 import { meaningOf, messageContent } from './commands/messageContent.ts';
 import { CANCELLED, exitCodeOf, WAITING } from './exitCodes.ts';
+import { endedLine, endingWithProgram, goneCommands, goneNote } from './interactive/backgroundLines.ts';
 import { CONTINUED, summaryNote, windowAfter } from './models/contextRecovery.ts';
 import { decidePending, pipedInput, readPrompt, showCall, terminalAsker } from './personInput.ts';
 import { followAsJson, followAsMessages, followAsSteps } from './renderLog.ts';
@@ -57,9 +58,11 @@ export async function runCommand(
       if (!options.json) for (const text of texts) screen.line(['yellow', `! ${text}`]);
     };
     notes(equipmentNotes(equipment));
-    const meaning = meaningOf(prompt, equipment.commands, cwd);
-    const content = meaning.length > 0 ? await messageContent(prompt, [], cwd, meaning) : prompt;
-    const first = { prompt, content, signal, asks, how: options.json ? form.json : 'steps' } as const;
+    const contentWith = async (notes: readonly string[]): Promise<Content> => {
+      const meaning = meaningOf(prompt, equipment.commands, cwd);
+      return meaning.length + notes.length > 0 ? messageContent(prompt, notes, cwd, meaning) : prompt;
+    };
+    const first: Form = { prompt, contentWith, signal, asks, how: options.json ? form.json : 'steps' };
     const id = chosen ?? newSessionId();
     let result = await answered(made, id, screen, first);
     if (result.window !== undefined) {
@@ -68,13 +71,19 @@ export async function runCommand(
       await made.close();
       made = next;
       made.compactNext('');
-      result = await answered(made, id, screen, { ...first, prompt: CONTINUED, content: CONTINUED });
+      result = await answered(made, id, screen, { ...first, prompt: CONTINUED, contentWith: async () => CONTINUED });
     }
     notes(failedServers(equipment));
     return result.code;
   } finally {
     await made.close();
   }
+}
+
+interface Form extends Pick<Request, 'prompt' | 'signal' | 'asks'> {
+  how: Shown;
+  /** The prompt, with the text that its command stands for, and with these notes for the model. */
+  contentWith(notes: readonly string[]): Promise<Content>;
 }
 
 interface Answered {
@@ -88,13 +97,15 @@ async function answered(
   made: CodingAgent,
   id: string,
   screen: Screen,
-  { how, ...form }: Omit<Request, 'conversation' | 'screen' | 'last'> & { how: Shown },
+  { how, contentWith, ...form }: Form,
 ): Promise<Answered> {
   const conversation = await made.agent.open(id);
   mustWorkIn(conversation, made.cwd);
+  const content = await contentWith(goneCommands(conversation.log()).map(goneNote));
   const reportResult = follow(conversation, made, screen, how);
-  const state: Request = { conversation, screen, ...form, last: undefined };
+  const state: Request = { conversation, screen, ...form, content, last: undefined };
   const code = await request(state);
+  if (how === 'steps') printEnding(screen, conversation, made);
   const window = form.signal.aborted ? undefined : windowAfter(state.last?.error, made.model, conversation.log());
   if (window !== undefined) return { code, window };
   if (state.last) reportResult(state.last);
@@ -115,15 +126,27 @@ type Shown = 'steps' | RunForm['json'];
 /** Shows the events of the conversation. Call the returned function with the last result. */
 function follow(
   conversation: Conversation,
-  { store, about }: CodingAgent,
+  { store, about, background }: CodingAgent,
   screen: Screen,
   how: Shown,
 ): (result: RunResult) => void {
   const output = outputTo(process.stdout);
   if (how === 'messages') return followAsMessages(conversation, store.entriesAtOpen, output, about);
   if (how === 'entries') followAsJson(conversation, store.entriesAtOpen, output);
-  else followAsSteps(conversation, store.entriesAtOpen, screen);
+  else {
+    followAsSteps(conversation, store.entriesAtOpen, screen);
+    background?.watch((command) => {
+      if (command.end?.kind !== undefined && command.end.kind !== 'stopped') screen.line(...endedLine(command).spans);
+    });
+  }
   return () => undefined;
+}
+
+/** A command in the background ends with the program. What the model has not read of its output is shown. */
+function printEnding(screen: Screen, { id }: Conversation, { background }: CodingAgent): void {
+  for (const command of background?.running(id) ?? []) {
+    for (const { spans } of endingWithProgram(command)) screen.line(...spans);
+  }
 }
 
 function printSession(screen: Screen, { id }: Conversation, { sessions }: CodingAgent): void {
@@ -135,7 +158,6 @@ interface Request {
   screen: Screen;
   /** An empty prompt continues a waiting or interrupted run. */
   prompt: string;
-  /** The prompt, with the text that its command stands for. */
   content: Content;
   signal: AbortSignal;
   /** A terminal is available for questions. */

@@ -3,12 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Outgoing } from '../../src/transports/index.ts';
 import { proves } from '../support/tier.ts';
-import { start, storedEntries } from './cli.ts';
-import { modelServer, type Script } from './modelServer.ts';
+import { mainWithPackages, start, storedEntries } from './cli.ts';
+import { type Asked, modelServer, type Script } from './modelServer.ts';
 import { entriesIn, explains, place, QUESTION, readsMainGo } from './runDirectory.ts';
 
 const runs =
@@ -18,25 +17,14 @@ const runs =
     reply.finish('tool_calls');
   };
 
-const here = JSON.stringify(import.meta.url);
-/** The built package has no optional dependency; this one comes from the tests' folder. */
-const PRICES = `export const resolve = (name, context, next) =>
-  next(name, name === '@pydantic/genai-prices' ? { ...context, parentURL: ${here} } : context);`;
-
 /** The built program with the list of prices. Its known servers of OpenAI have this address. */
-async function mainWithPrices(root: string, baseURL: string): Promise<string> {
-  const file = join(root, 'main.mjs');
-  const main = pathToFileURL(join(inject('packageRoot'), 'dist', 'src', 'cli', 'main.js')).href;
-  await writeFile(
-    file,
-    `import { register } from 'node:module';
-     register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(PRICES)}));
-     const { fetch } = globalThis;
-     globalThis.fetch = (at, init) => fetch(String(at.url ?? at).replace('https://api.openai.com/v1', ${JSON.stringify(baseURL)}), init);
-     await import(${JSON.stringify(main)});`,
+const mainWithPrices = (root: string, baseURL: string): Promise<string> =>
+  mainWithPackages(
+    root,
+    ['@pydantic/genai-prices'],
+    `const { fetch } = globalThis;
+     globalThis.fetch = (at, init) => fetch(String(at.url ?? at).replace('https://api.openai.com/v1', ${JSON.stringify(baseURL)}), init);`,
   );
-  return file;
-}
 
 describe('runchart -p', () => {
   test('S002-17 a spent budget ends with 5, in the message and in the session', async () => {
@@ -140,6 +128,37 @@ describe('runchart -p', () => {
     const other = await readdir(join(cwd, '..', 'other'));
     expect(other.filter((name) => name.endsWith('.jsonl'))).toHaveLength(1);
     expect((await readdir(sessions)).filter((name) => name.endsWith('.jsonl'))).toHaveLength(2);
+  });
+
+  test('commands in the background end with the program: each is named with what nobody has read, and the next request tells the model', async () => {
+    const background: Script = (reply) => {
+      for (const [index, command] of ['echo ready; sleep 60', 'echo done'].entries()) {
+        const args = JSON.stringify({ command, run_in_background: true });
+        reply.delta({
+          tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name: 'Bash', arguments: args } }],
+        });
+      }
+      reply.finish('tool_calls');
+    };
+    const [quick, slow] = [
+      /· bash_\w+ echo done: exit code 0\n/,
+      /! (bash_\w+) echo ready; sleep 60: it ends now, because the program ends\n {2}ready\n/,
+    ];
+    const waits: Script = async (reply) => {
+      await expect.poll(() => first.stderr).toMatch(quick);
+      return explains(reply, server.asked[1] as Asked);
+    };
+    const server = await modelServer(background, waits, explains);
+    const { cwd, env } = await place(server);
+    const options = ['-m', 'm1', '--permission-mode', 'bypass', '-p'];
+    const first = start([...options, 'serve it'], { cwd, env });
+    expect((await first.ended).code).toBe(0);
+    expect(first.stdout).toBe('It counts words.\n');
+    expect(first.stderr).toMatch(slow);
+    const [, id = ''] = slow.exec(first.stderr) ?? [];
+    const second = start([...options, 'and now?', '-c'], { cwd, env });
+    expect((await second.ended).code).toBe(0);
+    expect(JSON.stringify(server.asked[2]?.messages.at(-1))).toContain(`The background command ${id} (`);
   });
 
   test.skipIf(!proves)(

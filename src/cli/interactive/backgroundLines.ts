@@ -7,10 +7,13 @@ import { textOf } from '../../content/content.ts';
 import { printableLine, shortened } from '../../printable.ts';
 import type { BackgroundCommand, BackgroundCommands } from '../../tools/coding/commands/backgroundCommands.ts';
 import { endText } from '../../tools/coding/commands/backgroundTools.ts';
+import { outputLines } from './conversationLines.ts';
 import type { ConversationTerminal } from './conversationTerminal.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 const COMMAND_MAX = 120;
+/** A screen of which the output of an ending command takes half. */
+const OUTPUT_ROWS = 20;
 
 const shownCommand = (command: string): string => shortened(printableLine(command), COMMAND_MAX);
 
@@ -27,6 +30,13 @@ export const endingLines = (commands: BackgroundCommands | undefined, conversati
       `! ${id} ${shownCommand(command)}: it ends now, because the session is closed and opened again`,
     ]),
   );
+
+/** A command that ends because the program ends, and the last lines that nobody has read. */
+export function endingWithProgram(command: BackgroundCommand): TextLine[] {
+  const head = `! ${command.id} ${shownCommand(command.command)}: it ends now, because the program ends`;
+  const printed = command.read().text().trimEnd();
+  return [ownLine(['yellow', head]), ...(printed === '' ? [] : outputLines(printed, OUTPUT_ROWS))];
+}
 
 export const endedLine = (command: BackgroundCommand): TextLine =>
   ownLine(['dim', `· ${command.id} ${shownCommand(command.command)}: ${printableLine(endText(command))}`]);
