@@ -13,7 +13,8 @@ import { type Row, rowsOf, type TextLine } from './textRows.ts';
 
 /** This delay separates Escape from the beginning of a longer key sequence. */
 const ESCAPE_MS = 50;
-const DRAW_MS = 16;
+/** A key is shown this soon, also while text streams. */
+const DRAW_MS = 8;
 const TURN_MS = 100;
 /** This part of the screen holds text in progress, which is laid out again after a change of the width. */
 const KEPT_PART = 3;
