@@ -124,8 +124,8 @@ export const shared = [
     witness: 'test/stores/postgres/storeParts.test.ts',
     edits: [
       [
-        'this.#stopEnd = time.setTimer(oldest + this.leaseMs - now, () => this.#loseOld(), true);',
-        'this.#stopEnd = time.setTimer(oldest + 9 * this.leaseMs - now, () => this.#loseOld(), true);',
+        'const ms = Math.max(1, oldest + this.leaseMs - now);',
+        'const ms = Math.max(1, oldest + 9 * this.leaseMs - now);',
       ],
     ],
   },

@@ -118,7 +118,9 @@ export class Leases {
     for (const [holder, heldAt] of this.#holders) if (now - heldAt >= this.leaseMs) this.#lose(holder);
     if (this.#holders.size === 0) return;
     const oldest = Math.min(...this.#holders.values());
-    this.#stopEnd = time.setTimer(oldest + this.leaseMs - now, () => this.#loseOld(), true);
+    // At least a millisecond, whatever rounding leaves.
+    const ms = Math.max(1, oldest + this.leaseMs - now);
+    this.#stopEnd = time.setTimer(ms, () => this.#loseOld(), true);
   }
 
   #lose(holder: LeaseHolder): void {
