@@ -61,6 +61,7 @@ export default defineConfig({
     nav: [
       { text: 'Tutorial', link: '/docs/tutorial' },
       { text: 'Guides', link: '/docs/' },
+      { text: 'Concepts', link: '/docs/concepts/log' },
       { text: 'Reference', link: '/docs/reference/' },
       { text: 'Changes', link: '/CHANGELOG' },
     ],

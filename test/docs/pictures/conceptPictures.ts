@@ -90,7 +90,7 @@ function drawDecision(): SvgPicture {
     ['approve', ['The tool runs', 'with these', 'arguments.'], 'tool'],
     ['edit', ['The tool runs', 'with your', 'arguments.'], 'tool'],
     ['answer', ['The tool runs', 'and receives', 'your payload.'], 'tool'],
-    ['deny', ['The call fails', 'with your', 'reason.'], 'refusal'],
+    ['deny', ['It fails', 'with your', 'reason.'], 'refusal'],
   ];
   for (const [index, [action, lines, tone]] of actions.entries()) {
     const x = 6 + index * 103;
@@ -123,11 +123,11 @@ function drawDecision(): SvgPicture {
 function drawPromise(): SvgPicture {
   const picture = new SvgPicture('What a crash leaves before, during and after a tool call');
   const steps: [label: string, note: string, tone: Tone, font: 'code' | 'label'][] = [
-    ['agent-output', 'The model wants a call.', 'model', 'code'],
+    ['agent-output', 'The model calls it.', 'model', 'code'],
     ['tool-started', 'This entry is durable.', 'log', 'code'],
     ['the tool runs', 'It acts on the world.', 'tool', 'label'],
     ['tool-result', 'This entry is durable.', 'log', 'code'],
-    ['the model continues', 'It receives the result.', 'model', 'label'],
+    ['the model continues', 'It gets the result.', 'model', 'label'],
   ];
   const y = (index: number): number => 38 + index * 84;
   picture.text(97, 24, 'one tool call', { font: 'title', anchor: 'middle' });
@@ -145,10 +145,10 @@ function drawPromise(): SvgPicture {
     [
       1.5,
       'The outcome is unknown.',
-      ['You settle the call. An', 'idempotent tool runs again', 'with the same key.'],
+      ['You settle the call. An', 'idempotent tool runs', 'again, with its key.'],
       'person',
     ],
-    [3, 'The result is kept.', ['The tool never runs again.'], 'tool'],
+    [3, 'The result is kept.', ['It never runs again.'], 'tool'],
   ];
   for (const [index, title, lines, tone] of crashes) {
     const middle = y(index) + 66;

@@ -84,7 +84,7 @@ it('each entry that a picture names is a kind of entry', () => {
 });
 
 it('texts keep 11 pixels on a page that is 390 pixels wide', () => {
-  const [margins, smallest] = [32, Math.min(...Object.values(fonts).map(({ size }) => size))];
+  const [margins, smallest] = [48, Math.min(...Object.values(fonts).map(({ size }) => size))];
   expect((smallest * Math.min(WIDTH, 390 - margins)) / WIDTH).toBeGreaterThanOrEqual(11);
 });
 
