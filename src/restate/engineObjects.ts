@@ -9,9 +9,9 @@ import type { Live } from '../live.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import type { Act, ActAnswer } from '../stores/logStore.ts';
 import type { BlobStore } from './blobStore.ts';
+import type { WaitingAct } from './chain/engineAttempt.ts';
+import { holdConversation } from './chain/holdConversation.ts';
 import { ContentStore } from './contentStore.ts';
-import type { WaitingAct } from './engineAttempt.ts';
-import { holdConversation } from './holdConversation.ts';
 import { type LiveHub, lossy } from './liveHub.ts';
 import {
   callObject,

@@ -7,8 +7,8 @@ import type { LogEntry } from '../../machines/internal.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
 import { addToRow } from '../stores/conversationSummary.ts';
 import type { ActAnswer } from '../stores/logStore.ts';
+import type { CarriedRun, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './chain/engineAttempt.ts';
 import { type ContentStore, LARGEST_CHARACTERS } from './contentStore.ts';
-import type { CarriedRun, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './engineAttempt.ts';
 import type { LiveHub } from './liveHub.ts';
 import {
   callObject,

@@ -74,6 +74,9 @@ const LANDS: ReadonlySet<string> = new Set(['agent-output', 'model-reply', 'run-
 /** Present where final answers have a schema. */
 const loadAnswers = onDemand(() => import('./finalAnswers.ts'));
 
+/** What another process received for a model call. Nothing is called, and later effects find the reply. */
+export type RepeatedReply = { repeated?: ModelValue };
+
 type Of<K extends EffectRequest['kind']> = Extract<EffectRequest, { kind: K }>;
 
 export class Effects {
@@ -206,10 +209,13 @@ export class Effects {
     return raw;
   }
 
-  async #model({ runId, turn, attempt, model: index }: Of<'model'>, abort: EffectAbort): Promise<ModelValue> {
+  async #model(
+    { runId, turn, attempt, model: index, repeated }: Of<'model'> & RepeatedReply,
+    abort: EffectAbort,
+  ): Promise<ModelValue> {
     const { models, policies, around, toolbox, plugins, attachments, schemas, redact } = this.#options;
     const model = index === 0 ? around.request.model : models[index];
-    if (!model) throw new Error('an agent has a model');
+    if (!model) throw new Error('no model');
     if ('missing' in model) return notConfigured('model', model.missing);
     this.#tools?.forgetEnded();
     const { next, diagnose } = around;
@@ -218,6 +224,11 @@ export class Effects {
       const missing = this.#answers.begin(runId, attempt);
       if (missing !== undefined) return notConfigured('output', missing);
     }
+    const seen = (value: ModelValue): ModelValue => {
+      if (value.kind === 'reply') around.reply = replySeen(value);
+      return this.#answers?.held(value) ?? value;
+    };
+    if (repeated) return seen(repeated);
     const asked = next.of(`${runId}/${turn}`);
     const shown = attachments.shownTo(model, asked.messages, abort.signal, diagnose);
     const request = shown === asked.messages ? asked : { ...asked, messages: await shown };
@@ -245,8 +256,7 @@ export class Effects {
       diagnose,
     });
     next.answered();
-    if (value.kind === 'reply') around.reply = replySeen(value);
-    return this.#answers?.held(value) ?? value;
+    return seen(value);
   }
 }
 

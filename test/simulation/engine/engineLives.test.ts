@@ -3,7 +3,7 @@
  * sources determine half of the seeds.
  */
 import { describe, expect, it } from 'vitest';
-import type { EngineAttempt } from '../../../src/restate/engineAttempt.ts';
+import type { EngineAttempt } from '../../../src/restate/chain/engineAttempt.ts';
 import { sourceSeed } from '../../support/sourceSeed.ts';
 import { volume } from '../../support/tier.ts';
 import { type EngineLife, simulateEngine } from './engineLife.ts';

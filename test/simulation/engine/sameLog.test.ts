@@ -16,7 +16,7 @@ import {
   memoryStore,
 } from '../../../src/index.ts';
 import type { Model } from '../../../src/models/model.ts';
-import { holdConversation } from '../../../src/restate/holdConversation.ts';
+import { holdConversation } from '../../../src/restate/chain/holdConversation.ts';
 import type { Act } from '../../../src/stores/logStore.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
 import { call, finish, t } from '../../support/scriptedReplies.ts';
@@ -38,6 +38,8 @@ interface Scenario {
   replies: readonly (string | readonly ModelPart[])[];
   options?: Omit<AgentOptions, 'model'>;
   window?: object;
+  /** The model replies only to requests that have it. */
+  context?: string;
   /** The entries that the scenario is about. */
   expected: readonly LogEntry['type'][];
   play(host: Host): Promise<unknown>;
@@ -195,14 +197,67 @@ const SCENARIOS: readonly Scenario[] = [
       }
     },
   },
+  {
+    name: 'a final answer with a schema, after one that is invalid',
+    replies: ['18 degrees', '{"city":"Lisbon"}'],
+    options: { output: z.object({ city: z.string() }) },
+    expected: ['continuation', 'extension', 'run-stop'],
+    play: async (host) => {
+      await say(host, 'hi');
+      await has(host, 'run-stop');
+    },
+  },
+  {
+    name: 'a plugin adds to each request, and looks at each reply',
+    replies: [[t('one'), call('c1', 'one')], [t('two'), call('c2', 'one')], 'three'],
+    context: 'the words of the plugin',
+    options: {
+      tools: [tool('one')],
+      plugins: [
+        {
+          name: 'adds',
+          beforeInference: () => ({ context: 'the words of the plugin' }),
+          afterInference: ({ reply }) => (reply ? undefined : { terminate: 'there is no reply' }),
+          afterToolExecute: ({ call: { callId } }) => ({ context: `after ${callId}` }),
+        },
+      ],
+    },
+    expected: ['tool-result', 'run-stop'],
+    play: async (host) => {
+      await say(host, 'hi');
+      await has(host, 'run-stop');
+    },
+  },
+  {
+    name: 'a plugin changes the arguments of a call',
+    replies: [[call('c1', 'echo', { word: 'one' })], 'x'],
+    options: {
+      tools: [
+        defineTool({
+          name: 'echo',
+          description: 'echo',
+          parameters: z.object({ word: z.string() }),
+          idempotent: true,
+          execute: ({ word }) => word,
+        }),
+      ],
+      plugins: [{ name: 'changes', beforeToolExecute: () => ({ args: { word: 'changed' } }) }],
+    },
+    expected: ['tool-result', 'run-stop'],
+    play: async (host) => {
+      await say(host, 'hi');
+      await has(host, 'run-stop');
+    },
+  },
 ];
 
 /** Its reply depends on how many the log has, so a repeated call has the same one. */
-function modelOf({ replies, window }: Scenario, log: () => readonly LogEntry[]): Model {
+function modelOf({ replies, window, context = '' }: Scenario, log: () => readonly LogEntry[]): Model {
   return {
     id: 'scripted',
     ...window,
-    async *stream({ tools, messages }): AsyncIterable<ModelPart> {
+    async *stream({ tools, messages, system }): AsyncIterable<ModelPart> {
+      if (!system.includes(context)) throw new Error('the context is missing');
       if (tools.length === 0 && messages.length === 1 && window) {
         yield t('A summary.');
         return yield finish('stop');

@@ -4,7 +4,7 @@
  * may continue for a while beside the next one. What an attempt does again is compared with its journal.
  */
 import type { LogEntry } from '../../../src/index.ts';
-import type { CarriedRun, EngineAttempt, StoredLog, WaitingAct } from '../../../src/restate/engineAttempt.ts';
+import type { CarriedRun, EngineAttempt, StoredLog, WaitingAct } from '../../../src/restate/chain/engineAttempt.ts';
 import type { Act, ActAnswer } from '../../../src/stores/logStore.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
 import type { Chance } from '../../support/seededChance.ts';

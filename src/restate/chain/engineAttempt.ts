@@ -2,8 +2,8 @@
  * What a durable engine does for a conversation, as an interface: one attempt of the invocation that holds it. Invariant: what is
  * recorded is JSON, and a later attempt receives the same.
  */
-import type { Delivery, Json, LogEntry } from '../../machines/internal.ts';
-import type { Act, ActAnswer } from '../stores/logStore.ts';
+import type { Delivery, Json, LogEntry } from '../../../machines/internal.ts';
+import type { Act, ActAnswer } from '../../stores/logStore.ts';
 
 /** An act, and where its answer goes. */
 export interface WaitingAct {

@@ -3,16 +3,16 @@
  * tool that an earlier attempt may have started, and that must not be repeated, is found as after the end of a process: its outcome
  * is unknown, and the run is resumed.
  */
-import type { Delivery, LogEntry } from '../../machines/internal.ts';
-import type { EngineAgent } from '../agent.ts';
-import { type Conversation, resumeAs } from '../conversation/conversation.ts';
-import type { OpenConversation } from '../conversation/open.ts';
-import { carryOutHere } from '../conversation/served/remoteActs.ts';
-import { RunchartError, thrownMessage } from '../errors.ts';
-import { platformPorts } from '../runtime/hostPorts.ts';
-import { checkMediaType } from '../stores/blobReference.ts';
-import { type Act, type ActAnswer, type LogHandle, refuseOtherOwner } from '../stores/logStore.ts';
-import { nextTurn } from '../timeLimit.ts';
+import type { Delivery, LogEntry } from '../../../machines/internal.ts';
+import type { EngineAgent } from '../../agent.ts';
+import { type Conversation, resumeAs } from '../../conversation/conversation.ts';
+import type { OpenConversation } from '../../conversation/open.ts';
+import { carryOutHere } from '../../conversation/served/remoteActs.ts';
+import { RunchartError, thrownMessage } from '../../errors.ts';
+import { platformPorts } from '../../runtime/hostPorts.ts';
+import { checkMediaType } from '../../stores/blobReference.ts';
+import { type Act, type ActAnswer, type LogHandle, refuseOtherOwner } from '../../stores/logStore.ts';
+import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import type { ChainItem, WaitingAct } from './engineAttempt.ts';
 import { EngineJournal } from './engineJournal.ts';
@@ -171,6 +171,7 @@ export class HeldConversation {
       default:
     }
     if (!this.#isLive) await nextTurn();
+    await this.#journal?.ready();
     if (!this.#journal?.hasUnintended) return;
     const { by } = await attempt.step('intent', () => ({ by: attempt.attempt }));
     this.#journal.intend(by === attempt.attempt);

@@ -2,9 +2,9 @@
  * An attempt of an invocation that continues a run. First it repeats what the invocations before it recorded, then it receives from
  * the engine. Invariant: what is repeated has no effect: its entries are stored, and its acts are answered.
  */
-import type { Json, LogEntry } from '../../machines/internal.ts';
-import { RunchartError } from '../errors.ts';
-import type { ActAnswer } from '../stores/logStore.ts';
+import type { Json, LogEntry } from '../../../machines/internal.ts';
+import { RunchartError } from '../../errors.ts';
+import type { ActAnswer } from '../../stores/logStore.ts';
 import type { CarriedRun, ChainItem, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './engineAttempt.ts';
 
 type Repeated = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobs';

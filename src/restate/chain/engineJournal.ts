@@ -8,9 +8,13 @@ import {
   type Delivery,
   type EffectRequest,
   type Journal,
+  type ModelValue,
   type NewEntry,
   REPORT_KINDS,
-} from '../../machines/internal.ts';
+} from '../../../machines/internal.ts';
+import type { RepeatedReply } from '../../runtime/effects.ts';
+import { nextTurn } from '../../timeLimit.ts';
+import { EarlierEffects } from './earlierEffects.ts';
 
 interface OpenEffect {
   request: EffectRequest;
@@ -46,6 +50,10 @@ export class EngineJournal implements Journal {
   #isLive: boolean;
   #at = 0;
   #heldBack: string | undefined;
+  /** What an effect needs that only another process has executed. */
+  readonly #earlierEffects = new EarlierEffects();
+  /** Replies that later effects do not find yet. */
+  readonly #repeating = new Set<string>();
   #ring: () => void = () => {};
 
   constructor(inner: Journal, options: EngineJournalOptions) {
@@ -73,6 +81,7 @@ export class EngineJournal implements Journal {
     for (const id of this.#open.keys()) if (isUnder(id)) this.#open.delete(id);
     this.#local = this.#local.filter((completion) => !('id' in completion && isUnder(completion.id)));
     this.#unintended = this.#unintended.filter(({ request }) => !isUnder(request.id));
+    if (prefix === '') this.#repeating.clear();
     this.#inner.drop(prefix);
   }
 
@@ -104,8 +113,13 @@ export class EngineJournal implements Journal {
 
   /** Something that the engine has not recorded. Its time is not before that of the last delivery. */
   arrived(): Delivery | undefined {
-    const delivery = this.#inner.take();
-    return delivery && { ...delivery, at: Math.max(delivery.at, this.#at) };
+    for (;;) {
+      const delivery = this.#inner.take();
+      if (!delivery) return undefined;
+      const next = 'id' in delivery.completion ? this.#earlierEffects.after(delivery.completion.id) : undefined;
+      if (!next) return { ...delivery, at: Math.max(delivery.at, this.#at) };
+      this.#inner.start(next);
+    }
   }
 
   /** The act of this process that a recorded delivery repeats; undefined if it has not been sent yet. */
@@ -117,8 +131,36 @@ export class EngineJournal implements Journal {
   deliver({ at, completion }: Delivery): void {
     const index = this.#isLive ? -1 : this.#early.findIndex((early) => keyOf(early) === keyOf(completion));
     const [early] = index < 0 ? [] : this.#early.splice(index, 1);
+    this.#remember(completion);
     this.#recorded = { at, completion: early ? withActOf(completion, early) : completion };
     this.#ring();
+  }
+
+  /** An effect that begins later finds what it needs of this one. */
+  #remember(completion: Completion): void {
+    if (completion.type !== 'effect.done') return;
+    const request = this.#open.get(completion.id)?.request;
+    if (!request) return;
+    if (request.kind === 'model') {
+      this.#earlierEffects.forget();
+      if (!this.#isLive) this.#repeat(request, completion.value as ModelValue);
+    } else if (!this.#isLive) this.#earlierEffects.add(request);
+  }
+
+  #repeat(request: EffectRequest & { kind: 'model' }, repeated: ModelValue): void {
+    const id = `repeated/${request.id}`;
+    this.#repeating.add(id);
+    const again: EffectRequest & RepeatedReply = { ...request, id, repeated };
+    this.#inner.start(again);
+  }
+
+  /** Resolves when effects may begin. */
+  async ready(): Promise<void> {
+    while (this.#repeating.size > 0) {
+      const arrived = this.#inner.take();
+      if (!arrived) await nextTurn();
+      else if ('id' in arrived.completion) this.#repeating.delete(arrived.completion.id);
+    }
   }
 
   /** Tools wait for the record of their intent. */
@@ -172,7 +214,7 @@ export class EngineJournal implements Journal {
       this.#heldBack = request.id;
       return this.#options.wake();
     }
-    if (request.kind !== 'timer') return this.#inner.start(request);
+    if (request.kind !== 'timer') return this.#inner.start(this.#earlierEffects.before(request));
     const passed = this.#at > 0 ? Math.max(0, this.#options.now() - askedAt) : 0;
     this.#inner.start({ ...request, ms: Math.max(0, request.ms - passed) });
   }

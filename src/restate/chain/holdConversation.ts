@@ -3,11 +3,11 @@
  * recorded items, so each attempt of the invocation repeats the same log. What an earlier attempt recorded is repeated without any
  * effect; then this attempt continues. A long run is continued by another invocation, which repeats the same chain.
  */
-import type { EngineAgent } from '../agent.ts';
-import type { Conversation } from '../conversation/conversation.ts';
-import { CorruptLogError, RunchartError, thrownMessage } from '../errors.ts';
-import { platformPorts } from '../runtime/hostPorts.ts';
-import { noConversation } from '../stores/logStore.ts';
+import type { EngineAgent } from '../../agent.ts';
+import type { Conversation } from '../../conversation/conversation.ts';
+import { CorruptLogError, RunchartError, thrownMessage } from '../../errors.ts';
+import { platformPorts } from '../../runtime/hostPorts.ts';
+import { noConversation } from '../../stores/logStore.ts';
 import { ContinuedAttempt } from './continuedAttempt.ts';
 import type { ChainItem, EngineAttempt, WaitingAct } from './engineAttempt.ts';
 import { HeldConversation } from './heldConversation.ts';

@@ -1,0 +1,46 @@
+/**
+ * Effects that run again before another one, because only another process has executed them: phases of plugins before a model call, which
+ * change its request, and the gate before a tool, which prepares the call. Invariant: their answers count no more; the recorded ones do.
+ */
+import type { EffectRequest } from '../../../machines/internal.ts';
+
+/** These use the request that phases and plugins after tools have changed. */
+const ASKS_MODEL: ReadonlySet<EffectRequest['kind']> = new Set(['model', 'context', 'summary']);
+
+export class EarlierEffects {
+  /** Executed by another process since the last reply, in order. */
+  #known: EffectRequest[] = [];
+  /** What follows an earlier effect that runs, by its id. */
+  readonly #next = new Map<string, EffectRequest>();
+
+  add(request: EffectRequest): void {
+    if (request.kind === 'phase' || request.kind === 'afterTool' || request.kind === 'gate') this.#known.push(request);
+  }
+
+  /** The next request begins anew. */
+  forget(): void {
+    this.#known = [];
+  }
+
+  /** What begins first: the request itself, or an earlier effect, after which `after` gives the next one. */
+  before(request: EffectRequest): EffectRequest {
+    const needed = this.#known.filter((known) =>
+      known.kind === 'gate' ? request.kind === 'tool' && request.callId === known.callId : ASKS_MODEL.has(request.kind),
+    );
+    this.#known = this.#known.filter((known) => !needed.includes(known));
+    // Under the id of the request, so that they end with it.
+    const chain = [...needed.map((known, index) => ({ ...known, id: `${request.id}/again-${index}` })), request];
+    for (const [index, link] of chain.entries()) {
+      const next = chain[index + 1];
+      if (next) this.#next.set(link.id, next);
+    }
+    return chain[0] ?? request;
+  }
+
+  /** What follows the earlier effect of this id. Undefined for another effect. */
+  after(id: string): EffectRequest | undefined {
+    const next = this.#next.get(id);
+    this.#next.delete(id);
+    return next;
+  }
+}
