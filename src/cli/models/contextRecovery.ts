@@ -20,7 +20,7 @@ const TOO_LONG =
 const FIGURE = /\d[\d,_]{2,}/g;
 const WINDOW_MIN = 1_000;
 const WINDOW_MAX = 20_000_000;
-/** Of the tokens that were used when nothing says how many fit. */
+/** This part of the used tokens is taken as the window if no error names a number. */
 const LESS = 0.8;
 const CHARACTERS_A_TOKEN = 3;
 
