@@ -117,7 +117,7 @@ export interface LogStore {
   /**
    * For stores that several processes share: entries from `from`, then those that come, and live signals of the holder, which
    * may be lost. Ends when the conversation is deleted, or when its holder has died in the middle of a run. Rejects with
-   * `not_found`.
+   * `not_found`, and with `unavailable` where the store cannot be reached any more.
    */
   follow?(id: string, from?: number): AsyncIterable<LogEntry | Live>;
   /**

@@ -135,4 +135,10 @@ export const shared = [
     witness: 'test/stores/postgres/storeParts.test.ts',
     edits: [['const SURE_PART = 0.9;', 'const SURE_PART = 2;']],
   },
+  {
+    id: 'readers-kept-without-database',
+    about: 'a process that cannot reach the database keeps its readers',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [['      this.#endWithoutDatabase();\n', '']],
+  },
 ];

@@ -4,6 +4,7 @@
  * left out.
  */
 import type { LogEntry } from '../../../machines/vocabulary.ts';
+import { RunchartError } from '../../errors.ts';
 import type { Live } from '../../live.ts';
 import { noConversation } from '../logStore.ts';
 import { arrayText, type Database, type Row, storeError } from './database.ts';
@@ -75,6 +76,8 @@ export class Followers {
   /** The ids to ask for, and whether that is under way. */
   #due = new Set<string>();
   #isAsking = false;
+  /** When the first question was sent that the database has not answered. */
+  #unansweredSince: number | undefined;
   #isClosed = false;
 
   constructor(options: FollowersOptions) {
@@ -177,10 +180,25 @@ export class Followers {
     this.#stopTimer = database.time.setTimer(ms, () => {
       this.#stopTimer = undefined;
       if (this.#followers.size === 0) return;
+      this.#endWithoutDatabase();
       this.#ask([...this.#followers.keys()]);
       this.#tellHolders();
       this.#schedule();
     });
+  }
+
+  /** Readers of this process then go to one that has the database. */
+  #endWithoutDatabase(): void {
+    const { database, leaseMs } = this.#options;
+    if (this.#unansweredSince === undefined || database.time.now() - this.#unansweredSince < leaseMs / 2) return;
+    for (const followers of this.#followers.values())
+      for (const follower of followers) {
+        follower.error ??= new RunchartError(
+          'unavailable',
+          'the database does not answer: follow the conversation again',
+        );
+        follower.wake();
+      }
   }
 
   /** Holders send hints and signals only for a while. */
@@ -215,8 +233,10 @@ export class Followers {
     while (this.#due.size > 0 && !this.#isClosed) {
       const ids = [...this.#due];
       this.#due = new Set();
+      this.#unansweredSince ??= database.time.now();
       try {
         const rows = await database.repeat(statements.states, [arrayText(ids)]);
+        this.#unansweredSince = undefined;
         const found = new Map(rows.map((row) => [String(row.id), row]));
         for (const id of ids) this.#update(id, found.get(id));
       } catch (cause) {

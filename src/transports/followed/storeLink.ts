@@ -39,6 +39,9 @@ const ATTEMPTS = 2;
 const ENTRIES_MS = 10_000;
 const WAIT_MS = { first: 250, most: 5000 };
 
+/** Errors after which a conversation is followed no more. `unavailable`: this process cannot reach the store. */
+const ENDS: ReadonlySet<string | undefined> = new Set(['not_found', 'closed', 'corrupt', 'unavailable']);
+
 const codeOf = (error: unknown): string | undefined => (RunchartError.isRunchartError(error) ? error.code : undefined);
 
 /** A request of a remote conversation as an act. */
@@ -182,7 +185,7 @@ export class StoreLink implements RemoteLink {
         wait = Math.min(2 * wait, WAIT_MS.most);
       } catch (error) {
         const code = codeOf(error);
-        if (code === 'not_found' || code === 'closed' || code === 'corrupt') return this.#end();
+        if (ENDS.has(code)) return this.#end();
         await this.#wait(wait);
         wait = Math.min(2 * wait, WAIT_MS.most);
       }

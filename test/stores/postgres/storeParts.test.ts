@@ -162,28 +162,33 @@ describe('live signals of a holder', () => {
   });
 });
 
-describe('followers of conversations', () => {
-  function following() {
-    const entries: { [id: string]: number } = {};
-    const { database } = poolOf((text, [ids]) =>
-      text === 'states'
-        ? String(ids)
-            .split(',')
-            .map((id) => ({ id: id.replace(/[{}"]/g, ''), length: entries.a ?? 1, held: true, cycle: 'idle' }))
-        : text === 'read'
-          ? [
-              {
-                seq: 0,
-                entry: '{"seq":0,"at":0,"conversationId":"a","runId":null,"type":"notice","code":"x","text":""}',
-              },
-            ]
-          : [],
-    );
-    const hints = { listen: () => undefined, send: () => undefined, isListening: true } as unknown as Hints;
-    const options = { database, statements, hints, leaseMs: 60_000, ready: async () => undefined, takesOver: false };
-    return { followers: new Followers(options), entries };
-  }
+function following() {
+  const entries: { [id: string]: number } = {};
+  const away: { [way in 'hangs' | 'fails']?: boolean } = {};
+  const { database } = poolOf((text, [ids]) =>
+    away.hangs
+      ? new Promise<never>(() => {})
+      : away.fails
+        ? lost()
+        : text === 'states'
+          ? String(ids)
+              .split(',')
+              .map((id) => ({ id: id.replace(/[{}"]/g, ''), length: entries.a ?? 1, held: true, cycle: 'idle' }))
+          : text === 'read'
+            ? [
+                {
+                  seq: 0,
+                  entry: '{"seq":0,"at":0,"conversationId":"a","runId":null,"type":"notice","code":"x","text":""}',
+                },
+              ]
+            : [],
+  );
+  const hints = { listen: () => undefined, send: () => undefined, isListening: true } as unknown as Hints;
+  const options = { database, statements, hints, leaseMs: 60_000, ready: async () => undefined, takesOver: false };
+  return { followers: new Followers(options), entries, away };
+}
 
+describe('followers of conversations', () => {
   const MOMENTS = ['before its first item', 'while it waits for an item', 'while another one follows'] as const;
   it.each(MOMENTS)('one that stops %s ends at once, and the other one goes on', async (moment) => {
     const { followers } = following();
@@ -213,6 +218,41 @@ describe('followers of conversations', () => {
     await vi.advanceTimersByTimeAsync(10);
     expect(await Promise.all(pending)).toEqual(pending.map(() => ({ done: true, value: undefined })));
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('followers of a process without a database', () => {
+  it.each(['hangs', 'fails'] as const)('end after half a lease in which it %s, and not before', async (way) => {
+    const { followers, away } = following();
+    const codes: unknown[] = [];
+    for (const id of ['a', 'b'])
+      void followers
+        .follow(id, 1)
+        .next()
+        .catch(({ code }) => codes.push(code));
+    await vi.advanceTimersByTimeAsync(90_000);
+    away[way] = true;
+    await vi.advanceTimersByTimeAsync(29_900);
+    expect(codes).toEqual([]);
+    await vi.advanceTimersByTimeAsync(2_200);
+    expect(codes).toEqual(['unavailable', 'unavailable']);
+  });
+
+  it('go on where the database answers again in time', async () => {
+    const { followers, away } = following();
+    let hasEnded = false;
+    const end = (): void => {
+      hasEnded = true;
+    };
+    followers.follow('a', 1).next().then(end, end);
+    await vi.advanceTimersByTimeAsync(10);
+    for (let time = 0; time < 3; time += 1) {
+      away.fails = true;
+      await vi.advanceTimersByTimeAsync(25_000);
+      away.fails = false;
+      await vi.advanceTimersByTimeAsync(3_000);
+    }
+    expect(hasEnded).toBe(false);
   });
 });
 
