@@ -160,7 +160,7 @@ export type AgentItem =
 export type WireEvent =
   /** A message that counts from here. */
   | ({ type: 'user-message'; messageId: string; kind: MessageKind; content: StoredPart[] } & RequestChoices)
-  /** One item of a reply: text, reasoning or a call. `extra`, with the last item: what the provider wants back with the reply. */
+  /** One item of a reply: text, reasoning or a call. `extra`, with the last item: data that the provider needs back. */
   | { type: 'agent-output'; item: AgentItem; extra?: Json }
   /** The result of a call. Each call has one. */
   | { type: 'tool-result'; callId: string; outcome: ToolOutcome; content: StoredPart[]; code?: string }
@@ -234,9 +234,9 @@ export type RuntimeEntry =
   /** Something that developers should read. It does not change the run. */
   | ({ type: 'diagnostic' } & Omit<Diagnostic, 'seq'>)
   /**
-   * An entry of an application, under a name of its own. Names that begin with `runchart.` belong to the library:
-   * `runchart.pruned` (`{ callIds }`: the model no longer receives these results), `runchart.context-eased` (usage fell below
-   * the warning) and `runchart.sub-agent-usage` (what a sub-agent used, up to which entry of its log).
+   * An entry of an application, under its own name. Names that begin with `runchart.` belong to the library. `runchart.pruned`
+   * (`{ callIds }`): the model no longer receives these results. `runchart.context-eased`: usage fell below the warning.
+   * `runchart.sub-agent-usage`: the usage of a sub-agent, up to an entry of its log.
    */
   | { type: 'extension'; name: string; value: Json };
 
