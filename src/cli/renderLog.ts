@@ -146,17 +146,26 @@ export class Renderer {
 export const outcomeText = (outcome: string, code: string | undefined): string =>
   code === undefined || code === outcome ? outcome : `${outcome}, ${code}`;
 
-/** Returns the size of a result, and its first line. */
-export function resultText(content: readonly StoredPart[]): string {
+const NOTHING = 'no output';
+
+/** Returns the size of a result. */
+export function sizeText(content: readonly StoredPart[]): string {
   const text = textOf(content);
   const attached = (['image', 'file'] as const).flatMap((kind) => {
     const { length } = content.filter(({ type }) => type === kind);
     return length === 0 ? [] : [count(length, kind)];
   });
-  if (text === '' && attached.length === 0) return 'no output';
+  if (text === '' && attached.length === 0) return NOTHING;
   const lines = text === '' ? 0 : text.replace(/\n$/, '').split('\n').length;
-  const size = `${count(lines, 'line')}, ${bytesText(Buffer.byteLength(text))}`;
-  return `${[size, ...attached].join(', ')}: ${firstLine(text.trimStart(), RESULT_MAX)}`;
+  return [count(lines, 'line'), bytesText(Buffer.byteLength(text)), ...attached].join(', ');
+}
+
+/** Returns the size of a result, and its first line. */
+export function resultText(content: readonly StoredPart[]): string {
+  const size = sizeText(content);
+  return content.length === 0 || size === NOTHING
+    ? size
+    : `${size}: ${firstLine(textOf(content).trimStart(), RESULT_MAX)}`;
 }
 
 const bytesText = (bytes: number): string => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} kB`);

@@ -49,7 +49,9 @@ test.each([
   ['openai-responses', 'OPENAI_API_KEY'],
   ['anthropic', 'ANTHROPIC_API_KEY'],
 ])('the provider %s reads its key from %s, and a missing key is an error with an example', async (provider, key) => {
-  await expect(modelOf({ model: 'm', provider })).rejects.toThrow(new RegExp(`set ${key}, or put .*"${key}":"..."`));
+  await expect(modelOf({ model: 'm', provider })).rejects.toThrow(
+    new RegExp(`set ${key}, or put it into [^\\n]*\\n {2}.*"${key}":"..."`),
+  );
   const made = await modelOf({ model: 'm' }, { [USER]: { provider, environment: { [key]: 'sk-0123456789' } } });
   expect(made).toMatchObject({ id: 'm', secrets: ['sk-0123456789'] });
 });

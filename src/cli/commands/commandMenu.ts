@@ -2,7 +2,9 @@
  * The menu below a `/`: the commands whose names begin with the typed text, and the chosen one. Invariant: pure but for
  * the choice, which a change of the text resets.
  */
+import { NAME_WIDTH } from '../interactive/slashCommands.ts';
 import { ownLine, type TextLine } from '../interactive/textRows.ts';
+import type { Span } from '../screen.ts';
 
 const SHOWN = 8;
 const MENU = /^\/[\w:-]*$/;
@@ -30,7 +32,8 @@ export class CommandMenu {
     const first = Math.max(0, Math.min(this.#chosen - SHOWN + 1, matches.length - SHOWN));
     return matches.slice(first, first + SHOWN).map(([usage, about], index) => {
       const isChosen = first + index === this.#chosen;
-      return ownLine([isChosen ? 'bold' : 'cyan', `${isChosen ? '›' : ' '} ${usage.padEnd(18)}`], ['dim', about]);
+      const name: Span = [isChosen ? 'bold' : 'cyan', `${isChosen ? '›' : ' '} ${usage.padEnd(NAME_WIDTH)}`];
+      return { ...ownLine(name, ['dim', ` ${about}`]), margin: ' '.repeat(NAME_WIDTH + 3) };
     });
   }
 

@@ -6,6 +6,7 @@ import type { Json, LogEntry } from '../../../machines/internal.ts';
 import { printableLine } from '../../printable.ts';
 import { TODO_STATES, type Todo } from '../../tools/coding/plan/todoWrite.ts';
 import { isObject } from '../../validation.ts';
+import { count } from '../costTally.ts';
 import { FOREIGN, ownLine, type TextLine } from '../interactive/textRows.ts';
 import type { Span, Style } from '../screen.ts';
 
@@ -33,6 +34,9 @@ export const todoLines = (todos: readonly Todo[]): TextLine[] =>
     ];
     return ownLine(['plain', FOREIGN], ...spans);
   });
+
+export const doneText = (todos: readonly Todo[]): string =>
+  `${todos.filter(({ status }) => status === 'completed').length} of ${count(todos.length, 'step')} done`;
 
 /** The list as the log has it last; empty if there is none. */
 export function keptTodos(entries: readonly LogEntry[]): readonly Todo[] {

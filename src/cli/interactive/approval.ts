@@ -9,7 +9,7 @@ import { printableLine } from '../../printable.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
 import type { CallPreview } from '../questions/callPreview.ts';
 import type { Span, Style } from '../screen.ts';
-import { ownLine, type TextLine } from './textRows.ts';
+import { FOREIGN, ownLine, type TextLine } from './textRows.ts';
 
 /** The report of the permission rules about a call that they ask about. */
 export interface ApprovalFacts {
@@ -45,6 +45,9 @@ export function approvalFacts(payload: Json | undefined): ApprovalFacts {
   };
 }
 
+/** True for the call that gives a plan. */
+export const isPlanCall = ({ name }: Pick<PendingCall, 'name'>): boolean => name === 'ExitPlanMode';
+
 /** The change of a file that a question shows, ready as lines. */
 export interface ShownChange {
   readonly preview: CallPreview;
@@ -53,13 +56,20 @@ export interface ShownChange {
   readonly linesMax: number;
 }
 
-/** `wider`: rules that the answer `aa` would save. */
-export function approvalLines(call: PendingCall, change?: ShownChange, wider: readonly string[] = []): TextLine[] {
+/** `wider`: rules that the answer `aa` would save. `plan`: the lines of a plan, in place of its source. */
+export function approvalLines(
+  call: PendingCall,
+  change?: ShownChange,
+  wider: readonly string[] = [],
+  plan: readonly TextLine[] = [],
+): TextLine[] {
   const { by, parts, rules, runs } = approvalFacts(call.payload);
-  const isPlan = call.name === 'ExitPlanMode';
+  const isPlan = isPlanCall(call);
+  const why = isPlan ? '' : whyText(call, by);
   const what = ` asks to ${change ? previewText(change.preview) : isPlan ? 'carry out this plan' : 'run'}`;
-  const lines = [framed(['bold', printableLine(call.name)], ['yellow', what], ['dim', whyText(call, by)])];
-  lines.push(...(change ? changeLinesOf(call, change) : argumentLines(call.args)));
+  const lines = [framed(['bold', printableLine(call.name)], ['yellow', what], ['dim', why])];
+  if (plan.length > 0) lines.push(...plan.map(framedLine));
+  else lines.push(...(change ? changeLinesOf(call, change) : argumentLines(call.args)));
   if (parts.length > 1) {
     lines.push(framed(['dim', 'its parts:']));
     for (const part of parts) {
@@ -95,10 +105,17 @@ function changeLinesOf({ args }: PendingCall, { preview, formats, linesMax }: Sh
   return lines.length > 0 ? folded(lines) : [framed(['dim', 'only line ends change'])];
 }
 
+/** The mark takes the place of the margin of foreign text. */
+function framedLine({ spans: [first, ...rest], margin }: TextLine): TextLine {
+  const spans = first && first[1] !== FOREIGN ? [first, ...rest] : rest;
+  return { spans: [['yellow', MARK], ...spans], margin: MARK + margin.slice(FOREIGN.length) };
+}
+
 const framed = (...spans: Span[]): TextLine => ({ ...ownLine(['yellow', MARK], ...spans), margin: `${MARK}  ` });
 
 function whyText({ reason, path }: PendingCall, by: string): string {
-  const why = by === '' ? ` (${printableLine(reason)})` : ` (${printableLine(by)})`;
+  const cause = by !== '' ? by : reason === 'needsApproval' ? 'the tool requires approval' : reason;
+  const why = ` (${printableLine(cause)})`;
   return path.length > 1 ? `${why}, for a sub-agent` : why;
 }
 

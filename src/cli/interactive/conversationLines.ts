@@ -4,17 +4,24 @@
  * begins a line.
  */
 
-import type { AgentItem, GroupName, Json, LogEntry, StoredPart } from '../../../machines/internal.ts';
+import {
+  type AgentItem,
+  type GroupName,
+  type Json,
+  type LogEntry,
+  type StoredPart,
+  standingEntries,
+} from '../../../machines/internal.ts';
 import { textOf } from '../../content/content.ts';
 import type { Live } from '../../live.ts';
 import { printableLine, shortened } from '../../printable.ts';
 import { groupName } from '../../projector/cycles.ts';
 import { terminalLine } from '../../words/entryWords.ts';
 import { firstLine } from '../../words/formats.ts';
-import { todoLines, todosOf } from '../commands/keptPlan.ts';
+import { doneText, todoLines, todosOf } from '../commands/keptPlan.ts';
 import { count, emptyTally, type Tally, tallyText, withReply } from '../costTally.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
-import { outcomeText, resultText } from '../renderLog.ts';
+import { outcomeText, resultText, sizeText } from '../renderLog.ts';
 import type { Span, Style } from '../screen.ts';
 import { type ReplyPart, StreamedText } from './streamedText.ts';
 import { FOREIGN, foreignLine, ownLine, type TextLine } from './textRows.ts';
@@ -24,6 +31,10 @@ const TEXT_MAX = 200;
 const LAST_LINE_MAX = 60;
 /** The lines of a message that are shown after its first one. */
 const MESSAGE_LINES = 11;
+/** The tool whose argument is a plan, which its question shows. */
+const PLAN = 'ExitPlanMode';
+/** The result of a command that runs on. */
+const STARTED = /^Started in the background as (bash_[0-9a-f]+)\./;
 /** The fewest lines of a change that are shown. */
 const CHANGE_MIN = 8;
 
@@ -54,6 +65,8 @@ export class TranscriptRenderer {
   readonly #options: TranscriptOptions;
   /** The changes that questions have shown. */
   readonly #shownChanges = new Map<string, string>();
+  /** The calls that a person has denied. The line of the decision has the reason. */
+  readonly #denied = new Set<string>();
   /** Calls without a result, in the model's order. */
   readonly #calls = new Map<string, ShownCall>();
   readonly #text: StreamedText;
@@ -198,7 +211,8 @@ export class TranscriptRenderer {
     return [];
   }
 
-  #result({ callId, outcome, content, code, at }: Of<'tool-result'>): TextLine[] {
+  #result(entry: Of<'tool-result'>): TextLine[] {
+    const { callId, outcome, content, code, at } = entry;
     const call = this.#calls.get(callId);
     this.#calls.delete(callId);
     const group = call?.group ?? 'other-group';
@@ -209,10 +223,21 @@ export class TranscriptRenderer {
     const isFine = outcome === 'succeeded';
     const how = isFine ? '' : ` (${printableLine(outcomeText(outcome, code))})`;
     const change = isFine && call ? this.#change(callId, call, textOf(content)) : undefined;
-    const summary: Span = ['dim', `  ${change?.summary ?? printableLine(resultText(content))}${took}`];
-    const line = ownLine(isFine ? ['green', '✓ '] : ['red', '✗ '], ...names, ['red', how], summary);
     const todos = isFine && call ? todosOf(call.name, call.args) : undefined;
+    const summary = change?.summary ?? (todos ? doneText(todos) : this.#summary(entry, call));
+    const end: Span = ['dim', summary === '' ? took : `  ${summary}${took}`];
+    const line = ownLine(isFine ? ['green', '✓ '] : ['red', '✗ '], ...names, ['red', how], end);
     return [...heading, line, ...(change?.lines ?? (todos ? todoLines(todos) : []))];
+  }
+
+  /** The size of a result, with its first line where that says something. */
+  #summary({ callId, outcome, content }: Of<'tool-result'>, call: ShownCall | undefined): string {
+    if (this.#denied.delete(callId)) return '';
+    const isFine = outcome === 'succeeded';
+    if (isFine && call?.name === PLAN) return '';
+    const [, id] = (isFine && call?.name === 'Bash' && STARTED.exec(textOf(content))) || [];
+    if (id !== undefined) return `in the background as ${id}`;
+    return isFine && call?.group === 'read-group' ? sizeText(content) : printableLine(resultText(content));
   }
 
   /** A change of a file as its diff, and a new file as its first lines. */
@@ -243,6 +268,7 @@ export class TranscriptRenderer {
   }
 
   #decided({ callId, decision }: Of<'decision'>): TextLine {
+    if (decision.action === 'deny') this.#denied.add(callId);
     const name = printableLine(this.#calls.get(callId)?.name ?? callId);
     const reason = decision.action === 'deny' && decision.reason ? `: ${printableLine(decision.reason)}` : '';
     return ownLine(['dim', `· ${name}: ${DECIDED[decision.action]}${reason}`]);
@@ -272,7 +298,7 @@ function aside(entry: LogEntry): TextLine[] {
 }
 
 /** The most informative argument names. The first that exists is shown. */
-const TELLING = ['command', 'file_path', 'path', 'pattern', 'url', 'query'];
+const TELLING = ['command', 'file_path', 'path', 'pattern', 'url', 'query', 'bash_id'];
 
 function callSpans({ name, args }: Pick<ShownCall, 'name' | 'args'>): Span[] {
   const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args : {};
@@ -281,7 +307,9 @@ function callSpans({ name, args }: Pick<ShownCall, 'name' | 'args'>): Span[] {
   );
   const argumentText = typeof telling === 'string' ? telling : typeof args === 'string' ? args : JSON.stringify(args);
   const shown =
-    argumentText === '{}' || todosOf(name, args) ? '' : ` ${shortened(printableLine(argumentText), ARGS_MAX)}`;
+    argumentText === '{}' || name === PLAN || todosOf(name, args)
+      ? ''
+      : ` ${shortened(printableLine(argumentText), ARGS_MAX)}`;
   return [
     ['plain', printableLine(name)],
     ['cyan', shown],
@@ -320,8 +348,19 @@ export function outputLines(output: string, rows: number): TextLine[] {
   return [...hint, ...shown.map((line) => foreignLine('plain', line))];
 }
 
+/**
+ * Gives the log of an opened session to its renderer. Returns the lines of the latest request: of those that count for
+ * the model, without what was taken back. `isShown`: it is on the screen already.
+ */
+export function openedLines(renderer: TranscriptRenderer, entries: readonly LogEntry[], isShown: boolean): TextLine[] {
+  const standing = standingEntries(entries);
+  const from = isShown ? standing.length : lastRequestAt(standing);
+  for (const entry of standing.slice(0, from)) renderer.entry(entry);
+  return standing.slice(from).flatMap((entry) => renderer.entry(entry));
+}
+
 /** Returns the index at which the latest request begins. */
-export function lastRequestAt(entries: readonly LogEntry[]): number {
+function lastRequestAt(entries: readonly LogEntry[]): number {
   for (let at = entries.length - 1; at > 0; at -= 1) {
     const entry = entries[at];
     if (entry?.type === 'user-message' && entry.kind !== 'steer') return at;

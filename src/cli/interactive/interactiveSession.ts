@@ -22,7 +22,7 @@ import { SessionChooser } from '../sessions/sessionChooser.ts';
 import { newSessionId } from '../sessions/sessionStore.ts';
 import { UndoCommands } from '../undo/undoCommands.ts';
 import { endingLines, goneCommands, goneLine, goneNote, showEnds } from './backgroundLines.ts';
-import { lastRequestAt, openedLine, type TranscriptRenderer, typedText } from './conversationLines.ts';
+import { openedLine, openedLines, type TranscriptRenderer, typedText } from './conversationLines.ts';
 import type { ConversationTerminal, TerminalSource, TerminalView } from './conversationTerminal.ts';
 import { type PromptAct, promptMachine } from './prompt.machine.ts';
 import { footLines, isAwaiting, questionSpan, rendererFor } from './promptLines.ts';
@@ -127,7 +127,7 @@ export class InteractiveSession implements TerminalSource {
     if (conversation.log().length > 1) await this.#loadFormats();
     this.#follow(conversation, isShown);
     const gone = goneCommands(conversation.log());
-    this.#terminal.commit([...openedPlanLines(conversation.log()), ...gone.map(goneLine)]);
+    this.#terminal.commit([...openedPlanLines(conversation.log()), ...(isShown ? [] : gone.map(goneLine))]);
     for (const command of gone) this.#person.note(goneNote(command));
   }
 
@@ -218,13 +218,12 @@ export class InteractiveSession implements TerminalSource {
   #follow(conversation: Conversation, isShown: boolean): void {
     const renderer = rendererFor(this.#terminal, () => this.#formats);
     const entries = conversation.log();
-    const from = isShown ? entries.length : lastRequestAt(entries);
-    for (const entry of entries.slice(0, from)) renderer.entry(entry);
+    this.#terminal.commit(openedLines(renderer, entries, isShown));
     for (const entry of isShown ? [] : entries)
       if (entry.type === 'user-message') this.#history.push(typedText(entry.content));
     this.#queued = new AbortController();
     this.#questions.reset();
-    const log = conversation.log$(from).subscribe((entry) => {
+    const log = conversation.log$(entries.length).subscribe((entry) => {
       this.#terminal.commit(renderer.entry(entry));
       this.#scheduleUpdate();
     });

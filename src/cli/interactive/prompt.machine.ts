@@ -16,6 +16,8 @@ export interface AskedCall {
   readonly canAlways: boolean;
   /** "always" may save wider rules too. */
   readonly canWiden?: boolean;
+  /** The call gives a plan. */
+  readonly isPlan?: boolean;
   /** The person has changed the arguments in an editor. */
   readonly isEdited?: boolean;
 }

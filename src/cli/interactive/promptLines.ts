@@ -11,7 +11,7 @@ import type { Span } from '../screen.ts';
 import { runningLines } from './backgroundLines.ts';
 import { queuedLine, secondsText, spinner, TranscriptRenderer } from './conversationLines.ts';
 import type { ConversationTerminal } from './conversationTerminal.ts';
-import type { promptMachine } from './prompt.machine.ts';
+import type { AskedCall, promptMachine } from './prompt.machine.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 const WIDTH = 80;
@@ -56,6 +56,9 @@ function statusLine(isStopping: boolean, since: number, now: number): TextLine {
   return ownLine(['cyan', spinner(now)], ['dim', ` ${what} ${time} · Esc stops · Enter steers · Alt+Enter queues`]);
 }
 
+const answersOf = (call: AskedCall | undefined): string =>
+  `[y]es, [n]o, [e]dit${call?.canAlways ? ', [a]lways, [k]eep' : ''}`;
+
 export function questionSpan({ value, context }: SnapshotFrom<typeof promptMachine>): Span {
   if (typeof value.work !== 'object') return ['cyan', '>'];
   switch (value.work.asking) {
@@ -66,6 +69,6 @@ export function questionSpan({ value, context }: SnapshotFrom<typeof promptMachi
     case 'deciding':
       return ['yellow', '┃'];
     default:
-      return ['yellow', `┃ run it? [y]es, [n]o, [e]dit${context.call?.canAlways ? ', [a]lways, [k]eep' : ''}:`];
+      return ['yellow', `┃ ${context.call?.isPlan ? 'carry it out' : 'run it'}? ${answersOf(context.call)}:`];
   }
 }

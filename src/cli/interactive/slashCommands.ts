@@ -11,29 +11,32 @@ import { nearNames } from '../sessions/sessionStore.ts';
 import { ownLine, type TextLine } from './textRows.ts';
 
 export const COMMANDS = [
-  ['/later <text>', 'queue a message behind the request under way (Alt+Enter too)'],
+  ['/later <text>', 'queue a message until the request ends (Alt+Enter)'],
   ['/go', 'go on with what was interrupted or waits in the queue'],
   ['/cost', 'what the session has cost'],
   ['/context', 'how full the context of the model is'],
   ['/model [name]', 'what the model is, or another one'],
   ['/mode [name]', 'the permission mode, or another one'],
-  ['/permissions [change]', 'the rules, and which of them decided the last call; allow, deny, keep, remove <rule>'],
+  ['/permissions [change]', 'the rules; allow, ask, deny, keep, remove and a rule'],
   ['/mcp [restart]', 'the MCP servers with their state, or start them anew'],
   ['/agents', 'the agents that the model can start'],
   ['/skills', 'the skills that the model can read'],
   ['/diff', 'the changes of files in this session'],
   ['/todos', 'the plan that the model keeps as a list'],
-  ['/undo [what]', 'take back the last request: files and conversation, or one of them'],
+  ['/undo [what]', 'take back the last request: files, conversation or both'],
   ['/rewind [number]', 'list the requests, or take back this one and the later ones'],
   ['/export [file]', 'write the session as Markdown, or as JSON into a .json file'],
-  ['/compact [text]', 'sum up older messages before the next request; the text says what matters'],
+  ['/compact [text]', 'sum up older messages; the text says what matters'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],
-  ['/fork [number]', 'go on in a copy of the session, or of the part before a message of yours'],
+  ['/fork [number]', 'go on in a copy, or in a copy of what is before a message'],
   ['/init', 'have the model write AGENTS.md for this project'],
   ['/new', 'begin a new session'],
   ['/help', 'this list'],
   ['/exit', 'leave (Ctrl-D too)'],
 ] as const;
+
+/** The column of names in the list and in the menu. */
+export const NAME_WIDTH: number = Math.max(...COMMANDS.map(([usage]) => usage.length));
 
 const KEYS = [
   ['Enter', 'send; while a request is under way, steer it'],
@@ -68,9 +71,10 @@ export const allCommands = (commands: readonly CommandDefinition[]): (readonly [
 ];
 
 export const helpLines = (commands: readonly CommandDefinition[]): TextLine[] =>
-  [...allCommands(commands), ...KEYS].map(([name, about]) =>
-    ownLine(['cyan', `${name} `.padEnd(16)], ['plain', about]),
-  );
+  [...allCommands(commands), ...KEYS].map(([name, about]) => ({
+    ...ownLine(['cyan', `${name.padEnd(NAME_WIDTH)} `], ['plain', about]),
+    margin: ' '.repeat(NAME_WIDTH + 1),
+  }));
 
 const NAMES = COMMANDS.map(([usage]) => usage.slice(1).split(' ', 1)[0] ?? '');
 export const isProgramCommand = (name: string): boolean => NAMES.includes(name) || name === 'quit';
@@ -102,6 +106,10 @@ function spentLine(name: string, { calls, usage, costUsd, knownUsd, unpriced }: 
   );
 }
 
+const BAR = 20;
+/** The shares of a full context, in per cent, from which its bar has another colour. */
+const [FILLING, FULL] = [60, 85];
+
 /** Shows how much of the context window the last reply used. */
 export function contextLine(entries: readonly LogEntry[], contextWindow: number | undefined): TextLine {
   const last = entries.filter((entry) => entry.type === 'model-reply').at(-1);
@@ -110,5 +118,12 @@ export function contextLine(entries: readonly LogEntry[], contextWindow: number 
   const tokens = `${used.toLocaleString('en-US')} tokens`;
   if (contextWindow === undefined) return ownLine(['plain', `${tokens}; how many the model takes is not known`]);
   const share = Math.round((100 * used) / contextWindow);
-  return ownLine(['plain', `${tokens} of ${contextWindow.toLocaleString('en-US')}, ${share} %`]);
+  const style = share < FILLING ? 'green' : share < FULL ? 'yellow' : 'red';
+  const filled = Math.min(BAR, Math.ceil((BAR * used) / contextWindow));
+  return ownLine(
+    [style, '█'.repeat(filled)],
+    ['dim', '░'.repeat(BAR - filled)],
+    ['bold', ` ${share} %`],
+    ['plain', ` · ${tokens} of ${contextWindow.toLocaleString('en-US')}`],
+  );
 }

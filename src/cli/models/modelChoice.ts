@@ -196,18 +196,21 @@ function pricesOf(text: string | undefined): Prices | undefined {
   );
 }
 
-const NO_MODEL =
-  'no model: give one with -m, or set OPENAI_MODEL, by the name its server knows, for example: runchart -m gpt-5.1';
+const NO_MODEL = `no model is chosen. Give one with -m or in OPENAI_MODEL, for example:
+  OPENAI_API_KEY=sk-... runchart -m gpt-5.1
+  ANTHROPIC_API_KEY=sk-... runchart -m claude-sonnet-4-5 --provider anthropic
+  OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_API_KEY=x runchart -m qwen3
+{"model": "gpt-5.1"} in ~/.config/runchart/config.json keeps the choice.`;
 
-const OTHERS =
-  'Another provider: --provider anthropic, google, openai-responses, or a package of the AI SDK such as @ai-sdk/mistral';
+const OTHERS = `Another provider: --provider anthropic, google, openai-responses,
+or a package of the AI SDK such as @ai-sdk/mistral.`;
 
 function noKey(provider: string, { keys: [key], address }: Vendor): string {
   const chosen = provider === 'openai' ? '' : ` for the provider ${provider}`;
   const local = provider.startsWith('openai')
-    ? ` A server of your own that needs none takes any: ${key}=not-needed ${address}=http://localhost:11434/v1.`
+    ? `A server of your own that needs none takes any:\n  ${key}=none ${address}=http://localhost:11434/v1\n`
     : '';
-  return `no API key${chosen}: set ${key}, or put {"environment":{"${key}":"..."}} into ~/.config/runchart/config.json.${local} ${OTHERS}`;
+  return `no API key${chosen}: set ${key}, or put it into ~/.config/runchart/config.json:\n  {"environment":{"${key}":"..."}}\n${local}${OTHERS}`;
 }
 
 /**

@@ -6,11 +6,13 @@ import type { PendingCall } from '../../../machines/internal.ts';
 import type { Conversation } from '../../conversation/conversation.ts';
 import { thrownText } from '../../errors.ts';
 import { printableLine } from '../../printable.ts';
+import { isObject } from '../../validation.ts';
 import type { CodingAgent } from '../codingAgent.ts';
 import type { TextFormats } from '../formatted/textFormats.ts';
-import { approvalFacts, approvalLines, type ShownChange } from '../interactive/approval.ts';
+import { approvalFacts, approvalLines, isPlanCall, type ShownChange } from '../interactive/approval.ts';
 import type { ConversationTerminal } from '../interactive/conversationTerminal.ts';
 import type { AskedCall, PromptDecision, PromptEvent } from '../interactive/prompt.machine.ts';
+import type { TextLine } from '../interactive/textRows.ts';
 import type { Style } from '../screen.ts';
 import { callPreview, fileChange } from './callPreview.ts';
 
@@ -28,6 +30,13 @@ export interface PromptPort {
   formats(): Promise<TextFormats>;
   /** A shown change will be the same in the result of the call. */
   changeShown(callId: string, patch: string): void;
+}
+
+/** What a question shows besides the arguments. */
+interface ShownParts {
+  readonly change?: ShownChange | undefined;
+  readonly wider?: readonly string[];
+  readonly plan?: readonly TextLine[] | undefined;
 }
 
 export class CallQuestions {
@@ -68,12 +77,13 @@ export class CallQuestions {
     if (!call) return this.#port.send({ type: 'DECIDED' });
     const isChange = fileChange(call.name, call.args) !== undefined;
     // A call that needs neither a file nor the rules again is shown at once.
-    if (!isChange && approvalFacts(call.payload).rules.length === 0) return this.#ask(call, undefined, []);
+    if (!isChange && !isPlanCall(call) && approvalFacts(call.payload).rules.length === 0) return this.#ask(call, {});
     void Promise.all([
       isChange ? this.#change(call, conversation) : undefined,
       this.#widerRules(call, conversation.cwd),
-    ]).then(([change, wider]) => {
-      if (this.#asked === key) this.#ask(call, change, wider);
+      this.#planLines(call),
+    ]).then(([change, wider, plan]) => {
+      if (this.#asked === key) this.#ask(call, { change, wider, plan });
     });
   }
 
@@ -81,6 +91,17 @@ export class CallQuestions {
   async #widerRules({ name, args, payload }: PendingCall, cwd: string): Promise<readonly string[]> {
     if (approvalFacts(payload).rules.length === 0) return [];
     return this.#port.made().permissions.widened(name, args, cwd);
+  }
+
+  /** A plan as Markdown. Undefined for another call, and on a terminal that shows Markdown as its source. */
+  async #planLines(call: PendingCall): Promise<readonly TextLine[] | undefined> {
+    const { terminal, formats } = this.#port;
+    const columns = terminal.textColumns;
+    const plan = isPlanCall(call) && isObject(call.args) ? call.args.plan : undefined;
+    if (typeof plan !== 'string' || columns === undefined) return undefined;
+    const { MarkdownStream } = await formats();
+    const stream = new MarkdownStream(() => columns);
+    return [...stream.push(`${plan}\n`), ...stream.end()];
   }
 
   async decide({ callId, suspension }: AskedCall, decision: PromptDecision, conversation: Conversation): Promise<void> {
@@ -137,14 +158,15 @@ export class CallQuestions {
     else if (preview?.kind === 'new file') this.#port.changeShown(callId, preview.content);
   }
 
-  #ask(call: PendingCall, change: ShownChange | undefined, wider: readonly string[]): void {
+  #ask(call: PendingCall, { change, wider = [], plan }: ShownParts): void {
     const { terminal, send } = this.#port;
     const { callId, suspension, args, payload } = call;
-    terminal.commit(approvalLines(call, change, wider));
+    terminal.commit(approvalLines(call, change, wider, plan));
     this.#markShown(callId, change);
     const canAlways = approvalFacts(payload).rules.length > 0;
     const canWiden = wider.length > 0;
-    send({ type: 'ASKED', call: { callId, suspension, args, canAlways, canWiden }, draft: terminal.text });
+    const asked = { callId, suspension, args, canAlways, canWiden, isPlan: isPlanCall(call) };
+    send({ type: 'ASKED', call: asked, draft: terminal.text });
   }
 
   async #change({ name, args, payload }: PendingCall, { cwd }: Conversation): Promise<ShownChange | undefined> {

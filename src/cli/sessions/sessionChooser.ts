@@ -4,9 +4,11 @@
  */
 import type { ConversationInfo } from '../../stores/logStore.ts';
 import type { CodingAgent } from '../codingAgent.ts';
+import type { ConversationTerminal } from '../interactive/conversationTerminal.ts';
+import { ownLine, type TextLine } from '../interactive/textRows.ts';
 import type { Style } from '../screen.ts';
 import { checkSession } from './sessionStore.ts';
-import { sessionText } from './sessionsCommand.ts';
+import { sessionFacts } from './sessionsCommand.ts';
 
 const LISTED = 10;
 
@@ -15,6 +17,7 @@ export interface ChooserPort {
   /** The open session, which is not listed. */
   currentId(): string | undefined;
   say(style: Style, text: string): void;
+  readonly terminal: Pick<ConversationTerminal, 'commit'>;
 }
 
 export class SessionChooser {
@@ -27,12 +30,12 @@ export class SessionChooser {
 
   /** Lists the latest sessions, or those whose title or id contains the query. */
   async list(query = ''): Promise<void> {
-    const { say } = this.#port;
+    const { say, terminal } = this.#port;
     const sessions = (await this.#sessions()).filter((session) => fits(session, query));
     if (sessions.length === 0) return say('plain', 'there is no other session of this directory');
     this.#listed = sessions.slice(0, LISTED);
     const now = Date.now();
-    for (const [index, session] of this.#listed.entries()) say('plain', `${index + 1}  ${sessionText(session, now)}`);
+    terminal.commit(this.#listed.map((session, index) => listedLine(index + 1, session, now)));
     const more = sessions.length - this.#listed.length;
     say('dim', `a number opens one of them, /resume and a word searches${more > 0 ? ` · ${more} more` : ''}`);
   }
@@ -62,6 +65,21 @@ export class SessionChooser {
     const { agent, cwd } = this.#port.made();
     return (await agent.list()).filter((each) => each.cwd === cwd && each.id !== this.#port.currentId());
   }
+}
+
+/** One session: its number, age and title, then what it took. */
+function listedLine(number: number, session: ConversationInfo, now: number): TextLine {
+  const { age, title, turns, cost, state } = sessionFacts(session, now);
+  const facts = [state, turns, cost].filter((fact) => fact !== 'idle').join(' · ');
+  return {
+    ...ownLine(
+      ['cyan', String(number).padStart(2)],
+      ['dim', `${age.padStart(7)}  `],
+      ['plain', title === '' ? session.id : title],
+      ['dim', `  ${facts}`],
+    ),
+    margin: ' '.repeat(11),
+  };
 }
 
 const fits = ({ id, title = '' }: ConversationInfo, query: string): boolean =>

@@ -47,18 +47,22 @@ export async function sessionsCommand(options: SessionsOptions, screen: Screen, 
 
 /** Returns one printable line: id, age, turns, cost, status, title. */
 export function sessionText(session: ConversationInfo, now: number, withDirectory = false): string {
-  const { id, updatedAt, turns, costUsd, cwd, title = '' } = session;
-  const cost = turns === 0 ? 'no cost' : costText({ turns, inputTokens: 0, outputTokens: 0, costUsd });
-  const parts = [
-    id.padEnd(24),
-    ageText(now - updatedAt).padStart(6),
-    count(turns, 'turn').padStart(9),
-    cost,
-    stateText(session),
-  ];
-  return printableLine(
-    [...parts, ...(withDirectory ? [shortened(cwd, CWD_MAX)] : []), shortened(title, TITLE_MAX)].join('  ').trimEnd(),
-  );
+  const { id, cwd } = session;
+  const { age, turns, cost, state, title } = sessionFacts(session, now);
+  const parts = [id.padEnd(24), age.padStart(6), turns.padStart(9), cost, state];
+  return printableLine([...parts, ...(withDirectory ? [shortened(cwd, CWD_MAX)] : []), title].join('  ').trimEnd());
+}
+
+/** What lists show of a session, as printable texts. The title is empty if there is none. */
+export function sessionFacts(session: ConversationInfo, now: number) {
+  const { updatedAt, turns, costUsd, title = '' } = session;
+  return {
+    age: ageText(now - updatedAt),
+    turns: count(turns, 'turn'),
+    cost: turns === 0 ? 'no cost' : costText({ turns, inputTokens: 0, outputTokens: 0, costUsd }),
+    state: printableLine(stateText(session)),
+    title: printableLine(shortened(title, TITLE_MAX)),
+  };
 }
 
 /** Causes of a stop that are no failures. */

@@ -22,7 +22,8 @@ export function statusError(
   const parsed = parseJson(body);
   const facts = errorFacts(parsed === undefined ? body : parsed);
   const code = finalCode(facts) ?? statusCode(status);
-  const quoted = excerpt(facts.message || body, secrets);
+  // The advice continues the sentence.
+  const quoted = excerpt(facts.message || body, secrets).replace(/\.$/, '');
   const retryAfterMs = retryAfter(response.headers, now);
   return new ModelError({
     code,

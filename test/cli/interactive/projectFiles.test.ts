@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { NAME_WIDTH } from '../../../src/cli/interactive/slashCommands.ts';
 import { ServerConnections } from '../../../src/cli/servers/serverConnections.ts';
 import { agentOf, deploys, talkWith } from './talkBench.ts';
 
@@ -13,7 +14,7 @@ test('a command of a file is in the menu, sends its text with the arguments, and
   const { source, model, isIdle, asks, lines, shows } = await talkWith(made, undefined);
   expect(source.completed('/we')).toBe('/web:fix ');
   source.submit('/help', false);
-  await shows('/web:fix [file] Fixes a file');
+  await shows(`${'/web:fix [file]'.padEnd(NAME_WIDTH)} Fixes a file`);
   const calls = (amount: number) => expect.poll(() => model.calls.length, { interval: 5 }).toBe(amount);
   source.submit('/web:fix main.go', false);
   await calls(1);

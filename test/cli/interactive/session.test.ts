@@ -146,6 +146,21 @@ describe('a decision that cannot be taken', () => {
 });
 
 describe('a session that waits', () => {
+  test('a session that is opened after an undo shows the request that counts, and so does its fork', async () => {
+    const first = await talk('first done', 'second done');
+    for (const words of ['first', 'second']) {
+      first.source.submit(words, false);
+      await first.shows(`${words} done`);
+      await first.isIdle();
+    }
+    first.source.submit('/undo conversation', false);
+    await first.shows('the conversation continues before that request');
+    first.lines.length = 0;
+    first.source.submit('/fork', false);
+    await first.shows('first done');
+    expect(first.lines.join('\n')).not.toContain('second');
+  });
+
   test('it asks as soon as it is opened again, and continues with the decision', async () => {
     const first = await talk(deploys('prod'));
     first.source.submit('go', false);
@@ -253,13 +268,13 @@ describe('sessions', () => {
     source.submit('/new', false);
     await expect.poll(() => session.id).not.toBe(first);
     source.submit('/resume', false);
-    await shows(`1  ${first}`);
+    await shows('  one  1 turn · cost unknown');
     source.submit('/resume nowhere', false);
     await shows('there is no session nowhere');
     lines.length = 0;
     source.submit('/resume ON', false);
-    await shows(`1  ${first}`);
-    expect(lines[0]).toMatch(/idle {2}one$/);
+    await shows('  one  1 turn · cost unknown');
+    expect(lines[0]).toMatch(/^ 1 +\d+ s {2}one {2}1 turn · cost unknown$/);
     lines.length = 0;
     source.submit('1', false);
     await expect.poll(() => session.id).toBe(first);

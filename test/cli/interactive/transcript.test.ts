@@ -139,14 +139,36 @@ describe('calls', () => {
     entry(result('c4', '', { outcome: 'cancelled', code: 'cancelled' }), 9_000);
     expect(shown).toEqual([
       '● read',
-      '✓ Grep x  2 lines, 4 B: a …',
-      '✓ Read a.ts  1 line, 4 B: text  0.3 s',
+      '✓ Grep x  2 lines, 4 B',
+      '✓ Read a.ts  1 line, 4 B  0.3 s',
       '● bash',
       '✗ Bash npm test (failed, exit_1)  1 line, 4 B: boom  8.0 s',
       '● other',
       '✗ c4 (cancelled)  no output',
     ]);
     expect(textsOf(renderer.underWay(0))).toEqual([]);
+  });
+
+  test('a plan, a list of steps and a denied call have no line that repeats what is shown beside it', () => {
+    const { entry, shown } = transcript();
+    const todos = ['completed', 'pending'].map((status) => ({ content: status, status }));
+    entry(calls('c1', 'TodoWrite', { todos }));
+    entry(result('c1', 'The list has 2 steps.'));
+    entry(calls('c2', 'ExitPlanMode', { plan: '1. one\n2. two' }));
+    entry(result('c2', 'The user approved the plan.'));
+    entry(calls('c3', 'Bash', { command: 'rm x' }));
+    entry({ type: 'decision', callId: 'c3', suspension: 1, by: 'a', decision: { action: 'deny', reason: 'keep it' } });
+    entry(result('c3', 'The user did not allow this call.', { outcome: 'failed', code: 'denied' }));
+    expect(shown).toEqual([
+      '● other',
+      '✓ TodoWrite  1 of 2 steps done',
+      '  ✓ completed',
+      '  ☐ pending',
+      '✓ ExitPlanMode',
+      '· Bash: denied: keep it',
+      '● bash',
+      '✗ Bash rm x (failed, denied)',
+    ]);
   });
 
   test('waiting calls are not in progress, and their decisions are shown', () => {
@@ -192,7 +214,7 @@ test('the stop shows turns, tokens and cost of the request, /cost those of the s
     'session  2 model calls · 2,400 tokens in (400 cached), 60 out · cost unknown, of it known $0.5000 (1 call without a price)',
   ]);
   expect(textsOf([contextLine(log, 12_300), contextLine(log, undefined), contextLine([], 1)])).toEqual([
-    '1,230 tokens of 12,300, 10 %',
+    `${'█'.repeat(2)}${'░'.repeat(18)} 10 % · 1,230 tokens of 12,300`,
     '1,230 tokens; how many the model takes is not known',
     'no model was called yet',
   ]);
