@@ -1,19 +1,13 @@
 /** `runchart` on a pseudo-terminal, as a process with a model server: the screen and the keys of a developer. */
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { QUESTION_MS } from '../../src/cli/interactive/prompt.machine.ts';
-import { TerminalScreen } from '../support/terminalScreen.ts';
 import { proves } from '../support/tier.ts';
-import { hasTerminals, startOnTerminal, storedEntries } from './cli.ts';
+import { hasTerminals, storedEntries } from './cli.ts';
 import { modelServer, type Script } from './modelServer.ts';
+import { CTRL_C, CTRL_D, ESCAPE, personTerminal } from './personTerminal.ts';
 import { explains, hangs, place, readsMainGo } from './runDirectory.ts';
 
-const ESCAPE = '\u001b';
-const CTRL_C = '\u0003';
-const CTRL_D = '\u0004';
 const ALT_ENTER = `${ESCAPE}\r`;
 
 const runs =
@@ -24,42 +18,12 @@ const runs =
     reply.finish('tool_calls');
   };
 
-async function terminal(where: Awaited<ReturnType<typeof place>>, options: string[] = [], env: object = {}) {
-  const { cwd } = where;
-  const program = startOnTerminal(['-m', 'm1', ...options], { cwd, env: { ...where.env, ...env } });
-  const screen = new TerminalScreen(80);
-  let taken = 0;
-  const text = (): string => {
-    screen.write(program.stdout.slice(taken));
-    taken = program.stdout.length;
-    return screen.text;
-  };
-  return {
-    program,
-    text,
-    type: (keys: string) => void program.process.stdin?.write(keys),
-    /** The screen contains it. */
-    shows: (wanted: string | RegExp) => expect.poll(text, { interval: 20 }).toMatch(wanted),
-    /** Answers the shown question until the answer counts: a slow machine shows it late. */
-    answers: (keys: string, wanted: string | RegExp) => {
-      const answered = (): string => {
-        const now = text();
-        if (/\n┃ run it\?[^\n]*$/.test(now)) program.process.stdin?.write(keys);
-        return now;
-      };
-      return setTimeout(QUESTION_MS).then(() => expect.poll(answered, { interval: 3 * QUESTION_MS }).toMatch(wanted));
-    },
-    /** Nothing is running: the input line is at the bottom. */
-    idle: (wanted: string) => expect.poll(text, { interval: 20 }).toMatch(new RegExp(`${wanted}[^\\n]*\\n>( .*)?$`)),
-  };
-}
-
 describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
   test('it streams, groups read-only calls, requires approval for changes, accepts steers and stops, and continues later', async () => {
     const where = await place(
       await modelServer(readsMainGo, explains, runs('Marking it.', "touch 'a mark'"), hangs, explains),
     );
-    const first = await terminal(where);
+    const first = personTerminal(where);
     await first.shows(/^runchart · m1 · mode default · session \S+ · \/help\n>$/);
     first.type('what is main.go?\r');
     await first.idle('■ completed · 2 turns');
@@ -88,7 +52,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     const stops = async () =>
       (await storedEntries(where.sessions, session)).flatMap((each) => (each.type === 'run-stop' ? [each.reason] : []));
     expect(await stops()).toEqual(['completed', 'interrupted']);
-    const second = await terminal(where, ['-c']);
+    const second = personTerminal(where, ['-c']);
     await second.idle('■ interrupted');
     expect(second.text()).toContain(session);
     second.type(`${ESCAPE}[A\r`);
@@ -106,7 +70,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     const where = await place(
       await modelServer(runs(hostile, `printf 'it \\342\\200\\256says'  # \u001b[1A\u202e`), explains),
     );
-    const { program, type, text, shows, answers } = await terminal(where, ['--allow', 'bash']);
+    const { program, type, text, shows, answers } = personTerminal(where, ['--allow', 'bash']);
     await shows(/\n>$/);
     // The screen refuses every sequence that the program does not use itself.
     type('go\r');
@@ -126,7 +90,7 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     test('a dumb terminal receives whole lines, and no cursor movement', async () => {
       const server = await modelServer(runs('Marking it.', 'touch marked'), explains, hangs);
       const where = await place(server);
-      const { program, type, shows, answers } = await terminal(where, [], { TERM: 'dumb' });
+      const { program, type, shows, answers } = personTerminal(where, [], { TERM: 'dumb' });
       await shows(/\n>$/);
       type('mark it\r');
       await shows('┃ run it? [y]es, [n]o, [e]dit, [a]lways, [k]eep:');
@@ -148,17 +112,14 @@ describe.skipIf(!hasTerminals)('runchart on a terminal', () => {
     test('a signal or a closed terminal ends the request durably; after a signal the terminal is restored and the code is 130', async () => {
       for (const how of ['SIGTERM', 'gone'] as const) {
         const where = await place(await modelServer(hangs));
-        const { program, type, text, shows } = await terminal(where);
+        const { program, programId, type, text, shows } = personTerminal(where);
         await shows(/\n>$/);
         type('go\r');
         await shows('Let me think');
         const [, session = ''] = /session (\S+)/.exec(text()) ?? [];
-        // The program runs below `script`.
-        const [child = ''] = execFileSync('pgrep', ['-P', String(program.process.pid)], { encoding: 'utf8' }).split(
-          '\n',
-        );
+        const child = programId();
         if (how === 'gone') program.process.kill('SIGKILL');
-        else process.kill(Number(child), how);
+        else process.kill(child, how);
         const { code } = await program.ended;
         if (how === 'SIGTERM') expect(code).toBe(130);
         if (how === 'SIGTERM') expect(program.stdout).toContain('\u001b[?2004l');
