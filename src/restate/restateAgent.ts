@@ -7,7 +7,7 @@ import type { Content } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import type { SendOptions } from '../conversation/sendOptions.ts';
-import { ConfigurationError, RunchartError, SessionBusyError } from '../errors.ts';
+import { ConfigurationError, DecisionRefusedError, RunchartError, SessionBusyError } from '../errors.ts';
 import type { Model } from '../models/model.ts';
 import { checkListing, checkOpening, type OpenOptions } from '../options.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
@@ -57,6 +57,21 @@ const modelElsewhere: Model = {
     throw new ConfigurationError('the model is called by the workers of the engine');
   },
 };
+
+/** Nobody can be asked. False if a call waits for something else, or if a denial is refused. */
+async function denyAll(conversation: Conversation, { pending }: RunResult): Promise<boolean> {
+  if (pending.some(({ reason }) => reason !== 'permission')) return false;
+  try {
+    for (const { callId, suspension, name } of pending) {
+      const reason = `${name} needs approval, and nobody can be asked here. It was not run.`;
+      await conversation.decide({ callId, suspension, action: 'deny', reason });
+    }
+    return pending.length > 0;
+  } catch (error) {
+    if (error instanceof DecisionRefusedError) return false;
+    throw error;
+  }
+}
 
 class RestateAgent implements Agent {
   readonly profile: Agent['profile'] & { readonly store: RestateStore };
@@ -108,7 +123,10 @@ class RestateAgent implements Agent {
   async run(content: Content, options: SendOptions = {}): Promise<RunResult> {
     const conversation = await this.open();
     try {
-      const result = await conversation.send(content, options).result;
+      let result = await conversation.send(content, options).result;
+      while (result.termination === 'Suspended' && (await denyAll(conversation, result))) {
+        result = await conversation.resume().result;
+      }
       if (result.termination === 'Suspended') await conversation.cancel();
       return result;
     } finally {

@@ -3,69 +3,32 @@
  * this folder installs the server; Node 24 runs the file: `node --test test/restate/restateChecks.ts`.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { connect } from '../../src/client/index.ts';
 import type { Agent, Conversation, LogEntry } from '../../src/index.ts';
 import { restateAgent } from '../../src/restate/index.ts';
 import { createHandlers } from '../../src/transports/index.ts';
 import { RestateServer, serverBinary, until } from './restateServer.ts';
+import { notesIn, type ToolNote, WorkerProcess } from './workerProcess.ts';
 
 const binary = serverBinary();
 const reason = 'the server is not installed: run npm ci in test/restate';
-
-class Worker {
-  url = '';
-  #process: ChildProcess | undefined;
-  readonly #arguments: readonly string[];
-
-  constructor(admin: string, ledger: string, blobs: string, name: string) {
-    this.#arguments = ['--admin', admin, '--ledger', ledger, '--blobs', blobs, '--name', name];
-  }
-
-  /** At the same address each time, as behind a load balancer. */
-  async start(): Promise<void> {
-    const port = this.url ? ['--port', new URL(this.url).port] : [];
-    const file = fileURLToPath(new URL('restateWorker.ts', import.meta.url));
-    const child = spawn(process.execPath, [file, ...this.#arguments, ...port], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    this.#process = child;
-    let output = '';
-    child.stdout?.on('data', (chunk) => {
-      output += String(chunk);
-    });
-    await until('the worker listens', () => {
-      if (child.exitCode !== null) throw new Error(`the worker ended: ${output}`);
-      return /http:\S+\n/.test(output);
-    });
-    this.url = /http:\S+/.exec(output)?.[0] ?? '';
-  }
-
-  async kill(): Promise<void> {
-    const child = this.#process;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
-    await new Promise((resolve) => child.once('exit', resolve));
-  }
-}
 
 describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'runchart-worker-'));
   const ledger = join(directory, 'ledger');
   const blobs = join(directory, 'blobs');
   let server: RestateServer;
-  let worker: Worker;
+  let worker: WorkerProcess;
   let agent: Agent;
 
   before(async () => {
     writeFileSync(ledger, '');
     server = await RestateServer.start(binary as string);
-    worker = new Worker(server.admin, ledger, blobs, 'first');
+    worker = new WorkerProcess({ admin: server.admin, ledger, blobs, name: 'first' });
     await worker.start();
     agent = restateAgent({ ingress: server.ingress });
   });
@@ -77,12 +40,7 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     rmSync(directory, { recursive: true, force: true });
   });
 
-  const notes = (): { what: string; name: string; key: string; by: string; at: number }[] =>
-    readFileSync(ledger, 'utf8')
-      .trim()
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
+  const notes = (): ToolNote[] => notesIn(ledger);
   const count = (what: string, key: string): number =>
     notes().filter((note) => note.what === what && note.key.startsWith(key)).length;
   const message = (...calls: object[]): string => `CALL ${JSON.stringify(calls)} END`;
@@ -239,7 +197,7 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     const old = await agent.open('old');
     old.send(message({ name: 'once', release: release('old') }, { name: 'again' }));
     await until('the tool runs', () => count('start', 'old/') >= 1);
-    const next = new Worker(server.admin, ledger, blobs, 'second');
+    const next = new WorkerProcess({ admin: server.admin, ledger, blobs, name: 'second' });
     await next.start();
     const fresh = await agent.open('fresh');
     assert.equal((await fresh.send(message({ name: 'once' })).result).termination, 'NaturalEnd');
@@ -261,6 +219,12 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     assert.equal((await old.send(message({ name: 'once' })).result).termination, 'NaturalEnd');
     assert.deepEqual(workersOf('old/'), ['first', 'second']);
     worker = next;
+  });
+
+  it('run() denies a call that needs approval, and ends', async () => {
+    const result = await agent.run(message({ name: 'ask' }));
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    assert.equal(notes().filter(({ what, name }) => what === 'start' && name === 'ask').length, 1);
   });
 
   it('createHandlers serves clients from the engine with no change', async () => {

@@ -1,0 +1,86 @@
+/**
+ * The agent of the tests. Its model does what the last message says: a list of tools to call, or a number of rounds. Its tools write each
+ * start and end to a file.
+ */
+import { appendFileSync, existsSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { createAgent, defineTool, type Model, type ModelPart, type Tool, type ToolContext } from '../../src/index.ts';
+
+export const { values } = parseArgs({
+  options: {
+    admin: { type: 'string' },
+    port: { type: 'string' },
+    ledger: { type: 'string' },
+    blobs: { type: 'string' },
+    name: { type: 'string' },
+  },
+});
+const ledger = values.ledger ?? '';
+
+/** Ends when the file of this name is there. */
+async function execute(
+  name: string,
+  { release, ms = 0 }: { release?: string | undefined; ms?: number | undefined },
+  { idempotencyKey, signal }: ToolContext,
+) {
+  const note = (what: string): void =>
+    appendFileSync(ledger, `${JSON.stringify({ what, name, key: idempotencyKey, by: values.name, at: Date.now() })}\n`);
+  note('start');
+  const end = Date.now() + ms;
+  while (Date.now() < end || (release !== undefined && !existsSync(release))) {
+    if (signal.aborted) {
+      note('abort');
+      throw signal.reason;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  note('end');
+  return `${name} is done`;
+}
+
+const tool = (name: string, options: { idempotent?: boolean; needsApproval?: boolean } = {}): Tool =>
+  defineTool({
+    name,
+    description: name,
+    parameters: z.object({ release: z.string().optional(), round: z.number().optional(), ms: z.number().optional() }),
+    ...options,
+    execute: (args, context) => execute(name, args, context),
+  });
+
+const model: Model = {
+  id: 'told',
+  async *stream({ messages }): AsyncIterable<ModelPart> {
+    const last = messages.at(-1);
+    const rounds = Number(
+      /ROUNDS (\d+)/.exec(JSON.stringify([...messages].reverse().find(({ role }) => role === 'user')))?.[1],
+    );
+    if (messages.filter(({ role }) => role === 'tool').length < rounds) {
+      yield {
+        type: 'tool-call',
+        callId: `again-${messages.length}`,
+        name: 'again',
+        args: `{"round":${messages.length}}`,
+      };
+      yield { type: 'finish', reason: 'tool-calls' };
+      return;
+    }
+    const text = last?.role === 'user' ? JSON.stringify(last.content) : '';
+    const wanted = /CALL (\[.*\]) END/.exec(text.replaceAll('\\"', '"'))?.[1];
+    if (wanted) {
+      const calls = JSON.parse(wanted) as { name: string; release?: string }[];
+      for (const [index, { name, ...args }] of calls.entries())
+        yield { type: 'tool-call', callId: `${name}-${messages.length}-${index}`, name, args: JSON.stringify(args) };
+      yield { type: 'finish', reason: 'tool-calls' };
+      return;
+    }
+    for (const word of ['this ', 'is ', 'the ', 'end']) yield { type: 'text-delta', text: word };
+    yield { type: 'finish', reason: 'stop' };
+  },
+};
+
+export const agent = createAgent({
+  model,
+  tools: [tool('once'), tool('again', { idempotent: true }), tool('ask', { needsApproval: true })],
+  policies: { limits: { turns: 1_000 } },
+});
