@@ -84,6 +84,15 @@ const asks = (host: Host, action: 'approve' | 'deny') => {
 };
 const long = (word: string, tokens: number): string => `${word} ${'x'.repeat(tokens * 4)}`;
 
+const gate = { isOpen: false };
+const open = async (signal: AbortSignal): Promise<string> => {
+  while (!gate.isOpen) {
+    signal.throwIfAborted();
+    await nextTurn();
+  }
+  return 'open';
+};
+
 const SCENARIOS: readonly Scenario[] = [
   {
     name: 'S001-01: a plain run',
@@ -149,6 +158,22 @@ const SCENARIOS: readonly Scenario[] = [
       await has(host, 'run-stop');
     },
   },
+  ...(['steer', 'followUp'] as const).map(
+    (kind): Scenario => ({
+      name: `a message arrives while a tool runs: ${kind}`,
+      replies: [[call('c1', 'gate')], 'x', 'y'],
+      options: { tools: [tool('gate', {}, open)], policies: { promoteFollowUpOn: ['completed'] } },
+      expected: ['message-queued', 'tool-result', 'user-message', 'run-stop'],
+      play: async (host) => {
+        gate.isOpen = false;
+        await say(host, 'hi');
+        await has(host, 'tool-started');
+        await say(host, 'and more', { kind });
+        gate.isOpen = true;
+        await has(host, 'run-stop', kind === 'steer' ? 1 : 2);
+      },
+    }),
+  ),
   {
     name: 'a cancel ends a call that waits',
     replies: [[call('c1', 'ask')], 'x'],
@@ -251,7 +276,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-/** Its reply depends on how many the log has, so a repeated call has the same one. */
+/** Its reply depends on how many there were, so a repeated call has the same one. */
 function modelOf({ replies, window, context = '' }: Scenario, log: () => readonly LogEntry[]): Model {
   return {
     id: 'scripted',
@@ -262,7 +287,11 @@ function modelOf({ replies, window, context = '' }: Scenario, log: () => readonl
         yield t('A summary.');
         return yield finish('stop');
       }
-      const reply = replies[log().filter(({ type }) => type === 'model-reply').length] ?? 'beyond the script';
+      // A summary takes the place of messages. Then the log says how many replies there were.
+      const given = window
+        ? log().filter(({ type }) => type === 'model-reply').length
+        : messages.filter(({ role }) => role === 'assistant').length;
+      const reply = replies[given] ?? 'beyond the script';
       const parts = typeof reply === 'string' ? [t(reply)] : reply;
       yield* parts;
       yield finish(parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop');

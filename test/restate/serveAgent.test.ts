@@ -1,0 +1,40 @@
+/** What serveAgent() and restateAgent() refuse, before anything listens. */
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, createAgent, subAgents } from '../../src/index.ts';
+import { restateAgent, type ServeOptions, serveAgent } from '../../src/restate/index.ts';
+import { scriptedModel } from '../../src/testing/index.ts';
+
+const model = scriptedModel(['hello']);
+
+describe('serveAgent', () => {
+  it('refuses an agent with sub-agents', async () => {
+    const refusal = serveAgent(createAgent({ model, tools: [subAgents()] }));
+    await expect(refusal).rejects.toThrow(ConfigurationError);
+    await expect(refusal).rejects.toThrow('sub-agents');
+  });
+
+  it('refuses an agent that another process has', async () => {
+    await expect(serveAgent(restateAgent({ ingress: 'http://127.0.0.1:1' }))).rejects.toThrow(ConfigurationError);
+  });
+
+  it.each([
+    ['a store without functions', { store: {} }],
+    ['a hub without functions', { hub: {} }],
+    ['an unknown option', { stores: {} }],
+    ['a name with a slash', { service: 'a/b' }],
+  ])('refuses %s', async (_, options) => {
+    await expect(serveAgent(createAgent({ model }), options as unknown as ServeOptions)).rejects.toThrow(
+      ConfigurationError,
+    );
+  });
+
+  it('an agent for clients refuses a store without functions', () => {
+    expect(() => restateAgent({ ingress: 'http://127.0.0.1:1', store: {} as never })).toThrow(ConfigurationError);
+  });
+
+  it('a message that the engine cannot take is refused before it is sent', async () => {
+    const { store } = restateAgent({ ingress: 'http://127.0.0.1:1' }).profile;
+    const act = { type: 'send', actId: 'a', content: 'x'.repeat(10_000_001) };
+    await expect(store.act?.('one', act)).rejects.toMatchObject({ code: 'too_large' });
+  });
+});
