@@ -24,10 +24,13 @@ const told = ({ document, line, tag }: { document: string; line: number; tag: st
   `${document}:${line} ${tag}`;
 
 describe('fences', () => {
-  const quotes = fences.filter(({ language }) => language === 'ts' || language === 'tsx');
+  /** A JavaScript fence without a tag is part of a file that the reader writes, for example of a test runner. */
+  const quotes = fences.filter(
+    ({ language, tag }) => language === 'ts' || language === 'tsx' || (language === 'js' && tag !== ''),
+  );
 
   it('every TypeScript fence names the example and the region it quotes', () => {
-    expect(quotes.filter(({ tag }) => !/^[\w-]+(\/[\w-]+)?\.tsx?#[\w-]+$/.test(tag)).map(told)).toEqual([]);
+    expect(quotes.filter(({ tag }) => !/^[\w-]+(\/[\w-]+)?\.(tsx?|js)#[\w-]+$/.test(tag)).map(told)).toEqual([]);
   });
 
   it.each(quotes.map((fence) => [told(fence), fence] as const))('%s is that region, letter for letter', (_, fence) => {

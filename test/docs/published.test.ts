@@ -62,7 +62,7 @@ describe('llms.txt', () => {
       `> ${intro}`,
       `- [README](README.md): the first example, and the entries of the package.`,
       ...sections,
-      `## Reference\n\n${reference.map(lineOf).join('\n')}`,
+      `## Reference of each entry\n\n${reference.map(lineOf).join('\n')}`,
     ];
     await expect(`${parts.join('\n\n')}\n`).toMatchFileSnapshot(join(root, 'llms.txt'));
   });

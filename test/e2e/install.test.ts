@@ -6,11 +6,12 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { fencesOf, root } from '../docs/documents.ts';
+import { copyPackages, type Names, npm, packInto } from '../support/offlineProject.ts';
 import { proves } from '../support/tier.ts';
 
 const run = promisify(execFile);
@@ -18,60 +19,30 @@ const fences = fencesOf('docs/models.md');
 const example = fences.find(({ tag }) => tag === 'quickstart.ts#quickstart');
 const printed = fences.find(({ tag }) => tag === 'quickstart.ts');
 
-type Names = { [name: string]: string };
-/** A package with one program may name its file alone; the program has the name of the package. */
-type Packages = { [path: string]: { dependencies?: Names; bin?: Names | string } };
-
-/** These packages and all their dependencies. */
-async function needed(names: readonly string[]): Promise<Set<string>> {
-  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as { packages: Packages };
-  const found = new Set(names);
-  for (const name of found) {
-    for (const inner of Object.keys(lock.packages[`node_modules/${name}`]?.dependencies ?? {})) found.add(inner);
-  }
-  return found;
-}
-
 let project = '';
 afterAll(() => rm(project, { recursive: true, force: true }));
 beforeAll(async () => {
   project = await realpath(await mkdtemp(join(tmpdir(), 'runchart-project-')));
-  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Packages[string];
-  const wanted = Object.keys(manifest.dependencies ?? {});
-  // A linked package finds its dependencies at its real place.
-  for (const name of proves ? await needed(wanted) : wanted) {
-    const place = join('node_modules', name);
-    await mkdir(dirname(join(project, place)), { recursive: true });
-    if (proves) await copied(name, place);
-    else await symlink(join(root, place), join(project, place), 'dir');
-  }
-  const { PATH = '' } = process.env;
-  const npm = (...args: string[]) =>
-    run('npm', [...args, '--offline', '--no-audit', '--no-fund'], {
-      cwd: project,
-      env: { PATH, HOME: project, npm_config_cache: join(project, '.npm') },
-    });
-  await npm('pack', inject('packageRoot'), '--ignore-scripts');
-  const [tarball = ''] = (await readdir(project)).filter((name) => name.endsWith('.tgz'));
-  if (!proves) {
-    await run('tar', ['-xzf', tarball, '-C', 'node_modules'], { cwd: project });
-    await rename(join(project, 'node_modules', 'package'), join(project, 'node_modules', 'runchart'));
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { dependencies: Names };
+  const dependencies = Object.keys(manifest.dependencies);
+  const tarball = await packInto(project, inject('packageRoot'));
+  if (proves) {
+    await copyPackages(project, dependencies);
+    const wanted = { runchart: `file:${tarball}`, zod: '*' };
+    await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'first', dependencies: wanted }));
+    // npm finds everything that it would fetch, and removes the rest.
+    await npm(project, 'install', '--ignore-scripts');
     return;
   }
-  const dependencies = { runchart: `file:${tarball}`, zod: '*' };
-  await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'first', dependencies }));
-  // npm finds everything that it would fetch, and removes the rest.
-  await npm('install', '--ignore-scripts');
+  // A linked package finds its dependencies at its real place.
+  for (const name of dependencies) {
+    const place = join('node_modules', name);
+    await mkdir(dirname(join(project, place)), { recursive: true });
+    await symlink(join(root, place), join(project, place), 'dir');
+  }
+  await run('tar', ['-xzf', tarball, '-C', 'node_modules'], { cwd: project });
+  await rename(join(project, 'node_modules', 'package'), join(project, 'node_modules', 'runchart'));
 });
-
-/** npm fetches a package again whose programs are not linked. */
-async function copied(name: string, place: string): Promise<void> {
-  await cp(join(root, place), join(project, place), { recursive: true });
-  const { bin = {} } = JSON.parse(await readFile(join(root, place, 'package.json'), 'utf8')) as Packages[string];
-  await mkdir(join(project, 'node_modules/.bin'), { recursive: true });
-  for (const [program, file] of Object.entries(typeof bin === 'string' ? { [basename(name)]: bin } : bin))
-    await symlink(join('..', name, file), join(project, 'node_modules/.bin', program));
-}
 
 /** The output of a module of the project. */
 async function outputOf(name: string, source: string): Promise<string> {

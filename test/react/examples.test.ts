@@ -15,6 +15,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { build as buildPage } from 'vite';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { entries, root } from '../docs/documents.ts';
+import { freePort } from '../support/freePort.ts';
 import { plain } from '../support/samplePictures.ts';
 import { proves } from '../support/tier.ts';
 
@@ -35,14 +36,6 @@ async function bundledForNode(name: string, file: string): Promise<string> {
   return outfile;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** The working directory of an example. */
 function directoryOf(name: string): string {
   const directory = join(folder, name);
@@ -52,7 +45,7 @@ function directoryOf(name: string): string {
 
 /** Runs the server of an example, which serves the page in its directory. Returns its address. */
 async function served(name: string): Promise<string> {
-  const file = await bundledForNode(`${name}/server.ts`, `${name}.mjs`);
+  const file = await bundledForNode(`${name}/server.js`, `${name}.mjs`);
   const port = await freePort();
   const { PATH = '' } = process.env;
   const child = spawn(process.execPath, [file], { cwd: directoryOf(name), env: { PATH, PORT: `${port}` } });
@@ -131,13 +124,14 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
     replacement: join(root, source),
   }));
 
-  async function pageBuilt(name: string, outDir: string, config = 'vite.config.ts'): Promise<void> {
+  async function pageBuilt(name: string, outDir: string, config?: string): Promise<void> {
     const how = { minify: false, reportCompressedSize: false, emptyOutDir: false, outDir } as const;
     const root = example(name);
     const cwd = process.cwd();
     process.chdir(root);
     try {
-      await buildPage({ configFile: join(root, config), root, logLevel: 'warn', resolve: { alias }, build: how });
+      const configFile = config === undefined ? false : join(root, config);
+      await buildPage({ configFile, root, logLevel: 'warn', resolve: { alias }, build: how });
     } finally {
       process.chdir(cwd);
     }
@@ -145,7 +139,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
 
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-    for (const name of SERVERS) await pageBuilt('react-chat', join(directoryOf(name), 'page'));
+    for (const name of SERVERS) await pageBuilt(`${name}/page`, join(directoryOf(name), 'dist'));
   });
   afterAll(() => browser.close());
 
@@ -227,7 +221,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
 
   it('browser-only: the browser ends the worker in the middle of a reply, and the run continues', async () => {
     const place = join(folder, 'browser-only');
-    await pageBuilt('browser-only', place);
+    await pageBuilt('browser-only', place, 'vite.config.ts');
     await pageBuilt('browser-only', place, 'vite.worker.config.ts');
     const app = new Hono().use(serveStatic({ root: place }));
     const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false })).listen(0, '127.0.0.1');

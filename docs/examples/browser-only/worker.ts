@@ -5,7 +5,7 @@
 import { createAgent } from 'runchart';
 import { indexedDbStore } from 'runchart/browser';
 import { createHandlers } from 'runchart/transports';
-import { model, transfer } from '../react-chat/model.ts';
+import { model, transfer } from './model.js';
 
 declare const self: ServiceWorkerGlobalScope;
 

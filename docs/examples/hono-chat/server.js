@@ -1,11 +1,11 @@
-/** The chat of `react-chat` with Hono as its server: `npm run build`, then `npm start`. */
+/** A chat with Hono as its server: `npm start` builds the page of `page` into `dist`, and serves it. */
 import { serve } from '@hono/node-server';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono } from 'hono';
 import { createAgent } from 'runchart';
 import { jsonlStore } from 'runchart/node';
 import { createHandlers } from 'runchart/transports';
-import { model, transfer } from '../react-chat/model.ts';
+import { model, transfer } from './model.js';
 
 // #region serve
 const agent = createAgent({
@@ -19,6 +19,7 @@ const handler = createHandlers(agent, { authorize: () => ({ by: 'ada', owner: 'a
 
 const app = new Hono();
 app.all('/api/*', ({ req }) => handler(req.raw));
-app.use(serveStatic({ root: './page' }));
+app.use(serveStatic({ root: './dist' }));
 // #endregion
-serve({ fetch: app.fetch, hostname: '127.0.0.1', port: Number(process.env.PORT ?? 8787) });
+const port = Number(process.env.PORT ?? 8787);
+serve({ fetch: app.fetch, hostname: '127.0.0.1', port }, () => console.log(`http://127.0.0.1:${port}`));

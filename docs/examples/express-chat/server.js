@@ -1,9 +1,9 @@
-/** The chat of `react-chat` with Express as its server: `npm run build`, then `npm start`. */
+/** A chat with Express as its server: `npm start` builds the page of `page` into `dist`, and serves it. */
 import express from 'express';
 import { createAgent } from 'runchart';
 import { jsonlStore } from 'runchart/node';
 import { createHandlers, nodeHandler } from 'runchart/transports';
-import { model, transfer } from '../react-chat/model.ts';
+import { model, transfer } from './model.js';
 
 // #region serve
 const agent = createAgent({
@@ -18,6 +18,7 @@ const handler = createHandlers(agent, { authorize: () => ({ by: 'ada', owner: 'a
 const app = express();
 // Express removes `/api` from the path, so the handler has no basePath.
 app.use('/api', nodeHandler(handler));
-app.use(express.static('page'));
+app.use(express.static('dist'));
 // #endregion
-app.listen(Number(process.env.PORT ?? 8787), '127.0.0.1');
+const port = Number(process.env.PORT ?? 8787);
+app.listen(port, '127.0.0.1', () => console.log(`http://127.0.0.1:${port}`));

@@ -1,5 +1,5 @@
-/** The model and the tool of the chat, for its server and for the other examples that show its page. */
-import { defineTool, type Model } from 'runchart';
+/** The model and the tool of the chat. */
+import { defineTool } from 'runchart';
 import * as z from 'zod';
 
 export const transfer = defineTool({
@@ -10,10 +10,14 @@ export const transfer = defineTool({
   execute: ({ to, euros }) => `sent ${euros} euros to ${to}`,
 });
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** @type {(ms: number) => Promise<void>} */
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Replace it by openai('gpt-5.2'), for example. This one pays the rent, and repeats every other message slowly. */
-export const model: Model = {
+/**
+ * Replace it by openai('gpt-5.2'), for example. This one pays the rent, and repeats every other message slowly.
+ * @type {import('runchart').Model}
+ */
+export const model = {
   id: 'example',
   async *stream({ messages }) {
     const last = messages.at(-1);
