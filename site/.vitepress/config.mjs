@@ -19,30 +19,35 @@ function itemsOf(list, section, known) {
     .map((file) => ({ text: titleOf(file), link: linkOf(file) }));
 }
 
+/** The first line of a section is its heading. */
+const headingOf = (section) => section.split('\n')[0];
+
+/** A section with smaller headings becomes a group of groups. */
+function groupOf(section, known) {
+  const [text, parts] = [headingOf(section), section.split(/^### /m)];
+  if (parts.length === 1) return { text, items: itemsOf('docs/README.md', section, known) };
+  const items = parts.slice(1).map((part) => ({
+    text: headingOf(part),
+    collapsed: true,
+    items: itemsOf('docs/README.md', part, known),
+  }));
+  return { text, items };
+}
+
 function sidebar() {
   const known = new Set(['docs/reference/README.md', 'README.md']);
+  const list = 'docs/reference/README.md';
   const groups = read('docs/README.md')
     .split(/^## /m)
     .slice(1)
-    .map((section) => ({
-      text: section.split('\n')[0],
-      collapsed: false,
-      items: itemsOf('docs/README.md', section, known),
-    }));
-  const list = 'docs/reference/README.md';
-  const reference = { text: 'Reference', collapsed: true, items: itemsOf(list, read(list), known) };
-  reference.items.unshift({ text: 'All entries', link: '/docs/reference/' });
-  return [
-    {
-      text: 'Start',
-      items: [
-        { text: 'runchart', link: '/' },
-        { text: 'All pages', link: '/docs/' },
-      ],
-    },
-    ...groups,
-    reference,
-  ];
+    .map((section) => groupOf(section, known));
+  const group = (text) => groups.find((found) => found.text === text);
+  group('Start').items.unshift({ text: 'runchart', link: '/' }, { text: 'All pages', link: '/docs/' });
+  group('Reference').items.unshift(
+    { text: 'All entries', link: '/docs/reference/' },
+    { text: 'Entries', collapsed: true, items: itemsOf(list, read(list), known) },
+  );
+  return groups;
 }
 
 export default defineConfig({
