@@ -171,6 +171,7 @@ export class Followers {
     if (this.#followers.size > 0) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;
+    this.#unansweredSince = undefined;
   }
 
   #schedule(): void {

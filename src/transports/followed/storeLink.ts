@@ -39,9 +39,6 @@ const ATTEMPTS = 2;
 const ENTRIES_MS = 10_000;
 const WAIT_MS = { first: 250, most: 5000 };
 
-/** Errors after which a conversation is followed no more. `unavailable`: this process cannot reach the store. */
-const ENDS: ReadonlySet<string | undefined> = new Set(['not_found', 'closed', 'corrupt', 'unavailable']);
-
 const codeOf = (error: unknown): string | undefined => (RunchartError.isRunchartError(error) ? error.code : undefined);
 
 /** A request of a remote conversation as an act. */
@@ -68,7 +65,8 @@ export class StoreLink implements RemoteLink {
   #waiting: { entries: number; resolve(): void }[] = [];
   #items: AsyncIterator<object> | undefined;
   #stopWait: () => void = () => {};
-  #isEnded = false;
+  /** Why nothing is followed any more. */
+  #ended: RunchartError | undefined;
   #isHeld = true;
   #isViewDue = false;
   #isRefreshing = false;
@@ -81,7 +79,7 @@ export class StoreLink implements RemoteLink {
   }
 
   get isEnded(): boolean {
-    return this.#isEnded;
+    return this.#ended !== undefined;
   }
 
   /** A process held the conversation at the last `sync`. */
@@ -101,7 +99,7 @@ export class StoreLink implements RemoteLink {
   /** Resolves when this log has every entry that was stored at the call. Rejects with `not_found` for another log of this id. */
   async sync(): Promise<void> {
     const { store, id } = this.#options;
-    if (this.#isEnded) throw gone();
+    if (this.#ended) throw this.#ended;
     const { length, isHeld } = (await store.stateOf?.(id)) ?? (await this.#stateAtHolder());
     this.#isHeld = isHeld;
     if (length === 0 || length < this.log.entries.length) {
@@ -109,7 +107,7 @@ export class StoreLink implements RemoteLink {
       throw gone();
     }
     await this.#upTo(length);
-    if (this.#isEnded) throw gone();
+    if (this.#ended) throw this.#ended;
     if (this.log.entries.length < length)
       throw new RunchartError('unavailable', `the entries of conversation "${id}" have not come in time`);
     this.log.settleStatus();
@@ -162,17 +160,17 @@ export class StoreLink implements RemoteLink {
 
   async #read(): Promise<void> {
     const { store, id, takeOver } = this.#options;
-    for (let wait = WAIT_MS.first; !this.#isEnded; ) {
+    for (let wait = WAIT_MS.first; !this.#ended; ) {
       try {
         const items = store.follow(id, this.log.entries.length)[Symbol.asyncIterator]();
         this.#items = items;
         let hasItem = false;
-        for (let next = await items.next(); !next.done && !this.#isEnded; next = await items.next()) {
+        for (let next = await items.next(); !next.done && !this.#ended; next = await items.next()) {
           hasItem = true;
           wait = WAIT_MS.first;
           this.#take(next.value);
         }
-        if (this.#isEnded) return;
+        if (this.#ended) return;
         // What has streamed may be incomplete.
         this.log.interrupt();
         await takeOver(async () => {}).catch((error) => {
@@ -185,7 +183,8 @@ export class StoreLink implements RemoteLink {
         wait = Math.min(2 * wait, WAIT_MS.most);
       } catch (error) {
         const code = codeOf(error);
-        if (ENDS.has(code)) return this.#end();
+        if (code === 'unavailable') return this.#end(error as RunchartError);
+        if (code === 'not_found' || code === 'closed' || code === 'corrupt') return this.#end();
         await this.#wait(wait);
         wait = Math.min(2 * wait, WAIT_MS.most);
       }
@@ -217,13 +216,13 @@ export class StoreLink implements RemoteLink {
     this.#isViewDue = true;
     void nextTurn().then(() => {
       this.#isViewDue = false;
-      if (!this.#isEnded) this.log.showView();
+      if (!this.#ended) this.log.showView();
     });
   }
 
   /** Resolves when so many entries are here, or after a time limit. */
   #upTo(entries: number): Promise<void> {
-    if (this.log.entries.length >= entries || this.#isEnded) return Promise.resolve();
+    if (this.log.entries.length >= entries || this.#ended) return Promise.resolve();
     return new Promise((done) => {
       const stop = this.#options.setTimer(ENTRIES_MS, done);
       const resolve = (): void => {
@@ -263,9 +262,10 @@ export class StoreLink implements RemoteLink {
     });
   }
 
-  #end(): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
+  /** `unavailable`: this process cannot reach the store. */
+  #end(reason = gone()): void {
+    if (this.#ended) return;
+    this.#ended = reason;
     this.#stopWait();
     void this.#items?.return?.();
     this.log.end();

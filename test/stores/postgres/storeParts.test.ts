@@ -238,6 +238,29 @@ describe('followers of a process without a database', () => {
     expect(codes).toEqual(['unavailable', 'unavailable']);
   });
 
+  it('that come later do not end for a failure before them', async () => {
+    const { followers, away } = following();
+    const first = followers.follow('a', 1);
+    void first.next();
+    await vi.advanceTimersByTimeAsync(10);
+    away.fails = true;
+    await vi.advanceTimersByTimeAsync(5_000);
+    await first.return?.();
+    await vi.advanceTimersByTimeAsync(60_000);
+    away.fails = false;
+    // The database is slow.
+    let end: unknown;
+    followers
+      .follow('a', 1)
+      .next()
+      .catch((error) => {
+        end = error;
+      });
+    away.hangs = true;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(end).toBeUndefined();
+  });
+
   it('go on where the database answers again in time', async () => {
     const { followers, away } = following();
     let hasEnded = false;
