@@ -156,6 +156,8 @@ export class Followers {
 
   #add(follower: Follower): void {
     const { hints } = this.#options;
+    // A failure before the first follower does not count.
+    if (this.#followers.size === 0) this.#unansweredSince = undefined;
     const known = this.#followers.get(follower.id) ?? new Set();
     this.#followers.set(follower.id, known.add(follower));
     hints.listen();
@@ -171,7 +173,6 @@ export class Followers {
     if (this.#followers.size > 0) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;
-    this.#unansweredSince = undefined;
   }
 
   #schedule(): void {
