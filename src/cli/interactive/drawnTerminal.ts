@@ -13,8 +13,8 @@ import { type Row, rowsOf, type TextLine } from './textRows.ts';
 
 /** This delay separates Escape from the beginning of a longer key sequence. */
 const ESCAPE_MS = 50;
-/** A key is shown this soon, also while text streams. */
-const DRAW_MS = 8;
+/** Output is drawn at most this often. What a person types is drawn at once. */
+const DRAW_MS = 16;
 const TURN_MS = 100;
 /** This part of the screen holds text in progress, which is laid out again after a change of the width. */
 const KEPT_PART = 3;
@@ -37,6 +37,7 @@ export class DrawnTerminal implements ConversationTerminal {
   #killed = '';
   #search: HistorySearch | undefined;
   #drawing: NodeJS.Timeout | undefined;
+  #drawingKeys: NodeJS.Immediate | undefined;
   isHandedOver = false;
   readonly #startedAt = Date.now();
   readonly #turning: NodeJS.Timeout;
@@ -93,6 +94,12 @@ export class DrawnTerminal implements ConversationTerminal {
     this.#drawing ??= setTimeout(() => this.#draw(), DRAW_MS);
   }
 
+  /** All keys that have arrived together are drawn once. */
+  #changedByKey(): void {
+    if (this.isHandedOver) return;
+    this.#drawingKeys ??= setImmediate(() => this.#draw());
+  }
+
   async handOver<T>(work: () => Promise<T>): Promise<T> {
     this.#leave();
     this.isHandedOver = true;
@@ -117,8 +124,7 @@ export class DrawnTerminal implements ConversationTerminal {
 
   /** Removes the foot and restores the terminal. */
   #leave(): void {
-    clearTimeout(this.#drawing);
-    this.#drawing = undefined;
+    this.#stopDrawing();
     this.#input.off('keypress', this.#onKey);
     const { columns } = this.#size();
     const rows = this.#takeSettled(columns - 1);
@@ -148,8 +154,15 @@ export class DrawnTerminal implements ConversationTerminal {
     return lines.flatMap((line) => rowsOf(line, width));
   }
 
-  #draw(): void {
+  #stopDrawing(): void {
+    clearTimeout(this.#drawing);
+    clearImmediate(this.#drawingKeys);
     this.#drawing = undefined;
+    this.#drawingKeys = undefined;
+  }
+
+  #draw(): void {
+    this.#stopDrawing();
     const { columns, rows } = this.#size();
     const width = columns - 1;
     const settled = this.#takeSettled(width);
@@ -165,7 +178,7 @@ export class DrawnTerminal implements ConversationTerminal {
     else if (key.name === 'paste-end') this.#paste();
     else if (this.#pasted !== undefined) this.#pasted += key.sequence;
     else if (!this.#handleSearchKey(key) && !this.#handleCommandKey(key)) this.#edit(key);
-    this.changed();
+    this.#changedByKey();
   }
 
   #edit(key: Key): void {
