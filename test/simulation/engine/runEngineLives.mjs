@@ -1,13 +1,20 @@
 /**
  * `npm run simulate:engine`: many lives of a conversation that a durable engine holds, one seed each. `--seed N` is the first seed, and
- * `--runs N` the number of lives. `--minutes N` is a time limit. A violation ends it with exit code 1 and the seed.
+ * `--runs N` the number of lives. `--minutes N` is a time limit. With `--replies N` another invocation continues after so many replies,
+ * and with `--version N` the invocations after so many have another version of the charts. A violation ends it with exit code 1 and the seed.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { bundled } from '../../support/bundled.mjs';
 
 const { values } = parseArgs({
-  options: { seed: { type: 'string' }, runs: { type: 'string' }, minutes: { type: 'string' } },
+  options: {
+    seed: { type: 'string' },
+    runs: { type: 'string' },
+    minutes: { type: 'string' },
+    replies: { type: 'string' },
+    version: { type: 'string' },
+  },
 });
 const { simulateEngine } = await bundled(
   "export { simulateEngine } from './engineLife.ts';",
@@ -16,11 +23,15 @@ const { simulateEngine } = await bundled(
 const first = Number(values.seed ?? 1);
 const until = values.minutes === undefined ? Number.POSITIVE_INFINITY : Date.now() + Number(values.minutes) * 60_000;
 const most = Number(values.runs ?? (values.minutes ? Number.POSITIVE_INFINITY : values.seed ? 1 : 200));
+const life = {
+  ...(values.replies && { repliesMost: Number(values.replies) }),
+  ...(values.version && { sameVersion: Number(values.version) }),
+};
 const totals = {};
 const cpu = process.cpuUsage();
 let lives = 0;
 for (let seed = first; lives < most && Date.now() < until; seed++) {
-  const { violations, counts, log } = await simulateEngine({ seed });
+  const { violations, counts, log } = await simulateEngine({ ...life, seed });
   lives += 1;
   for (const [name, count] of Object.entries(counts)) totals[name] = (totals[name] ?? 0) + count;
   if (most === 1 || violations.length > 0)
