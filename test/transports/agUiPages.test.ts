@@ -3,7 +3,7 @@ import { HttpAgent } from '@ag-ui/client';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, toolResult } from '../../src/index.ts';
-import { agUiHandler } from '../../src/transports/index.ts';
+import { agUiHandler, sessions } from '../../src/transports/index.ts';
 import { asks, echoTool } from '../support/scenarioTools.ts';
 import { call, lines, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { agUiPage, served } from './chatPages.ts';
@@ -19,13 +19,14 @@ async function opened(replies: readonly Reply[]) {
   const model = scripted(replies);
   const ask = echoTool('ask');
   const agent = createAgent({ model, tools: [ask.tool, note], plugins: [asks().plugin] });
-  const { url } = await served(agUiHandler(agent, { authorize: () => true }));
+  const shared = sessions(agent);
+  const { url } = await served(agUiHandler(agent, { authorize: () => true, sessions: shared }));
   const page = agUiPage(url);
   const say = async (content: string, input: object = {}, id = content) => {
     page.addMessage({ id, role: 'user', content });
     return page.runAgent(input);
   };
-  return { agent, model, page, say, url };
+  return { agent, model, page, say, url, shared };
 }
 const spoken = (page: HttpAgent): string[] =>
   page.messages.map(({ role, content }) => `${role} ${typeof content === 'string' ? content : ''}`.trim());
@@ -96,6 +97,34 @@ describe('the state', () => {
     page.setState({});
     await say('on');
     expect(page.state).toEqual({ theme: 'dark', noted: true });
+    await agent.close();
+  });
+
+  it.each([
+    ['a text', 'dark'],
+    ['nothing', null],
+    ['a list', [1, [2], {}]],
+    ['an object', { a: { b: [true, null] } }],
+    ['an object in another order of its keys', { x: 1, y: { z: 2, w: 3 } }],
+  ])('of a page that sends %s again as it was is written once', async (_, value) => {
+    const { agent, page, say, shared } = await opened(['one', 'two', 'three']);
+    const reversed = (of: unknown): unknown =>
+      typeof of !== 'object' || of === null || Array.isArray(of)
+        ? of
+        : Object.fromEntries(
+            Object.entries(of)
+              .reverse()
+              .map(([key, child]) => [key, reversed(child)]),
+          );
+    const states = [{ value: 'before' }, { value }, { value: reversed(value) }];
+    for (const [at, state] of states.entries()) {
+      page.setState(state);
+      await say(`say ${at}`);
+    }
+    const conversation = await shared.acquire('c', { existing: true });
+    const written = conversation.log().filter(({ type }) => type === 'state-changed');
+    expect(written).toHaveLength(2);
+    expect(conversation.state).toEqual({ value });
     await agent.close();
   });
 });
