@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sessionPlace } from '../../../src/cli/sessions/sessionPlace.ts';
 import { FileHistory } from '../../../src/cli/undo/fileHistory.ts';
+import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
+import { stamped, write } from '../../../src/testing/storeSuite/storeCase.ts';
 import { call, deaf, type Reply, scripted, t } from '../../support/scriptedReplies.ts';
 import { agentMaker, begun, choose, editorOf, textIn, updatesOf } from './acpClient.ts';
 
@@ -31,6 +33,33 @@ describe('an earlier session', () => {
     expect(textIn(second.updates)).toBe('more');
     expect(second.ran).toEqual([]);
   });
+
+  test.each([0, 1, 49, 50, 51, 99, 120])(
+    'is found in the pages of the list, also among sessions without a message: %i of 120 have one',
+    async (count) => {
+      const { root, agent } = await begun([]);
+      const store = jsonlStore(join(root, 'sessions'));
+      const named: string[] = [];
+      for (let at = 0; at < 120; at += 1) {
+        // Spread evenly over the list.
+        const isNamed = Math.floor(((at + 1) * count) / 120) > Math.floor((at * count) / 120);
+        const id = `s${String(at).padStart(3, '0')}`;
+        const first = stamped(id, 0, { type: 'conversation', schema: 1, cwd: root, createdAt: 1 });
+        const content = [{ type: 'text' as const, text: 'hi' }];
+        const message = stamped(id, 1, { type: 'user-message', messageId: 'm', kind: 'direct', content });
+        await write(store, id, isNamed ? [first, message] : [first]);
+        if (isNamed) named.push(id);
+      }
+      const found: string[] = [];
+      for (let cursor: string | undefined; ; ) {
+        const page = await agent.request('session/list', { cwd: root, ...(cursor !== undefined && { cursor }) });
+        found.push(...page.sessions.map(({ sessionId }) => sessionId));
+        cursor = page.nextCursor ?? undefined;
+        if (cursor === undefined) break;
+      }
+      expect(found.sort()).toEqual(named);
+    },
+  );
 
   test('a resumed session is not replayed, a closed one is not open, a deleted one is gone', async () => {
     const first = await begun(['hi']);
