@@ -112,6 +112,21 @@ describe('/undo', () => {
     expect(await types('/undo')).toContain('there is no request');
   });
 
+  test('takes back later changes unasked after an earlier undo of the files', async () => {
+    const { types, ask, at, textOf } = await undoing([
+      ...[read('a.txt', 'r1'), edit('a.txt', 'one', 'two', 'e1'), 'ok'],
+      ...[read('a.txt', 'r2'), edit('a.txt', 'one', 'three', 'e2'), 'ok'],
+    ]);
+    await writeFile(at('a.txt'), 'one\n');
+    await ask('first');
+    await types('/undo files');
+    expect(await textOf('a.txt')).toBe('one\n');
+    await ask('second');
+    expect(await textOf('a.txt')).toBe('three\n');
+    expect(await types('/rewind 2 files')).toContain('restored a.txt');
+    expect(await textOf('a.txt')).toBe('one\n');
+  });
+
   test('takes back the files alone and tells the model, or the conversation alone', async () => {
     const { types, ask, at, users, notes } = await undoing([
       write('a.txt', 'a\n'),
