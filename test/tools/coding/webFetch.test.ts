@@ -11,7 +11,7 @@ import { permissions } from '../../../src/permissions/permissions.ts';
 import { htmlText } from '../../../src/tools/coding/web/htmlText.ts';
 import { internet, type Network } from '../../../src/tools/coding/web/pageRequest.ts';
 import { isPublicAddress } from '../../../src/tools/coding/web/publicAddress.ts';
-import { webFetchTool } from '../../../src/tools/coding/web/webFetch.ts';
+import { isSameHost, webFetchTool } from '../../../src/tools/coding/web/webFetch.ts';
 import { answerOf, definitionOf, type ToolContext } from '../../../src/tools/tool.ts';
 import { cpuTime } from '../../support/cpuTime.ts';
 
@@ -173,6 +173,25 @@ describe('redirects', () => {
       expect.stringContaining('[it redirects to another host: https://other.test/x]'),
     ]);
     expect(requests).toHaveLength(1);
+  });
+
+  it('keep the name, the port and the encryption of the call, unless http becomes https', () => {
+    const hosts = ['a.test', 'b.test'];
+    const ports = ['', ':8080', ':8443'];
+    const places = ['http:', 'https:'].flatMap((scheme) =>
+      hosts.flatMap((host) => ports.map((port) => ({ scheme, host, port }))),
+    );
+    const urlOf = ({ scheme, host, port }: (typeof places)[number]): URL => new URL(`${scheme}//${host}${port}/x`);
+    for (const from of places)
+      for (const to of places) {
+        const isKept = from.host === to.host && from.port === to.port;
+        const isPlainAfterwards = from.scheme === 'https:' && to.scheme === 'http:';
+        expect([urlOf(from).href, urlOf(to).href, isSameHost(urlOf(from), urlOf(to))]).toEqual([
+          urlOf(from).href,
+          urlOf(to).href,
+          isKept && !isPlainAfterwards,
+        ]);
+      }
   });
 
   it('are checked like the first address, also where the name leads elsewhere by then', async () => {

@@ -82,7 +82,7 @@ async function visit(first: URL, network: Network, signal: AbortSignal): Promise
 }
 
 /** From http to https of the same name is no other host. */
-const isSameHost = (from: URL, to: URL): boolean =>
+export const isSameHost = (from: URL, to: URL): boolean =>
   from.hostname === to.hostname &&
   (from.port === to.port || (from.port === '' && to.port === '')) &&
   !(from.protocol === 'https:' && to.protocol === 'http:');
