@@ -235,6 +235,14 @@ test("a model's own key is a secret, also a later one", async () => {
   expect(resultText(conversation.log())).toBe('[redacted] and [redacted]');
 });
 
+test.each([1, 7, 8, 9, 40])('a key of a model with %i characters is a secret if it has at least 8', async (length) => {
+  const key = SECRET.repeat(2).slice(-length);
+  const model = scripted([say(`it is <${key}>`)], { secrets: [key] });
+  const { log } = await play({ model });
+  const [output] = entriesOf(log, 'agent-output');
+  expect(output?.item).toMatchObject({ text: length < 8 ? `it is <${key}>` : 'it is <[redacted]>' });
+});
+
 test('a short word that a local server uses as a key is not a secret; a word that the host names is', async () => {
   const model = scripted([say('local ollama 4711')], { secrets: ['ollama', 'x'] });
   const { log } = await play({ model, secrets: ['4711', ''] });
