@@ -1,10 +1,11 @@
 /** Tests the images of a conversation for a model: each is read once while the cache has room, one after the other. */
 import { describe, expect, it } from 'vitest';
-import type { Json, Message, StoredPart } from '../../machines/vocabulary.ts';
-import { AttachmentPreparer } from '../../src/content/attachmentPreparer.ts';
+import type { Json, LogEntry, Message, StoredPart } from '../../machines/vocabulary.ts';
+import { AttachmentPreparer, AttachmentPreparers } from '../../src/content/attachmentPreparer.ts';
 import { Attachments } from '../../src/content/content.ts';
 import { imageLimitsOf } from '../../src/content/imageFormat.ts';
 import type { LogHandle } from '../../src/stores/logStore.ts';
+import { modelReply, stamped } from '../../src/testing/storeSuite/storeCase.ts';
 import { base64, dot, plain, pngHeader } from '../support/samplePictures.ts';
 
 const MIB = 1_048_576;
@@ -173,4 +174,32 @@ describe('a preparer that cannot be loaded', () => {
     await shown();
     expect(tries).toBe(loaded);
   });
+});
+
+describe('a fallback', () => {
+  const models = [{ id: 'a' }, { id: 'words', accepts: ['text/*'] }, { id: 'b' }];
+  const image: StoredPart = { type: 'image', mediaType: 'image/png', data: base64(dot) };
+  const said = (seq: number, kind: 'direct' | 'steer', isShown: boolean): LogEntry =>
+    stamped('c', seq, {
+      ...{ type: 'user-message', messageId: `m${seq}`, kind },
+      content: [{ type: 'text', text: 'Hi.' }, ...(isShown ? [image] : [])],
+    });
+  /** A request and its steers with replies between them; the images are in the messages of these places. */
+  const request = (from: number, steers: number, shown: readonly number[]): LogEntry[] =>
+    Array.from({ length: steers + 1 }, (_, at) => [
+      said(from + 2 * at, at === 0 ? 'direct' : 'steer', shown.includes(at)),
+      modelReply('c', from + 2 * at + 1, null),
+    ]).flat();
+
+  it.each([0, 1, 2, 3])(
+    'passes over a model that cannot see what the request or any of its %i steers shows',
+    (steers) => {
+      const preparers = new AttachmentPreparers({}, undefined);
+      const nextModel = (entries: LogEntry[]) => preparers.skipping(models, 0, entries).nextModel ?? 1;
+      for (let at = 0; at <= steers; at += 1) expect(nextModel(request(0, steers, [at]))).toBe(2);
+      expect(nextModel(request(0, steers, []))).toBe(1);
+      // What an earlier request showed is described to the model in words.
+      expect(nextModel([...request(0, 1, [0, 1]), ...request(4, steers, [])])).toBe(1);
+    },
+  );
 });
