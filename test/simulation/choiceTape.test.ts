@@ -147,6 +147,24 @@ describe('a tape that breaks something', () => {
     const tape = [...Array(40).fill(3), 7, ...Array(40).fill(5)];
     expect(await shrink(live, tape, 'I0')).toEqual([7]);
   });
+
+  it('is never shrunk to one that breaks only something else, in any order of the two', async () => {
+    const whole = await simulate({ seed: 1, maxSteps: 0 });
+    const live = async (tape: readonly number[]) => {
+      const found = [
+        // Every shorter tape breaks this one, down to the empty tape.
+        { invariant: 'I1', detail: 'anything' },
+        ...(tape.includes(7) ? [{ invariant: 'I0', detail: 'a seven' }] : []),
+      ];
+      return { ...whole, log: [], tape, violations: tape[0] === 3 ? found.reverse() : found };
+    };
+    for (const before of [0, 1, 9])
+      for (const after of [0, 1, 9]) {
+        const tape = [...Array(before).fill(3), 7, ...Array(after).fill(5)];
+        expect(await shrink(live, tape, 'I0')).toEqual([7]);
+        expect(await shrink(live, tape, 'I1')).toEqual([]);
+      }
+  });
 });
 
 it('waits, before a life begins, also for the parts that are named by parts', async () => {
