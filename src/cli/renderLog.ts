@@ -148,9 +148,13 @@ export const outcomeText = (outcome: string, code: string | undefined): string =
 
 const NOTHING = 'no output';
 
+/** The texts of a result below each other, as the model receives them. */
+const joinedText = (content: readonly StoredPart[]): string =>
+  content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+
 /** Returns the size of a result. */
 export function sizeText(content: readonly StoredPart[]): string {
-  const text = textOf(content);
+  const text = joinedText(content);
   const attached = (['image', 'file'] as const).flatMap((kind) => {
     const { length } = content.filter(({ type }) => type === kind);
     return length === 0 ? [] : [count(length, kind)];
@@ -165,7 +169,7 @@ export function resultText(content: readonly StoredPart[]): string {
   const size = sizeText(content);
   return content.length === 0 || size === NOTHING
     ? size
-    : `${size}: ${firstLine(textOf(content).trimStart(), RESULT_MAX)}`;
+    : `${size}: ${firstLine(joinedText(content).trimStart(), RESULT_MAX)}`;
 }
 
 const bytesText = (bytes: number): string => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} kB`);

@@ -149,6 +149,13 @@ describe('calls', () => {
     expect(textsOf(renderer.underWay(0))).toEqual([]);
   });
 
+  test('the texts of a result are lines of their own', () => {
+    const { entry, shown } = transcript();
+    entry(calls('c1', 'get_prompt', { name: 'greet' }));
+    entry(result('c1', '', { content: ['user:', 'Hello.'].map((text) => ({ type: 'text', text })) }));
+    expect(shown.at(-1)).toBe('✓ get_prompt {"name":"greet"}  2 lines, 12 B: user: …');
+  });
+
   test('a plan, a list of steps and a denied call have no line that repeats what is shown beside it', () => {
     const { entry, shown } = transcript();
     const todos = ['completed', 'pending'].map((status) => ({ content: status, status }));
