@@ -40,7 +40,6 @@ async function picture(browser, url, { name, colorScheme, act = async () => {} }
 }
 
 mkdirSync(folder, { recursive: true });
-writeFileSync(`${folder}/run.svg`, execFileSync(process.execPath, [program, 'charts', 'RUN', '--svg']));
 const { url, stop } = await demo();
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 try {
@@ -56,4 +55,4 @@ try {
   await browser.close();
   stop();
 }
-console.log('docs/pictures: inspector.png, inspector-travel.png, run.svg');
+console.log('docs/pictures: inspector.png, inspector-travel.png');
