@@ -2,8 +2,8 @@
  * Makes the pictures of README and docs (`npm run pictures`). It builds, runs the demo until it waits, opens its page
  * in Debian's Chromium (CHROMIUM names another), and draws RUN. Invariant: every picture shows a real run.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
