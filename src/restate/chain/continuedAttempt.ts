@@ -19,18 +19,20 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
   #isOwn: boolean;
   #isListening: boolean;
   #stored: readonly LogEntry[] = [];
+  /** The number of entries that the repeated chain has led to. */
+  #repeatedTo = 0;
+  #fault: RunchartError | undefined;
   /** The acts without an answer of a run whose chain is not repeated. */
   readonly left: readonly WaitingAct[] | undefined;
   /** The chain that is kept is not repeated. */
   readonly #isReplacing: boolean;
 
-  /** `carried`: a chain of another version is not repeated, because it might lead to another log. */
-  constructor(inner: EngineAttempt, version: number, carried: CarriedRun | undefined) {
-    const isRepeatable = carried?.version === version;
-    const [first] = (isRepeatable && carried.lines) || [];
+  /** A chain that is not repeatable is replaced by the acts that it left without an answer. */
+  constructor(inner: EngineAttempt, version: number, carried: CarriedRun | undefined, isRepeatable: boolean) {
+    const [first] = (isRepeatable && carried?.lines) || [];
     this.#inner = inner;
     this.#version = version;
-    this.#carried = isRepeatable ? carried.lines : [];
+    this.#carried = (isRepeatable && carried?.lines) || [];
     this.#isReplacing = carried !== undefined && !isRepeatable;
     if (first?.kind === 'left') {
       this.left = first.acts;
@@ -101,6 +103,7 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
     if (line && line.kind !== 'log') throw this.#differs(line, 'log');
     if (!line) this.#lines.push({ kind: 'log', length: stored.entries.length });
     this.#stored = line ? stored.entries : [];
+    this.#repeatedTo = line?.length ?? 0;
     return { ...stored, entries: stored.entries.slice(0, line?.length) };
   }
 
@@ -109,8 +112,10 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
       const stored = this.#stored[entry.seq];
       if (stored && JSON.stringify(stored) !== JSON.stringify(entry))
         throw this.#differs({ kind: 'log', length: entry.seq }, `${entry.type} in place of ${stored.type}`);
+      if (!stored && !this.#isOwn) throw this.#differs({ kind: 'log', length: this.#stored.length }, entry.type);
       return !stored;
     });
+    this.#repeatedTo += entries.length;
     if (added.length > 0) this.#inner.append(added, this.#version);
   }
 
@@ -130,15 +135,21 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
   }
 
   #next(): RecordedLine | undefined {
+    // What refused an entry may have caught the error.
+    if (this.#fault) throw this.#fault;
     const line = this.#carried[this.#cursor];
     if (line) this.#cursor += 1;
-    else this.#isOwn = true;
-    return line;
+    if (line || this.#isOwn) return line;
+    if (this.#repeatedTo < this.#stored.length)
+      throw this.#differs({ kind: 'log', length: this.#stored.length }, `a log of ${this.#repeatedTo} entries`);
+    this.#isOwn = true;
+    return undefined;
   }
 
   #differs(recorded: RecordedLine, name: string): RunchartError {
     const place = JSON.stringify(recorded).slice(0, 200);
-    return new RunchartError('replay', `the run cannot be repeated: recorded is ${place}, and here comes ${name}`);
+    this.#fault ??= new RunchartError('replay', `the run cannot be repeated: recorded is ${place}, here comes ${name}`);
+    return this.#fault;
   }
 }
 

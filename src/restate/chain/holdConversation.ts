@@ -32,8 +32,22 @@ export interface HoldOptions {
 
 /** Carries out the acts that wait, and resolves when nothing is under way. Rejects if this attempt is over. */
 export async function holdConversation(options: HoldOptions): Promise<void> {
-  const { agent, invocation, opened, version = CHAIN_VERSION, repliesMost = REPLIES_MOST } = options;
-  const attempt = new ContinuedAttempt(invocation, version, await invocation.readCarried());
+  const { invocation, version = CHAIN_VERSION } = options;
+  const carried = await invocation.readCarried();
+  const isRepeatable = carried?.version === version;
+  const attempt = new ContinuedAttempt(invocation, version, carried, isRepeatable);
+  try {
+    await hold(options, attempt);
+  } catch (error) {
+    const isOther = RunchartError.isRunchartError(error) && error.code === 'replay';
+    if (!isOther || attempt.isOwn) throw error;
+    // The agent has other plugins or policies by now. Nothing was commanded yet.
+    await hold(options, new ContinuedAttempt(invocation, version, carried, false));
+  }
+}
+
+async function hold(options: HoldOptions, attempt: ContinuedAttempt): Promise<void> {
+  const { agent, opened, version = CHAIN_VERSION, repliesMost = REPLIES_MOST } = options;
   const { left } = attempt;
   const acts = await attempt.takeActs(true);
   if (acts.length === 0 && !left) return;

@@ -34,6 +34,8 @@ export interface EngineLife {
   repliesMost?: number;
   /** The invocations after so many have another version of the charts. Default: none. */
   sameVersion?: number;
+  /** The invocations after so many have an agent with another plugin. Default: none. */
+  sameAgent?: number;
   /** Plants a mistake. */
   spoil?(invocation: EngineAttempt): EngineAttempt;
 }
@@ -185,27 +187,27 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   const violations: EngineReport['violations'] = [];
   const broken = (invariant: string, detail: string): void => void violations.push({ invariant, detail });
   const tools = new Tools(seeded(seed + 1_000_003), broken, () => engine.log);
-  const agent = engineAgentOf(
-    createAgent({
-      model: modelOf(seeded(seed + 2_000_003), broken),
-      tools: tools.all(),
-      policies: {
-        limits: { turns: 8 },
-        onRestart: life.onRestart ?? seeded(seed + 4_000_003).one(['idle', 'replayDecided', 'resume']),
-        toolExecution: chance.one<'parallel' | 'sequential'>(['parallel', 'sequential']),
-      },
-    }),
-  );
-  if (!agent) throw new Error('the agent is not of this process');
+  const options = {
+    model: modelOf(seeded(seed + 2_000_003), broken),
+    tools: tools.all(),
+    policies: {
+      limits: { turns: 8 },
+      onRestart: life.onRestart ?? seeded(seed + 4_000_003).one(['idle', 'replayDecided', 'resume']),
+      toolExecution: chance.one<'parallel' | 'sequential'>(['parallel', 'sequential']),
+    },
+  };
+  const agent = engineAgentOf(createAgent(options));
+  const other = engineAgentOf(createAgent({ ...options, plugins: [{ name: 'other', stepEnd: () => undefined }] }));
+  if (!agent || !other) throw new Error('the agent is not of this process');
   const repliesMost = life.repliesMost ?? seeded(seed + 5_000_003).one([1, 2, 4, 50]);
-  const { sameVersion = Number.POSITIVE_INFINITY } = life;
+  const { sameVersion = Number.POSITIVE_INFINITY, sameAgent = Number.POSITIVE_INFINITY } = life;
   const engine: SimulatedEngine = new SimulatedEngine({
     chance: seeded(seed + 3_000_003),
     conversationId: ID,
     deaths: deaths ?? chance.one([0, 0.05, 0.1, 0.2]),
     hold: (invocation) =>
       holdConversation({
-        agent,
+        agent: engine.invocations > sameAgent ? other : agent,
         invocation: spoil(invocation),
         repliesMost,
         // Each invocation stays with the version that began it.
@@ -222,7 +224,7 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   }
   await settle(engine, people);
   if (!engine.isBroken) check(engine, people, tools, broken);
-  await agent.close();
+  await Promise.all([agent.close(), other.close()]);
   const { attempts, invocations, continued, repeated, log } = engine;
   const unknown = log.filter((entry) => entry.type === 'tool-result' && entry.outcome === 'unknown').length;
   const counts = {
