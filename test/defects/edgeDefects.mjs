@@ -293,8 +293,8 @@ export const edges = [
   },
   {
     id: 'result-raw-in-a-trace',
-    about: 'a trace contains the secrets of a tool’s result',
-    witness: 'test/hostile/sinks.test.ts',
+    about: 'a trace contains the secrets of a tool’s result that was recorded before they were configured',
+    witness: 'test/otel/redactedOutcomes.test.ts',
     edits: [['textOfContent(redact(value.content))', 'textOfContent(value.content)']],
   },
   {

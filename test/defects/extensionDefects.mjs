@@ -215,4 +215,39 @@ export const extensions = [
     witness: 'test/session/filesOfProjects.test.ts',
     edits: [['filter\\..*\\.(clean|smudge|process)', 'filter\\..*\\.(clean|smudge)']],
   },
+  {
+    id: 'editor-list-ends-early',
+    about: 'the list of an editor ends at a page that has a session without a message',
+    witness: 'test/cli/acp/editorHistory.test.ts',
+    edits: [
+      [
+        'rows.length === PAGE ? rows.at(-1)?.cursor : undefined;',
+        'rows.length === PAGE && rows.every(({ title }) => title !== undefined) ? rows.at(-1)?.cursor : undefined;',
+      ],
+    ],
+  },
+  {
+    id: 'undone-twice',
+    about: 'changes that were taken back count again for the next undo',
+    witness: 'test/cli/undo/undo.test.ts',
+    edits: [['      if (isUndone) continue;\n', '']],
+  },
+  {
+    id: 'durations-in-milliseconds',
+    about: 'the duration metrics have values in milliseconds, and their unit is the second',
+    witness: 'test/otel/durations.test.ts',
+    edits: [['duration.record(ms / 1_000, ', 'duration.record(ms, ']],
+  },
+  {
+    id: 'shrunk-to-another-fault',
+    about: 'a tape is shrunk to one that breaks another invariant',
+    witness: 'test/simulation/choiceTape.test.ts',
+    edits: [['violations.some((violation) => violation.invariant === invariant)', 'violations.length > 0']],
+  },
+  {
+    id: 'edit-against-the-rules',
+    about: 'a call that ran with an edit that the rules forbid is no fault if an example expects that it runs',
+    witness: 'test/testing/editFaults.test.ts',
+    edits: [['[edit.expected ?? edit.verdict, edit.verdict]', '[edit.expected ?? edit.verdict]']],
+  },
 ];

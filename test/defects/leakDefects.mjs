@@ -171,4 +171,10 @@ export const released = [
       ],
     ],
   },
+  {
+    id: 'refused-stream-keeps-its-place',
+    about: 'an event stream that was refused keeps its place among the clients',
+    witness: 'test/transports/refusals.test.ts',
+    edits: [['    } catch (error) {\n      leave();\n', '    } catch (error) {\n']],
+  },
 ];

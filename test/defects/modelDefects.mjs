@@ -265,4 +265,10 @@ export const models = [
     witness: 'test/models/wireOrders.test.ts',
     edits: [['[...this.#items].sort(([a], [b]) => a - b).map(', '[...this.#items].map(']],
   },
+  {
+    id: 'fallback-cannot-see-the-request',
+    about: 'a fallback that accepts no image receives the images of a request that a person has steered since',
+    witness: 'test/content/attachmentPreparer.test.ts',
+    edits: [["if (entry.kind !== 'steer') break;", 'break;']],
+  },
 ];

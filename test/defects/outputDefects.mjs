@@ -194,4 +194,10 @@ export const printed = [
     witness: 'test/inspect/statelySinks.test.ts',
     edits: [['isCredential(name, field) ? REDACTED : field', 'field']],
   },
+  {
+    id: 'shortest-key-not-redacted',
+    about: 'a key of a model with the least number of characters is not redacted',
+    witness: 'test/hostile/secrets.test.ts',
+    edits: [['secret.length >= MODEL_SHORTEST', 'secret.length > MODEL_SHORTEST']],
+  },
 ];

@@ -194,4 +194,22 @@ export const outside = [
     witness: 'test/transports/elsewhere.test.ts',
     edits: [[', ...(request !== undefined && { request }) });', ' });']],
   },
+  {
+    id: 'list-notice-missed',
+    about: 'a notice about the tools that comes while they are fetched is missed',
+    witness: 'test/mcp/listNotices.test.ts',
+    edits: [['this.#listing.isStale = true;', '']],
+  },
+  {
+    id: 'state-written-again',
+    about: 'the state of an AG-UI page is written again with each request',
+    witness: 'test/transports/agUiPages.test.ts',
+    edits: [['canonical(value) !== canonical(own[key] ?? null)', 'value !== own[key]']],
+  },
+  {
+    id: 'list-beyond-its-limit',
+    about: 'a list of a client has more conversations than its limit',
+    witness: 'test/client/pages.test.ts',
+    edits: [['(limit ?? Number.POSITIVE_INFINITY) - rows.length', 'limit ?? Number.POSITIVE_INFINITY']],
+  },
 ];

@@ -134,4 +134,16 @@ export const tools = [
     witness: 'test/tools/coding/otherPrograms.test.ts',
     edits: [['`${ino}/${size}/${mtimeMs}`', '`${ino}/${size}/${Math.trunc(mtimeMs / 1_000)}`']],
   },
+  {
+    id: 'write-marks-twice',
+    about: 'a file gets a second byte order mark if the text of the model begins with one',
+    witness: 'test/tools/coding/lineEnds.test.ts',
+    edits: [["text.replace(/^\\uFEFF/, '')", 'text']],
+  },
+  {
+    id: 'redirect-to-plain-text',
+    about: 'WebFetch follows a redirect from https to http',
+    witness: 'test/tools/coding/webFetch.test.ts',
+    edits: [[" &&\n  !(from.protocol === 'https:' && to.protocol === 'http:')", '']],
+  },
 ];
