@@ -30,11 +30,15 @@ const withoutExampleNames = (text) => text.replaceAll(/^(`{3,})(\w+) [\w./-]+(?:
 const pageText = (text) =>
   withoutExampleNames(withoutTags(text))
     .replaceAll(/\]\(([^)\s]*)\.mmd\)/g, ']($1.md)')
-    .replaceAll(/\]\(([^)\s]*)LICENSE\)/g, ']($1LICENSE.md)');
+    .replaceAll(/\]\(([^)\s]*)LICENSE\)/g, ']($1LICENSE.md)')
+    .replaceAll(/\]\(((?!https?:)[^)\s]*)README\.md/g, ']($1index.md');
+
+/** The page of a folder is its index. */
+const pageOf = (file) => file.replace(/README\.md$/, 'index.md');
 
 rmSync(pages, { recursive: true, force: true });
 const sources = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...filesIn('docs', '.md')];
-for (const file of sources) write(file, pageText(read(file)));
+for (const file of sources) write(pageOf(file), pageText(read(file)));
 for (const file of filesIn('docs/diagrams', '.mmd')) {
   const name = basename(file, '.mmd');
   write(file.replace(/\.mmd$/, '.md'), `# Chart ${name}\n\n\`\`\`mermaid\n${read(file).trim()}\n\`\`\`\n`);

@@ -50,16 +50,19 @@ function sidebar() {
   return groups;
 }
 
+/** The anchors of headings are those that the repository has, so that links to them hold in both. */
+const slugify = (heading) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .trim()
+    .replace(/\s/g, '-');
+
 export default defineConfig({
   title: 'runchart',
   description: 'LLM agent runs as XState statecharts',
   srcDir: 'pages',
   srcExclude: ['public/**'],
-  rewrites: {
-    'README.md': 'index.md',
-    'docs/README.md': 'docs/index.md',
-    'docs/reference/README.md': 'docs/reference/index.md',
-  },
   cleanUrls: true,
   lastUpdated: false,
   themeConfig: {
@@ -75,6 +78,7 @@ export default defineConfig({
     search: { provider: 'local' },
   },
   markdown: {
+    anchor: { slugify },
     config(md) {
       const { fence } = md.renderer.rules;
       md.renderer.rules.fence = (tokens, index, ...rest) => {
