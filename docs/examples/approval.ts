@@ -1,27 +1,21 @@
 /** A call that waits for a person: the run suspends, the process may end, another one takes the decision and goes on. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createAgent, defineTool, type Model } from 'runchart';
+// #region setup
+import { createAgent, defineTool } from 'runchart';
 import { jsonlStore } from 'runchart/node';
+import { scriptedModel } from 'runchart/testing';
 import * as z from 'zod';
 
-/** Asks for the transfer, then quotes what came of it. */
-const model: Model = {
-  id: 'scripted',
-  async *stream({ messages }) {
-    const last = messages.at(-1);
-    if (last?.role === 'tool') {
-      const [said] = last.content;
-      yield { type: 'text-delta', text: said?.type === 'text' ? `Done: ${said.text}.` : '' };
-      yield { type: 'finish', reason: 'stop' };
-    } else {
-      yield { type: 'tool-call', callId: 'call_1', name: 'transfer', args: '{"to":"landlord","euros":900}' };
-      yield { type: 'finish', reason: 'tool-calls' };
-    }
+/** A script in place of a real model: it asks for the transfer, then answers. Replace it by openai('gpt-5.2'). */
+const model = scriptedModel([
+  {
+    parts: [
+      { type: 'tool-call', callId: 'call_1', name: 'transfer', args: '{"to":"landlord","euros":900}' },
+      { type: 'finish', reason: 'tool-calls' },
+    ],
   },
-};
-const sessions = await mkdtemp(join(tmpdir(), 'runchart-approval-'));
+  'Done: sent 900 euros to landlord.',
+]);
+// #endregion
 
 // #region suspend
 const transfer = defineTool({
@@ -31,7 +25,7 @@ const transfer = defineTool({
   needsApproval: ({ euros }) => euros > 100,
   execute: ({ to, euros }) => `sent ${euros} euros to ${to}`,
 });
-const start = () => createAgent({ model, tools: [transfer], store: jsonlStore(sessions) });
+const start = () => createAgent({ model, tools: [transfer], store: jsonlStore('.conversations') });
 
 const today = start();
 const conversation = await today.open('rent');
@@ -50,5 +44,3 @@ for (const { callId, suspension } of again.pending) {
 console.log(await again.resume().text);
 await later.close();
 // #endregion
-
-await rm(sessions, { recursive: true });

@@ -1,4 +1,5 @@
 /** A server of an agent, and clients that use its conversations. */
+// #region setup
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,22 +26,19 @@ const model = scriptedModel([
   },
   'The rent is paid.',
 ]);
+// #endregion
 
 // #region serve
 const agent = createAgent({ model, tools: [transfer] });
 const isUser = (request: Request): boolean => request.headers.get('authorization') === 'Bearer secret';
 const server = createServer(nodeHandler(createHandlers(agent, { authorize: isUser })));
 server.listen(0, '127.0.0.1');
-// #endregion
 await once(server, 'listening');
 const baseURL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-const readToken = async (): Promise<string> => 'secret';
+// #endregion
 
 // #region connect
-const client = connect({
-  baseURL,
-  headers: async () => ({ authorization: `Bearer ${await readToken()}` }),
-});
+const client = connect({ baseURL, headers: { authorization: 'Bearer secret' } });
 const conversation = await client.open('rent');
 console.log(await conversation.send('Hello').text);
 // #endregion
@@ -58,6 +56,7 @@ console.log(await other.resume().text);
 // #endregion
 
 // #region stream
+const show = (..._: unknown[]): void => {}; // replace it by what your page does
 conversation.view$.subscribe((view) => show(view.cycles.length));
 conversation.live$.subscribe((signal) => {
   if (signal.type === 'text-delta') show(signal.text);
@@ -70,11 +69,9 @@ const refused = await conversation.send('').result;
 console.log(refused.termination, refused.error?.code);
 // #endregion
 
+// #region close
 await client.close();
 await agent.close();
 server.closeAllConnections();
 server.close();
-
-function show(..._: unknown[]): void {
-  // A page would render.
-}
+// #endregion

@@ -1,8 +1,8 @@
 /** Permissions: rules decide which calls run unasked, and `explain` says what they make of a call. */
+// #region rules
 import { createAgent, type Model } from 'runchart';
 import { codingTools, permissions } from 'runchart/node';
 
-// #region rules
 const rules = permissions({
   allow: ['bash(npm test *)', 'bash(git add *)', 'edit(./src/**)'],
   ask: ['bash(git push *)'],
@@ -17,7 +17,8 @@ for (const command of ['npm test -- --bail', 'ls src && make', 'echo "$(rm -rf .
 }
 // #endregion
 
-/** Wants one command, then says good-bye. */
+// #region agent
+/** A script in place of a real model. It wants one command, then says good-bye. */
 const model: Model = {
   id: 'scripted',
   async *stream({ messages }) {
@@ -28,7 +29,6 @@ const model: Model = {
   },
 };
 
-// #region agent
 const agent = createAgent({ model, tools: codingTools({ sandbox: 'off' }), plugins: [rules] });
 const conversation = await agent.open();
 const { pending } = await conversation.send('Build it').result;
@@ -38,5 +38,5 @@ for (const { callId, name, args, payload } of pending) {
 }
 const { text } = await conversation.resume().result;
 console.log(text);
-// #endregion
 await agent.close();
+// #endregion

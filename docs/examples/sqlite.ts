@@ -1,11 +1,11 @@
 /** Conversations in one SQLite file. It needs Node 22.13 or later. */
+// #region store
 import { createAgent } from 'runchart';
 import { sqliteStore } from 'runchart/sqlite';
 import { scriptedModel } from 'runchart/testing';
 
 const model = scriptedModel(['Hello.']);
 
-// #region store
 const store = sqliteStore('data/conversations.db', { durability: 'power' });
 const agent = createAgent({ model, store });
 const conversation = await agent.open('greeting');

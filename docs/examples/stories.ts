@@ -1,4 +1,5 @@
 /** Tests of one's own agent: the first scripted test, a story told in moves, and a story from a log. */
+// #region setup
 import { createAgent, defineTool } from 'runchart';
 import { runScript, scriptedModel, testOf } from 'runchart/testing';
 import * as z from 'zod';
@@ -14,6 +15,7 @@ const transfer = defineTool({
     return 'done';
   },
 });
+// #endregion
 
 // #region scripted
 const model = scriptedModel([
@@ -28,8 +30,8 @@ const model = scriptedModel([
 const scripted = createAgent({ model, tools: [transfer] });
 const { text } = await scripted.run('Send Ada five euros.');
 console.log(text, model.remaining, paid);
-// #endregion
 await scripted.close();
+// #endregion
 
 // #region story
 const told = await runScript(

@@ -1,4 +1,5 @@
 /** Two sub-agents at the same time: one hands in its result, the other waits for a person first. */
+// #region setup
 import { createAgent, defineTool, type Model, type ModelPart, subAgents } from 'runchart';
 import * as z from 'zod';
 
@@ -7,7 +8,7 @@ const asks = (callId: string, name: string, args: object): ModelPart[] => [
   { type: 'finish', reason: 'tool-calls' },
 ];
 
-/** Plays all three parts: it goes by the first message, and by what came last. */
+/** A script in place of a real model. It plays the parent and both sub-agents. */
 const model: Model = {
   id: 'scripted',
   async *stream({ messages }) {
@@ -28,6 +29,7 @@ const model: Model = {
     }
   },
 };
+// #endregion
 
 // #region spawn
 const publish = defineTool({

@@ -17,7 +17,6 @@ const picture = Uint8Array.from(
   (character) => character.charCodeAt(0),
 );
 
-// #region define
 const readOrder = defineTool({
   name: 'read_order',
   description: 'Returns an order by its id.',
@@ -25,7 +24,6 @@ const readOrder = defineTool({
   readOnly: true,
   execute: ({ id }) => orders.get(id) ?? toolResult.error(`There is no order ${id}.`, 'no_order'),
 });
-// #endregion
 
 // #region effect
 const refund = defineTool({
@@ -98,6 +96,6 @@ conversation.live$.subscribe((signal) => {
 });
 const result = await conversation.send('Refund 40 euros of o1.').result;
 for (const { name, outcome, code } of result.calls) console.log(name, code ?? outcome);
-// #endregion
-console.log(refunds.size);
+console.log(refunds.size); // one refund under one key
 await agent.close();
+// #endregion

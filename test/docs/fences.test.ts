@@ -19,6 +19,21 @@ const LATER_NODE = ['sqlite.ts'];
 const PACKED = ['agentCases.ts'];
 /** Lives a hundred lives. */
 const LONG = ['simulate.ts'];
+/** Guides whose parts of this example are one program. */
+const COPIED = [
+  ['docs/approvals.md', 'approval.ts'],
+  ['docs/client.md', 'client.ts'],
+  ['docs/permissions.md', 'permissions.ts'],
+  ['docs/server.md', 'server/server.js'],
+  ['docs/stores.md', 'files.ts'],
+  ['docs/stores.md', 'sqlite.ts'],
+  ['docs/structured-answers.md', 'structuredAnswer.ts'],
+  ['docs/sub-agents.md', 'sub-agents.ts'],
+  ['docs/testing.md', 'stories.ts'],
+  ['docs/tools.md', 'firstTool.ts'],
+] as const;
+/** The lines of code without marks of regions. */
+const codeOf = (text: string): string[] => text.split('\n').filter((line) => line !== '' && !/^\s*\/\/ #/.test(line));
 const fences = documents.flatMap(fencesOf);
 const told = ({ document, line, tag }: { document: string; line: number; tag: string }): string =>
   `${document}:${line} ${tag}`;
@@ -36,6 +51,14 @@ describe('fences', () => {
   it.each(quotes.map((fence) => [told(fence), fence] as const))('%s is that region, letter for letter', (_, fence) => {
     const [example = '', region = ''] = fence.tag.split('#');
     expect(fence.text).toBe(regionOf(example, region));
+  });
+
+  it('a reader who copies the parts of each of these guides in their order has the whole example', () => {
+    for (const [document, example] of COPIED) {
+      const parts = fences.filter((fence) => fence.document === document && fence.tag.startsWith(`${example}#`));
+      const whole = read(`docs/examples/${example}`).replace(/^\/\*\*[\s\S]*?\*\/\n/, '');
+      expect(codeOf(parts.map(({ text }) => text).join('')), document).toEqual(codeOf(whole));
+    }
   });
 
   it('every example is quoted somewhere', () => {

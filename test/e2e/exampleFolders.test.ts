@@ -163,6 +163,7 @@ describe.skipIf(!proves)('programs that are copied out of the repository', () =>
     expect(JSON.parse(await sh(create))).toMatchObject({ id: 'trip' });
     expect(JSON.parse(await sh(send))).toHaveProperty('runId');
     await expect.poll(() => sh(`${events} --max-time 1 || true`)).toContain('You wrote: Hello');
+    expect(await outputOf(project, 'client', { SERVER: address })).toBe('You wrote: Hello\n');
   });
 });
 

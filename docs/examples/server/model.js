@@ -1,3 +1,4 @@
+// #region model
 /**
  * Repeats the message. Replace it by openai('gpt-5.2') of `runchart/openai`.
  * @type {import('runchart').Model}
@@ -10,3 +11,4 @@ export const model = {
     yield { type: 'finish', reason: 'stop' };
   },
 };
+// #endregion

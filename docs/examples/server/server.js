@@ -1,4 +1,5 @@
 /** An agent over HTTP. It ends in order: no new requests, then the runs. */
+// #region serve
 import { createServer } from 'node:http';
 import { createAgent } from 'runchart';
 import { jsonlStore } from 'runchart/node';
@@ -26,3 +27,4 @@ const close = async () => {
 };
 process.once('SIGTERM', close);
 process.once('SIGINT', close);
+// #endregion
