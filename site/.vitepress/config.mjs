@@ -58,6 +58,13 @@ const slugify = (heading) =>
     .trim()
     .replace(/\s/g, '-');
 
+/** On a busy machine the default limit of 500 ms a line would leave lines in the wrong colours. */
+const withoutTimeLimit = {
+  preprocess(_, options) {
+    options.tokenizeTimeLimit = 0;
+  },
+};
+
 export default defineConfig({
   title: 'runchart',
   description: 'LLM agent runs as XState statecharts',
@@ -79,6 +86,7 @@ export default defineConfig({
   },
   markdown: {
     anchor: { slugify },
+    codeTransformers: [withoutTimeLimit],
     config(md) {
       const { fence } = md.renderer.rules;
       md.renderer.rules.fence = (tokens, index, ...rest) => {
