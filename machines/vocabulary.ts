@@ -114,6 +114,8 @@ export interface RequestChoices {
   tools?: string[];
   /** The name of one of the agent's `outputs`. */
   output?: string;
+  /** The message came with a schema of its own, which the log does not contain. */
+  outputSchema?: 'unstored';
 }
 
 /** The message that a cycle began with, as tools, plugins and approvals receive it. */

@@ -24,7 +24,15 @@ export interface CycleRequest extends RequestChoices {
 /** Before the first message. */
 export const noRequest: CycleRequest = { messageId: '' };
 
-const FIELDS = ['by', 'context', 'model', 'settings', 'tools', 'output'] as const satisfies (keyof RequestChoices)[];
+const FIELDS = [
+  'by',
+  'context',
+  'model',
+  'settings',
+  'tools',
+  'output',
+  'outputSchema',
+] as const satisfies (keyof RequestChoices)[];
 type Fields = { readonly [Field in keyof RequestChoices]?: RequestChoices[Field] | undefined };
 
 /** The choices of a message, without its other fields and without absent ones. */

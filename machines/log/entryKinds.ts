@@ -119,6 +119,7 @@ const choices: FieldsOf<RequestChoices> = {
   ),
   tools: optional(list(text)),
   output: optional(text),
+  outputSchema: optional(choice('unstored')),
 };
 
 const hello: StoredPart[] = [{ type: 'text', text: 'hello' }];

@@ -122,6 +122,7 @@ export function choicesIn(options: SendOptions, { named, tools: own }: Known): R
     settings: settings && copied(settings),
     tools: tools && [...tools],
     output: typeof output === 'string' ? output : undefined,
+    outputSchema: typeof output === 'object' || typeof output === 'function' ? 'unstored' : undefined,
   });
 }
 

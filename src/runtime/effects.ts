@@ -219,7 +219,8 @@ export class Effects {
     if ('missing' in model) return notConfigured('model', model.missing);
     this.#tools?.forgetEnded();
     const { next, diagnose } = around;
-    if (schemas.size > 0 || around.request.of().output !== undefined) {
+    const { output, outputSchema } = around.request.of();
+    if (schemas.size > 0 || output !== undefined || outputSchema !== undefined) {
       this.#answers ??= new (await loadAnswers()).FinalAnswers(this.#options, this.#phases);
       const missing = this.#answers.begin(runId, attempt);
       if (missing !== undefined) return notConfigured('output', missing);

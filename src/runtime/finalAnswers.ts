@@ -1,6 +1,7 @@
 /**
  * Final answers with a schema: which schema a run has, which instructions the model receives, and how a reply is checked.
- * Invariant: the newest message of the request with a schema counts, else the agent's own. A valid answer is logged as JSON.
+ * Invariant: the newest message of the request with a schema counts, else the agent's own. The schema of a message that another
+ * process received is unknown, and nothing is checked instead. A valid answer is logged as JSON.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { EffectRequest, Json, ModelValue, PhaseValue } from '../../machines/internal.ts';
@@ -34,6 +35,7 @@ class OutputInvalidError extends Error {
 type PhaseRequest = Extract<EffectRequest, { kind: 'phase' }>;
 type Judged = { kind: 'answer'; value: Json } | { kind: 'unfit'; why: string };
 
+const UNSTORED = Symbol('unstored');
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/i;
 const AGAIN = 'Give the final answer again, as JSON that fits, with nothing before or behind it.';
 
@@ -64,6 +66,8 @@ export class FinalAnswers {
   #isNative = false;
   /** Its reply ended the turn by itself. */
   #stopped = true;
+  /** The last run whose answer is not checked. */
+  #uncheckedRun: string | undefined;
 
   constructor(options: AnswersOptions, phases: PhaseRunner | undefined) {
     this.#options = options;
@@ -79,7 +83,11 @@ export class FinalAnswers {
     if (attempt > 1) return undefined;
     const wanted = this.#schemaOf(runId);
     if (typeof wanted === 'string') return wanted;
-    this.#schema = wanted;
+    this.#schema = wanted === UNSTORED ? undefined : wanted;
+    if (wanted === UNSTORED && this.#uncheckedRun !== runId) {
+      this.#uncheckedRun = runId;
+      this.#options.around.diagnose('output_unchecked');
+    }
     return undefined;
   }
 
@@ -139,8 +147,8 @@ export class FinalAnswers {
     );
   }
 
-  /** The schema, or its name where the agent has none of that name. */
-  #schemaOf(runId: string): StandardSchemaV1 | string | undefined {
+  /** The schema, its name where the agent has none of that name, or UNSTORED where only another process had it. */
+  #schemaOf(runId: string): StandardSchemaV1 | string | typeof UNSTORED | undefined {
     const { schemas, around, named } = this.#options;
     const { entries } = around;
     let run: string | null = runId;
@@ -150,9 +158,10 @@ export class FinalAnswers {
       if (entry.type === 'run-started') break;
       if (entry.type === 'run-resumed') run = entry.of;
       if (entry.type !== 'user-message') continue;
-      const { messageId, output } = entry;
+      const { messageId, output, outputSchema } = entry;
       const own = output === undefined ? schemas.get(messageId) : schemaNamed(named, output);
       if (own) return own;
+      if (outputSchema !== undefined) return UNSTORED;
     }
     return schemas.get('');
   }

@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigurationError, createAgent, memoryStore, type Plugin, type Run } from '../../src/index.ts';
+import { ConfigurationError, createAgent, defineTool, memoryStore, type Plugin, type Run } from '../../src/index.ts';
 import { bench, only } from '../support/agentBench.ts';
 import { echoTool } from '../support/scenarioTools.ts';
 import { call, during, finish, lines, scripted, t } from '../support/scriptedReplies.ts';
@@ -170,4 +170,27 @@ it('the schema of the agent is used after a restart, and for agent.run', async (
   await again.conversation.decide({ callId: 'c1', action: 'deny' });
   expect((await again.conversation.resume().result).output).toEqual(lisbon);
   expect((await again.agent.run('hi')).output).toEqual(lisbon);
+});
+
+it('the schema of a message is not stored: a run that another process continues is not checked, and says so', async () => {
+  const store = memoryStore();
+  const askTool = { ...{ name: 'ask', description: 'Asks.', parameters: z.object({}) }, needsApproval: true };
+  const tools = [defineTool({ ...askTool, execute: () => 'yes' })];
+  const first = createAgent({ model: scripted([[call('c1', 'ask')]]), tools, store });
+  const begun = await first.open('c');
+  await begun.send('which?', { output }).result;
+  expect(begun.log().find(({ type }) => type === 'user-message')).toMatchObject({ outputSchema: 'unstored' });
+  await first.close();
+  const model = scripted(['no JSON', good]);
+  const second = createAgent({ model, tools, store, output });
+  const continued = await second.open('c');
+  await continued.decide({ callId: 'c1', action: 'approve' });
+  const result = await continued.resume().result;
+  expect(result).toMatchObject({ termination: 'NaturalEnd', text: 'no JSON' });
+  expect('output' in result).toBe(false);
+  expect(only(continued.log(), 'diagnostic')).toEqual(['diagnostic output_unchecked']);
+  expect(model.calls[0]?.system ?? '').not.toContain('JSON Schema');
+  // The next request has the schema of the agent.
+  expect(await continued.send('and?').result).toMatchObject({ output: lisbon });
+  await second.close();
 });
