@@ -17,8 +17,8 @@ export interface RemoteAgent {
    * with RunchartError `network`, `bad_answer` or `unauthorized`.
    */
   open<Output = unknown>(id?: string): Promise<ServerConversation<Output>>;
-  /** Without a `limit`: all rows. The server decides whose conversations they are. */
-  list(options?: Omit<ListOptions, 'owner'>): Promise<ConversationInfo[]>;
+  /** Without a `limit`: all rows. An `owner` selects among the conversations that the server's `authorize` allows. */
+  list(options?: ListOptions): Promise<ConversationInfo[]>;
   /** Ends every connection. Runs continue on the server. */
   close(): Promise<void>;
 }
@@ -84,15 +84,14 @@ class Client implements RemoteAgent {
     }
   }
 
-  async list(options: Omit<ListOptions, 'owner'> = {}): Promise<ConversationInfo[]> {
-    const { limit, status } = options;
+  async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
+    const { limit, status, owner } = options;
     let { cursor } = options;
-    if ((options as ListOptions).owner !== undefined)
-      throw new ConfigurationError("list takes no owner: the server's authorize says whose conversations are listed");
     const rows: ConversationInfo[] = [];
     for (;;) {
       const size = Math.min(1000, (limit ?? Number.POSITIVE_INFINITY) - rows.length);
-      const query = { limit: `${size}`, ...(status && { status }), ...(cursor !== undefined && { cursor }) };
+      const filters = { ...(status && { status }), ...(owner !== undefined && { owner }) };
+      const query = { limit: `${size}`, ...filters, ...(cursor !== undefined && { cursor }) };
       const page = await this.#call('GET', `/conversations?${new URLSearchParams(query)}`, {});
       if (!Array.isArray(page)) throw badAnswer('a list of conversations');
       rows.push(...(page as ConversationInfo[]));

@@ -24,7 +24,12 @@ function limitIn(limit: string | null): number {
 }
 
 /** The rows that the query of the address asks for. Throws RunchartError, code malformed. */
-export async function listPage(agent: Agent, { searchParams }: URL, { owner }: Caller): Promise<ConversationInfo[]> {
+export async function listPage(agent: Agent, { searchParams }: URL, caller: Caller): Promise<ConversationInfo[]> {
+  const asked = searchParams.get('owner') ?? undefined;
+  if (asked === '') throw malformed('owner to be a name');
+  // Conversations of others are as if they did not exist.
+  if (asked !== undefined && caller.owner !== undefined && asked !== caller.owner) return [];
+  const owner = caller.owner ?? asked;
   const status = statusIn(searchParams.get('status'));
   const limit = limitIn(searchParams.get('limit'));
   const cursor = searchParams.get('cursor') ?? undefined;

@@ -7,6 +7,7 @@ export { agUiHandler, type ChatHandlerOptions, uiMessageHandler } from './chat/i
 export { type UiMessage, uiMessagesOf } from './chat/uiHistory.ts';
 export { toUiMessages } from './chat/uiMessages.ts';
 export { createHandlers, type HandlerOptions } from './handlers.ts';
+export type { Authorized } from './httpRequests.ts';
 export { inProcessTransport } from './inProcess.ts';
 export { nodeHandler } from './nodeHandler.ts';
 export { type RouteOptions, route } from './router.ts';

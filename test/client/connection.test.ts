@@ -378,7 +378,7 @@ it('close ends streams, requests and timers; the run goes on, and its handle say
   await expect.poll(() => again.log().filter(({ type }) => type === 'run-stop').length).toBeGreaterThan(0);
 });
 
-it('list pages through all conversations, and takes a limit and a status', async () => {
+it('list pages through all conversations, and takes a limit, a status and an owner', async () => {
   const server = await serverOf(agentOf([]));
   const client = clientOf(server.base);
   for (const id of ['a', 'b', 'c']) await (await client.open(id)).close();
@@ -387,7 +387,12 @@ it('list pages through all conversations, and takes a limit and a status', async
   const rest = await client.list({ cursor: first?.cursor });
   expect([first, ...rest].map((row) => row?.id).sort()).toEqual(['a', 'b', 'c']);
   expect(await client.list({ status: 'waiting' })).toEqual([]);
-  await expect(client.list({ owner: 'ann' } as never)).rejects.toMatchObject({ code: 'configuration' });
+  let owner = 'ann';
+  const authorize = (): { by: string; owner?: string } => (owner === '' ? { by: 'host' } : { by: owner, owner });
+  const owned = clientOf((await serverOf(agentOf([]), { handling: { authorize } })).base);
+  for (owner of ['ann', 'bob']) await (await owned.open(`of-${owner}`)).close();
+  owner = '';
+  expect((await owned.list({ owner: 'ann' })).map(({ id }) => id)).toEqual(['of-ann']);
 });
 
 it('an option that cannot work is refused, and an image travels as base64', async () => {

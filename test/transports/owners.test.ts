@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { type Agent, createAgent, defineTool, memoryStore } from '../../src/index.ts';
 import {
+  type Authorized,
   agUiHandler,
   createHandlers,
   inProcessTransport,
@@ -191,6 +192,17 @@ describe('the caller’s own conversations', () => {
     );
     expect((await handle(request('/conversations/anns', 'GET'))).status).toBe(200);
   });
+
+  it('are selected by ?owner=, which gives a caller with an owner no others', async () => {
+    const idsFor = async (authorize: () => Authorized, owner: string): Promise<string[]> => {
+      const answer = await createHandlers(agent, { authorize })(request(`/conversations?owner=${owner}`, 'GET'));
+      return ((await answer.json()) as { id: string }[]).map(({ id }) => id);
+    };
+    expect(await idsFor(() => true, 'bob')).toEqual(['bobs']);
+    expect(await idsFor(asBob.authorize, 'bob')).toEqual(['bobs']);
+    expect(await idsFor(() => true, 'ann')).toContain('anns');
+    expect(await idsFor(asBob.authorize, 'ann')).toEqual([]);
+  });
 });
 
 describe('pages of the list over HTTP', () => {
@@ -206,14 +218,22 @@ describe('pages of the list over HTTP', () => {
     expect((await page('?status=waiting')).map(({ id }) => id)).toEqual(['waiting']);
   });
 
-  it.each(['limit=0', 'limit=1001', 'limit=x', 'limit=', 'limit=1.5', 'status=x', 'status=', 'cursor=', 'cursor=x'])(
-    '%s is 400',
-    async (query) => {
-      const handle = createHandlers(agent, { authorize: () => true });
-      const response = await handle(request(`/conversations?${query}`, 'GET'));
-      expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([400, 'malformed']);
-    },
-  );
+  it.each([
+    'limit=0',
+    'limit=1001',
+    'limit=x',
+    'limit=',
+    'limit=1.5',
+    'status=x',
+    'status=',
+    'cursor=',
+    'cursor=x',
+    'owner=',
+  ])('%s is 400', async (query) => {
+    const handle = createHandlers(agent, { authorize: () => true });
+    const response = await handle(request(`/conversations?${query}`, 'GET'));
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([400, 'malformed']);
+  });
 });
 
 describe('while every place is taken', () => {
