@@ -107,9 +107,11 @@ export class Runs {
     return message;
   }
 
-  /** A run that a cancel abandoned ends before the store has answered; until then the log does not say whether it has the message. */
+  /** A run that a cancel ends may end before the message is stored. Until then the log does not say whether it has the message. */
   async #forget(messageId: string): Promise<void> {
-    if (this.#runtime.log.hasPendingAppend) await this.#runtime.settled();
+    const { commands, log } = this.#runtime;
+    if (!commands.isIdle) await commands.allAnswered();
+    if (log.hasPendingAppend) await this.#runtime.settled();
     this.#named.delete(messageId);
   }
 

@@ -55,6 +55,32 @@ describe('a message that is repeated under its id', () => {
     expect(only(on.conversation.log(), 'user-message')).toEqual(['user-message direct hi']);
   });
 
+  it.each([10, 20, 30, 40, 60])(
+    'that steers a run whose stop is stored and whose last messages are not, it is stored once, also %i ms later',
+    async (ms) => {
+      const clock = new VirtualClock();
+      const store = troubledStore({ clock });
+      const never = new Promise<void>(() => {});
+      const on = await bench({ store, clock, replies: [during(() => never, 'no'), 'done', 'done', 'done'] });
+      on.conversation.send('hi', { messageId: 'm1' });
+      await clock.advance(0);
+      store.trouble((entries) =>
+        entries.some(({ type }) => type === 'message-queued') ? { afterMs: 20 } : { afterMs: 3 },
+      );
+      const cancelled = on.conversation.cancel();
+      on.conversation.followUp('after it', { messageId: 'm3' });
+      await clock.advance(5);
+      on.conversation.steer('turn', { messageId: 'm4' });
+      await clock.advance(ms);
+      on.conversation.steer('turn', { messageId: 'm4' });
+      await clock.advance(2000);
+      await cancelled;
+      await on.conversation.close();
+      const named = on.conversation.log().filter((each) => 'messageId' in each && each.messageId === 'm4');
+      expect(named.map(({ type }) => type)).toEqual([...new Set(named.map(({ type }) => type))]);
+    },
+  );
+
   const ends: readonly (readonly [string, readonly Reply[], object])[] = [
     ['completed', ['done'], {}],
     ['suspended', [[call('c1', 'ask', { m: '' })]], {}],
