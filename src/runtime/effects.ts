@@ -215,7 +215,7 @@ export class Effects {
   ): Promise<ModelValue> {
     const { models, policies, around, toolbox, plugins, attachments, schemas, redact } = this.#options;
     const model = index === 0 ? around.request.model : models[index];
-    if (!model) throw new Error('no model');
+    if (!model) throw new Error(`the agent has no model ${index}`);
     if ('missing' in model) return notConfigured('model', model.missing);
     this.#tools?.forgetEnded();
     const { next, diagnose } = around;

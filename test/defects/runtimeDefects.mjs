@@ -649,4 +649,10 @@ export const runtime = [
     witness: 'test/scenarios/cancelOrders.test.ts',
     edits: [["if (this.#runtime.status === 'waiting') await this.#runtime.cancel().catch(() => undefined);", '']],
   },
+  {
+    id: 'message-forgotten-before-it-is-stored',
+    about: 'a message that steers an ending run is new again before it is stored',
+    witness: 'test/scenarios/repeatedMessages.test.ts',
+    edits: [['if (!commands.isIdle) await commands.allAnswered();', '']],
+  },
 ];

@@ -13,7 +13,7 @@ import { entries, root } from '../docs/documents.ts';
 /**
  * The size of `createAgent` with charts, xstate and rxjs, gzipped, in bytes: docs/decisions/2026-11-22-core-size.md.
  */
-const CORE_BUDGET = 73_000;
+const CORE_BUDGET = 74_000;
 /** The same with all modules that an agent with tools and a store in memory loads, in one file. */
 const WITH_TOOLS_BUDGET = 80_000;
 

@@ -68,11 +68,11 @@ describe('a message that is repeated under its id', () => {
         entries.some(({ type }) => type === 'message-queued') ? { afterMs: 20 } : { afterMs: 3 },
       );
       const cancelled = on.conversation.cancel();
-      on.conversation.followUp('after it', { messageId: 'm3' });
+      on.conversation.send('after it', { kind: 'followUp', messageId: 'm3' });
       await clock.advance(5);
-      on.conversation.steer('turn', { messageId: 'm4' });
+      on.conversation.send('turn', { kind: 'steer', messageId: 'm4' });
       await clock.advance(ms);
-      on.conversation.steer('turn', { messageId: 'm4' });
+      on.conversation.send('turn', { kind: 'steer', messageId: 'm4' });
       await clock.advance(2000);
       await cancelled;
       await on.conversation.close();

@@ -22,7 +22,6 @@ export class SharedChecks {
   /** The process that took the lease last. */
   readonly #holders = new Map<string, string>();
   /** All processes that took it. */
-  readonly #formerHolders = new Map<string, Set<string>>();
 
   constructor(shared: SharedWorld) {
     this.#shared = shared;
@@ -37,11 +36,6 @@ export class SharedChecks {
     return log;
   }
 
-  /** The process has lost the conversation, and may not have noticed yet. */
-  isStale(process: string, id: string): boolean {
-    return this.#holders.get(id) !== process && this.#formerHolders.get(id)?.has(process) === true;
-  }
-
   /** A process that takes a conversation over excludes the former holder. */
   readonly executed = (process: string, name: StatementName, values: readonly unknown[], answer: Answer): void => {
     if (answer.length === 0) return;
@@ -50,7 +44,6 @@ export class SharedChecks {
     if (name === 'open') {
       if (holder !== undefined && holder !== process) this.takeovers += 1;
       this.#holders.set(id, process);
-      this.#formerHolders.set(id, (this.#formerHolders.get(id) ?? new Set()).add(process));
     }
     if (name === 'append' || name === 'appendWithAnswers' || name === 'fence')
       this.#shared.check(

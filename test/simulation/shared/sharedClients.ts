@@ -129,7 +129,7 @@ export class SharedClients {
             const answer = (await response.json()) as Fields;
             if (isOver) return;
             isOver = true;
-            this.#answered(ask, status, answer, this.#checks.isStale(name, ask.conversation));
+            this.#answered(ask, status, answer);
           },
           (error: unknown) => this.#shared.violate('uncaught', `a request failed with ${String(error)}`),
         );
@@ -159,22 +159,24 @@ export class SharedClients {
     );
   }
 
-  #answered(ask: Ask, status: number, answer: Fields, isStale: boolean): void {
+  #answered(ask: Ask, status: number, answer: Fields): void {
     this.#shared.trace?.(`${ask.by} ${ask.kind} ${status} ${JSON.stringify(answer).slice(0, 120)}`);
-    this.#judge(ask, status, answer, isStale);
+    this.#judge(ask, status, answer);
     if (this.#shared.fault('reply-lost', this.#shared.profile.answer)) return this.#lost(ask);
     this.#shared.count(`answer-${ask.kind}-${status}${status >= 400 ? ` ${String(answer.code)}` : ''}`);
     if (ask.state === 'over') return;
     // A message that waited in the queue may have begun its run after a cancel.
     const isBusy = this.#shared.faultFree && answer.code === 'agent_busy';
-    if (isBusy || (status >= 400 && FOR_NOW.has(answer.code))) return this.#lost(ask);
+    // The store did not take the cancel: the cycle still waits, as the status says.
+    const isRefused = this.#shared.faultFree && ask.kind === 'cancel' && answer.status === 'waiting';
+    if (isBusy || isRefused || (status >= 400 && FOR_NOW.has(answer.code))) return this.#lost(ask);
     ask.state = 'over';
     ask.status = status;
     ask.answer = answer;
   }
 
   /** What is answered must be durable. */
-  #judge(ask: Ask, status: number, answer: Fields, isStale: boolean): void {
+  #judge(ask: Ask, status: number, answer: Fields): void {
     const { kind, conversation, by, body, openRuns } = ask;
     const log = this.#checks.logOf(conversation);
     const check = (holds: boolean, what: string): void =>
@@ -211,8 +213,6 @@ export class SharedClients {
       case 'cancel': {
         // A cancel does not wait for a slow store: then the status says that the end of the run is not stored.
         if (answer.status !== 'idle' && answer.status !== 'waiting') return;
-        // A process that has lost its lease answers what needs no entry from what it has, until its next renewal.
-        if (isStale) return;
         const open = new Set(openRunsIn(log));
         return check(!openRuns.some((runId) => open.has(runId)), `these are open: ${[...open]}`);
       }
