@@ -125,8 +125,9 @@ class LivingSessions implements Sessions {
           throw error;
         } catch (failure) {
           // It was deleted at this moment, or is being created and has no entry yet.
-          const isMoment = codeOf(failure) === 'not_found' && !options.existing && !this.#followed.has(id);
-          if (!isMoment || attempt === ATTEMPTS) throw isMoment && error !== failure ? beingCreated() : failure;
+          const isOthers = options.existing || this.#followed.isOfOther(id, options);
+          if (isOthers || codeOf(failure) !== 'not_found') throw failure;
+          if (attempt === ATTEMPTS) throw error !== failure || !options.owner ? beingCreated() : failure;
         }
         await new Promise<void>((resolve) => this.#setTimer(AGAIN_MS, resolve));
       }

@@ -431,6 +431,32 @@ describe('runchart/client behind two processes', () => {
   });
 });
 
+describe('a conversation that another process is creating', () => {
+  it('is refused as unavailable, and never as missing, however many ask for it at once', async () => {
+    const store = sharedMemoryStore();
+    const handle = await store.open('c');
+    const agent = createAgent({ model: wrongModel, store });
+    onTestFinished(async () => {
+      await agent.close();
+      await handle.close();
+    });
+    const ask = asker(agent);
+    const { stateOf } = store;
+    store.stateOf = async (id) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return stateOf(id);
+    };
+    let isOver = false;
+    const looking = (async () => {
+      while (!isOver) expect((await ask('GET', '/c')).status).toBe(404);
+    })();
+    const answers = await Promise.all([1, 2, 3].map(() => ask('POST', '', { id: 'c' })));
+    isOver = true;
+    await looking;
+    expect(answers.map(({ status, body }) => [status, body.code])).toEqual(answers.map(() => [503, 'unavailable']));
+  });
+});
+
 describe('a process whose database fails for a moment', () => {
   it('ends the streams of its readers where it cannot follow any more, so that they go elsewhere', async () => {
     const { store, other } = await processes([]);

@@ -45,6 +45,12 @@ export class FollowedSessions {
     return this.#followed.has(id);
   }
 
+  /** The conversation is followed, and belongs to another owner. */
+  isOfOther(id: string, { owner }: { owner?: string | undefined }): boolean {
+    const followed = this.#followed.get(id)?.conversation;
+    return followed !== undefined && followed.entries.length > 0 && owner !== undefined && followed.owner !== owner;
+  }
+
   /** A process held the conversation when it was acquired last. */
   isHeld(id: string): boolean {
     return this.#followed.get(id)?.conversation.isHeld !== false;
