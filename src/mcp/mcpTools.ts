@@ -3,7 +3,9 @@
  * server's descriptions are untrusted data. Names must fit the providers' rules, texts are cut, arguments are validated
  * by the server's schema, and each call needs the agent's permissions like any other.
  */
+import { ConfigurationError } from '../errors.ts';
 import type { Tool } from '../tools/tool.ts';
+import { display, isObject } from '../validation.ts';
 import { McpServer } from './mcpServer.ts';
 import { moreTools } from './resourceTools.ts';
 import { checkedServer, type McpServerOptions } from './serverOptions.ts';
@@ -29,6 +31,8 @@ export interface McpTools {
  * with a RunchartError (`mcp`) if a server cannot be reached. After a rejection, no server stays connected.
  */
 export async function mcpTools(servers: { readonly [name: string]: McpServerOptions }): Promise<McpTools> {
+  if (!isObject(servers))
+    throw new ConfigurationError(`mcpTools() takes an object of servers by name, not ${display(servers)}`);
   const checked = Object.entries(servers).map(([name, options]) => [name, checkedServer(name, options)] as const);
   const connected = checked.map(([name, options]) => ({ server: new McpServer(name, options), options }));
   const close = async (): Promise<void> => void (await Promise.all(connected.map(({ server }) => server.close())));

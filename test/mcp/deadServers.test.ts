@@ -25,6 +25,10 @@ const resultsIn = (log: readonly LogEntry[]) =>
     entry.type === 'tool-result' ? [{ ...entry, text: JSON.stringify(entry.content.map((part) => part)) }] : [],
   );
 
+it.each([5, null, 'npx', []])('servers that are %j are refused', async (servers) => {
+  await expect(mcpTools(servers as never)).rejects.toMatchObject({ code: 'configuration' });
+});
+
 describe('options of a server', () => {
   const refusals: [string, object, RegExp][] = [
     [

@@ -28,7 +28,7 @@ describe('the manifest', () => {
 
   it('the program is built from an existing source and starts with a shebang', () => {
     const [built = ''] = Object.values(manifest.bin);
-    expect(read(built.replace(/^\.\/dist\//, '').replace(/\.js$/, '.ts'))).toMatch(/^#!\/usr\/bin\/env node\n/);
+    expect(read(built.replace(/^dist\//, '').replace(/\.js$/, '.ts'))).toMatch(/^#!\/usr\/bin\/env node\n/);
   });
 
   it('published files exist, apart from those that the build makes', () => {

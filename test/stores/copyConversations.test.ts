@@ -148,6 +148,17 @@ describe('a copy of conversations', () => {
     expect((await copyConversations(from, to)).copied).toBe(0);
   });
 
+  test.each([{ nope: 1 }, { owner: 5 }, { onProgress: 'yes' }])(
+    'it refuses the options %j by name',
+    async (options) => {
+      const copying = copyConversations(memoryStore(), memoryStore(), options as never);
+      await expect(copying).rejects.toMatchObject({
+        code: 'configuration',
+        message: expect.stringContaining(Object.keys(options)[0] ?? ''),
+      });
+    },
+  );
+
   test('it can be limited to an owner', async () => {
     const [from, to] = [memoryStore(), memoryStore()];
     await fill(from);

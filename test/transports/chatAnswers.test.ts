@@ -72,6 +72,10 @@ const MALFORMED: Readonly<Record<string, Record<Name, object>>> = {
     agUi: { threadId: 'c', messages: [], resume: [5] },
     ui: { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: 5 }] },
   },
+  'a value instead of a list': {
+    agUi: { threadId: 'c', messages: [{ id: 'new', role: 'user', content: 'more' }], tools: 5 },
+    ui: { id: 'c', messages: 5 },
+  },
   'an answer to an unnamed question': {
     agUi: { threadId: 'c', messages: [], resume: [{ status: 'resolved', payload: true }] },
     ui: { id: 'c', messages: [{ id: 'a', role: 'assistant' }] },

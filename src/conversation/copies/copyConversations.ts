@@ -10,7 +10,7 @@ import { storeValidator } from '../../runtime/hostPorts.ts';
 import { isSubAgentOf, type LogHandle, type LogStore, mayExist, subAgentIds } from '../../stores/logStore.ts';
 import { pageOf } from '../../stores/rowTable.ts';
 import { sha256 } from '../../stores/sha256.ts';
-import { invalidOption } from '../../validation.ts';
+import { callback, checkOptionsOf, invalidOption, object, text } from '../../validation.ts';
 import { readLog } from '../open.ts';
 import { type CopyBlob, withCopiedBlobs } from './copiedBlobs.ts';
 
@@ -34,11 +34,9 @@ export interface CopyResult {
  * Copies every conversation that `from` lists, with its blobs and sub-agents. Rejects with SessionBusyError while one of them
  * is open, and with the errors of both stores. It can be repeated: what was copied is left.
  */
-export async function copyConversations(
-  from: LogStore,
-  to: LogStore,
-  { owner, onProgress }: CopyOptions = {},
-): Promise<CopyResult> {
+export async function copyConversations(from: LogStore, to: LogStore, copying: CopyOptions = {}): Promise<CopyResult> {
+  checkOptionsOf('copyConversations', copying, object({ owner: text, onProgress: callback }));
+  const { owner, onProgress } = copying;
   for (const [what, store] of [
     ['what is copied', from],
     ['where it is copied to', to],

@@ -40,7 +40,10 @@ function pageTool({ name, description, parameters }: Fields): Tool {
   });
 }
 
-const toolsIn = (definitions: unknown): Tool[] => listOf(definitions).map(pageTool);
+function toolsIn(definitions: unknown): Tool[] {
+  if (definitions !== undefined && !Array.isArray(definitions)) throw malformed('tools to be a list');
+  return listOf(definitions).map(pageTool);
+}
 
 /** The tools of one conversation: the agent's, and those of its last page. */
 class PageToolbox extends Toolbox {

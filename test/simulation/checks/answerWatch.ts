@@ -2,7 +2,8 @@
  * Checks the final answers in a log whose runs have a schema. Invariant: the log contains an answer if and only if the
  * last reply fits. Otherwise the model is asked again, at most `limits.outputRepairs` times.
  */
-import type { Json, LogEntry } from '../../../machines/internal.ts';
+import type { Json, LogEntry, Message } from '../../../machines/internal.ts';
+
 import { type Answers, type Asker, answerIn } from '../agent/answerForms.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 import { sameJson } from './sameJson.ts';
@@ -13,6 +14,15 @@ import { sameJson } from './sameJson.ts';
 export const askingText = (text: string, openings: number): string => `${text}, as a list ${openings}`;
 const ASKING = /, as a list (\d+)$/;
 
+/** The openings in which the messages of a request with a schema of their own were sent. */
+export const openingsIn = (messages: readonly Message[]): number[] =>
+  messages.flatMap(({ content }) =>
+    content.flatMap((part) => {
+      const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
+      return opening === undefined ? [] : [Number(opening)];
+    }),
+  );
+
 /** Returns the recorded answer in the entries of one run. */
 export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | undefined =>
   entries.flatMap((entry) =>
@@ -22,8 +32,6 @@ export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | 
 export class AnswerWatch {
   readonly #world: CheckedWorld;
   readonly #answers: Answers;
-  /** The opening in which the newest message with a schema was sent, in the active cycle. */
-  #openingOfSchema: number | undefined;
   /** The text of the current reply, and the last reply of the run with its schema. */
   #open = '';
   #last: { text: string; calls: number; asker: Asker | undefined } | undefined;
@@ -41,7 +49,7 @@ export class AnswerWatch {
   learn(entry: LogEntry): void {
     switch (entry.type) {
       case 'run-started':
-        this.#openingOfSchema = undefined;
+        this.#world.facts.ownSchemas.delete(entry.conversationId);
         return this.#begin();
       case 'run-resumed':
         return this.#begin();
@@ -52,7 +60,7 @@ export class AnswerWatch {
         if (entry.item.type === 'assistant' && entry.item.flag !== 'interrupted') this.#open += entry.item.text;
         return;
       case 'model-reply':
-        this.#last = { text: this.#open, calls: this.#calls, asker: this.#asker };
+        this.#last = { text: this.#open, calls: this.#calls, asker: this.#askerIn(entry.conversationId) };
         this.#open = '';
         this.#calls = 0;
         return;
@@ -75,17 +83,19 @@ export class AnswerWatch {
     this.#hasAnswer = false;
   }
 
-  #asked({ content }: Extract<LogEntry, { type: 'user-message' }>): void {
+  #asked({ content, conversationId }: Extract<LogEntry, { type: 'user-message' }>): void {
     for (const part of content) {
       const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
-      // A message from an earlier opening does not replace a newer one.
-      if (opening !== undefined) this.#openingOfSchema = Math.max(Number(opening), this.#openingOfSchema ?? 0);
+      const { facts, processId } = this.#world;
+      if (opening !== undefined) facts.ownSchemas.set(conversationId, { opening: Number(opening), processId });
     }
   }
 
-  /** The owner of the schema that applies now. */
-  get #asker(): Asker | undefined {
-    if (this.#openingOfSchema === this.#world.facts.openings) return 'message';
+  /** The owner of the schema that applies now. Nobody after the schema of a message was lost. */
+  #askerIn(conversationId: string): Asker | undefined {
+    const { facts, processId } = this.#world;
+    const own = facts.ownSchemas.get(conversationId);
+    if (own) return own.opening === facts.openings && own.processId === processId ? 'message' : undefined;
     return this.#answers.askers.includes('agent') ? 'agent' : undefined;
   }
 

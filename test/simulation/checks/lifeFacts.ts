@@ -38,6 +38,11 @@ export class LifeFacts {
   closesUntilMs = 0;
   /** The number of openings of the simulated conversation, with the attempted ones. */
   openings = 0;
+  /**
+   * The newest message with a schema of its own, in the active cycle of each conversation: the opening in which it was sent, and the
+   * process in which it counts.
+   */
+  readonly ownSchemas = new Map<string, { opening: number; processId: number }>();
   /** The conversation in whose log each run began. */
   readonly runs = new Map<string, string>();
   /** The `by` of all decisions in all logs. */

@@ -7,6 +7,7 @@ import type { SimulatedCall } from '../../../src/testing/simulation/lifeChecks.t
 import { REPLY_TOKENS, type SimulatedModel } from '../../../src/testing/simulation/world/simulatedModel.ts';
 import { SUMMARY } from '../../../src/testing/simulation/world/simulatedReply.ts';
 import { askedIn } from '../agent/answerForms.ts';
+import { openingsIn } from './answerWatch.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 import { RequestHistory, type Sent, summariesIn } from './requestHistory.ts';
 
@@ -49,7 +50,15 @@ export class RequestChecks {
     const { contextWindow } = this.#model;
     const fits = !contextWindow || characters / 4 + REPLY_TOKENS <= contextWindow;
     world.check(fits, 'I4', () => `${characters} characters are sent into a window of ${contextWindow}`);
-    const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns;
+    const { openings, ownSchemas, forks } = world.facts;
+    const own = [...ownSchemas.values()];
+    // The newest message with a schema of its own was sent in an earlier opening, which alone had the schema, or before a fork. It
+    // may belong to an earlier cycle: the log may already be further than the request.
+    const isOfEarlier = openingsIn(messages)
+      .slice(-1)
+      .some((opening) => opening !== openings || forks.size > 0);
+    const isLost = isOfEarlier || own.some((each) => each.opening !== openings || each.processId !== world.processId);
+    const isTold = world.answers?.askers.includes('agent') && !world.profile.spawns && !isLost;
     const detail = (): string => 'a model is not told what its answer has to look like';
     world.check(!isTold || askedIn(system) !== undefined, 'OUTPUT', detail);
     world.check(!system.includes('tool said'), 'I15', () => 'a tool speaks in the system text');
