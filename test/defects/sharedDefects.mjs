@@ -102,7 +102,10 @@ export const shared = [
     id: 'repeated-message-after-cancel',
     about: 'a message whose run a cancel abandoned is sent again before the store has answered',
     witness: 'test/scenarios/repeatedMessages.test.ts',
-    edits: [['if (log.hasPendingAppend) await this.#runtime.settled();', '']],
+    edits: [
+      ['if (!commands.isIdle) await commands.allAnswered();', ''],
+      ['if (log.hasPendingAppend) await this.#runtime.settled();', ''],
+    ],
   },
   {
     id: 'lost-conversation-answers',
