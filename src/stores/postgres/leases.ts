@@ -69,10 +69,16 @@ export class Leases {
   /** Whether the lease of an open conversation still holds. The database is asked only if the lease may be over. */
   async stillHolds(id: string): Promise<boolean> {
     const holder = this.holders.find((each) => each.id === id);
-    const heldAt = holder && this.#holders.get(holder);
-    if (heldAt === undefined) return false;
-    if (this.#database.time.now() - heldAt > SURE_PART * this.leaseMs) await this.renew();
-    return this.#holders.has(holder as LeaseHolder);
+    if (!holder) return false;
+    // A renewal that is under way may have been sent before the process stalled, so its answer is of that time.
+    for (let renewals = 0; renewals < 2 && this.#ageOf(holder) > SURE_PART * this.leaseMs; renewals += 1)
+      await this.renew();
+    return this.#ageOf(holder) < this.leaseMs;
+  }
+
+  /** The milliseconds since the lease was surely held. Infinite for a lease that is over. */
+  #ageOf(holder: LeaseHolder): number {
+    return this.#database.time.now() - (this.#holders.get(holder) ?? Number.NEGATIVE_INFINITY);
   }
 
   /** Renews every lease once, unless that is under way. */

@@ -21,6 +21,7 @@ export class SharedChecks {
   readonly #logs = new Map<string, LogEntry[]>();
   /** The process that took the lease last. */
   readonly #holders = new Map<string, string>();
+  readonly #formerHolders = new Map<string, Set<string>>();
   /** All processes that took it. */
 
   constructor(shared: SharedWorld) {
@@ -36,6 +37,11 @@ export class SharedChecks {
     return log;
   }
 
+  /** The process has lost the conversation, and may not have noticed yet. */
+  isStale(process: string, id: string): boolean {
+    return this.#holders.get(id) !== process && this.#formerHolders.get(id)?.has(process) === true;
+  }
+
   /** A process that takes a conversation over excludes the former holder. */
   readonly executed = (process: string, name: StatementName, values: readonly unknown[], answer: Answer): void => {
     if (answer.length === 0) return;
@@ -44,6 +50,7 @@ export class SharedChecks {
     if (name === 'open') {
       if (holder !== undefined && holder !== process) this.takeovers += 1;
       this.#holders.set(id, process);
+      this.#formerHolders.set(id, (this.#formerHolders.get(id) ?? new Set()).add(process));
     }
     if (name === 'append' || name === 'appendWithAnswers' || name === 'fence')
       this.#shared.check(

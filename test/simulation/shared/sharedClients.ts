@@ -129,7 +129,7 @@ export class SharedClients {
             const answer = (await response.json()) as Fields;
             if (isOver) return;
             isOver = true;
-            this.#answered(ask, status, answer);
+            this.#answered(ask, status, answer, process.isBehind && this.#checks.isStale(name, ask.conversation));
           },
           (error: unknown) => this.#shared.violate('uncaught', `a request failed with ${String(error)}`),
         );
@@ -159,16 +159,16 @@ export class SharedClients {
     );
   }
 
-  #answered(ask: Ask, status: number, answer: Fields): void {
+  #answered(ask: Ask, status: number, answer: Fields, isStale: boolean): void {
     this.#shared.trace?.(`${ask.by} ${ask.kind} ${status} ${JSON.stringify(answer).slice(0, 120)}`);
-    this.#judge(ask, status, answer);
+    this.#judge(ask, status, answer, isStale);
     if (this.#shared.fault('reply-lost', this.#shared.profile.answer)) return this.#lost(ask);
     this.#shared.count(`answer-${ask.kind}-${status}${status >= 400 ? ` ${String(answer.code)}` : ''}`);
     if (ask.state === 'over') return;
     // A message that waited in the queue may have begun its run after a cancel.
     const isBusy = this.#shared.faultFree && answer.code === 'agent_busy';
     // The store did not take the cancel: the cycle still waits, as the status says.
-    const isRefused = this.#shared.faultFree && ask.kind === 'cancel' && answer.status === 'waiting';
+    const isRefused = this.#shared.faultFree && ask.kind === 'cancel' && (answer.status === 'waiting' || isStale);
     if (isBusy || isRefused || (status >= 400 && FOR_NOW.has(answer.code))) return this.#lost(ask);
     ask.state = 'over';
     ask.status = status;
@@ -176,7 +176,9 @@ export class SharedClients {
   }
 
   /** What is answered must be durable. */
-  #judge(ask: Ask, status: number, answer: Fields): void {
+  #judge(ask: Ask, status: number, answer: Fields, isStale: boolean): void {
+    // A process whose clock stood still cannot know that its lease is over, and answers from what it has until its next renewal.
+    if (isStale) return;
     const { kind, conversation, by, body, openRuns } = ask;
     const log = this.#checks.logOf(conversation);
     const check = (holds: boolean, what: string): void =>

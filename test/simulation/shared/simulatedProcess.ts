@@ -137,6 +137,11 @@ export class SimulatedProcess implements PoolOwner {
     for (const listener of this.#crashListeners.splice(0)) listener();
   }
 
+  /** Its clock stood still for a time. */
+  get isBehind(): boolean {
+    return this.world.lagMs > 0;
+  }
+
   stop(isFrozen: boolean): void {
     this.#site.shared.trace?.(`${this.name} is stopped`);
     this.#stoppedAt = this.#site.shared.clock.elapsedMs;

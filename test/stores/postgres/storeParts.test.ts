@@ -330,6 +330,25 @@ describe('the lease of a process without a database', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('is not taken for held because of an answer from before the process stalled', async () => {
+    let answer: (rows: { id: string }[]) => void = () => {};
+    let isLater = false;
+    const { database } = poolOf(() => (isLater ? [] : new Promise<{ id: string }[]>((resolve) => (answer = resolve))));
+    const leases = new Leases(database, statements, 900);
+    const lose = vi.fn();
+    const begun = performance.now();
+    leases.add({ id: 'c', epoch: 1, isFencing: false, liveFeed: undefined, lose, close: async () => undefined }, begun);
+    const renewed = leases.renew();
+    await Promise.resolve();
+    vi.spyOn(performance, 'now').mockReturnValue(begun + 5_000);
+    const held = leases.stillHolds('c');
+    isLater = true;
+    answer([{ id: 'c' }]);
+    await renewed;
+    expect([await held, lose.mock.calls.length]).toEqual([false, 1]);
+    vi.restoreAllMocks();
+  });
+
   it('is taken for held without a question until nine tenths of it are over, and then the database is asked', async () => {
     const asked: string[] = [];
     const { database } = poolOf((text) => {
