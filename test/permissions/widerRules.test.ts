@@ -13,7 +13,7 @@ it('a wider rule keeps the program with what it does, the directory of a file, o
     'bash(npm run build --fast)': 'bash(npm run build *)',
     'edit(./src/cli/main.ts)': 'edit(./src/cli/**)',
     'edit(./src/main.ts)': 'edit(./src/**)',
-    'read(//home/u/notes/work/x.md)': 'read(//home/u/notes/work/**)',
+    'read(//home/u/notes/todo/x.md)': 'read(//home/u/notes/todo/**)',
     mcp__files__write_file: 'mcp__files__*',
   };
   expect(Object.fromEntries(Object.keys(rules).map((rule) => [rule, widerRule(rule, HOME)]))).toEqual(rules);

@@ -30,7 +30,7 @@ export class WorkerProcess {
     this.#arguments = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   }
 
-  /** At the same address each time, as behind a load balancer. */
+  /** Starts a worker. It has the same address each time, as behind a load balancer. */
   async start(): Promise<void> {
     const port = this.url ? ['--port', new URL(this.url).port] : [];
     const file = fileURLToPath(new URL('restateWorker.ts', import.meta.url));

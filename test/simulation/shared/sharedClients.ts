@@ -175,10 +175,11 @@ export class SharedClients {
     ask.answer = answer;
   }
 
-  /** What is answered must be durable. */
+  /**
+   * What is answered must be durable. `isStale`: the process has lost the conversation while its clock stood still. Until its next
+   * renewal it answers from what it has where nothing is to be stored.
+   */
   #judge(ask: Ask, status: number, answer: Fields, isStale: boolean): void {
-    // A process whose clock stood still cannot know that its lease is over, and answers from what it has until its next renewal.
-    if (isStale) return;
     const { kind, conversation, by, body, openRuns } = ask;
     const log = this.#checks.logOf(conversation);
     const check = (holds: boolean, what: string): void =>
@@ -204,7 +205,7 @@ export class SharedClients {
         const isTaken = answer.receipt === 'applied' || answer.receipt === 'held';
         if (isTaken) return check(isOwn, 'the decision is not durable');
         // Asked twice, it may find itself.
-        return check(!isOwn || ask.tries > 1 || answer.receipt === 'stale', 'the decision is its own');
+        return check(isStale || !isOwn || ask.tries > 1 || answer.receipt === 'stale', 'the decision is its own');
       }
       case 'settle':
         if (answer.receipt !== 'applied') return;
@@ -215,6 +216,7 @@ export class SharedClients {
       case 'cancel': {
         // A cancel does not wait for a slow store: then the status says that the end of the run is not stored.
         if (answer.status !== 'idle' && answer.status !== 'waiting') return;
+        if (isStale) return;
         const open = new Set(openRunsIn(log));
         return check(!openRuns.some((runId) => open.has(runId)), `these are open: ${[...open]}`);
       }

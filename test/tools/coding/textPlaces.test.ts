@@ -1,4 +1,4 @@
-/** Where a text stands in a file: against the definition, with any line ends, and in a time that no text can stretch. */
+/** Compares the places of a text in a file with their definition, with any line ends, and bounds the time of the search. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { placesIn } from '../../../src/tools/coding/search/textPlaces.ts';
