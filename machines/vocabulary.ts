@@ -102,7 +102,7 @@ export interface ModelSettings {
 
 /** What a message says about its request. It holds for the cycle that the message begins, and for all of the cycle's runs. */
 export interface RequestChoices {
-  /** Who asks. Models do not receive it. */
+  /** The person or system that asks. Models do not receive it. */
   by?: string;
   /** What tools and plugins may know of the request. Models do not receive it. */
   context?: Json;

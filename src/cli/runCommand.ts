@@ -82,7 +82,7 @@ export async function runCommand(
 
 interface Form extends Pick<Request, 'prompt' | 'signal' | 'asks'> {
   how: Shown;
-  /** The prompt, with the text that its command stands for, and with these notes for the model. */
+  /** Returns the prompt, with the text of its command and with these notes for the model. */
   contentWith(notes: readonly string[]): Promise<Content>;
 }
 

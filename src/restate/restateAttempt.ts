@@ -91,7 +91,7 @@ export class RestateAttempt implements EngineAttempt {
     await this.sent();
     const { sdk, ctx, contents } = this.#options;
     const run = ctx
-      // The same value in each attempt: what is recorded is JSON.
+      // Each attempt returns the same value, because JSON is what is recorded.
       .run(name, async () => {
         const text = JSON.stringify(await act());
         await contents.settled();

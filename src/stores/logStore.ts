@@ -79,7 +79,10 @@ export interface LogHandle {
   readonly acts$?: Observable<Act>;
   /** The append that stores the effect of the act also stores its answer, both or none. */
   expectEffect?(actId: string, effect: EffectOfAct): void;
-  /** Answers an act that has no effect in this log, or had its effect earlier. The first answer counts. */
+  /**
+   * Answers an act that has no effect in this log, or had its effect earlier. The first answer counts. Does nothing once another
+   * holder has begun with the act.
+   */
   answerAct?(actId: string, answer: ActAnswer): Promise<void>;
   /** Shows the live signals to the followers of other processes. */
   shareLive?(live$: Observable<Live>): void;

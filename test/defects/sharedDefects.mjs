@@ -144,4 +144,10 @@ export const shared = [
     witness: 'test/stores/postgres/storeParts.test.ts',
     edits: [['      this.#endWithoutDatabase();\n', '']],
   },
+  {
+    id: 'act-answered-by-the-last-holder',
+    about: 'a holder that has lost its lease answers an act with which the next holder has begun',
+    witness: DATABASE,
+    edits: [[' and claimed = any(($3::text)::bigint[])', '']],
+  },
 ];

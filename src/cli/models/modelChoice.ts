@@ -214,7 +214,7 @@ function noKey(provider: string, { keys: [key], address }: Vendor): string {
 }
 
 /**
- * Returns prices and context window of a model by its name. Empty if the optional price list is not installed or does not have it.
+ * Returns prices and context window of a model by its name, or nothing if the optional price list is missing or lacks the model.
  * A server that is in the list has its own prices. Behind any other address the name alone counts, so that proxies and
  * gateways have a window and a cost.
  */

@@ -65,6 +65,8 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
   readonly id: string;
   readonly #shared: PostgresDatabase;
   #epoch: number;
+  /** Every epoch that it has had. An act may have been claimed under any of them. */
+  readonly #epochs: number[];
   #next: number;
   #row: ConversationRow | undefined;
   readonly #appends: OrderedAppends<WrittenEntry>;
@@ -87,6 +89,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
     this.#shared = shared;
     this.id = id;
     this.#epoch = epoch;
+    this.#epochs = [epoch];
     this.#next = length;
     this.#row = row;
     this.#appends = new OrderedAppends<WrittenEntry>({
@@ -127,7 +130,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
     this.#effects.delete(actId);
     const { database, statements, hints } = this.#shared;
     await database
-      .repeat(statements.answerAct, [actId, JSON.stringify(answer)])
+      .repeat(statements.answerAct, [actId, JSON.stringify(answer), arrayText(this.#epochs.map(String))])
       .catch((cause) => this.#fail('an act cannot be answered', cause));
     hints.send({ answered: actId });
   }
@@ -320,6 +323,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
           const [row] = await database.repeat(statements.fence, [this.id, this.#epoch, next, leases.leaseMs]);
           if (!row) return await this.#judgeWithoutLease(batch, epoch);
           this.#epoch = next;
+          this.#epochs.push(next);
           this.#mustFence = false;
           if (row.held !== true) this.lose();
           return Number(row.length);

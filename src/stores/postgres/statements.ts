@@ -195,8 +195,13 @@ function actStatements(schema: string) {
         and c.lease_until > ${NOW} and (a.expires_at > ${NOW} or a.claimed is not null)
       returning a.act_id, a.conversation, a.act, a.place`,
 
-    /** $1 act id, $2 answer. For an act without an entry of its own. */
-    answerAct: `update ${acts} set answer = $2 where act_id = $1 and answer is null`,
+    /**
+     * $1 act id, $2 answer, $3 the epochs that its holder has had. For an act without an entry of its own. Proves that no other holder
+     * has begun with the act. A lease is not needed: an act that closes the conversation is answered after its release.
+     */
+    answerAct: `
+      update ${acts} set answer = $2
+      where act_id = $1 and answer is null and claimed = any(($3::text)::bigint[])`,
   } as const;
 }
 

@@ -318,6 +318,29 @@ export const takeoverCases: readonly StoreCase[] = [
     },
   ],
   [
+    'an act with which the next holder has begun is not answered by the holder before it',
+    async (store, { another, endLeases }) => {
+      const other = await another();
+      if (!acts(other)) return;
+      const old = await store.open('c');
+      takesActs(old);
+      const begun = new Promise<unknown>((next) => old.acts$.subscribe({ next, error: () => undefined }));
+      const answer = other.act('c', act('a')).catch(({ code }: { code: Json }) => code);
+      await begun;
+      await endLeases?.();
+      await opened(other, 'c', async (handle) => {
+        takesActs(handle);
+        const begunAgain = new Promise<true>((begin) => handle.acts$.subscribe(() => begin(true)));
+        // It may have been withdrawn before the conversation was opened again.
+        if ((await Promise.race([begunAgain, answer])) !== true) return;
+        await old.answerAct('a', { value: 'old' }).catch(() => undefined);
+        await handle.answerAct('a', { value: 'new' });
+        assert.equal(await answer, 'new');
+      });
+      await old.close().catch(() => undefined);
+    },
+  ],
+  [
     'a follower ends when its holder dies in the middle of a run, and continues over one that dies at rest',
     async (store, { another, endLeases }) => {
       const other = await another();

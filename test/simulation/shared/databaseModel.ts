@@ -122,7 +122,8 @@ export class DatabaseModel {
         return this.#withdrawAct(id, now);
       case 'answerAct': {
         const act = this.acts.get(id);
-        if (act && act.answer === null) act.answer = String(second);
+        const epochs = textsIn(values[2]).map(Number);
+        if (act?.claimed != null && epochs.includes(act.claimed) && act.answer === null) act.answer = String(second);
         return [];
       }
       default:

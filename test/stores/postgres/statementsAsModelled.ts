@@ -57,7 +57,7 @@ function drawn(next: (n: number) => number, model: DatabaseModel): Statement {
     ['actState', [actId, id]],
     ['withdrawAct', [actId]],
     ['claimActs', held],
-    ['answerAct', [actId, '{"value":1}']],
+    ['answerAct', [actId, '{"value":1}', held[1]]],
   ]);
 }
 
