@@ -78,8 +78,9 @@ class RestateAgent implements Agent {
   readonly #open = new Set<FollowedConversation>();
   #isClosed = false;
 
-  constructor({ ingress, service = 'runchart', hub }: RestateAgentOptions) {
-    const store = new RestateStore({ ingress, service, hub: (hub as LiveHub | undefined) ?? processHub });
+  constructor({ ingress, service = 'runchart', hub, store: contents }: RestateAgentOptions) {
+    const liveHub = (hub as LiveHub | undefined) ?? processHub;
+    const store = new RestateStore({ ingress, service, hub: liveHub, store: contents });
     this.profile = { models: [modelElsewhere], toolbox: new Toolbox([]), plugins: [], store };
   }
 

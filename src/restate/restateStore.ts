@@ -167,7 +167,7 @@ class Follower {
     try {
       while (!this.#isStopped) {
         if (!isKnown || !this.#isSignalDue) {
-          const { length, entries } = await this.#read(this.#next);
+          const { length, entries } = await this.#page(isKnown);
           if (length === 0 && !isKnown) throw noConversation();
           // It was deleted, and may have been made again.
           if (length < this.#next) return;
@@ -188,6 +188,19 @@ class Follower {
       }
     } finally {
       leave();
+    }
+  }
+
+  /** A reader that has entries waits for an engine that does not answer: no other one has its conversation. */
+  async #page(isKnown: boolean): Promise<{ length: number; entries: LogEntry[] }> {
+    for (let wait: number = POLL_MS.running; ; wait = Math.min(2 * wait, POLL_MS.most)) {
+      try {
+        return await this.#read(this.#next);
+      } catch (error) {
+        if (!isKnown || this.#isStopped || !RunchartError.isRunchartError(error) || error.code !== 'unavailable')
+          throw error;
+        await this.#pause(wait);
+      }
     }
   }
 

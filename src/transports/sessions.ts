@@ -347,10 +347,10 @@ class LivingSessions implements Sessions {
     if (conversation) await this.#followReaders(conversation.id);
   }
 
-  /** Another process may open what its readers here wait for. */
+  /** Another process may open what its readers here wait for. Those who cannot follow it connect to another process. */
   async #followReaders(id: string): Promise<void> {
     if (!this.#followed || this.#closed || !this.#broadcasts.get(id)?.hasReaders) return;
-    const followed = await this.#followed.acquire(id, {}).catch(() => undefined);
+    const followed = await this.#followed.acquire(id, {}).catch(() => this.#broadcasts.get(id)?.end());
     if (followed && !this.#named.has(id)) this.#broadcasts.get(id)?.attach(followed);
     if (followed) this.release(followed);
   }

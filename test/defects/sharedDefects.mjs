@@ -118,7 +118,7 @@ export const shared = [
   {
     id: 'failed-following-kept',
     about: 'after one failure of the database, a process answers every request for a conversation with it',
-    witness: 'test/transports/elsewhere.test.ts',
+    witness: 'test/transports/failingDatabase.test.ts',
     edits: [['beginning.catch(() => this.#end(followed));', 'beginning.catch(() => undefined);']],
   },
   {
@@ -149,5 +149,23 @@ export const shared = [
     about: 'a holder that has lost its lease answers an act with which the next holder has begun',
     witness: DATABASE,
     edits: [[' and claimed = any(($3::text)::bigint[])', '']],
+  },
+  {
+    id: 'readers-left-alone',
+    about: 'readers of a conversation that was idle here wait for ever if it cannot be followed',
+    witness: 'test/transports/failingDatabase.test.ts',
+    edits: [['.catch(() => this.#broadcasts.get(id)?.end());', '.catch(() => undefined);']],
+  },
+  {
+    id: 'engine-reader-gives-up',
+    about: 'a reader of a conversation on Restate ends where the server restarts',
+    witness: 'test/restate/engineObjects.test.ts',
+    edits: [['if (!isKnown || this.#isStopped || !RunchartError', 'if (true || !RunchartError']],
+  },
+  {
+    id: 'engine-contents-not-kept',
+    about: 'restateAgent() ignores its store of large contents',
+    witness: 'test/restate/serveAgent.test.ts',
+    edits: [['hub: liveHub, store: contents', 'hub: liveHub']],
   },
 ];

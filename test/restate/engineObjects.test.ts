@@ -171,6 +171,24 @@ describe('the objects of a durable engine', () => {
     expect(conversationObject(processHub).options.journalRetention).toBe(0);
   });
 
+  it('a reader whose engine is gone for a time continues where it was', async () => {
+    let reads = 0;
+    const server = createServer(({ socket }, response) => {
+      reads += 1;
+      if (reads > 1 && reads < 5) return void socket.destroy();
+      const entries = reads === 1 ? [{ seq: 0, type: 'conversation' }] : [{ seq: 1, type: 'notice' }];
+      response.end(JSON.stringify({ length: entries[0]?.seq === 0 ? 1 : 2, entries }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const ingress = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const items = new RestateStore({ ingress, service: 'test', hub: processHub }).follow('one');
+    expect((await items.next()).value).toMatchObject({ seq: 0 });
+    expect((await items.next()).value).toMatchObject({ seq: 1 });
+    await items.return?.();
+    server.close();
+    expect(reads).toBe(5);
+  });
+
   it('a live signal asks the engine for nothing', async () => {
     let reads = 0;
     const server = createServer((_, response) => {

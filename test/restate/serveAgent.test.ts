@@ -32,6 +32,19 @@ describe('serveAgent', () => {
     expect(() => restateAgent({ ingress: 'http://127.0.0.1:1', store: {} as never })).toThrow(ConfigurationError);
   });
 
+  it('an agent for clients keeps large messages in its store', async () => {
+    const put: string[] = [];
+    const contents = {
+      put: async (name: string) => void put.push(name),
+      get: async () => new Uint8Array(),
+      delete: async () => undefined,
+    };
+    const { store } = restateAgent({ ingress: 'http://127.0.0.1:1', store: contents }).profile;
+    const act = { type: 'send', actId: 'a', content: 'x'.repeat(100_000) };
+    await expect(store.act?.('one', act)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(put).toHaveLength(1);
+  });
+
   it('a message that the engine cannot take is refused before it is sent', async () => {
     const { store } = restateAgent({ ingress: 'http://127.0.0.1:1' }).profile;
     const act = { type: 'send', actId: 'a', content: 'x'.repeat(10_000_001) };

@@ -13,7 +13,6 @@ import {
   defineTool,
   type LogEntry,
   type Model,
-  RunchartError,
   subAgents,
 } from '../../src/index.ts';
 import {
@@ -454,42 +453,5 @@ describe('a conversation that another process is creating', () => {
     isOver = true;
     await looking;
     expect(answers.map(({ status, body }) => [status, body.code])).toEqual(answers.map(() => [503, 'unavailable']));
-  });
-});
-
-describe('a process whose database fails for a moment', () => {
-  it('ends the streams of its readers where it cannot follow any more, so that they go elsewhere', async () => {
-    const { store, other } = await processes([]);
-    const { follow } = store;
-    let fail = (): void => {};
-    store.follow = async function* (id, from) {
-      const failure = new Promise<never>((_, reject) => {
-        fail = () => reject(new RunchartError('unavailable', 'the database does not answer'));
-      });
-      const items = follow(id, from)[Symbol.asyncIterator]();
-      for (;;) {
-        const next = await Promise.race([items.next(), failure]);
-        if (next.done) return;
-        yield next.value;
-      }
-    };
-    const handler = createHandlers(other, { authorize });
-    const { body } = await handler(new Request('http://here/conversations/c/events'));
-    const reader = body?.getReader();
-    await readUntil(reader, (text) => text.includes('event: entry'));
-    fail();
-    await expect(readUntil(reader, () => false)).rejects.toThrow('the stream ended early');
-  });
-
-  it('answers the next request', async () => {
-    const { store, other } = await processes([]);
-    const ask = asker(other);
-    const { stateOf } = store;
-    store.stateOf = async () => {
-      throw new RunchartError('store', 'the database restarts');
-    };
-    expect((await ask('GET', '/c')).status).toBe(500);
-    store.stateOf = stateOf;
-    expect((await ask('GET', '/c')).status).toBe(200);
   });
 });

@@ -72,6 +72,8 @@ export class SharedClients {
   readonly #shared: SharedWorld;
   readonly #processes: readonly SimulatedProcess[];
   readonly #checks: SharedChecks;
+  /** Requests that have no answer yet. One that was sent twice may act after its first answer. */
+  #underWay = 0;
 
   constructor(shared: SharedWorld, processes: readonly SimulatedProcess[], checks: SharedChecks) {
     this.#shared = shared;
@@ -83,8 +85,8 @@ export class SharedClients {
     return this.asks.filter(({ state }) => state === 'due');
   }
 
-  get isWaiting(): boolean {
-    return this.asks.some(({ state }) => state !== 'over');
+  get underWay(): number {
+    return this.#underWay;
   }
 
   /** Sends a new request. */
@@ -110,9 +112,15 @@ export class SharedClients {
     ask.tries += 1;
     ask.state = 'asked';
     let isOver = false;
-    const lost = (): void => {
-      if (!isOver) this.#lost(ask);
+    this.#underWay += 1;
+    const end = (): boolean => {
+      if (isOver) return false;
       isOver = true;
+      this.#underWay -= 1;
+      return true;
+    };
+    const lost = (): void => {
+      if (end()) this.#lost(ask);
     };
     process.receive({
       port: 'plugin',
@@ -127,9 +135,8 @@ export class SharedClients {
           async (response) => {
             const { status } = response;
             const answer = (await response.json()) as Fields;
-            if (isOver) return;
-            isOver = true;
-            this.#answered(ask, status, answer, process.isBehind && this.#checks.isStale(name, ask.conversation));
+            if (end())
+              this.#answered(ask, status, answer, process.isBehind && this.#checks.isStale(name, ask.conversation));
           },
           (error: unknown) => this.#shared.violate('uncaught', `a request failed with ${String(error)}`),
         );

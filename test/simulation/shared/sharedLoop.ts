@@ -212,7 +212,8 @@ export class SharedLoop {
       const isRead = readers.some(({ conversation, state }) => conversation === id && state === 'reading');
       return isRead || row.leaseUntil > shared.clock.elapsedMs;
     });
-    return [...asked, ...reading, ...running.map((id) => `a run of ${id}`)].join(', ');
+    const twice = clients.underWay > asked.length ? ['a request that was sent twice'] : [];
+    return [...asked, ...twice, ...reading, ...running.map((id) => `a run of ${id}`)].join(', ');
   }
 
   #checkRest(): void {
