@@ -5,9 +5,10 @@
  */
 import type { Json } from '../../machines/internal.ts';
 import type { Agent } from '../agent.ts';
+import { readMessage } from '../content/content.ts';
 import type { Conversation } from '../conversation/conversation.ts';
 import type { Run, RunResult } from '../conversation/run.ts';
-import { decideCall, failureOf, sendMessage, settleCall } from './clientActs.ts';
+import { contentOf, decideCall, failureOf, sendMessage, settleCall } from './clientActs.ts';
 import { broadcastOf } from './events/broadcast.ts';
 import { ClientFeed } from './events/clientFeed.ts';
 import { followedOf } from './followed/followedConversation.ts';
@@ -162,13 +163,16 @@ class Router {
   }
 
   /** Only a message may create a conversation. */
-  async #follow({ type, conversation: id }: Omit<ReadMessage, 'fields'>): Promise<Followed> {
+  async #follow(message: ReadMessage): Promise<Followed> {
+    const { type, conversation: id, fields } = message;
     const current = id === undefined ? undefined : this.#followed.get(id);
     if (current && !current.feed.isEnded) return current;
     if (current) {
       await current.sent;
-      return this.#follow({ type, conversation: id });
+      return this.#follow(message);
     }
+    // A message that is refused creates no conversation.
+    if (type === 'user-message') readMessage(contentOf(fields));
     const conversation = await this.#sessions.acquire(id, {
       existing: type !== 'user-message',
       owner: this.#options.owner,

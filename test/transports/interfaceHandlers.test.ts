@@ -349,6 +349,12 @@ describe.each([
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
   });
 
+  if (name === 'uiMessageHandler')
+    it('an unknown trigger of the page', async () => {
+      const answer = await post(handler(), { ...body, trigger: 'submit' });
+      expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'malformed' }]);
+    });
+
   it('an unauthorized client, another method, another type, an overlong body', async () => {
     expect((await post(handler({ authorize: () => false }), body)).status).toBe(401);
     expect((await handler()(new Request('http://here/'))).status).toBe(405);

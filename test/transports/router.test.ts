@@ -156,10 +156,11 @@ describe('a router', () => {
     [{ type: 'cancel', conversation: 'nope' }, 'not_found'],
     [{ type: 'user-message', content: 4 }, 'configuration'],
     [{ type: 'user-message', content: 'x', more: 1 }, 'malformed'],
-  ])('%j is answered with an error, code %s', async (given, code) => {
-    const { client, of } = routed([]);
+  ])('%j is answered with an error, code %s, and creates no conversation', async (given, code) => {
+    const { agent, client, told, of } = routed([]);
     client.send(given as Incoming);
     await expect.poll(() => of('error').map((error) => error.code)).toEqual([code]);
+    expect([await agent.list(), told.length]).toEqual([[], 1]);
   });
 });
 

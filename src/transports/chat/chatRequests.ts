@@ -139,7 +139,10 @@ function regenerated(messages: readonly Fields[]): Omit<ChatRequest, 'conversati
 export function readUiMessages(body: Fields): ChatRequest {
   const conversation = requiredText(body, 'id');
   const messages = listOf(body.messages);
-  if (body.trigger === 'regenerate-message') return { conversation, ...regenerated(messages) };
+  const { trigger = 'submit-message' } = body;
+  if (trigger !== 'submit-message' && trigger !== 'regenerate-message')
+    throw malformed('the trigger submit-message or regenerate-message');
+  if (trigger === 'regenerate-message') return { conversation, ...regenerated(messages) };
   const named = messages.find(({ id, role }) => id !== undefined && id === body.messageId && role === 'assistant');
   const { role, id, ...message } = named ?? lastOf(body.messages);
   if (role !== 'user' && role !== 'assistant') throw malformed('a last message of the user or the assistant');
