@@ -168,4 +168,12 @@ export const shared = [
     witness: 'test/restate/serveAgent.test.ts',
     edits: [['hub: liveHub, store: contents', 'hub: liveHub']],
   },
+  {
+    id: 'lease-longer-than-renewed',
+    about: 'a lease that a renewal left out counts as renewed',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      ['if (renewed.has(holder.id)) this.renewed', 'if (renewed.has(holder.id) || held.has(holder.id)) this.renewed'],
+    ],
+  },
 ];

@@ -27,7 +27,7 @@ export class Leases {
   readonly leaseMs: number;
   readonly #database: Database;
   readonly #statements: Statements;
-  /** Each holder with the local time at which its lease was surely held. */
+  /** Each holder with the local time before its lease was renewed last. */
   readonly #holders = new Map<LeaseHolder, number>();
   #stopTimer: (() => void) | undefined;
   /** Stops the wait for the end of the oldest lease, while the database does not answer. */
@@ -44,6 +44,11 @@ export class Leases {
   add(holder: LeaseHolder, heldAt: number): void {
     this.#holders.set(holder, heldAt);
     if (!this.#stopTimer) this.#schedule();
+  }
+
+  /** An append has renewed the lease. `at`: the local time before it was sent. */
+  renewed(holder: LeaseHolder, at: number): void {
+    if (this.#holders.has(holder)) this.#holders.set(holder, at);
   }
 
   #schedule(): void {
@@ -76,7 +81,7 @@ export class Leases {
     return this.#ageOf(holder) < this.leaseMs;
   }
 
-  /** The milliseconds since the lease was surely held. Infinite for a lease that is over. */
+  /** The milliseconds since the lease was renewed. Infinite for a lease that is over. */
   #ageOf(holder: LeaseHolder): number {
     return this.#database.time.now() - (this.#holders.get(holder) ?? Number.NEGATIVE_INFINITY);
   }
@@ -98,9 +103,9 @@ export class Leases {
       const rest = asked.filter(({ holder }) => !renewed.has(holder.id));
       const held = rest.length === 0 ? renewed : await this.#ask(this.#statements.held, rest);
       for (const { holder, epoch } of asked) {
-        if (!this.#holders.has(holder)) continue;
-        if (renewed.has(holder.id) || held.has(holder.id)) this.#holders.set(holder, at);
-        else if (holder.epoch === epoch && !holder.isFencing) this.#lose(holder);
+        // A lease that is held and was left out of the renewal ends when it would have ended.
+        if (renewed.has(holder.id)) this.renewed(holder, at);
+        else if (!held.has(holder.id) && holder.epoch === epoch && !holder.isFencing) this.#lose(holder);
       }
       this.#stopEnd?.();
     } catch {

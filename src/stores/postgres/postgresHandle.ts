@@ -281,6 +281,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
     const listed = [JSON.stringify(row), updatedAt, ownerOrNull, parentId ?? null, row.cycle];
     const values = [this.id, this.#epoch, this.#next, arrayText(texts), texts.length, ...listed, leases.leaseMs];
     const answered = [...answers].map(([actId, value]) => [actId, JSON.stringify({ value })] as const);
+    const sentAt = database.time.now();
     const [stored] = await (answered.length === 0
       ? database.query(statements.append, values)
       : database.query(statements.appendWithAnswers, [
@@ -289,6 +290,7 @@ export class PostgresHandle implements LogHandle, LeaseHolder {
           arrayText(answered.map(([, answer]) => answer)),
         ]));
     if (!stored) throw await this.#refused();
+    leases.renewed(this, sentAt);
   }
 
   /** The append was refused by the database: the lease is over, or the log has other entries. */

@@ -349,6 +349,26 @@ describe('the lease of a process without a database', () => {
     vi.restoreAllMocks();
   });
 
+  it('is no longer than it was where a renewal leaves it out, and is longer after an append', async () => {
+    const { database } = poolOf((text) => (text === 'renew' ? [] : [{ id: 'c' }]));
+    const leases = new Leases(database, statements, 900);
+    const lose = vi.fn();
+    const begun = performance.now();
+    const holder: LeaseHolder = {
+      ...{ id: 'c', epoch: 1, isFencing: false, liveFeed: undefined, lose, close: async () => undefined },
+    };
+    leases.add(holder, begun);
+    const now = vi.spyOn(performance, 'now').mockReturnValue(begun + 600);
+    await leases.renew();
+    expect(lose).not.toHaveBeenCalled();
+    now.mockReturnValue(begun + 1_000);
+    expect(await leases.stillHolds('c')).toBe(false);
+    leases.renewed(holder, begun + 600);
+    expect(await leases.stillHolds('c')).toBe(true);
+    leases.delete(holder);
+    vi.restoreAllMocks();
+  });
+
   it('is taken for held without a question until nine tenths of it are over, and then the database is asked', async () => {
     const asked: string[] = [];
     const { database } = poolOf((text) => {
