@@ -2,7 +2,7 @@
  * Where contents are kept that are too large for an engine, and a directory that keeps them. Invariant: a name always has the same
  * bytes, so a repeated attempt stores them again without harm.
  */
-import { ConfigurationError } from '../errors.ts';
+import { ConfigurationError, CorruptLogError } from '../errors.ts';
 import { blobReference } from '../stores/blobReference.ts';
 import { sha256 } from '../stores/sha256.ts';
 
@@ -16,14 +16,22 @@ export interface BlobStore {
   delete(conversationId: string): Promise<void>;
 }
 
+/** The place of a conversation: ids may contain what a path or a column may not. */
+export const placeOf = (conversationId: string): string => sha256(new TextEncoder().encode(conversationId));
+
+/** The bytes, if they have this name. Throws CorruptLogError for others. */
+export function ofName(name: string, bytes: Uint8Array): Uint8Array {
+  if (sha256(bytes) === name) return bytes;
+  throw new CorruptLogError('corrupt', `the contents ${name} were changed in the blob store`);
+}
+
 const MEDIA_TYPE = 'application/octet-stream';
 
 /** Keeps contents in a directory that all workers share. Files are synced to the disk. Throws ConfigurationError for no path. */
 export function blobDirectory(path: string): BlobStore {
   if (typeof path !== 'string' || path === '')
     throw new ConfigurationError(`blobDirectory() needs the path of a directory, got ${JSON.stringify(path)}`);
-  // Ids may contain what a file name may not.
-  const folderOf = (id: string): string => `${path}/${sha256(new TextEncoder().encode(id))}`;
+  const folderOf = (id: string): string => `${path}/${placeOf(id)}`;
   const files = () => import('../stores/jsonl/blobFiles.ts');
   return {
     async put(id, _, bytes) {

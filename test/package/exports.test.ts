@@ -150,7 +150,9 @@ describe('public names', () => {
   it('runchart/restate', async () => {
     expect(await namesOf('src/restate/index.ts')).toMatchInlineSnapshot(`
       [
+        "blobBucket",
         "blobDirectory",
+        "blobTable",
         "restateAgent",
         "serveAgent",
       ]

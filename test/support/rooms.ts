@@ -25,7 +25,7 @@ export const PACKAGES: [RegExp, readonly RegExp[]][] = [
   [/^src\/cli\/definitions\/frontMatter/, [/^yaml$/]],
   [/^src\/cli\/(interactive\/textRows|formatted\/)/, [/^(string-width|diff|marked)$/, /^@speed-highlight\/core\//]],
   [/^src\/cli\//, [/^node:/, /^commander$/, /^picocolors$/, /^zod$/, /^xstate$/]],
-  [/^src\/restate\//, [/^@restatedev\/restate-sdk$/, /^node:(http2|net)$/]],
+  [/^src\/restate\//, [/^(@restatedev\/restate-sdk|aws4fetch)$/, /^node:(http2|net)$/]],
   [/^src\/react\//, [/^react$/]],
   [/^src\/inspect\//, [/^node:/, /^ws$/, /^xstate$/, /^rxjs$/]],
   [/^src\/testing\//, [/^@xstate\/graph$/, /^xstate$/, /^node:/]],
