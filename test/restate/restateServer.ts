@@ -38,14 +38,40 @@ export class RestateServer {
   #process: ChildProcess | undefined;
   #exited: Promise<void> = Promise.resolve();
 
+  readonly #name: string;
+
   static async start(binary: string): Promise<RestateServer> {
     const server = new RestateServer(binary, [await freePort(), await freePort(), await freePort()]);
     await server.start();
     return server;
   }
 
-  constructor(binary: string, [ingress = 0, admin = 0, node = 0]: readonly number[]) {
+  /** Starts nodes of one cluster. Each change is stored by two of them. */
+  static async startCluster(binary: string, count: number): Promise<RestateServer[]> {
+    const ports: number[][] = [];
+    for (let index = 0; index < count; index += 1) ports.push([await freePort(), await freePort(), await freePort()]);
+    const addresses = ports.map(([, , node]) => `http://127.0.0.1:${node}`);
+    const shared = {
+      RESTATE_CLUSTER_NAME: 'runchart',
+      RESTATE_DEFAULT_REPLICATION: '2',
+      RESTATE_METADATA_CLIENT__ADDRESSES: JSON.stringify(addresses),
+    };
+    const nodes = ports.map(
+      (own, index) =>
+        new RestateServer(binary, own, `node-${index + 1}`, { ...shared, RESTATE_AUTO_PROVISION: String(index === 0) }),
+    );
+    await Promise.all(nodes.map((node) => node.start()));
+    return nodes;
+  }
+
+  constructor(
+    binary: string,
+    [ingress = 0, admin = 0, node = 0]: readonly number[],
+    name = 'one',
+    environment: Record<string, string> = {},
+  ) {
     this.#binary = binary;
+    this.#name = name;
     this.ingress = `http://127.0.0.1:${ingress}`;
     this.admin = `http://127.0.0.1:${admin}`;
     this.#environment = {
@@ -60,12 +86,13 @@ export class RestateServer {
       RESTATE_LOG_FILTER: 'error',
       RESTATE_DEFAULT_RETRY_POLICY__INITIAL_INTERVAL: '100ms',
       RESTATE_DEFAULT_RETRY_POLICY__MAX_INTERVAL: '1s',
+      ...environment,
     };
   }
 
   /** Resolves when it takes requests. It has what it had before. */
   async start(): Promise<void> {
-    const child = spawn(this.#binary, ['--no-logo', '--base-dir', this.#directory, '--node-name', 'one'], {
+    const child = spawn(this.#binary, ['--no-logo', '--base-dir', this.#directory, '--node-name', this.#name], {
       env: { ...process.env, ...this.#environment },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
