@@ -40,8 +40,13 @@ export class RestateServer {
 
   readonly #name: string;
 
-  static async start(binary: string): Promise<RestateServer> {
-    const server = new RestateServer(binary, [await freePort(), await freePort(), await freePort()]);
+  static async start(binary: string, environment: Record<string, string> = {}): Promise<RestateServer> {
+    const server = new RestateServer(
+      binary,
+      [await freePort(), await freePort(), await freePort()],
+      'one',
+      environment,
+    );
     await server.start();
     return server;
   }
