@@ -55,13 +55,20 @@ type Library = Pick<
 /** The class under `useChat`, of one version of the AI SDK. */
 function pageOf({ AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses }: Library) {
   return class ChatPage extends AbstractChat<UIMessage> {
-    constructor(api: string, messages: UIMessage[] = []) {
+    /** `sendsLast`: the page sends its last message alone, as `message`. */
+    constructor(api: string, messages: UIMessage[] = [], sendsLast = false) {
+      const prepareSendMessagesRequest = ({ id, messages: all }: { id: string; messages: UIMessage[] }) => ({
+        body: { id, message: all.at(-1) },
+      });
       const state = new PageState();
       state.messages = messages;
       super({
         id: 'c',
         state,
-        transport: new DefaultChatTransport<UIMessage>({ api: api.replace(/\/$/, '') }),
+        transport: new DefaultChatTransport<UIMessage>({
+          api: api.replace(/\/$/, ''),
+          ...(sendsLast && { prepareSendMessagesRequest }),
+        }),
         sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
       });
     }
@@ -104,7 +111,8 @@ function pageOf({ AbstractChat, DefaultChatTransport, lastAssistantMessageIsComp
 export const ChatPage = pageOf(ai6);
 export type ChatPage = InstanceType<typeof ChatPage>;
 /** Version 7 has the same names, and types of its own. */
+export const ChatPage7 = pageOf(ai7 as unknown as Library);
 export const PAGES = [
   ['AI SDK 6', ChatPage],
-  ['AI SDK 7', pageOf(ai7 as unknown as Library)],
+  ['AI SDK 7', ChatPage7],
 ] as const;
