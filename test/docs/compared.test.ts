@@ -45,17 +45,18 @@ const request = { text: 'Pay Ann.' };
 const wordsOf = (messages: { role: string; parts: { type: string; text?: string }[] }[]): string[] =>
   messages.map(({ role, parts }) => `${role}: ${parts.map(({ text = '' }) => text).join('')}`);
 const ended = (page: ChatPage) =>
-  vi.waitFor(() => expect(page.status).toMatch(/ready|error/), { timeout: 20_000, interval: 10 });
+  vi.waitFor(() => expect(page.status).toMatch(/ready|error/), { timeout: 50_000, interval: 10 });
 
-/** The user of the page approves the call that it shows. */
-function approve(page: ChatPage): void {
+/** The user of the page approves the call that it shows. Resolves when the page has begun to send the answer. */
+async function approve(page: ChatPage): Promise<void> {
   const [call] = page.asked;
   if (!call) throw new Error('the page shows no call that waits');
-  void page.addToolApprovalResponse({ id: call.approvalId, approved: true });
+  await page.addToolApprovalResponse({ id: call.approvalId, approved: true });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(page.status).toBe('submitted');
 }
 async function approveAndWait(page: ChatPage): Promise<void> {
-  approve(page);
-  await vi.waitFor(() => expect(page.status).not.toBe('ready'), { interval: 1 });
+  await approve(page);
   await ended(page);
 }
 
@@ -85,7 +86,7 @@ describe.each(SERVERS)('with %s', (_, placeOf, isOurs) => {
     expect(bank.transfers).toEqual([]);
     const two = await chat.page();
     bank.gate.isClosed = true;
-    approve(one);
+    await approve(one);
     await bank.gate.arrived(1);
     const second = approveAndWait(two);
     bank.gate.open();
@@ -119,7 +120,7 @@ describe.each(SERVERS)('with %s', (_, placeOf, isOurs) => {
     const page = await chat.page();
     await page.sendMessage(request);
     bank.gate.isClosed = true;
-    approve(page);
+    await approve(page);
     await bank.gate.arrived(1);
     await chat.killAndRestart();
     bank.gate.open();
@@ -157,7 +158,7 @@ async function reading(placeOf: () => Promise<Place>) {
   place.model.gate.isClosed = true;
   const sending = page.sendMessage({ text: 'A' });
   onTestFinished(() => sending);
-  await vi.waitFor(() => expect(page.last).toEqual(['The first half, ']), { timeout: 20_000, interval: 10 });
+  await vi.waitFor(() => expect(page.last).toEqual(['The first half, ']), { timeout: 50_000, interval: 10 });
   return { ...place, page };
 }
 
@@ -168,7 +169,9 @@ describe.each(REPLIES)('in mid-reply with %s', (name, placeOf, closed) => {
     await chat.noticesDisconnect();
     if (closed === 'whole') model.gate.open();
     const reply = closed === 'whole' ? 'The first half, of A' : 'The first half, ';
-    await expect.poll(async () => wordsOf(await chat.history())).toEqual(['user: A', `assistant: ${reply}`]);
+    await expect
+      .poll(async () => wordsOf(await chat.history()), { timeout: 50_000 })
+      .toEqual(['user: A', `assistant: ${reply}`]);
   });
 
   const keeps = name !== 'the AI SDK';
@@ -199,7 +202,7 @@ describe('in mid-reply with runchart, after its server is killed', () => {
     void reloaded.resumeStream();
     await model.gate.arrived(2);
     model.gate.open();
-    await expect.poll(async () => wordsOf(await chat.history())).toEqual(whole);
+    await expect.poll(async () => wordsOf(await chat.history()), { timeout: 50_000 }).toEqual(whole);
   });
 });
 
