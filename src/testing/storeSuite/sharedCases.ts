@@ -247,6 +247,17 @@ export const actCases: readonly StoreCase[] = [
   ],
 ];
 
+/** A holder that has begun with the act `a`, and whose lease is over. `answer`: what the asker receives, or the code of its error. */
+async function begunAndLost(store: LogStore, other: ActingStore, endLeases: (() => unknown) | undefined) {
+  const old = await store.open('c');
+  takesActs(old);
+  const begun = new Promise<unknown>((next) => old.acts$.subscribe({ next, error: () => undefined }));
+  const answer = other.act('c', act('a')).catch(({ code }: { code: Json }) => code);
+  await begun;
+  await endLeases?.();
+  return { old, answer };
+}
+
 /** Cases for a suite that can end leases. */
 export const takeoverCases: readonly StoreCase[] = [
   [
@@ -302,12 +313,7 @@ export const takeoverCases: readonly StoreCase[] = [
     async (store, { another, endLeases }) => {
       const other = await another();
       if (!acts(other)) return;
-      const old = await store.open('c');
-      takesActs(old);
-      const begun = new Promise<unknown>((next) => old.acts$.subscribe({ next, error: () => undefined }));
-      const answer = other.act('c', act('a')).catch(({ code }: { code: Json }) => code);
-      await begun;
-      await endLeases?.();
+      const { old, answer } = await begunAndLost(store, other, endLeases);
       await opened(other, 'c', async (handle) => {
         const taken = appending(handle, 'new');
         const result = await answer;
@@ -322,12 +328,7 @@ export const takeoverCases: readonly StoreCase[] = [
     async (store, { another, endLeases }) => {
       const other = await another();
       if (!acts(other)) return;
-      const old = await store.open('c');
-      takesActs(old);
-      const begun = new Promise<unknown>((next) => old.acts$.subscribe({ next, error: () => undefined }));
-      const answer = other.act('c', act('a')).catch(({ code }: { code: Json }) => code);
-      await begun;
-      await endLeases?.();
+      const { old, answer } = await begunAndLost(store, other, endLeases);
       await opened(other, 'c', async (handle) => {
         takesActs(handle);
         const begunAgain = new Promise<true>((begin) => handle.acts$.subscribe(() => begin(true)));
