@@ -25,7 +25,7 @@ export function ofName(name: string, bytes: Uint8Array): Uint8Array {
   throw new CorruptLogError('corrupt', `the contents ${name} were changed in the blob store`);
 }
 
-const MEDIA_TYPE = 'application/octet-stream';
+export const MEDIA_TYPE = 'application/octet-stream';
 
 /** Keeps contents in a directory that all workers share. Files are synced to the disk. Throws ConfigurationError for no path. */
 export function blobDirectory(path: string): BlobStore {

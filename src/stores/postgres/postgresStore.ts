@@ -175,7 +175,8 @@ class PostgresLogs {
         const held = rows.find((row) => row.held === true);
         if (held)
           throw new SessionBusyError(`conversation "${held.id}" is open, here or in another process: close it first`);
-        const ids = arrayText(rows.map((row) => String(row.id)));
+        // Blobs may have been stored before the first entry that names them, which never came.
+        const ids = arrayText([id, ...rows.map((row) => String(row.id))]);
         for (const statement of [...deleteAll, deleteRows]) await connection.query(statement, [ids]);
       });
     } catch (cause) {
