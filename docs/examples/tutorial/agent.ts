@@ -3,13 +3,13 @@
 import { type AgentOptions, createAgent } from 'runchart';
 import { jsonlStore } from 'runchart/node';
 import { model } from './model.ts';
-import { balance, transfer } from './tools.ts';
+import * as tools from './tools.ts';
 
 export const makeAgent = (options: Partial<AgentOptions> = {}) =>
   createAgent({
     model,
     instructions: 'You help with a bank account.',
-    tools: [balance, transfer],
+    tools: Object.values(tools),
     store: jsonlStore('.conversations'),
     ...options,
   });

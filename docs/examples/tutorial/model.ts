@@ -1,8 +1,8 @@
 /** The model of the tutorial: a script, so that no key is needed. */
+// #region model
 import type { Model } from 'runchart';
 
-// #region model
-/** Asks for the tool that fits the message, then repeats its result. Replace it by openai('gpt-5.2'). */
+/** Calls the tool that fits the message, then repeats the result of the tool. */
 export const model: Model = {
   id: 'script',
   async *stream({ messages }) {
