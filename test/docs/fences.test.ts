@@ -25,6 +25,7 @@ const COPIED = [
   ['docs/client.md', 'client.ts'],
   ['docs/permissions.md', 'permissions.ts'],
   ['docs/server.md', 'server/server.js'],
+  ['docs/session.md', 'session.ts'],
   ['docs/stores.md', 'files.ts'],
   ['docs/stores.md', 'sqlite.ts'],
   ['docs/structured-answers.md', 'structuredAnswer.ts'],
