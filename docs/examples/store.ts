@@ -1,30 +1,32 @@
 /** A store of one's own, over what most databases have: rows by key, and a transaction. It passes the suite of stores. */
+// #region table
 import type { LogEntry, LogHandle, LogStore } from 'runchart';
 import { memoryStore, RunchartError, SessionBusyError, StoreConflictError } from 'runchart';
 import { logStoreSuite } from 'runchart/testing';
 
-/** Stands for the database: texts by key. Every call takes a turn of the event loop. */
+/** Stands for your database: texts by key. Every call takes a turn of the event loop. */
 class Table {
   readonly #rows = new Map<string, string>();
   async rows(prefix: string): Promise<[key: string, text: string][]> {
     await new Promise((resolve) => setImmediate(resolve));
     return [...this.#rows].filter(([key]) => key.startsWith(prefix));
   }
-  /** One transaction: where the row `key` is `was`, makes all changes (null deletes); else none, and answers false. */
-  async change(key: string, was: string | undefined, changes: readonly (readonly [string, string | null])[]) {
+  /** One transaction. Makes all changes (null deletes) if the row `key` has the value `expected`; else none, and returns false. */
+  async change(key: string, expected: string | undefined, changes: readonly (readonly [string, string | null])[]) {
     await new Promise((resolve) => setImmediate(resolve));
-    if (this.#rows.get(key) !== was) return false;
+    if (this.#rows.get(key) !== expected) return false;
     for (const [at, text] of changes) text === null ? this.#rows.delete(at) : this.#rows.set(at, text);
     return true;
   }
 }
+// #endregion
 
 // #region lease
 const leaseOf = (id: string) => JSON.stringify([id, 'lease']);
 const entriesOf = (id: string) => JSON.stringify([id, 'entry']).replace(/\]$/, ',');
 
-/** One row a conversation says who holds it. What its holder changes, it changes under the condition that the row is its own. */
-async function take(table: Table, id: string): Promise<string> {
+/** The lease of a conversation is one row. A holder changes entries only under the condition that the row has its token. */
+async function acquireLease(table: Table, id: string): Promise<string> {
   const token = crypto.randomUUID();
   if (await table.change(leaseOf(id), undefined, [[leaseOf(id), token]])) return token;
   throw new SessionBusyError(`conversation "${id}" is open: close it there first`);
@@ -33,7 +35,7 @@ async function take(table: Table, id: string): Promise<string> {
 
 // #region handle
 async function open(table: Table, id: string): Promise<LogHandle> {
-  const token = await take(table, id);
+  const token = await acquireLease(table, id);
   let next = (await table.rows(entriesOf(id))).length;
   let tail: Promise<unknown> = Promise.resolve();
   let closing: Promise<void> | undefined;
@@ -50,13 +52,15 @@ async function open(table: Table, id: string): Promise<LogHandle> {
     },
     async append(entries, expectedSeq) {
       mustBeOpen();
-      // Written out at once: what the caller changes later is its own affair.
+      // Written out at once, so later changes of the caller have no effect.
       const rows = entries.map((entry) => [JSON.stringify([id, 'entry', entry.seq]), JSON.stringify(entry)] as const);
       const ordered = entries.every(({ seq }, index) => seq === expectedSeq + index);
       const done = tail.then(async () => {
         const fits = ordered && expectedSeq === next;
         if (!fits || !(await table.change(leaseOf(id), token, rows))) {
-          throw new StoreConflictError(`conversation "${id}" goes on at ${next}, or has another holder: open it again`);
+          throw new StoreConflictError(
+            `conversation "${id}" continues at ${next}, or has another holder: open it again`,
+          );
         }
         next += rows.length;
       });
@@ -90,7 +94,7 @@ export function tableStore(table = new Table()): LogStore {
         if (kind === 'lease') held.add(id);
         else logs.set(id, [...(logs.get(id) ?? []), JSON.parse(text)]);
       }
-      // What a list says of a log, a store in memory that holds it says.
+      // A store in memory with the same logs returns the same list, with filters and pages.
       const memory = memoryStore();
       for (const [id, entries] of logs) {
         const handle = await memory.open(id);
@@ -104,14 +108,14 @@ export function tableStore(table = new Table()): LogStore {
       for (const parent of family) {
         for (const entry of await entries(parent)) {
           const [first] = entry.type === 'sub-agent' ? await entries(entry.child) : [];
-          // A log may name what is none of its sub-agents.
+          // A log may name conversations that are not its sub-agents.
           if (first?.type === 'conversation' && first.parent?.conversationId === parent)
             family.add(first.conversationId);
         }
       }
       const leases: [id: string, token: string][] = [];
       try {
-        for (const each of family) leases.push([each, await take(table, each)]);
+        for (const each of family) leases.push([each, await acquireLease(table, each)]);
       } catch (error) {
         for (const [each, token] of leases) await table.change(leaseOf(each), token, [[leaseOf(each), null]]);
         throw error;
