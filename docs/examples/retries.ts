@@ -1,8 +1,10 @@
 /** A tool that fails once, within limits. */
+// #region tool
 import { createAgent, defineTool } from 'runchart';
 import { scriptedModel } from 'runchart/testing';
 import * as z from 'zod';
 
+// A script in place of a real model: it calls the tool, then answers.
 const model = scriptedModel([
   {
     parts: [
@@ -23,6 +25,7 @@ const rate = defineTool({
     return '1.08';
   },
 });
+// #endregion
 
 // #region limits
 const agent = createAgent({
@@ -37,5 +40,5 @@ const agent = createAgent({
 const conversation = await agent.open();
 const result = await conversation.send('How many dollars is a euro?').result;
 console.log(result.text, `${attempts} executions`);
-// #endregion
 await agent.close();
+// #endregion

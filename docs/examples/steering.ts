@@ -1,7 +1,8 @@
 /** Acts during a run: a steer joins it, a message waits until it has ended, and a cancel stops one. */
+// #region setup
 import { createAgent, type Model } from 'runchart';
 
-/** Repeats the messages that it has received. It never answers a novel. */
+/** A script in place of a real model: it repeats the messages that it has received, and never answers a novel. */
 const model: Model = {
   id: 'scripted',
   async *stream({ messages }, { signal }) {
@@ -14,6 +15,7 @@ const model: Model = {
 };
 const agent = createAgent({ model, policies: { whileActive: 'followUp' } });
 const conversation = await agent.open();
+// #endregion
 
 // #region act
 const run = conversation.send('Find a flat');
@@ -23,5 +25,5 @@ const next = conversation.send('Write a novel'); // waits until this run has end
 console.log((await run.result).text);
 await conversation.cancel(); // stops the novel
 console.log((await next.result).termination, conversation.status);
-// #endregion
 await agent.close();
+// #endregion

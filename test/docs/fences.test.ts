@@ -23,6 +23,7 @@ const LONG = ['simulate.ts'];
 const COPIED = [
   ['docs/approvals.md', 'approval.ts'],
   ['docs/client.md', 'client.ts'],
+  ['docs/limits.md', 'retries.ts'],
   ['docs/permissions.md', 'permissions.ts'],
   ['docs/server.md', 'server/server.js'],
   ['docs/session.md', 'session.ts'],
@@ -30,6 +31,7 @@ const COPIED = [
   ['docs/stores.md', 'files.ts'],
   ['docs/stores.md', 'sqlite.ts'],
   ['docs/stores.md', 'store.ts'],
+  ['docs/stop-steer-queue.md', 'steering.ts'],
   ['docs/structured-answers.md', 'structuredAnswer.ts'],
   ['docs/sub-agents.md', 'sub-agents.ts'],
   ['docs/testing.md', 'stories.ts'],
