@@ -1,7 +1,9 @@
-/** Back to any place of a log, and on from there in a conversation of its own; nothing that happened is done again. */
+/** Goes back to an earlier entry of a log, and continues a copy from there. Nothing that happened is done again. */
+// #region setup
 import { createAgent, defineTool, forkConversation, type Model, memoryStore, pastOf } from 'runchart';
 import * as z from 'zod';
 
+/** A script in place of a real model: it calls the tool, then repeats the result. */
 const model: Model = {
   id: 'scripted',
   async *stream({ messages }) {
@@ -11,8 +13,8 @@ const model: Model = {
       yield { type: 'finish', reason: 'tool-calls' };
       return;
     }
-    const [said] = messages.flatMap(({ role, content }) => (role === 'tool' ? content : []));
-    yield { type: 'text-delta', text: `You rolled ${said?.type === 'text' ? said.text : 'nothing'}.` };
+    const [result] = messages.flatMap(({ role, content }) => (role === 'tool' ? content : []));
+    yield { type: 'text-delta', text: `You rolled ${result?.type === 'text' ? result.text : 'nothing'}.` };
     yield { type: 'finish', reason: 'stop' };
   },
 };
@@ -27,6 +29,7 @@ const roll = defineTool({
 });
 const store = memoryStore();
 const start = () => createAgent({ model, tools: [roll], store });
+// #endregion
 
 // #region travel
 const agent = start();
@@ -40,6 +43,8 @@ const then = pastOf(log, rolled);
 console.log(then.cycle, ...then.messages.map(({ role }) => role));
 
 await forkConversation(store, 'game', 'what if', rolled);
-const whatIf = await start().open('what if');
+const later = start();
+const whatIf = await later.open('what if');
 console.log(await whatIf.resume().text);
+await later.close();
 // #endregion

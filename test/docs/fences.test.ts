@@ -23,7 +23,10 @@ const LONG = ['simulate.ts'];
 const COPIED = [
   ['docs/approvals.md', 'approval.ts'],
   ['docs/client.md', 'client.ts'],
+  ['docs/costs.md', 'costs.ts'],
   ['docs/limits.md', 'retries.ts'],
+  ['docs/models.md', 'first.ts'],
+  ['docs/models.md', 'quickstart.ts'],
   ['docs/permissions.md', 'permissions.ts'],
   ['docs/server.md', 'server/server.js'],
   ['docs/session.md', 'session.ts'],
@@ -34,6 +37,7 @@ const COPIED = [
   ['docs/stop-steer-queue.md', 'steering.ts'],
   ['docs/structured-answers.md', 'structuredAnswer.ts'],
   ['docs/sub-agents.md', 'sub-agents.ts'],
+  ['docs/time-travel.md', 'timeTravel.ts'],
   ['docs/testing.md', 'stories.ts'],
   ['docs/tools.md', 'firstTool.ts'],
 ] as const;
