@@ -1,13 +1,12 @@
-/** Images in a message: what the log holds and what a model is shown. It needs no key, no network and no sharp. */
+/** Images in a message: what the log holds and what a model receives. It needs no key, no network and no sharp. */
+// #region model
 import { createAgent, type Model } from 'runchart';
 import { jsonlStore } from 'runchart/node';
 
-/** Says what it was shown. */
+/** A script in place of a real model: it answers with the number of bytes that it received. */
 const model: Model = {
   id: 'looking',
-  // #region limits
   imageLimits: { maxPixels: 1_568, mediaTypes: ['image/png', 'image/jpeg'] },
-  // #endregion
   async *stream({ messages }) {
     const [words, image] = messages.at(-1)?.content ?? [];
     const text = words?.type === 'text' ? words.text : '';
@@ -17,10 +16,12 @@ const model: Model = {
   },
 };
 
+// The bytes of a PNG. To send a file, use readFileSync('photo.png') of node:fs.
 const redDot = Uint8Array.from(
   atob('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC'),
   (letter) => letter.charCodeAt(0),
 );
+// #endregion
 
 // #region send
 const agent = createAgent({ model, store: jsonlStore('sessions') });

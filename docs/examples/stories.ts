@@ -34,7 +34,7 @@ await scripted.close();
 // #endregion
 
 // #region story
-const told = await runScript(
+const story = await runScript(
   (world) => createAgent({ tools: [transfer], ...world }),
   [
     { do: 'send' },
@@ -46,10 +46,10 @@ const told = await runScript(
     { do: 'reply', text: 'The rent is paid.' },
   ],
 );
-console.log(told.path.name);
-console.log(told.result.reason, paid.length);
+console.log(story.path.name);
+console.log(story.result.reason, paid.length);
 // #endregion
 
 // #region log
-console.log(testOf(told.log).split('\n').length > 10);
+console.log(testOf(story.log).split('\n').length > 10);
 // #endregion

@@ -15,8 +15,8 @@ const model: Model = {
     const [first] = messages[0]?.content ?? [];
     const task = first?.type === 'text' ? first.text : '';
     const last = messages.at(-1);
-    const [said] = last?.role === 'tool' ? last.content : [];
-    const result = said?.type === 'text' ? said.text : '';
+    const [part] = last?.role === 'tool' ? last.content : [];
+    const result = part?.type === 'text' ? part.text : '';
     if (task === 'Count the words') yield* asks('count_1', 'submit_result', { result: '12 words' });
     else if (task === 'Publish the page' && !result) yield* asks('publish_1', 'publish', { page: 'index' });
     else if (task === 'Publish the page') yield* asks('submit_1', 'submit_result', { result });
@@ -50,7 +50,7 @@ for (const { callId, suspension } of conversation.pending) {
   await conversation.decide({ callId, suspension, action: 'approve', by: 'ada' });
 }
 const text = await conversation.resume().text;
-for (const { id, outcome, text: told } of JSON.parse(text)) console.log(id, outcome, told);
+for (const { id, outcome, text: answer } of JSON.parse(text)) console.log(id, outcome, answer);
 console.log((await agent.list()).map(({ id }) => id));
 await agent.close();
 // #endregion

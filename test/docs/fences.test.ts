@@ -24,6 +24,7 @@ const COPIED = [
   ['docs/approvals.md', 'approval.ts'],
   ['docs/client.md', 'client.ts'],
   ['docs/costs.md', 'costs.ts'],
+  ['docs/images.md', 'images.ts'],
   ['docs/limits.md', 'retries.ts'],
   ['docs/models.md', 'first.ts'],
   ['docs/models.md', 'quickstart.ts'],
