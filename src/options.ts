@@ -88,7 +88,7 @@ const byName = (of: string, test: (each: unknown) => boolean): Validator => ({
 export const agentValidator = object({
   model: { expected: MODEL, test: (value) => hasMethods(value, 'stream'), secret: true },
   models: byName('models', (each) => hasMethods(each, 'stream')),
-  outputs: byName('Standard Schemas', (each) => standardSchema.test(each)),
+  outputs: byName('Standard Schemas that can be written as JSON Schema', (each) => standardSchema.test(each)),
   instructions: text,
   tools: list('tools'),
   plugins: list('plugins'),

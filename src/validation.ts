@@ -56,9 +56,21 @@ export const number = (least: number): Validator => ({
   expected: `a number of at least ${least}`,
   test: (value) => Number.isFinite(value) && (value as number) >= least,
 });
+/** Without a JSON Schema the model cannot receive the form of its answer. A library that makes none at all is allowed. */
+function isDescribed(standard: { jsonSchema?: { input(target: { target: string }): unknown } }): boolean {
+  try {
+    standard.jsonSchema?.input({ target: 'draft-07' });
+    return true;
+  } catch {
+    return false;
+  }
+}
 export const standardSchema: Validator = {
-  expected: 'a Standard Schema',
-  test: (value) => hasMethods((value as Given | null | undefined)?.['~standard'], 'validate'),
+  expected: 'a Standard Schema that can be written as JSON Schema',
+  test: (value) => {
+    const standard = (value as Given | null | undefined)?.['~standard'];
+    return hasMethods(standard, 'validate') && isDescribed(standard as object);
+  },
 };
 /** Also without an end. */
 export const numberOrInfinity = (least: number): Validator => ({

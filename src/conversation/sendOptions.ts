@@ -79,7 +79,7 @@ const sendValidator = object({
   messageId: messageIdValidator,
   output: {
     ...standardSchema,
-    expected: 'a Standard Schema, or the name of one of the agent’s outputs',
+    expected: `${standardSchema.expected}, or the name of one of the agent’s outputs`,
     test: (value) => nonEmptyText.test(value) || standardSchema.test(value),
   },
   signal: { expected: 'an AbortSignal', test: (value) => hasMethods(value, 'addEventListener'), secret: true },

@@ -158,6 +158,17 @@ describe('a message with its own schema', () => {
       /output must be a Standard Schema/,
     );
   });
+
+  it('a schema that its library cannot write as JSON Schema is refused before any model call', async () => {
+    const dated = z.object({ due: z.coerce.date() });
+    const refused = /output must be a Standard Schema that can be written as JSON Schema/;
+    expect(() => createAgent({ model: scripted([]), output: dated })).toThrow(refused);
+    expect(() => createAgent({ model: scripted([]), outputs: { dated } })).toThrow(ConfigurationError);
+    const { conversation } = await bench({ replies: [] });
+    const before = conversation.log().length;
+    expect(() => conversation.send('hi', { output: dated })).toThrow(ConfigurationError);
+    expect(conversation.log()).toHaveLength(before);
+  });
 });
 
 it('the schema of the agent is used after a restart, and for agent.run', async () => {
