@@ -166,7 +166,7 @@ export const shared = [
     id: 'engine-contents-not-kept',
     about: 'restateAgent() ignores its store of large contents',
     witness: 'test/restate/serveAgent.test.ts',
-    edits: [['hub: liveHub, store: contents', 'hub: liveHub']],
+    edits: [['hub: liveHub, store: blobStoreOf(contents)', 'hub: liveHub']],
   },
   {
     id: 'lease-longer-than-renewed',
