@@ -29,6 +29,7 @@ import type { ServerConnections } from './servers/serverConnections.ts';
 import type { ServerEntry } from './servers/serverEntries.ts';
 import { type SessionPlace, sessionPlace } from './sessions/sessionPlace.ts';
 import { workingDirectory } from './sessions/sessionStore.ts';
+import { titleSessions } from './sessions/sessionTitles.ts';
 import { FileHistory } from './undo/fileHistory.ts';
 import { recordedTools } from './undo/recordedTools.ts';
 
@@ -45,6 +46,8 @@ export interface AgentOptions extends ModelOptions {
   servers?: readonly ServerEntry[];
   inspect?: boolean;
   control?: boolean;
+  /** Sessions get titles from a model, unless the configuration says otherwise. */
+  titled?: boolean;
 }
 
 export interface AgentChanges extends AgentOptions {
@@ -151,8 +154,10 @@ async function agentWith(
   const agentOptions = { model, tools, plugins, policies: policiesOf(options, configuration), store, cwd };
   const agent = options.inspect ? await inspected(agentOptions, options.control) : createAgent(agentOptions);
   const about = { model: model.id, tools: tools.map(({ name }) => name), permissionMode: rules.mode };
+  const endTitles = titlesFor(agent, options, { model, configuration, cwd });
   let closed: Promise<void> | undefined;
   const closeAll = async (): Promise<void> => {
+    endTitles?.();
     await agent.close();
     await servers.close();
     await sessions.close();
@@ -177,6 +182,24 @@ async function agentWith(
     about,
   };
   return { ...made, background: backgroundCommandsOf(tools), layers, remade, equipment };
+}
+
+function titlesFor(
+  agent: Agent,
+  options: AgentOptions,
+  { model, configuration, cwd }: Pick<Parts, 'model' | 'configuration' | 'cwd'>,
+): (() => void) | undefined {
+  const { titles = true, titleModel: name } = configuration;
+  if (!options.titled || !titles) return undefined;
+  return titleSessions(agent, {
+    model: () => (name === undefined ? model : modelNamed(name, options, configuration, cwd)),
+  });
+}
+
+/** Another model than that of the session. What was said of the session's model is not true of it. */
+function modelNamed(name: string, options: AgentOptions, configuration: Configuration, cwd: string): Promise<Model> {
+  const { contextWindow: _window, prices: _prices, ...others } = options;
+  return chosenModel({ ...others, model: name }, configuration, cwd);
 }
 
 const RULES = ['allow', 'ask', 'deny'] as const;
@@ -210,8 +233,7 @@ function equipmentFor(
     variableOf: (name) => process.env[name] || environment[name],
     modelOf: async (name) => {
       if (MODEL_CLASSES.has(name) && !Object.hasOwn(configuration.models, name)) return undefined;
-      const { contextWindow: _window, prices: _prices, ...others } = options;
-      return chosenModel({ ...others, model: name }, configuration, cwd);
+      return modelNamed(name, options, configuration, cwd);
     },
   });
 }

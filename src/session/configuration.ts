@@ -83,6 +83,10 @@ export interface ConfigurationFile {
   environment?: { [name: string]: string };
   /** Whether commands run in a sandbox. */
   sandbox?: 'off' | 'auto' | 'required';
+  /** Whether the program asks a model for titles of sessions. */
+  titles?: boolean;
+  /** The name of the model that makes the titles. */
+  titleModel?: string;
 }
 
 /** The settings of the user and the project, read from their files. */
@@ -95,6 +99,10 @@ export interface Configuration {
   readonly models: { readonly [name: string]: ModelSettings & { of: 'user' | 'project' } };
   /** Whether commands run in a sandbox. */
   readonly sandbox?: 'off' | 'auto' | 'required';
+  /** Whether the program asks a model for titles of sessions. Default: true. */
+  readonly titles?: boolean;
+  /** The name of the model that makes the titles. Default: the model of the session. */
+  readonly titleModel?: string;
   /** Environment variables for the program. */
   readonly environment: { readonly [name: string]: string };
   /** Options for `permissions()`, in addition to the host's own rules. */
@@ -142,6 +150,8 @@ const fileValidator = object({
   limits: { expected: 'an object', test: isObject },
   environment,
   sandbox: choice('off', 'auto', 'required'),
+  titles: flag,
+  titleModel: nonEmptyText,
 });
 
 export const userDirectoryOf = (directory?: string): string => {
@@ -262,7 +272,7 @@ function configurationOf(layers: readonly Layer[]): Configuration {
   const models: { [name: string]: ModelSettings & { of: 'user' | 'project' } } = Object.create(null);
   for (const { of, settings } of layers.filter((layer) => layer.trusted))
     for (const [name, each] of Object.entries(settings.models ?? {})) models[name] = { ...models[name], ...each, of };
-  const sandbox = last('sandbox');
+  const [sandbox, titles, titleModel] = [last('sandbox'), last('titles'), last('titleModel')];
   return {
     ...(model !== undefined && { model }),
     ...(source?.settings.provider !== undefined && {
@@ -270,6 +280,8 @@ function configurationOf(layers: readonly Layer[]): Configuration {
     }),
     models,
     ...(sandbox !== undefined && { sandbox }),
+    ...(titles !== undefined && { titles }),
+    ...(titleModel !== undefined && { titleModel }),
     environment: Object.assign({}, ...trusted.map((settings) => settings.environment)),
     permissions: { ...(mode && { mode }), layers: layers.map(layerOf) },
     hooks: joined(trusted),
@@ -307,8 +319,7 @@ function ignoredOf({ path, settings }: Layer): string[] {
     ...(mode === undefined ? [] : [`permissions.mode ${mode}`]),
     ...Object.keys(settings.hooks ?? {}).map((event) => `hooks.${event}`),
     ...Object.keys(settings.environment ?? {}).map((name) => `environment.${name}`),
-    ...(settings.model === undefined ? [] : ['model']),
-    ...(settings.provider === undefined ? [] : ['provider']),
+    ...(['model', 'provider', 'titles', 'titleModel'] as const).filter((key) => settings[key] !== undefined),
     ...Object.keys(settings.models ?? {}).map((name) => `models.${name}`),
     ...(settings.sandbox === undefined ? [] : ['sandbox']),
   ];

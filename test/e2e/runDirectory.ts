@@ -1,5 +1,5 @@
 /** Shared by the tests of `runchart run`: a directory to run in, and the replies of the main.go request. */
-import { cp } from 'node:fs/promises';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryDirectory } from './cli.ts';
 import type { ModelServer, Script } from './modelServer.ts';
@@ -31,11 +31,17 @@ export interface Place {
   root: string;
 }
 
-export async function place(server: ModelServer): Promise<Place> {
+/** Sessions get no titles from the model, unless `config` says so: its script then needs a reply for them. */
+export async function place(server: ModelServer, config: object = { titles: false }): Promise<Place> {
   const root = await temporaryDirectory();
   const cwd = join(root, 'work');
   await cp(new URL('../../docs/examples/sample', import.meta.url), cwd, { recursive: true });
-  const env = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: server.baseURL, XDG_STATE_HOME: join(root, 'state') };
+  await mkdir(join(root, 'config', 'runchart'), { recursive: true });
+  await writeFile(join(root, 'config', 'runchart', 'config.json'), JSON.stringify(config));
+  const env = {
+    ...{ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: server.baseURL },
+    ...{ XDG_STATE_HOME: join(root, 'state'), XDG_CONFIG_HOME: join(root, 'config') },
+  };
   return { cwd, env, sessions: join(root, 'state', 'runchart'), root };
 }
 

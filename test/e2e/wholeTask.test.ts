@@ -157,6 +157,8 @@ describe.skipIf(!hasTerminals || !proves)('a task on a repository', () => {
   test('it is planned, reviewed, tested in the background, killed, resumed, mended, taken back and forked', async () => {
     const server = await modelServer(...beforeTheKill, ...afterTheKill, ...another, says('Three files changed.'));
     const root = await temporaryDirectory();
+    await mkdir(join(root, 'config', 'runchart'), { recursive: true });
+    await writeFile(join(root, 'config', 'runchart', 'config.json'), '{"titles":false}');
     const cwd = join(root, 'shop');
     const state = join(root, 'state');
     const env = {

@@ -27,7 +27,7 @@ export async function interactiveCommand(
   signal: AbortSignal,
   own: OwnInterrupt,
 ): Promise<number> {
-  const made = await codingAgent(options);
+  const made = await codingAgent({ ...options, titled: true });
   const chooses = options.resume === true;
   const chosen = chooses ? undefined : await chosenSession(options, made.sessions, made.cwd);
   const output = outputTo(process.stdout);
