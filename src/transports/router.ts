@@ -53,6 +53,7 @@ function aboutOf({ profile }: Partial<Agent>): NonNullable<RouteOptions['about']
 interface Followed {
   conversation: Conversation;
   feed: ClientFeed;
+  /** Resolves after the last message, and after the end of a session that ended with its result. */
   sent: Promise<void>;
   last: RunResult | undefined;
 }
@@ -121,7 +122,9 @@ class Router {
     const before = id === undefined ? undefined : this.#order.get(id);
     // A started request is not awaited: a cancel must overtake the run that it cancels.
     const begun = (before ?? Promise.resolve()).then(async () => {
-      const followed = await this.#follow(message);
+      let followed = await this.#follow(message);
+      // The session may have ended since.
+      while (followed.feed.isEnded) followed = await this.#follow(message);
       const done = this.#begin(followed, message);
       done.catch(() => undefined);
       return { done };
@@ -185,7 +188,8 @@ class Router {
     return followed;
   }
 
-  async #send({ id, cwd }: Conversation, feed: ClientFeed): Promise<void> {
+  async #send(conversation: Conversation, feed: ClientFeed): Promise<void> {
+    const { id, cwd } = conversation;
     const { model, tools, permissionMode = 'default' } = this.#options.about ?? aboutOf(this.#agent);
     try {
       await this.#transport.write({
@@ -210,8 +214,21 @@ class Router {
     } catch {
       // If the transport accepts no more output, its input ends too.
     } finally {
+      await this.#endSession(conversation, feed);
       this.#stopFollowing(id, feed);
     }
+  }
+
+  /**
+   * A turn that ended with its `result` ends the session too. A waiting call, a run that continues and sessions that others share
+   * keep the conversation open.
+   */
+  async #endSession(conversation: Conversation, feed: ClientFeed): Promise<void> {
+    const { multiTurn, sessions } = this.#options;
+    if (multiTurn || sessions || !feed.isEnded || followedOf(conversation)) return;
+    if (conversation.status !== 'idle' && conversation.status !== 'error') return;
+    // No request waits for the store's error here; the next opening reports it.
+    await conversation.close().catch(() => undefined);
   }
 
   #turn(followed: Followed, run: Run): void {
