@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { titleSessions } from '../../src/cli/sessions/sessionTitles.ts';
 import type { Model } from '../../src/index.ts';
-import { createAgent, memoryStore, ModelError } from '../../src/index.ts';
+import { createAgent, ModelError, memoryStore } from '../../src/index.ts';
 import { call, deaf, during, finish, type Reply, scripted, t } from '../support/scriptedReplies.ts';
 
 const ESC = '\u001b';
@@ -30,10 +30,7 @@ const isOver = (namer: ReturnType<typeof scripted>, calls = 1) =>
 
 describe('the title of a session', () => {
   test('is made once, after the first completed request, and nothing else of the call is in the log', async () => {
-    const { agent, model, namer, titleOf } = titled(
-      [REFUSED, 'The bug is mended.', 'more'],
-      ['Mend the parser'],
-    );
+    const { agent, model, namer, titleOf } = titled([REFUSED, 'The bug is mended.', 'more'], ['Mend the parser']);
     const c = await agent.open('c');
     await c.send('the parser drops the last line').result;
     expect(namer.calls).toHaveLength(0);

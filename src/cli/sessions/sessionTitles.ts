@@ -95,7 +95,7 @@ const INSTRUCTIONS =
 function requestFor(conversation: Conversation): ModelRequest | undefined {
   const messages = conversation.messages();
   const firstMessage = messages.find(({ role }) => role === 'user');
-  const lastReply = messages.findLast(({ role }) => role === 'assistant');
+  const lastReply = messages.filter(({ role }) => role === 'assistant').at(-1);
   const [message = '', reply = ''] = [firstMessage, lastReply].map((each) => each && textOf(each.content).trim());
   if (message === '') return undefined;
   const material = `Person: ${shortened(message, MESSAGE_MAX)}\n\nAgent: ${shortened(reply, REPLY_MAX)}`;
