@@ -4,11 +4,11 @@
  * under way (exit code 130); Ctrl-D ends both (0). Questions may be piped in, one a line: each gets its whole reply.
  */
 import { createInterface } from 'node:readline';
+// #region chat
 import { createAgent } from 'runchart';
 import { codingTools, jsonlStore } from 'runchart/node';
 import { openai } from 'runchart/openai';
 
-// #region chat
 const agent = createAgent({
   model: openai(process.env.OPENAI_MODEL ?? 'gpt-5.2'),
   instructions: 'You explain the files of the current directory.',

@@ -1,4 +1,5 @@
 /** Hooks: a function that looks at each command, and one that does not let the agent stop too early. */
+// #region setup
 import { createAgent, defineTool, type Model } from 'runchart';
 import { hooks } from 'runchart/node';
 import * as z from 'zod';
@@ -9,6 +10,7 @@ const deploy = defineTool({
   parameters: z.object({ service: z.string() }),
   execute: ({ service }) => `${service} is live`,
 });
+// #endregion
 
 // #region hooks
 let tested = false;
@@ -34,7 +36,8 @@ const watch = hooks({
 });
 // #endregion
 
-/** Deploys whenever a user, or a hook, says something. */
+// #region agent
+/** A script in place of a real model. It calls `deploy` after each message of a user or of a Stop hook. */
 const model: Model = {
   id: 'scripted',
   async *stream({ messages }) {
@@ -55,3 +58,4 @@ const agent = createAgent({ model, tools: [deploy], plugins: [watch] });
 const { termination, turns } = await agent.run('Deploy the shop');
 console.log(termination, turns);
 await agent.close();
+// #endregion

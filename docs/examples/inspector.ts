@@ -1,9 +1,11 @@
 /** A run that is watched: the page has an address of its own, and a conversation can be shown at any time. */
+// #region setup
 import { createServer } from 'node:http';
 import { createAgent, type Model } from 'runchart';
 import { inspectorHandler, startInspector } from 'runchart/inspect';
 import { nodeHandler } from 'runchart/transports';
 
+// A script in place of a real model.
 const model: Model = {
   id: 'scripted',
   async *stream() {
@@ -11,6 +13,7 @@ const model: Model = {
     yield { type: 'finish', reason: 'stop' };
   },
 };
+// #endregion
 
 // #region start
 const inspector = await startInspector({ control: true }); // without control the page can only look

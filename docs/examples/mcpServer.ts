@@ -1,15 +1,17 @@
 /** An agent as a tool of an MCP server, called by a client of the same process. */
 import { Client } from '@modelcontextprotocol/client';
 import { InMemoryTransport } from '@modelcontextprotocol/server';
+// #region serve
 import { createAgent } from 'runchart';
 import { mcpServer } from 'runchart/mcp';
 import { scriptedModel } from 'runchart/testing';
 
 const agent = createAgent({ model: scriptedModel(['Two notes speak of charts.']) });
-const [near, transport] = InMemoryTransport.createLinkedPair();
-
-// #region serve
 const server = mcpServer(agent, { name: 'librarian', description: 'Finds and sums up notes.' });
+// #endregion
+
+const [near, transport] = InMemoryTransport.createLinkedPair();
+// #region connect
 await server.connect(transport);
 // #endregion
 

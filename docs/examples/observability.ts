@@ -1,4 +1,5 @@
 /** Traces: the spans of a run with a tool, printed by an exporter of its own. */
+// #region setup
 import { context, trace } from '@opentelemetry/api';
 import { NodeTracerProvider, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { createAgent, defineTool } from 'runchart';
@@ -6,6 +7,7 @@ import { openTelemetry } from 'runchart/otel';
 import { scriptedModel } from 'runchart/testing';
 import * as z from 'zod';
 
+// Replace this by an exporter of OpenTelemetry, for example OTLPTraceExporter.
 const spans: ReadableSpan[] = [];
 const exporter = {
   export(batch: ReadableSpan[], done: (result: { code: number }) => void) {
@@ -15,6 +17,7 @@ const exporter = {
   shutdown: async () => {},
 };
 
+// A script in place of a real model.
 const model = scriptedModel([
   {
     parts: [
@@ -24,6 +27,7 @@ const model = scriptedModel([
   },
   'Seven packets are left.',
 ]);
+// #endregion
 
 // #region otel
 new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }).register();
@@ -47,6 +51,7 @@ await context.with(trace.setSpan(context.active(), request), () => agent.run('Ho
 request.end();
 // #endregion
 
+// #region show
 const show = (parent: string | undefined, indent: string): void => {
   const children = spans.filter((span) => span.parentSpanContext?.spanId === parent);
   for (const span of children.sort((a, b) => a.startTime[0] - b.startTime[0] || a.startTime[1] - b.startTime[1])) {
@@ -57,3 +62,4 @@ const show = (parent: string | undefined, indent: string): void => {
 };
 show(undefined, '');
 await agent.close();
+// #endregion

@@ -22,12 +22,16 @@ const LONG = ['simulate.ts'];
 /** Guides whose parts of this example are one program. */
 const COPIED = [
   ['docs/approvals.md', 'approval.ts'],
+  ['docs/chat-pages.md', 'chatHandlers.ts'],
   ['docs/client.md', 'client.ts'],
   ['docs/costs.md', 'costs.ts'],
+  ['docs/hooks.md', 'hooks.ts'],
   ['docs/images.md', 'images.ts'],
   ['docs/limits.md', 'retries.ts'],
+  ['docs/many-processes.md', 'manyProcesses.ts'],
   ['docs/models.md', 'first.ts'],
   ['docs/models.md', 'quickstart.ts'],
+  ['docs/observability.md', 'observability.ts'],
   ['docs/permissions.md', 'permissions.ts'],
   ['docs/server.md', 'server/server.js'],
   ['docs/session.md', 'session.ts'],

@@ -62,12 +62,14 @@ function show({ cycles }: ConversationView): void {
   );
 }
 
+// #region agent
 const agent = createAgent({
   model,
   tools: [look],
   store: indexedDbStore('runchart-example'),
   policies: { onRestart: 'resume' },
 });
+// #endregion
 
 try {
   const conversation = await agent.open('page');
