@@ -1,3 +1,4 @@
+// #region setup
 import { createAgent, defineTool } from 'runchart';
 import { openai } from 'runchart/openai';
 import { blobDirectory, restateAgent, serveAgent } from 'runchart/restate';
@@ -5,6 +6,7 @@ import { createHandlers } from 'runchart/transports';
 import { z } from 'zod';
 
 const model = openai(process.env.OPENAI_MODEL ?? 'gpt-5.2');
+// #endregion
 
 // #region worker
 const pay = defineTool({
