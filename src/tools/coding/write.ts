@@ -68,8 +68,9 @@ async function write(
   const failed = await putFile(place, bytes, isNew ? undefined : current);
   if (failed) return refusal(failed);
   knownFiles.markSeen(conversationId, place.path, hashOf(bytes));
-  const lines = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length;
-  if (!old) return toolResult.success(`Created ${name} (${lines} lines)`);
+  const count = content === '' ? 0 : content.replace(/\n$/, '').split('\n').length;
+  const lines = count === 1 ? '1 line' : `${count} lines`;
+  if (!old) return toolResult.success(`Created ${name} (${lines})`);
   if (old.text === text) return toolResult.success(`${name} had this content already`);
-  return toolResult.success(`Replaced ${name} (${lines} lines)\n${await diffOf(place.name, old.text, text)}`);
+  return toolResult.success(`Replaced ${name} (${lines})\n${await diffOf(place.name, old.text, text)}`);
 }

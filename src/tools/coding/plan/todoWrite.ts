@@ -29,7 +29,7 @@ export const todoWriteTool: Tool = defineTool({
   execute({ todos }) {
     const counts = TODO_STATES.map((state) => todos.filter(({ status }) => status === state).length);
     const [pending, started, completed] = counts;
-    const text = `The list has ${todos.length} steps: ${completed} completed, ${started} in progress, ${pending} pending.`;
+    const text = `The list has ${todos.length === 1 ? '1 step' : `${todos.length} steps`}: ${completed} completed, ${started} in progress, ${pending} pending.`;
     return toolResult.success(text, { state: { todos } });
   },
 });
