@@ -6,7 +6,8 @@ import { jsonlStore } from 'runchart/node';
 import { createHandlers, nodeHandler } from 'runchart/transports';
 import { model } from './model.js';
 
-const agent = createAgent({ model, store: jsonlStore('.conversations') });
+const { warn, error } = console;
+const agent = createAgent({ model, store: jsonlStore('.conversations'), logger: { warn, error } });
 
 const token = process.env.TOKEN ?? 'secret';
 /**
