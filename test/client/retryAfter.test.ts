@@ -73,6 +73,34 @@ describe.each(Object.entries(PATHS))('%s', (_, ask) => {
   );
 });
 
+describe('the waits between connections', () => {
+  const EVENT = 'event: live\ndata: {"type":"status","status":"idle"}\n\n';
+  /** Every order of six connections, each with an event that can be used or without one. */
+  const ORDERS = Array.from({ length: 2 ** 6 }, (_, bits) =>
+    Array.from({ length: 6 }, (_, at) => (bits >> at) % 2 === 1),
+  );
+
+  it('double with each connection without an event, and begin anew after an event', async () => {
+    for (const order of ORDERS) {
+      const abort = new AbortController();
+      let count = 0;
+      const { calls, waits, setTimer } = callsOf(async () => {
+        const hasEvent = order[count];
+        count += 1;
+        if (hasEvent === undefined) abort.abort();
+        return new Response(hasEvent ? EVENT : ': nothing\n\n', { headers: STREAM });
+      });
+      await new EventReader(target, { calls, path: '/e', signal: abort.signal, silenceMs: 60_000, setTimer }).read();
+      let streak = 0;
+      const expected = order.map((hasEvent) => {
+        streak = hasEvent ? 1 : streak + 1;
+        return 125 * 2 ** (streak - 1);
+      });
+      expect([order, waits]).toEqual([order, expected]);
+    }
+  });
+});
+
 describe('a signal has no listener', () => {
   const WAYS: Readonly<Record<string, (abort: AbortController) => Promise<unknown>>> = {
     'after an answer': ({ signal }) => callsOf(async () => new Response('{}')).calls.call('GET', '/c', { signal }),

@@ -116,6 +116,26 @@ it('a reader at any place, of any speed and after any reconnection has every ent
   );
 });
 
+it('readers that joined at any length of the log share its frames, and each has every entry once', async () => {
+  for (const length of [10, 3_000, 20_000]) {
+    const conversation = await opened(Array.from({ length: 5 }, () => 'x'.repeat(length)));
+    const broadcast = new Broadcast(conversation);
+    const join = () => new ClientFeed(broadcast, 0, { sizeMax: 1_000_000 });
+    const feeds = [join()];
+    for (let count = 0; count < 5; count += 1) {
+      await conversation.send('go').result;
+      feeds.push(join());
+    }
+    // Frames that a later reader has made may reach beyond the place where an earlier one joined.
+    for (const feed of feeds.reverse()) {
+      const bytes: Uint8Array[] = [];
+      for (let frames = feed.takeFrames(); frames; frames = feed.takeFrames()) bytes.push(frames.bytes);
+      expect(clientOf(framesIn(bytes)).entries.map(({ seq }) => seq)).toEqual(conversation.log().map(({ seq }) => seq));
+      feed.close();
+    }
+  }
+});
+
 it('streamed text never comes after the entry of its reply, wherever a reader joined and however long it then read nothing', async () => {
   await fc.assert(
     fc.asyncProperty(

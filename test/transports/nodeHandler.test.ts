@@ -61,6 +61,7 @@ function unchunked(body: string): string {
   }
 }
 
+const BEAT_MS = 123_456;
 const EVENTS = 'GET /conversations/a/events HTTP/1.1\r\nHost: h\r\n\r\n';
 const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
@@ -160,6 +161,51 @@ describe('a stream of events', () => {
     leave(socket);
     await expect.poll(() => count.held).toBe(0);
   });
+});
+
+it('a reader that takes a part of a long frame between any two beats stays connected, and receives all of it', async () => {
+  const text = 'x'.repeat(1_048_576);
+  const facts: object[] = [];
+  let beat = (): void => {};
+  let beats = 0;
+  const agent = createAgent({ model: scripted(['done']) });
+  onTestFinished(() => agent.close());
+  const handler = createHandlers(agent, {
+    authorize: () => true,
+    logger: { debug: (fact) => void facts.push(fact) },
+    beatMs: BEAT_MS,
+    setTimer: (ms, fire) => {
+      if (ms === BEAT_MS) beat = fire;
+      return () => {};
+    },
+  });
+  const conversation = await agent.open('a');
+  await conversation.send(text).result;
+  await conversation.close();
+  const listener = nodeHandler(handler);
+  const port = await portOf(
+    createServer((request, response) => {
+      const { socket } = response;
+      const write = socket?.write.bind(socket);
+      // Full after each slice, and empty again after the next beat, as with a client that reads slowly.
+      if (socket && write)
+        socket.write = (bytes: Uint8Array | string) => {
+          write(bytes);
+          setImmediate(() => {
+            beats += 1;
+            beat();
+            socket.emit('drain');
+          });
+          return false;
+        };
+      listener(request, response);
+    }),
+  );
+  const response = await fetch(`http://127.0.0.1:${port}/conversations/a/events`);
+  const read = await readUntil(response.body?.getReader(), lastStop);
+  expect(read).toContain(text);
+  expect(beats).toBeGreaterThan(10);
+  expect(facts).toEqual([]);
 });
 
 describe('other requests', () => {

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAgent } from '../../src/index.ts';
+import { jsonBody } from '../../src/transports/httpRequests.ts';
 import { agUiHandler, createHandlers, uiMessageHandler } from '../../src/transports/index.ts';
 import { scripted } from '../support/scriptedReplies.ts';
 import { readUntil } from './agentServer.ts';
@@ -125,6 +126,27 @@ describe('a request id', () => {
         await expect.poll(async () => (await ask('/conversations/a', by)).status).toBe('idle');
       }
       expect([new Set(answers).size, model.calls.length]).toEqual([count, count]);
+    },
+  );
+});
+
+describe('the bytes of a body count against the bytes of all bodies', () => {
+  // A body of a stated length is read without a stream up to 16,384 bytes.
+  const SIZES = [20, 16_383, 16_384, 16_385, 70_000];
+  it.each(SIZES.flatMap((bytes) => ['stated', 'not stated'].map((length) => [bytes, length] as const)))(
+    '%i bytes, length %s: exactly as many count',
+    async (bytes, length) => {
+      let counted = 0;
+      const addBytes = (more: number): void => {
+        counted += more;
+      };
+      const headers = {
+        'content-type': 'application/json',
+        ...(length === 'stated' && { 'content-length': String(bytes) }),
+      };
+      const request = new Request('http://host/', { method: 'POST', headers, body: sized({ id: 'a' }, bytes) });
+      expect(await jsonBody(request, { quota: { addBytes, end: () => {} } })).toEqual({ id: 'a' });
+      expect(counted).toBe(bytes);
     },
   );
 });

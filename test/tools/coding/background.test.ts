@@ -55,7 +55,14 @@ async function opened(
     const text = await ask('Bash', { command, run_in_background: true, ...more });
     return /bash_[0-9a-f]{8}/.exec(text)?.[0] ?? text;
   };
-  return { agent, conversation, ask, start, running: () => backgroundCommandsOf(tools)?.running('c') ?? [] };
+  return {
+    agent,
+    conversation,
+    ask,
+    start,
+    running: () => backgroundCommandsOf(tools)?.running('c') ?? [],
+    find: (id: string) => backgroundCommandsOf(tools)?.find('c', id),
+  };
 }
 
 const outcomes = (conversation: Conversation): unknown[] =>
@@ -152,6 +159,20 @@ describe.skipIf(!hasProc)('a command in the background', () => {
     for (let count = 0; count < 16; count += 1) await start('sleep 1000');
     expect(await start('sleep 1000')).toBe('16 commands run in the background already: end one with KillBash');
     expect(running()).toHaveLength(16);
+    await agent.close();
+  });
+
+  it('stays known after its end, until 64 others have ended and another one starts', async () => {
+    const { agent, start, find } = await opened();
+    const ids: string[] = [];
+    for (let count = 0; count < 68; count += 1) {
+      const id = await start(`echo ${count}`);
+      await find(id)?.ended;
+      ids.push(id);
+      const known = ids.map((each) => find(each) !== undefined);
+      // The one that was started last did not count as ended then.
+      expect(known).toEqual(ids.map((_, index) => index >= ids.length - 65));
+    }
     await agent.close();
   });
 });

@@ -277,6 +277,26 @@ describe('a page', () => {
     await expect(running).rejects.toThrow('stopped');
   });
 
+  it.each([
+    ['identity', (bytes: Buffer) => bytes],
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ] as const)('in %s that the server cuts anywhere is an error at once, and no half page', async (encoding, packed) => {
+    const whole = packed(Buffer.from(Array.from({ length: 2_000 }, (_, at) => `${at * 7919} `).join('')));
+    for (const length of [0, 1, 10, whole.length >> 1, whole.length - 1]) {
+      const { at, network } = await site((_, response) => {
+        const headers = { 'content-encoding': encoding, 'content-type': 'text/plain', 'content-length': whole.length };
+        response.writeHead(200, headers).flushHeaders();
+        response.write(whole.subarray(0, length), () => response.destroy());
+      });
+      expect([length, await fetched(network, at('/'))]).toEqual([
+        length,
+        { code: 'unreachable', text: expect.any(String) },
+      ]);
+    }
+  });
+
   it('cannot drive a terminal', async () => {
     const { at, network } = await site(html('a\x1b[2Jb&#27;[1m\x9bc'));
     expect((await fetched(network, at('/'))).text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
