@@ -271,4 +271,26 @@ export const models = [
     witness: 'test/content/attachmentPreparer.test.ts',
     edits: [["if (entry.kind !== 'steer') break;", 'break;']],
   },
+  {
+    id: 'free-model-without-prices',
+    about: 'a model whose listed price is 0 has no prices',
+    witness: 'test/models/listedPrices.test.ts',
+    edits: [
+      [
+        'if (input === undefined || output === undefined) return undefined;',
+        'if (!input || !output) return undefined;',
+      ],
+    ],
+  },
+  {
+    id: 'cache-write-needs-read',
+    about: 'the price of writing to the cache is dropped where the list has no price of reading it',
+    witness: 'test/models/listedPrices.test.ts',
+    edits: [
+      [
+        '...(cacheWrite !== undefined && { cacheWrite }),',
+        '...(cachedInput !== undefined && cacheWrite !== undefined && { cacheWrite }),',
+      ],
+    ],
+  },
 ];

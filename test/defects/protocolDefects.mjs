@@ -212,4 +212,34 @@ export const outside = [
     witness: 'test/client/pages.test.ts',
     edits: [['(limit ?? Number.POSITIVE_INFINITY) - rows.length', 'limit ?? Number.POSITIVE_INFINITY']],
   },
+  {
+    id: 'line-of-a-server-split',
+    about: 'the beginning of a line is lost that an MCP server wrote in two pieces',
+    witness: 'test/mcp/manyLines.test.ts',
+    edits: [["this.#rest = lines.pop() ?? '';", "lines.pop();\n      this.#rest = '';"]],
+  },
+  {
+    id: 'slow-reader-of-a-long-frame',
+    about: 'a reader that takes a long frame slowly and steadily is disconnected',
+    witness: 'test/transports/nodeHandler.test.ts',
+    edits: [['this.#stream.progress();', '']],
+  },
+  {
+    id: 'short-body-not-counted',
+    about: 'a short body of a stated length does not count against the bytes of all bodies',
+    witness: 'test/transports/requestBounds.test.ts',
+    edits: [['quota?.addBytes(bytes.length);', '']],
+  },
+  {
+    id: 'frames-beyond-the-place',
+    about: 'a reader that joined earlier receives entries twice, from frames of a later reader',
+    witness: 'test/transports/broadcast.test.ts',
+    edits: [['frames.first === first && frames.next <= end', 'frames.first === first']],
+  },
+  {
+    id: 'wait-after-an-event',
+    about: 'a client waits longer with each lost connection, although events came in between',
+    witness: 'test/client/retryAfter.test.ts',
+    edits: [['this.#target.take(name, value);\n    this.#attempts = 0;', 'this.#target.take(name, value);']],
+  },
 ];

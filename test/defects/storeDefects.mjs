@@ -189,4 +189,27 @@ export const stores = [
       ],
     ],
   },
+  {
+    id: 'second-follower-in-a-reply',
+    about: 'who begins to follow a reply beside another process does not get its text so far',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [['if (this.#subscription && !isNew) return;', 'if (this.#subscription) return;']],
+  },
+  {
+    id: 'lease-numbered-anew-lost',
+    about: 'a lease is given up if its number changed while it was renewed',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [
+      [
+        '!held.has(holder.id) && holder.epoch === epoch && !holder.isFencing',
+        '!held.has(holder.id) && !holder.isFencing',
+      ],
+    ],
+  },
+  {
+    id: 'blobs-before-the-first-entry',
+    about: 'blobs that were stored before the first entry stay when the conversation is deleted',
+    witness: 'test/stores/postgres/postgres.test.ts',
+    edits: [['arrayText([id, ...rows.map((row) => String(row.id))])', 'arrayText(rows.map((row) => String(row.id)))']],
+  },
 ];

@@ -146,4 +146,22 @@ export const tools = [
     witness: 'test/tools/coding/webFetch.test.ts',
     edits: [[" &&\n  !(from.protocol === 'https:' && to.protocol === 'http:')", '']],
   },
+  {
+    id: 'newest-command-forgotten',
+    about: 'of the commands that ended in the background the newest are forgotten, not the oldest',
+    witness: 'test/tools/coding/background.test.ts',
+    edits: [['.slice(0, -ENDED_MAX)', '.slice(ENDED_MAX)']],
+  },
+  {
+    id: 'cut-page-waited-for',
+    about: 'a compressed page that the server cuts is waited for until the time limit',
+    witness: 'test/tools/coding/webFetch.test.ts',
+    edits: [["message.once('error', (error) => inflater.destroy(error));", '']],
+  },
+  {
+    id: 'launcher-of-one-too-many',
+    about: 'a command that is one too many in the background keeps its sandbox',
+    witness: 'test/tools/coding/launchers.test.ts',
+    edits: [['if (!started) await launcher?.release();', '']],
+  },
 ];

@@ -356,6 +356,32 @@ describe('a process', () => {
     });
   });
 
+  test.each([
+    ['nothing', false, false],
+    ['a blob', true, false],
+    ['an entry', false, true],
+    ['a blob and an entry', true, true],
+  ])(
+    'a deleted conversation with %s leaves nothing in the tables, and another one stays',
+    async (_, hasBlob, hasEntry) => {
+      const store = storeOf();
+      for (const id of ['c', 'other']) {
+        const handle = await store.open(id);
+        if (hasBlob) await handle.putBlob?.(new Uint8Array([1]), 'image/png');
+        if (hasEntry || id === 'other') await handle.append([conversation(id)], 0);
+        await handle.close();
+      }
+      await store.delete('c');
+      const found = await Promise.all(
+        ['acts', 'blobs', 'entries'].map(async (table) => {
+          const { rows } = await pglitePool().query(`select conversation from "tests".${table}`);
+          return rows.map((row) => row.conversation);
+        }),
+      );
+      expect(found).toEqual([[], hasBlob ? ['other'] : [], ['other']]);
+    },
+  );
+
   describe('the tables', () => {
     test('are made once by stores that start together, in a schema of their own', async () => {
       const stores = [1, 2, 3].map(() => postgresStore(pglitePool(), { schema: 'together' }));

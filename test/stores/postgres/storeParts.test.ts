@@ -2,7 +2,7 @@
  * The parts of the PostgreSQL store that live between its statements, without a database: connections of the pool,
  * followers, live signals, acts and leases. Each is used a second time, and each is ended in every way.
  */
-import { Subject } from 'rxjs';
+import { Observable, Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Live } from '../../../src/live.ts';
 import type { Act } from '../../../src/stores/logStore.ts';
@@ -159,6 +159,41 @@ describe('live signals of a holder', () => {
     const numbers = sent.join('').trim().split(' ').map(Number);
     expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
     expect(numbers.filter((now) => !followed(now))).toEqual([]);
+  });
+});
+
+describe('who begins to follow a reply', () => {
+  const PIECES = ['a', 'b', 'c', 'd'];
+  const TIMES = PIECES.flatMap((_, second) => PIECES.slice(0, second + 1).map((__, first) => [first, second] as const));
+
+  it.each(TIMES)('has its whole text, the first after %i pieces and the second after %i', async (first, second) => {
+    const pieces = new Subject<Live>();
+    let text = '';
+    const live$ = new Observable<Live>((subscriber) => {
+      if (text !== '') subscriber.next(delta(text));
+      return pieces.subscribe(subscriber);
+    });
+    const sent: Live[] = [];
+    const send = (hint: Hint): void => void ('signals' in hint && sent.push(...hint.signals));
+    const feed = new LiveFeed('c', { time: timeOf({}), send } as unknown as Hints, live$, () => 1);
+    const begun: number[] = [];
+    for (const [at, piece] of PIECES.entries()) {
+      for (const time of [first, second].filter((each) => each === at)) {
+        begun[begun.length] = sent.length;
+        feed.follow(60_000, true);
+        // One that follows already asks on, and needs nothing again.
+        if (time > 0) feed.follow(60_000, false);
+      }
+      text += piece;
+      pieces.next(delta(piece));
+      if (at % 2 === 1) await vi.advanceTimersByTimeAsync(100);
+    }
+    await vi.advanceTimersByTimeAsync(100);
+    const textOf = (signals: readonly Live[]): string =>
+      signals.reduce((so, signal) => (signal.type === 'reset' ? '' : 'text' in signal ? so + signal.text : so), '');
+    expect(begun.map((from) => textOf(sent.slice(from)))).toEqual(['abcd', 'abcd']);
+    expect(sent.filter(({ type }) => type === 'reset').length).toBeLessThanOrEqual(2);
+    feed.stop();
   });
 });
 
@@ -387,4 +422,26 @@ describe('the lease of a process without a database', () => {
     expect(vi.getTimerCount()).toBe(0);
     vi.restoreAllMocks();
   });
+
+  it.each([
+    ['the renewal', 'renew', false, 0],
+    ['the question after it', 'held', false, 0],
+    ['neither', undefined, false, 1],
+    ['neither, while a lost answer is looked into', undefined, true, 0],
+  ])(
+    'is given up where the database denies its number, unless the number changes during %s',
+    async (_, during, isFencing, times) => {
+      const lose = vi.fn();
+      const holder = { id: 'c', epoch: 1, isFencing, liveFeed: undefined, lose, close: async () => undefined };
+      const { database } = poolOf((text) => {
+        if (text === during) holder.epoch += 1;
+        return [];
+      });
+      const leases = new Leases(database, statements, 900);
+      leases.add(holder, performance.now());
+      await leases.renew();
+      expect(lose).toHaveBeenCalledTimes(times);
+      leases.delete(holder);
+    },
+  );
 });
