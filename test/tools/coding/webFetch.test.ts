@@ -292,10 +292,7 @@ describe('a page', () => {
       });
       // The tool itself waits for 30 s.
       const answer = await fetched(network, at('/'), {}, AbortSignal.timeout(20_000));
-      expect([length, answer]).toEqual([
-        length,
-        { code: 'unreachable', text: expect.any(String) },
-      ]);
+      expect([length, answer]).toEqual([length, { code: 'unreachable', text: expect.any(String) }]);
     }
   });
 
