@@ -9,7 +9,7 @@ const APART = [
   'test/content/withoutSharp.test.ts',
   'test/hostile/timeAndProcess.test.ts',
   'test/inspect/{channel,page/pageState}.test.ts',
-  'test/models/openaiAbort.test.ts',
+  'test/models/{listedPrices,openaiAbort}.test.ts',
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
   'test/stores/postgres/storeParts.test.ts',
