@@ -60,6 +60,8 @@ export async function performCommand(text: string, conversation: Conversation, p
       return port.undo(name, argument);
     case 'fork':
       return fork(argument, conversation, port);
+    case 'rename':
+      return renameTo(argument, conversation, port);
     case 'init':
       return port.send(INIT);
     case 'later':
@@ -138,6 +140,12 @@ async function changesOf(conversation: Conversation, { formats }: CommandPort): 
   const { changedFiles } = await formats();
   const lines = changedFiles(conversation.log());
   return lines.length > 0 ? lines : [ownLine(['plain', 'no file was changed in this session'])];
+}
+
+async function renameTo(argument: string, conversation: Conversation, { say }: CommandPort): Promise<void> {
+  if (argument === '') return say('yellow', '/rename takes the title: /rename the tests of the parser');
+  await conversation.rename(argument);
+  say('plain', `the session is called ${printableLine(argument)}`);
 }
 
 async function exportTo(argument: string, conversation: Conversation, { say }: CommandPort): Promise<void> {

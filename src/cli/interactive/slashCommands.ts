@@ -28,6 +28,7 @@ export const COMMANDS = [
   ['/export [file]', 'write the session as Markdown, or as JSON into a .json file'],
   ['/compact [text]', 'sum up older messages; the text says what matters'],
   ['/resume [id]', 'another session of this directory; without an id, list them'],
+  ['/rename <title>', 'give the session a title, for the lists'],
   ['/fork [number]', 'go on in a copy, or in a copy of what is before a message'],
   ['/init', 'have the model write AGENTS.md for this project'],
   ['/new', 'begin a new session'],

@@ -300,6 +300,17 @@ describe('sessions', () => {
   });
 });
 
+test('/rename gives the session the title of its line, says what it needs, and refuses a title that the lists cannot show', async () => {
+  const { made, session, source, shows } = await talk('hello');
+  source.submit('/rename', false);
+  await shows('/rename takes the title');
+  source.submit(`/rename ${'long '.repeat(200)}`, false);
+  await shows('the title must be');
+  source.submit('/rename  the parser \u001b[31mtests ', false);
+  await shows('the session is called the parser');
+  expect(await made.agent.list()).toMatchObject([{ id: session.id, title: 'the parser \u001b[31mtests' }]);
+});
+
 test('a session continues with another model, shows its rules, and is written as a file that replaces none', async () => {
   const { made, session, source, lines, shows, isIdle, model } = await talk('first', 'second');
   source.submit('one', false);
