@@ -97,12 +97,12 @@ export async function authorizedCaller(request: Request, authorize: Authorize): 
 const SHORT_BODY = 16_384;
 
 async function bodyBytes(request: Request, bytesMax: number, quota?: RequestQuota): Promise<Uint8Array> {
-  const tooLarge = new RunchartError('too_large', `expected a body of at most ${bytesMax} bytes`);
+  const tooLarge = (): RunchartError => new RunchartError('too_large', `expected a body of at most ${bytesMax} bytes`);
   const declared = request.headers.get('content-length') ?? '';
-  if (Number(declared) > bytesMax) throw tooLarge;
+  if (Number(declared) > bytesMax) throw tooLarge();
   if (/^\d+$/.test(declared) && Number(declared) <= SHORT_BODY) {
     const bytes = new Uint8Array(await request.arrayBuffer());
-    if (bytes.length > bytesMax) throw tooLarge;
+    if (bytes.length > bytesMax) throw tooLarge();
     quota?.addBytes(bytes.length);
     return bytes;
   }
@@ -114,7 +114,7 @@ async function bodyBytes(request: Request, bytesMax: number, quota?: RequestQuot
     if (!next || next.done) break;
     size += next.value.byteLength;
     try {
-      if (size > bytesMax) throw tooLarge;
+      if (size > bytesMax) throw tooLarge();
       quota?.addBytes(next.value.byteLength);
     } catch (error) {
       await reader?.cancel().catch(() => undefined);

@@ -106,7 +106,9 @@ export const edges = [
     id: 'body-of-the-limit',
     about: 'a body of exactly the limit is refused if its length is stated',
     witness: 'test/transports/requestBounds.test.ts',
-    edits: [['if (Number(declared) > bytesMax) throw tooLarge;', 'if (Number(declared) >= bytesMax) throw tooLarge;']],
+    edits: [
+      ['if (Number(declared) > bytesMax) throw tooLarge();', 'if (Number(declared) >= bytesMax) throw tooLarge();'],
+    ],
   },
   {
     id: 'location-not-escaped',

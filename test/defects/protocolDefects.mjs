@@ -55,7 +55,7 @@ export const outside = [
     id: 'body-without-length',
     about: 'a body without a length may have any length',
     witness: 'test/transports/interfaceHandlers.test.ts',
-    edits: [['if (size > bytesMax) throw tooLarge;', 'if (size < 0) throw tooLarge;']],
+    edits: [['if (size > bytesMax) throw tooLarge();', 'if (size < 0) throw tooLarge();']],
   },
   {
     id: 'content-type-anywhere',
