@@ -1,6 +1,7 @@
 /** Texts of a session for a person: exported blocks hold any text, and a command's output says how much it lacks. */
+import { getEventListeners } from 'node:events';
 import { tmpdir } from 'node:os';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { markdownOf } from '../../src/cli/commands/exportSession.ts';
 import { personCommand } from '../../src/cli/commands/messageContent.ts';
 import type { LogEntry } from '../../src/index.ts';
@@ -50,5 +51,19 @@ test.for([0, 1, KEPT, KEPT + 1, 2 * KEPT, 2 * KEPT + 1, 65_537, 200_000, 1_000_0
     const [, head = '', count, tail = ''] = /^(x*)(?:\n\[(\d+) characters are left out\]\n(x*))?$/.exec(output) ?? [];
     expect([head.length + Number(count ?? 0) + tail.length, count === undefined]).toEqual([length, length <= 2 * KEPT]);
     if (count !== undefined) expect([head.length, tail.length]).toEqual([KEPT, KEPT]);
+  },
+);
+
+test.for(['before', 'after'] as const)(
+  'a command whose shell does not start is refused, and an interrupt %s it signals no process',
+  async (when) => {
+    const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
+    onTestFinished(() => kill.mockRestore());
+    const interrupt = new AbortController();
+    if (when === 'before') interrupt.abort();
+    await expect(personCommand('true', '/none/such', interrupt.signal)).rejects.toThrow('ENOENT');
+    if (when === 'after') interrupt.abort();
+    expect(kill).not.toHaveBeenCalled();
+    if (when === 'after') expect(getEventListeners(interrupt.signal, 'abort')).toEqual([]);
   },
 );

@@ -84,17 +84,23 @@ export function personCommand(command: string, cwd: string, signal: AbortSignal)
     };
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', take);
     const kill = (): void => {
+      // A shell that did not start has no process. The group 0 is that of this program.
+      if (child.pid === undefined) return;
       try {
-        process.kill(-(child.pid ?? 0), 'SIGKILL');
+        process.kill(-child.pid, 'SIGKILL');
       } catch {
         // It has ended.
       }
     };
     signal.addEventListener('abort', kill);
     if (signal.aborted) kill();
-    child.once('error', reject);
+    const release = (): void => signal.removeEventListener('abort', kill);
+    child.once('error', (error) => {
+      release();
+      reject(error);
+    });
     child.once('close', (code, by) => {
-      signal.removeEventListener('abort', kill);
+      release();
       const gap = left > 0 ? `\n[${left} characters are left out]\n` : '';
       resolve({ output: head + gap + tail, end: code === null ? `ended by ${by}` : `exit code ${code}` });
     });
