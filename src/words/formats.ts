@@ -4,17 +4,23 @@
 import type { Json } from '../../machines/vocabulary.ts';
 import { printableLine, shortened } from '../printable.ts';
 
+/** The time from which its text rounds up to the next larger unit. */
+const [A_SECOND, A_MINUTE] = [999.5, 59_950];
+
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
-  const hours = Math.floor(ms / 3_600_000);
-  return hours < 48 ? `${hours} h ${Math.round((ms % 3_600_000) / 60_000)} min` : `${Math.round(hours / 24)} days`;
+  if (ms < A_SECOND) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < A_MINUTE) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(ms / 60_000);
+  return minutes < 48 * 60
+    ? `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+    : `${Math.round(ms / 86_400_000)} days`;
 }
 
 /** Formats a time difference for a column. */
 export const since = (ms: number): string =>
-  ms <= 0 ? '' : ms < 1000 ? `+${Math.round(ms)}ms` : ms < 60_000 ? `+${(ms / 1000).toFixed(1)}s` : `+${duration(ms)}`;
+  ms <= 0 ? '' : `+${ms < A_MINUTE ? duration(ms).replace(' ', '') : duration(ms)}`;
 
 // Made once, because `toLocaleString` makes one for each number.
 const numbers = new Intl.NumberFormat('en-US');
@@ -25,7 +31,7 @@ export const plural = (value: number, word: string): string => `${count(value)} 
 /** The whole text as one line. */
 export const oneLine = (text: string, most = 160): string => {
   const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > most ? `${line.slice(0, most)}…` : line;
+  return line.length > most ? `${line.slice(0, most).replace(/[\ud800-\udbff]$/, '')}…` : line;
 };
 
 /** Returns the first line, marked if there are more. */
