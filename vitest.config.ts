@@ -8,7 +8,7 @@ const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
   'test/hostile/timeAndProcess.test.ts',
-  'test/inspect/{channel,page/pageState}.test.ts',
+  'test/inspect/{channel,page/*}.test.ts',
   'test/models/{listedPrices,openaiAbort}.test.ts',
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',

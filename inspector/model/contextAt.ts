@@ -48,6 +48,8 @@ const isTree = (value: unknown): value is object => typeof value === 'object' &&
 /** Yields the leaves of a tree with their paths. */
 function* leaves(value: unknown, path: string): Generator<[path: string, text: string]> {
   if (!isTree(value)) {
+    // An empty context has no leaf, because its path would have no name.
+    if (path === '' && typeof value === 'object' && value !== null) return;
     const text = JSON.stringify(value) ?? '';
     yield [path, text.length > LONG ? `${text.slice(0, LONG)}…` : text];
     return;
