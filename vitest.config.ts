@@ -10,6 +10,7 @@ const APART = [
   'test/hostile/timeAndProcess.test.ts',
   'test/inspect/{channel,page/*}.test.ts',
   'test/models/{listedPrices,openaiAbort}.test.ts',
+  'test/restate/worker.test.ts',
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
   'test/stores/postgres/storeParts.test.ts',
