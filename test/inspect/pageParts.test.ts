@@ -47,6 +47,8 @@ describe('the rows of an edited text', () => {
   it('show a refusal of an unchanged line once, and none beside a removed line of that number', () => {
     const rows = diffRows('a\nb', 'b', { line: 1, why: 'no' });
     expect(rows.map(({ line, look }) => `${line} ${look}`.trim())).toEqual(['a removed', 'b', 'no refused']);
+    const after = diffRows('a\nx', 'a', { line: 1, why: 'no' });
+    expect(after.map(({ line, look }) => `${line} ${look}`.trim())).toEqual(['a', 'no refused', 'x removed']);
   });
 
   it.each([

@@ -354,6 +354,8 @@ describe('the settings of a person', () => {
     stored.set('runchart-sizes', '{"tree":159,"right":800,"events":"300","dock":701,"other":300}');
     const invalid = await load();
     expect([invalid.theme.value, invalid.sizes.value]).toEqual([undefined, { right: 800 }]);
+    stored.set('runchart-sizes', '{"tree":160,"right":300,"events":700,"dock":70}');
+    expect((await load()).sizes.value).toEqual({ tree: 160, right: 300, events: 700, dock: 70 });
     stored.set('runchart-sizes', 'null');
     expect((await load()).sizes.value).toEqual({});
     stored.set('runchart-sizes', '{');
