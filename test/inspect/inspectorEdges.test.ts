@@ -232,16 +232,23 @@ describe('an act of a page', () => {
     expect(conversation.log().find(({ type }) => type === 'decision')).toMatchObject({ decision: { by: name } });
   });
 
-  it.each([undefined, 'steer', 'followUp'] as const)('a message has its kind and its author: %s', async (kind) => {
+  it('a message has its author, and starts a run if it has no kind', async () => {
     const { ask, conversation } = await waiting();
     await conversation.cancel();
-    const answer = await ask({ type: 'send', conversation: 'a', content: 'hi', ...(kind && { kind }) }, 'ada');
-    expect(answer).toMatchObject({ type: 'answer', value: { messageId: expect.any(String) } });
-    await expect.poll(() => conversation.status).toBe('idle');
-    const sent = conversation.log().filter((entry) => 'by' in entry && entry.by === 'ada');
-    expect(sent.length).toBeGreaterThan(0);
-    const queued = conversation.log().filter(({ type }) => type === 'message-queued');
-    expect(queued.every((entry) => 'kind' in entry && entry.kind === kind)).toBe(true);
+    const answer = await ask({ type: 'send', conversation: 'a', content: 'hi' }, 'ada');
+    expect(answer).toMatchObject({
+      type: 'answer',
+      value: { messageId: expect.any(String), runId: expect.any(String) },
+    });
+    const sent = conversation.log().filter(({ type }) => type === 'user-message');
+    expect(sent.at(-1)).toMatchObject({ by: 'ada', kind: 'direct' });
+  });
+
+  it.each(['steer', 'followUp'] as const)('a message of the kind %s waits as one, while a call waits', async (kind) => {
+    const { say, conversation } = await waiting();
+    say({ type: 'send', ask: 1, conversation: 'a', content: 'hi', kind }, 'ada');
+    const queued = () => conversation.log().find(({ type }) => type === 'message-queued');
+    await expect.poll(queued).toMatchObject({ by: 'ada', kind });
   });
 
   it('answers what it did: the receipt, the run, the status', async () => {
