@@ -1,11 +1,11 @@
 /**
- * Runs before each test file of `runTestMutants.mjs`: the mistake whose number is in `MISTAKE` is made. Without one, the
- * numbers of all places that the file reached are written to `REACHED`, one file for each test file.
+ * Runs before each test file of `runTestMutants.mjs`: the mistake with the provided number is made. With `REACHED`,
+ * the numbers of all places that the file reached are written there, a line for each test file.
  */
 import { appendFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, inject } from 'vitest';
 
-const on = Number(process.env.MISTAKE ?? 0);
+const on = inject('mistake' as never) as number;
 const folder = process.env.REACHED;
 const scope = globalThis as {
   __m?(id: number): boolean;

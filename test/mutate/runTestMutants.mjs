@@ -7,10 +7,12 @@
  * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. A test
  * that hangs has noticed it. Survivors are printed; the exit code is 1 if less than `--least` percent (90) are noticed.
  */
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fork } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { glob } from 'tinyglobby';
@@ -43,7 +45,8 @@ const LEFT_OUT = [
   'test/scenarios/garbage.test.ts',
   'test/inspect.test.ts',
 ];
-const HANGS_MS = 240_000;
+/** So long no test ends. */
+const HANGS_MS = 400_000;
 
 const { values } = parseArgs({
   options: {
@@ -51,37 +54,66 @@ const { values } = parseArgs({
     tests: { type: 'string', multiple: true, default: KERNEL },
     mistakes: { type: 'string', default: '300' },
     seed: { type: 'string', default: '1' },
+    from: { type: 'string', default: '0' },
     only: { type: 'string', default: '' },
+    verbose: { type: 'boolean', default: false },
     least: { type: 'string', default: '90' },
   },
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'runchart-mutants-'));
-const plan = join(folder, 'plan.json');
 const sources = values.in[0] === 'machines' ? 'machines' : values.in;
 
-/** Runs the tests in this order and reports to `report.json`; true if one fails or hangs. */
-function fails(tests, env) {
-  writeFileSync(plan, JSON.stringify({ sources, tests }));
-  const { status, error } = spawnSync(
-    'npx',
-    [
-      'vitest',
-      'run',
-      '--config',
-      'test/mutate/mutants.config.mjs',
-      '--reporter=json',
-      `--outputFile=${folder}/report.json`,
-    ],
-    {
+/** A process that runs tests, once or for one mistake after the other. Killed with its workers, it is started anew. */
+class TestServer {
+  #child;
+  #env;
+
+  constructor(env) {
+    this.#env = { ...process.env, SOURCES: values.in.join(' '), ...env };
+  }
+
+  /** The results, or undefined if a test hangs. */
+  async run(message) {
+    this.#child ??= await this.#start();
+    return new Promise((resolve) => {
+      let timer;
+      const settle = (answer) => {
+        clearTimeout(timer);
+        child.off('message', onMessage).off('exit', settle);
+        if (answer?.results === undefined) this.kill();
+        resolve(answer?.results === undefined ? undefined : answer);
+      };
+      const wait = () => {
+        clearTimeout(timer);
+        timer = setTimeout(settle, HANGS_MS);
+      };
+      const onMessage = (message) => (message.alive ? wait() : settle(message));
+      const child = this.#child;
+      child.on('message', onMessage).on('exit', settle);
+      wait();
+      child.send(message);
+    });
+  }
+
+  async #start() {
+    const child = fork(join(ROOT, 'test/mutate/testServer.mjs'), {
       cwd: ROOT,
-      env: { ...process.env, PLAN: plan, ...env },
-      timeout: HANGS_MS * (env.REACHED ? 10 : 1),
+      env: this.#env,
       stdio: 'ignore',
-      killSignal: 'SIGKILL',
-    },
-  );
-  return error !== undefined || status !== 0;
+      detached: true,
+    });
+    await once(child, 'message');
+    return child;
+  }
+
+  /** Ends the process and its workers. */
+  kill() {
+    if (this.#child === undefined) return;
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL');
+    } catch {}
+    this.#child = undefined;
+  }
 }
 
 /** The numbers below `count` in an order that the seed decides. */
@@ -107,57 +139,132 @@ const nameOf = ({ file, owner, line, what, was }) => `${file}:${line} ${owner}: 
 const all = mistakes.slice(1).map((mistake, index) => ({ ...mistake, number: index + 1, name: nameOf(mistake) }));
 const wanted = all.filter(({ name }) => name.includes(values.only));
 const chosen = shuffled(wanted.length, Number(values.seed))
-  .slice(0, Number(values.mistakes))
+  .slice(Number(values.from), Number(values.from) + Number(values.mistakes))
   .map((index) => wanted[index]);
 
 const tests = (await glob(values.tests, { cwd: ROOT, ignore: LEFT_OUT })).sort();
 console.log(`${chosen.length} of ${wanted.length} mistakes; ${tests.length} test files`);
-fails(tests, { REACHED: folder });
-const { testResults } = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
-/** The questions in the sources cost memory and time, which a few tests measure. */
-const red = new Set(testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(ROOT, name)));
-if (red.size > 0) console.log(`left out, since they fail without a mistake: ${[...red].join(', ')}`);
-const reached = new Map();
-for (const line of readFileSync(join(folder, 'reached.jsonl'), 'utf8').trim().split('\n')) {
-  const { file, reached: places } = JSON.parse(line);
-  reached.set(relative(ROOT, file), new Set(places));
+
+/** Which places each test file reaches and how long it takes; kept until a source or a test changes. */
+async function reach() {
+  const hash = createHash('sha256').update(JSON.stringify([values.in, tests]));
+  const patterns = [
+    '{machines,src,test}/**/*',
+    '!test/mutate/**',
+    'test/mutate/sourceMutants.mjs',
+    'package-lock.json',
+  ];
+  for (const file of (await glob(patterns, { cwd: ROOT })).sort())
+    hash.update(file).update(readFileSync(join(ROOT, file)));
+  const kept = join(ROOT, 'node_modules/.cache/runchart-mutants', `${hash.digest('hex')}.json`);
+  if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8'));
+  const folder = mkdtempSync(join(tmpdir(), 'runchart-mutants-'));
+  const server = new TestServer({ REACHED: folder });
+  const answer = await server.run({ mistake: 0, files: tests, own: true });
+  server.kill();
+  if (answer === undefined) throw new Error('A test hangs without a mistake.');
+  if (answer.unhandled.length > 0) throw new Error(`Without a mistake: ${answer.unhandled.join(', ')}`);
+  const places = readFileSync(join(folder, 'reached.jsonl'), 'utf8').trim().split('\n');
+  rmSync(folder, { recursive: true });
+  const result = {
+    results: answer.results,
+    reached: places.map((line) => JSON.parse(line)).map(({ file, reached }) => [relative(ROOT, file), reached]),
+  };
+  mkdirSync(dirname(kept), { recursive: true });
+  writeFileSync(kept, JSON.stringify(result));
+  return result;
 }
-const cost = new Map();
-for (const { name, startTime, endTime } of testResults)
-  cost.set(relative(ROOT, name), Math.max(50, endTime - startTime));
+
+const { results, reached } = await reach();
+/** The questions in the sources cost memory and time, which a few tests measure. */
+const red = new Set(results.filter(({ failed }) => failed).map(({ file }) => file));
+if (red.size > 0) console.log(`left out, since they fail without a mistake: ${[...red].join(', ')}`);
+const places = new Map(reached.map(([file, numbers]) => [file, new Set(numbers)]));
+const cost = new Map(results.map(({ file, ms }) => [file, Math.max(50, ms)]));
 
 const noticedBy = new Map();
 const worth = (test) => ((noticedBy.get(test) ?? 0) + 1) / cost.get(test);
 const survivors = [];
+const server = new TestServer({});
 let unreached = 0;
-for (const [index, mistake] of chosen.entries()) {
-  const meets = tests
-    .filter((test) => !red.has(test) && (mistake.loads || reached.get(test)?.has(mistake.place)))
+
+/** The first tests, which take this share of the time of all, run in the shared process. */
+const SHARED_PART = 0.06;
+/** What one mistake leaves in the shared process grows. */
+const SHARED_RUNS = 40;
+let sharedRuns = 0;
+
+const reasonOf = (answer) => {
+  if (answer === undefined) return { error: 'hangs' };
+  return answer.results.find(({ failed }) => failed) ?? (answer.unhandled.length > 0 && { error: answer.unhandled[0] });
+};
+
+/**
+ * The failure of one of the first tests in the process that mistakes share. It counts if the same test passes there
+ * without the mistake: nothing of an earlier mistake causes it.
+ */
+async function sharedFailure({ number }, meets) {
+  const limit = SHARED_PART * meets.reduce((sum, test) => sum + cost.get(test), 0);
+  let total = 0;
+  const files = meets.filter((test, index) => {
+    total += cost.get(test);
+    return index === 0 || total < limit;
+  });
+  sharedRuns += 1;
+  const answer = await server.run({ mistake: number, files, end: sharedRuns % SHARED_RUNS === 0 });
+  const failure = reasonOf(answer);
+  if (!failure?.file) return undefined;
+  const without = await server.run({ mistake: 0, files: [failure.file] });
+  if (!reasonOf(without)) return failure;
+  sharedRuns = -1;
+  return undefined;
+}
+
+function note(failure, mistake) {
+  if (failure.file) noticedBy.set(failure.file, (noticedBy.get(failure.file) ?? 0) + 1);
+  if (!failure.file || /timed out/i.test(failure.error ?? '')) console.log(`${failure.error}: ${mistake.name}`);
+  if (values.verbose) console.log(`noticed: ${mistake.name}\n  ${failure.file}: ${failure.test}\n  ${failure.error}`);
+}
+const testsOf = (mistake) =>
+  tests
+    .filter((test) => !red.has(test) && (mistake.loads || places.get(test)?.has(mistake.place)))
     .sort((a, b) => worth(b) - worth(a));
-  let noticed = false;
-  if (meets.length === 0) unreached += 1;
-  else {
-    noticed = fails(meets, { MISTAKE: String(mistake.number) });
-    if (noticed) {
-      try {
-        const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
-        const finder = report.testResults.find(({ status }) => status === 'failed');
-        if (finder) noticedBy.set(relative(ROOT, finder.name), (noticedBy.get(relative(ROOT, finder.name)) ?? 0) + 1);
-      } catch {}
+const progress = (done, open) => {
+  if (done % 10 === 0)
+    console.log(`${new Date().toISOString()} ${done}: ${done - survivors.length - open} noticed, ${open} open`);
+};
+
+/** Mistakes that the shared process does not notice. Only a process of their own decides whether they survive. */
+const open = [];
+for (const [index, mistake] of chosen.entries()) {
+  const meets = testsOf(mistake);
+  if (meets.length === 0) {
+    survivors.push(mistake);
+    unreached += 1;
+    console.log(`survives, reached by no test: ${mistake.name}`);
+  } else {
+    const failure = mistake.loads ? undefined : await sharedFailure(mistake, meets);
+    if (failure) note(failure, mistake);
+    else {
+      open.push(mistake);
+      if (values.verbose) console.log(`open: ${mistake.name}`);
     }
   }
-  rmSync(join(folder, 'report.json'), { force: true });
-  if (!noticed) {
-    survivors.push(mistake);
-    console.log(`survives${meets.length === 0 ? ', reached by no test' : ''}: ${mistake.name}`);
-  }
-  if ((index + 1) % 10 === 0)
-    console.log(`${new Date().toISOString()} ${index + 1}: ${index + 1 - survivors.length} noticed`);
+  progress(index + 1, open.length);
 }
+for (const [index, mistake] of open.entries()) {
+  const failure = reasonOf(await server.run({ mistake: mistake.number, files: testsOf(mistake), own: true }));
+  if (failure) note(failure, mistake);
+  else {
+    survivors.push(mistake);
+    console.log(`survives: ${mistake.name}`);
+  }
+  progress(chosen.length, open.length - index - 1);
+}
+server.kill();
 const noticed = chosen.length - survivors.length;
 const percent = (100 * noticed) / chosen.length;
 console.log(`${noticed} of ${chosen.length} noticed (${percent.toFixed(1)} %), ${unreached} reached by no test`);
 for (const [test, count] of [...noticedBy].sort((a, b) => b[1] - a[1]))
   console.log(`${String(count).padStart(4)} ${test}`);
-rmSync(folder, { recursive: true });
 if (percent < Number(values.least)) process.exitCode = 1;
