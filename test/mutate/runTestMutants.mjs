@@ -3,9 +3,12 @@
  * and asks whether a test fails. No digest or drawing takes part.
  * - `--in PATTERN`, several times: the sources. `--in machines` is the behaviour of all charts.
  * - `--tests PATTERN`, several times: the tests; the kernel's tests unless given.
- * - `--mistakes N`, `--seed N`: how many mistakes, and which. `--only TEXT`: those whose names contain the text.
+ * - `--mistakes N`, `--seed N`: how many mistakes, and which. `--from N` leaves out the first ones of that order.
+ * - `--only TEXT`: mistakes whose names contain the text. `--verbose`: prints what noticed each mistake.
  * Each mistake meets the test files that reach its place, those first that noticed most mistakes for their time. A test
  * that hangs has noticed it. Survivors are printed; the exit code is 1 if less than `--least` percent (90) are noticed.
+ * `equivalents.json` and, for other sources than `machines/`, `testEquivalents.json` list mistakes that change nothing,
+ * with the reason. They count as survivors without a run.
  */
 import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,7 +19,9 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { glob } from 'tinyglobby';
+import equivalents from './equivalents.json' with { type: 'json' };
 import { filesOf, machinesBehaviour, mistaken } from './sourceMutants.mjs';
+import testEquivalents from './testEquivalents.json' with { type: 'json' };
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const KERNEL = [
@@ -136,7 +141,21 @@ const { mistakes } = mistaken(
   sources === 'machines' ? await machinesBehaviour(ROOT) : await filesOf(ROOT, sources),
 );
 const nameOf = ({ file, owner, line, what, was }) => `${file}:${line} ${owner}: ${what} (${was})`;
-const all = mistakes.slice(1).map((mistake, index) => ({ ...mistake, number: index + 1, name: nameOf(mistake) }));
+const reasons = new Map(
+  (sources === 'machines' ? equivalents : testEquivalents).flatMap(({ open, reason, changes }) =>
+    open ? [] : changes.map((change) => [change, reason]),
+  ),
+);
+const times = new Map();
+/** Why the mistake changes nothing, if a list says so. Lists name a mistake by its function, not by its line. */
+function reasonFor({ owner, what, was }) {
+  const name = `${owner}: ${what}: ${was}`;
+  times.set(name, (times.get(name) ?? 0) + 1);
+  return reasons.get(times.get(name) > 1 ? `${name} (${times.get(name)})` : name);
+}
+const all = mistakes
+  .slice(1)
+  .map((mistake, index) => ({ ...mistake, number: index + 1, name: nameOf(mistake), equal: reasonFor(mistake) }));
 const wanted = all.filter(({ name }) => name.includes(values.only));
 const chosen = shuffled(wanted.length, Number(values.seed))
   .slice(Number(values.from), Number(values.from) + Number(values.mistakes))
@@ -187,6 +206,7 @@ const worth = (test) => ((noticedBy.get(test) ?? 0) + 1) / cost.get(test);
 const survivors = [];
 const server = new TestServer({});
 let unreached = 0;
+let equal = 0;
 
 /** The first tests, which take this share of the time of all, run in the shared process. */
 const SHARED_PART = 0.06;
@@ -238,7 +258,11 @@ const progress = (done, open) => {
 const open = [];
 for (const [index, mistake] of chosen.entries()) {
   const meets = testsOf(mistake);
-  if (meets.length === 0) {
+  if (mistake.equal) {
+    survivors.push(mistake);
+    equal += 1;
+    if (values.verbose) console.log(`listed: ${mistake.name}`);
+  } else if (meets.length === 0) {
     survivors.push(mistake);
     unreached += 1;
     console.log(`survives, reached by no test: ${mistake.name}`);
@@ -264,7 +288,9 @@ for (const [index, mistake] of open.entries()) {
 server.kill();
 const noticed = chosen.length - survivors.length;
 const percent = (100 * noticed) / chosen.length;
-console.log(`${noticed} of ${chosen.length} noticed (${percent.toFixed(1)} %), ${unreached} reached by no test`);
+console.log(
+  `${noticed} of ${chosen.length} noticed (${percent.toFixed(1)} %), ${equal} listed, ${unreached} reached by no test`,
+);
 for (const [test, count] of [...noticedBy].sort((a, b) => b[1] - a[1]))
   console.log(`${String(count).padStart(4)} ${test}`);
 if (percent < Number(values.least)) process.exitCode = 1;
