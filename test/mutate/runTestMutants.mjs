@@ -39,6 +39,8 @@ const KERNEL = [
   .concat(
     'test/simulation/lives.fixed.test.ts',
     'test/simulation/regressions.test.ts',
+    'test/stores/copyConversations.test.ts',
+    'test/client/*.test.ts',
     'test/testing/*.test.ts',
     'test/*.test.ts',
   );
