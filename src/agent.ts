@@ -6,7 +6,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { mergedPolicies, modelsOf } from './agentPolicies.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
-import { type AgentEnvironment, type OpenConversation, openConversation } from './conversation/open.ts';
+import { type AgentEnvironment, type OpenBelow, type OpenConversation, openConversation } from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
 import type { SendOptions } from './conversation/sendOptions.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
@@ -56,6 +56,8 @@ export interface EnginePlace {
   id: string;
   store: AgentEnvironment['store'];
   ports: Partial<Ports>;
+  /** Opens its sub-agents. */
+  below: OpenBelow;
   cwd?: string;
   owner?: string | undefined;
 }
@@ -181,8 +183,8 @@ class OpenAgent implements EngineAgent {
     return this.#openAs(id, options, true);
   }
 
-  openIn({ store, ports, ...place }: EnginePlace): Promise<OpenConversation> {
-    const environment = { ...this.#environment, store, ports: { ...this.#environment.ports, ...ports } };
+  openIn({ store, ports, below, ...place }: EnginePlace): Promise<OpenConversation> {
+    const environment = { ...this.#environment, store, ports: { ...this.#environment.ports, ...ports }, below };
     return openConversation(
       environment,
       this.profile,

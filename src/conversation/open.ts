@@ -53,6 +53,12 @@ const load = {
   inspection: onDemand(() => import('../runtime/interpreter/inspection.ts')),
 } as const;
 
+/** Opens a sub-agent where an engine keeps it. */
+export type OpenBelow = (
+  id: string,
+  open: (place: Pick<AgentEnvironment, 'store'> & { ports: Partial<Ports> }) => Promise<OpenConversation>,
+) => Promise<OpenConversation>;
+
 /** Shared by all conversations of an agent. */
 export interface AgentEnvironment {
   store: Pick<LogStore, 'open' | 'list'>;
@@ -61,6 +67,8 @@ export interface AgentEnvironment {
   inspect: AgentOptions['inspect'];
   interpreter: AgentOptions['interpreter'];
   logger: AgentOptions['logger'];
+  /** Present where an engine keeps the conversation. */
+  below?: OpenBelow | undefined;
 }
 
 type Parent = { conversationId: string; callId: string };
@@ -148,8 +156,7 @@ async function opened(
     above: opening.above,
   });
   if (environment.logger) (await load.factLog()).logFacts(environment.logger, runtime);
-  const openChild: OpenChild = (child, childProfile) =>
-    openConversation(environment, childProfile, { ...child, cwd, owner, attended });
+  const openChild = childOpener(environment, { cwd, owner, attended });
   const subAgents = profile.makeSubAgents?.({ id, runtime, policies, openChild });
   runtime.subAgents = subAgents;
   const head = fresh ? await headOf(environment, opening, runtime) : [];
@@ -182,6 +189,19 @@ async function opened(
   loaded.observer?.opened({ type: '@runchart.open', conversation });
   if (parentId === undefined && resumesByItself(runtime, policies.onRestart)) conversation.resume();
   return { conversation, runtime };
+}
+
+/** Opens sub-agents in the surroundings of their parent. */
+function childOpener(environment: AgentEnvironment, home: Pick<OpenRequest, 'cwd' | 'owner' | 'attended'>): OpenChild {
+  return (child, profile) => {
+    const openedIn = (place: AgentEnvironment): Promise<OpenConversation> =>
+      openConversation(place, profile, { ...child, ...home });
+    const { below, ports } = environment;
+    if (!below) return openedIn(environment);
+    return below(child.id, (place) =>
+      openedIn({ ...environment, store: place.store, ports: { ...ports, ...place.ports } }),
+    );
+  };
 }
 
 /** Entries that are read in one turn of the event loop. */

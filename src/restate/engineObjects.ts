@@ -3,11 +3,12 @@
  * holds a conversation, and nothing is parked while a decision is awaited. An act is in the inbox until the holder's journal has it.
  */
 import type * as Restate from '@restatedev/restate-sdk';
+import type { LogEntry } from '../../machines/internal.ts';
 import type { EngineAgent } from '../agent.ts';
 import { entriesOf } from '../conversation/conversation.ts';
 import type { Live } from '../live.ts';
 import type { ConversationRow } from '../stores/conversationRow.ts';
-import type { Act, ActAnswer } from '../stores/logStore.ts';
+import { type Act, type ActAnswer, isSubAgentOf } from '../stores/logStore.ts';
 import type { BlobStore } from './blobStore.ts';
 import type { WaitingAct } from './chain/engineAttempt.ts';
 import { holdConversation } from './chain/holdConversation.ts';
@@ -15,12 +16,16 @@ import { ContentStore } from './contentStore.ts';
 import { type LiveHub, lossy } from './liveHub.ts';
 import {
   callObject,
+  entryKey,
+  LENGTH,
   objectNames,
   READ_MAX,
   type Sdk,
   sendToObject,
   shardOf,
   storedEntries,
+  subAgentsIn,
+  VERSION,
   wholeEntries,
 } from './objectCalls.ts';
 import { RestateAttempt } from './restateAttempt.ts';
@@ -46,6 +51,12 @@ interface ReadRequest {
   from: number;
   most?: number;
   isWhole?: boolean;
+}
+/** An entry of a sub-agent, as the state has it. */
+interface Appended {
+  seq: number;
+  entry: unknown;
+  version: number;
 }
 /** A page ends after so many characters. */
 const PAGE_CHARACTERS = 4_000_000;
@@ -89,8 +100,8 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
     name: names.conversation,
     handlers: {
       hold: exclusive({ ingressPrivate: true }, async (ctx: Restate.ObjectContext): Promise<void> => {
-        const contents = new ContentStore(store, ctx.key);
-        const invocation = new RestateAttempt({ sdk, ctx, names, hub, contents });
+        const contentsOf = (id: string): ContentStore => new ContentStore(store, id);
+        const invocation = new RestateAttempt({ sdk, ctx, names, hub, contentsOf });
         await holdConversation({
           agent,
           invocation,
@@ -120,12 +131,18 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
       }),
       read: shared(async (ctx: Restate.ObjectSharedContext, request: ReadRequest) => {
         const { from, most = READ_MAX, isWhole = true } = request;
-        const length = (await ctx.get<number>('length')) ?? 0;
+        const length = (await ctx.get<number>(LENGTH)) ?? 0;
         const stored = await storedEntries(ctx, from, Math.min(length, from + Math.min(most, READ_MAX)));
         const entries = isWhole ? await wholeEntries(new ContentStore(store, ctx.key), stored) : stored;
         return { length, entries: pageOf(entries) };
       }),
-      remove: exclusive(async (ctx: Restate.ObjectContext): Promise<void> => {
+      ...subAgentHandlers(sdk),
+      /** `of`: the parent that is removed. The log of another conversation stays. */
+      remove: exclusive(async (ctx: Restate.ObjectContext, request?: { of?: string }): Promise<void> => {
+        const of = request?.of;
+        if (of !== undefined && !isSubAgentOf((await storedEntries(ctx, 0, 1))[0] as LogEntry, of)) return;
+        for (const key of subAgentsIn(await ctx.stateKeys()))
+          sendToObject(sdk, ctx, { service: names.conversation, key, method: 'remove', parameter: { of: ctx.key } });
         ctx.clearAll();
         if (store) await ctx.run('remove', () => store.delete(ctx.key));
         sendToObject(sdk, ctx, {
@@ -138,6 +155,27 @@ function conversationObject({ sdk, agent, service, hub: given, store }: ObjectsO
     },
     options: { enableLazyState: true, journalRetention: 0, idempotencyRetention: { hours: 1 } },
   });
+}
+
+/** The log of a sub-agent, which the attempt of its parent writes. These wait for each other, so what was sent first is stored first. */
+function subAgentHandlers(sdk: Sdk) {
+  const { exclusive } = sdk.handlers.object;
+  return {
+    append: exclusive(
+      { ingressPrivate: true },
+      async (ctx: Restate.ObjectContext, appended: Appended): Promise<void> => {
+        const { seq, entry, version } = appended;
+        ctx.set(entryKey(seq), entry);
+        ctx.set(LENGTH, seq + 1);
+        ctx.set(VERSION, version);
+      },
+    ),
+    /** The size of the log, with everything that was sent before. */
+    whole: exclusive({ ingressPrivate: true }, async (ctx: Restate.ObjectContext) => ({
+      length: (await ctx.get<number>(LENGTH)) ?? 0,
+      version: (await ctx.get<number>(VERSION)) ?? 0,
+    })),
+  };
 }
 
 /** Acts that no holder has taken. */

@@ -24,8 +24,16 @@ export function shardOf(id: string): string {
 /** The most entries of one answer. */
 export const READ_MAX = 500;
 
-/** The key of an entry in the state of its conversation. */
+/** The keys of the state of a conversation: the number of its entries, and the version of the charts that wrote the last one. */
+export const LENGTH = 'length';
+export const VERSION = 'version';
+/** An entry. */
 export const entryKey = (seq: number): string => `e/${seq}`;
+/** A sub-agent of the conversation. */
+const SUB_AGENT = 's/';
+export const subAgentKey = (id: string): string => `${SUB_AGENT}${id}`;
+export const subAgentsIn = (keys: readonly string[]): string[] =>
+  keys.flatMap((key) => (key.startsWith(SUB_AGENT) ? [key.slice(SUB_AGENT.length)] : []));
 
 /** The entries as the state has them: large ones are in the blob store. */
 export async function storedEntries(

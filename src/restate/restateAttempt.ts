@@ -13,12 +13,15 @@ import type { LiveHub } from './liveHub.ts';
 import {
   callObject,
   entryKey,
+  LENGTH,
   type ObjectNames,
   READ_MAX,
   type Sdk,
   sendToObject,
   shardOf,
   storedEntries,
+  subAgentKey,
+  VERSION,
   wholeEntries,
 } from './objectCalls.ts';
 
@@ -34,8 +37,6 @@ const LISTED: ReadonlySet<LogEntry['type']> = new Set([
 
 /** A log that is longer is read in pages, so that the journal of an invocation has few items. */
 const SHORT_LOG = 50;
-const LENGTH = 'length';
-const VERSION = 'version';
 /** The number of pages of a run that is continued, and its version. */
 const CARRIED = 'carried';
 const carriedKey = (page: number): string => `c/${page}`;
@@ -61,7 +62,8 @@ export interface RestateAttemptOptions {
   ctx: Restate.ObjectContext;
   names: ObjectNames;
   hub: Pick<LiveHub, 'publish'>;
-  contents: ContentStore;
+  /** The contents of the conversation, or of a sub-agent of it. */
+  contentsOf(conversationId: string): ContentStore;
 }
 
 export class RestateAttempt implements EngineAttempt {
@@ -69,8 +71,9 @@ export class RestateAttempt implements EngineAttempt {
   readonly attempt: string = crypto.randomUUID();
   readonly signal: AbortSignal;
   readonly charactersMost: number;
-  readonly blobs: EngineAttempt['blobs'];
   readonly #options: RestateAttemptOptions;
+  /** By the id of their conversation. */
+  readonly #contents = new Map<string, ContentStore>();
   #bell: Restate.RestatePromise<unknown> | undefined;
   #row: ConversationRow | undefined;
   #version = 0;
@@ -79,22 +82,33 @@ export class RestateAttempt implements EngineAttempt {
   #unsent: (() => Promise<void> | void)[] = [];
 
   constructor(options: RestateAttemptOptions) {
-    const { ctx, contents } = options;
+    const { ctx } = options;
     this.#options = options;
     this.conversationId = ctx.key;
     this.signal = ctx.request().attemptCompletedSignal;
-    this.charactersMost = contents.isKept ? Number.POSITIVE_INFINITY : LARGEST_CHARACTERS;
-    this.blobs = contents.isKept ? contents : undefined;
+    this.charactersMost = this.#contentsOf().isKept ? Number.POSITIVE_INFINITY : LARGEST_CHARACTERS;
+  }
+
+  #contentsOf(id = this.conversationId): ContentStore {
+    const contents = this.#contents.get(id) ?? this.#options.contentsOf(id);
+    this.#contents.set(id, contents);
+    return contents;
+  }
+
+  blobsOf(subAgent?: string): ReturnType<EngineAttempt['blobsOf']> {
+    const contents = this.#contentsOf(subAgent);
+    return contents.isKept ? contents : undefined;
   }
 
   async step<T>(name: string, act: () => T | Promise<T>, rung?: () => Promise<void>): Promise<T> {
     await this.sent();
-    const { sdk, ctx, contents } = this.#options;
+    const { sdk, ctx } = this.#options;
+    const contents = this.#contentsOf();
     const run = ctx
       // Each attempt returns the same value, because JSON is what is recorded.
       .run(name, async () => {
         const text = JSON.stringify(await act());
-        await contents.settled();
+        for (const each of this.#contents.values()) await each.settled();
         return contents.shorten(text);
       })
       .map((recorded) => ({ recorded }));
@@ -111,7 +125,8 @@ export class RestateAttempt implements EngineAttempt {
 
   async takeActs(isListening: boolean): Promise<readonly WaitingAct[]> {
     await this.sent();
-    const { sdk, ctx, names, contents } = this.#options;
+    const { sdk, ctx, names } = this.#options;
+    const contents = this.#contentsOf();
     const bell = isListening ? ctx.awakeable<null>() : undefined;
     this.#bell = bell?.promise;
     const acts = await callObject<readonly { act: unknown; to: string }[]>(sdk, ctx, {
@@ -124,7 +139,8 @@ export class RestateAttempt implements EngineAttempt {
   }
 
   async readCarried(): Promise<CarriedRun | undefined> {
-    const { ctx, contents } = this.#options;
+    const { ctx } = this.#options;
+    const contents = this.#contentsOf();
     this.#carried = await ctx.get<{ version: number; pages: number }>(CARRIED);
     if (!this.#carried) return undefined;
     const { version, pages } = this.#carried;
@@ -134,27 +150,41 @@ export class RestateAttempt implements EngineAttempt {
     return { version, lines };
   }
 
-  async readLog(): Promise<StoredLog> {
-    const { ctx, contents } = this.#options;
+  async readLog(subAgent?: string): Promise<StoredLog> {
+    await this.sent();
+    if (subAgent !== undefined) return this.#readSubAgent(subAgent);
+    const { ctx } = this.#options;
     const length = (await ctx.get<number>(LENGTH)) ?? 0;
     this.#version = (await ctx.get<number>(VERSION)) ?? 0;
-    const stored = length <= SHORT_LOG ? await storedEntries(ctx, 0, length) : await this.#pages(length);
-    const entries = await wholeEntries(contents, stored);
+    const stored =
+      length <= SHORT_LOG ? await storedEntries(ctx, 0, length) : await this.#pages(this.conversationId, length);
+    const entries = await wholeEntries(this.#contentsOf(), stored);
     for (const entry of entries) this.#row = addToRow(this.#row, entry, this.conversationId);
     return { entries, version: this.#version };
   }
 
-  append(entries: readonly LogEntry[], version: number): void {
-    this.#unsent.push(() => this.#store(entries, version));
+  /** The object of the sub-agent has stored what was sent to it before. */
+  async #readSubAgent(id: string): Promise<StoredLog> {
+    const { sdk, ctx, names } = this.#options;
+    const request = { service: names.conversation, key: id, method: 'whole', parameter: {} };
+    const { length, version } = await callObject<{ length: number; version: number }>(sdk, ctx, request);
+    return { entries: await wholeEntries(this.#contentsOf(id), await this.#pages(id, length)), version };
+  }
+
+  append(entries: readonly LogEntry[], version: number, subAgent?: string): void {
+    this.#unsent.push(() =>
+      subAgent === undefined ? this.#store(entries, version) : this.#storeAt(subAgent, entries, version),
+    );
   }
 
   answer(to: string, answer: ActAnswer): void {
-    const { ctx, contents } = this.#options;
-    this.#unsent.push(async () => ctx.resolveAwakeable(to, await contents.shorten(answer)));
+    const { ctx } = this.#options;
+    this.#unsent.push(async () => ctx.resolveAwakeable(to, await this.#contentsOf().shorten(answer)));
   }
 
   carryOn({ version, lines }: CarriedRun): void {
-    const { sdk, ctx, names, contents } = this.#options;
+    const { sdk, ctx, names } = this.#options;
+    const contents = this.#contentsOf();
     this.#unsent.push(async () => {
       let pages = this.#carried?.pages ?? 0;
       for (const page of pagesOf(lines)) {
@@ -187,9 +217,9 @@ export class RestateAttempt implements EngineAttempt {
   }
 
   async #store(entries: readonly LogEntry[], version: number): Promise<void> {
-    const { sdk, ctx, names, hub, contents } = this.#options;
+    const { sdk, ctx, names, hub } = this.#options;
     for (const entry of entries) {
-      ctx.set(entryKey(entry.seq), await contents.shorten(entry));
+      ctx.set(entryKey(entry.seq), await this.#contentsOf().shorten(entry));
       this.#row = addToRow(this.#row, entry, this.conversationId);
     }
     const length = (entries.at(-1)?.seq ?? -1) + 1;
@@ -206,13 +236,24 @@ export class RestateAttempt implements EngineAttempt {
     hub.publish(this.conversationId, { type: 'appended', length });
   }
 
-  async #pages(length: number): Promise<unknown[]> {
+  /** The log of a sub-agent is the state of an object of its own. */
+  async #storeAt(id: string, entries: readonly LogEntry[], version: number): Promise<void> {
+    const { sdk, ctx, names, hub } = this.#options;
+    if (entries[0]?.seq === 0) ctx.set(subAgentKey(id), true);
+    for (const entry of entries) {
+      const parameter = { seq: entry.seq, entry: await this.#contentsOf(id).shorten(entry), version };
+      sendToObject(sdk, ctx, { service: names.conversation, key: id, method: 'append', parameter });
+    }
+    hub.publish(id, { type: 'appended', length: (entries.at(-1)?.seq ?? -1) + 1 });
+  }
+
+  async #pages(id: string, length: number): Promise<unknown[]> {
     const { sdk, ctx, names } = this.#options;
     const entries: unknown[] = [];
     while (entries.length < length) {
       const page = await callObject<{ entries: unknown[] }>(sdk, ctx, {
         service: names.conversation,
-        key: this.conversationId,
+        key: id,
         method: 'read',
         parameter: { from: entries.length, most: Math.min(READ_MAX, length - entries.length), isWhole: false },
       });

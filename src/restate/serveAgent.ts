@@ -71,16 +71,14 @@ async function loadSdk(): Promise<Sdk> {
 }
 
 /**
- * Serves the agent. Rejects with ConfigurationError for an invalid option, for an agent with sub-agents, and for one that
- * `createAgent` did not make; with `unavailable` if the server does not take the registration.
+ * Serves the agent. Rejects with ConfigurationError for an invalid option, and for an agent that `createAgent` did not
+ * make; with `unavailable` if the server does not take the registration.
  */
 export async function serveAgent(agent: Agent, options: ServeOptions = {}): Promise<ServedAgent> {
   checkOptionsOf('serveAgent', options, optionsValidator);
   const { host = '127.0.0.1', port = 0, service = 'runchart', identityKeys = [], hub, store, admin } = options;
   const engineAgent = engineAgentOf(agent);
   if (!engineAgent) throw new ConfigurationError('serveAgent() takes an agent that createAgent() has made');
-  if (engineAgent.profile.makeSubAgents)
-    throw new ConfigurationError('serveAgent() does not serve agents with sub-agents: use a shared store for them');
   const sdk = await loadSdk();
   const handler = sdk.createEndpointHandler({
     services: engineObjects({

@@ -63,6 +63,8 @@ export interface SubAgents {
   readonly pending: readonly PendingCall[];
   /** Calls of sub-agents whose outcome is unknown and not settled, each with its path. */
   readonly unsettled: readonly PendingCall[];
+  /** None of them works, and none is being ended. */
+  readonly isIdle: boolean;
   /** Sub-agents with open conversations; observers are notified of each that is opened. */
   observeOpened(opened: (child: OpenedChild) => void): { readonly now: readonly OpenedChild[]; stop(): void };
   /** The call waits only for calls of its sub-agents: the call itself needs no decision. */

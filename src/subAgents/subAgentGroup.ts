@@ -59,6 +59,10 @@ export class SubAgentGroup {
     return this.children.some((child) => child.logState && child.canContinue);
   }
 
+  get isWorking(): boolean {
+    return this.#working.size > 0;
+  }
+
   /** True if its sub-agents work on exactly these tasks. */
   worksOn(tasks: readonly Task[]): boolean {
     const ownTasks = this.children.map(({ task }) => task);

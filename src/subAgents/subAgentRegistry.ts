@@ -86,6 +86,10 @@ export class SubAgentRegistry implements SubAgents {
     return this.#asked(this.#openGroups.flatMap((group) => group.unsettled));
   }
 
+  get isIdle(): boolean {
+    return this.#shuttingDown.size === 0 && ![...this.#groups.values()].some((group) => group.isWorking);
+  }
+
   /** Calls with the request that they belong to, which is the parent's. */
   #asked(calls: readonly PendingCall[]): PendingCall[] {
     const { request } = this.#options.runtime;

@@ -97,6 +97,7 @@ async function repeat({ carried, log }: Recorded): Promise<void> {
     attempt: 'another',
     signal: controller.signal,
     charactersMost: Number.POSITIVE_INFINITY,
+    blobsOf: () => undefined,
     step: async () => {
       throw new Repeated();
     },

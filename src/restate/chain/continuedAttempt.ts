@@ -7,7 +7,13 @@ import { RunchartError } from '../../errors.ts';
 import type { ActAnswer } from '../../stores/logStore.ts';
 import type { CarriedRun, ChainItem, EngineAttempt, RecordedLine, StoredLog, WaitingAct } from './engineAttempt.ts';
 
-type Repeated = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobs';
+type Repeated = 'attempt' | 'conversationId' | 'signal' | 'charactersMost' | 'blobsOf';
+
+/** A log of the family as it is stored, and the number of entries that the repeated chain has led to. */
+interface RepeatedLog {
+  readonly stored: readonly LogEntry[];
+  repeatedTo: number;
+}
 
 export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' | 'takeActs' | 'readLog' | 'answer'> {
   readonly #inner: EngineAttempt;
@@ -18,9 +24,8 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
   #cursor = 0;
   #isOwn: boolean;
   #isListening: boolean;
-  #stored: readonly LogEntry[] = [];
-  /** The number of entries that the repeated chain has led to. */
-  #repeatedTo = 0;
+  /** By the id of the sub-agent; the conversation's own under the empty id. */
+  readonly #logs = new Map<string, RepeatedLog>();
   #fault: RunchartError | undefined;
   /** The acts without an answer of a run whose chain is not repeated. */
   readonly left: readonly WaitingAct[] | undefined;
@@ -61,8 +66,8 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
     return this.#inner.charactersMost;
   }
 
-  get blobs(): EngineAttempt['blobs'] {
-    return this.#inner.blobs;
+  blobsOf(subAgent?: string): ReturnType<EngineAttempt['blobsOf']> {
+    return this.#inner.blobsOf(subAgent);
   }
 
   /** The lines of the invocations before this one have been repeated. */
@@ -97,26 +102,27 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
     return acts;
   }
 
-  async readLog(): Promise<StoredLog> {
-    const stored = await this.#inner.readLog();
+  async readLog(subAgent?: string): Promise<StoredLog> {
+    const of = subAgent === undefined ? {} : { of: subAgent };
+    const stored = await this.#inner.readLog(subAgent);
     const line = this.#next();
-    if (line && line.kind !== 'log') throw this.#differs(line, 'log');
-    if (!line) this.#lines.push({ kind: 'log', length: stored.entries.length });
-    this.#stored = line ? stored.entries : [];
-    this.#repeatedTo = line?.length ?? 0;
+    if (line && (line.kind !== 'log' || line.of !== subAgent)) throw this.#differs(line, `log ${subAgent ?? ''}`);
+    if (!line) this.#lines.push({ kind: 'log', length: stored.entries.length, ...of });
+    this.#logs.set(subAgent ?? '', { stored: line ? stored.entries : [], repeatedTo: line?.length ?? 0 });
     return { ...stored, entries: stored.entries.slice(0, line?.length) };
   }
 
-  append(entries: readonly LogEntry[]): void {
+  append(entries: readonly LogEntry[], subAgent?: string): void {
+    const log = this.#logs.get(subAgent ?? '') ?? { stored: [], repeatedTo: 0 };
     const added = entries.filter((entry) => {
-      const stored = this.#stored[entry.seq];
+      const stored = log.stored[entry.seq];
       if (stored && JSON.stringify(stored) !== JSON.stringify(entry))
         throw this.#differs({ kind: 'log', length: entry.seq }, `${entry.type} in place of ${stored.type}`);
-      if (!stored && !this.#isOwn) throw this.#differs({ kind: 'log', length: this.#stored.length }, entry.type);
+      if (!stored && !this.#isOwn) throw this.#differs({ kind: 'log', length: log.stored.length }, entry.type);
       return !stored;
     });
-    this.#repeatedTo += entries.length;
-    if (added.length > 0) this.#inner.append(added, this.#version);
+    log.repeatedTo += entries.length;
+    if (added.length > 0) this.#inner.append(added, this.#version, subAgent);
   }
 
   answer(to: string, answer: ActAnswer): void {
@@ -140,8 +146,9 @@ export class ContinuedAttempt implements Pick<EngineAttempt, Repeated | 'step' |
     const line = this.#carried[this.#cursor];
     if (line) this.#cursor += 1;
     if (line || this.#isOwn) return line;
-    if (this.#repeatedTo < this.#stored.length)
-      throw this.#differs({ kind: 'log', length: this.#stored.length }, `a log of ${this.#repeatedTo} entries`);
+    for (const { stored, repeatedTo } of this.#logs.values())
+      if (repeatedTo < stored.length)
+        throw this.#differs({ kind: 'log', length: stored.length }, `a log of ${repeatedTo} entries`);
     this.#isOwn = true;
     return undefined;
   }

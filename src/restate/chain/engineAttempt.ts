@@ -12,8 +12,10 @@ export interface WaitingAct {
 }
 
 /** One recorded item. `acts`: how many acts the conversation had been given before it. */
-export type ChainItem = { acts: number; at: number } & (
-  | { kind: 'delivery'; delivery: Delivery }
+export type ChainItem = { acts: number; at: number } /** `of`: the sub-agent that receives it. */ & (
+  | { kind: 'delivery'; delivery: Delivery; of?: string }
+  /** A sub-agent is being opened. */
+  | { kind: 'opening'; of: string }
   | { kind: 'answers'; answers: readonly { to: string; answer: ActAnswer }[] }
   /** An earlier attempt may have started a tool that must not be repeated. */
   | { kind: 'lost' }
@@ -35,7 +37,7 @@ export type RecordedLine =
   | { readonly kind: 'left'; readonly acts: readonly WaitingAct[] }
   /** Acts came during the step that follows. */
   | { readonly kind: 'bell' }
-  | { readonly kind: 'log'; readonly length: number };
+  | { readonly kind: 'log'; readonly length: number; readonly of?: string };
 
 /** What the invocations before this one recorded of a run that is under way. */
 export interface CarriedRun {
@@ -59,10 +61,13 @@ export interface EngineAttempt {
   readonly signal: AbortSignal;
   /** The most characters of the JSON of one delivery. */
   readonly charactersMost: number;
-  /** The bytes of images and files. `put` returns a reference at once; the next step waits until the bytes are stored. */
-  readonly blobs?:
-    | { put(bytes: Uint8Array, mediaType: string): string; get(reference: string): Promise<Uint8Array> }
-    | undefined;
+  /**
+   * The bytes of images and files, of the conversation or of its sub-agent. `put` returns a reference at once; the next step waits until
+   * the bytes are stored.
+   */
+  blobsOf(
+    subAgent?: string,
+  ): { put(bytes: Uint8Array, mediaType: string): string; get(reference: string): Promise<Uint8Array> } | undefined;
   /**
    * Executes `act` and records what it gives, as JSON; a later attempt receives the record. `rung` is called when acts wait
    * meanwhile. Rejects if this attempt is over.
@@ -72,9 +77,10 @@ export interface EngineAttempt {
   takeActs(isListening: boolean): Promise<readonly WaitingAct[]>;
   /** Undefined where no run is under way. */
   readCarried(): Promise<CarriedRun | undefined>;
-  readLog(): Promise<StoredLog>;
+  /** The log of the conversation, or of its sub-agent, with what was appended so far. */
+  readLog(subAgent?: string): Promise<StoredLog>;
   /** Stores entries that charts of this version wrote. */
-  append(entries: readonly LogEntry[], version: number): void;
+  append(entries: readonly LogEntry[], version: number, subAgent?: string): void;
   answer(to: string, answer: ActAnswer): void;
   /** Keeps the lines after those that are kept, and starts the invocation that continues. */
   carryOn(run: CarriedRun): void;

@@ -22,12 +22,18 @@ interface OpenEffect {
   askedAt: number;
   /** Undefined for an effect that may be repeated, and before its intent is recorded. */
   intent?: 'own' | 'foreign';
+  /** It has begun, because what it does is repeated by deliveries. */
+  isLocal?: true;
 }
 
 export interface EngineJournalOptions {
   now(): number;
   /** False for a tool that was not declared idempotent. */
   mayRepeat(request: EffectRequest): boolean;
+  /**
+   * True for a call that only opens sub-agents and waits for them. It runs in each attempt, also while recorded deliveries are repeated.
+   */
+  isLocal(request: EffectRequest): boolean;
   /** A model call that nothing accompanies may wait for another invocation. */
   mayWait(): boolean;
   /** Called when `arrived` may have something. */
@@ -54,6 +60,8 @@ export class EngineJournal implements Journal {
   readonly #earlierEffects = new EarlierEffects();
   /** Replies that later effects do not find yet. */
   readonly #repeating = new Set<string>();
+  /** What arrived while recorded deliveries were repeated. */
+  #kept: Delivery[] = [];
   #ring: () => void = () => {};
 
   constructor(inner: Journal, options: EngineJournalOptions) {
@@ -70,10 +78,11 @@ export class EngineJournal implements Journal {
       this.#local.push({ type: 'effect.done', id, value: { kind: 'committed' } });
       return this.#ring();
     }
-    const effect: OpenEffect = { request, askedAt: this.#at };
+    const isLocal = this.#options.isLocal(request);
+    const effect: OpenEffect = { request, askedAt: this.#at, ...(isLocal && { isLocal }) };
     this.#open.set(id, effect);
     if (!this.#options.mayRepeat(request)) this.#unintended.push(effect);
-    else if (this.#isLive) this.#begin(effect);
+    else if (this.#isLive || isLocal) this.#begin(effect);
   }
 
   drop(prefix: string): void {
@@ -114,17 +123,45 @@ export class EngineJournal implements Journal {
   /** Something that the engine has not recorded. Its time is not before that of the last delivery. */
   arrived(): Delivery | undefined {
     for (;;) {
+      const kept = this.#kept.shift();
+      const delivery = kept ? { ...kept, at: this.#options.now() } : this.#taken();
+      if (!delivery) return undefined;
+      // A local effect may end after another attempt's end of it was delivered.
+      if ('id' in delivery.completion && !this.#open.has(delivery.completion.id)) continue;
+      return { ...delivery, at: Math.max(delivery.at, this.#at) };
+    }
+  }
+
+  /** The next completion of this process. Effects that run again lead to the next one of their chain. */
+  #taken(): Delivery | undefined {
+    for (;;) {
       const delivery = this.#inner.take();
       if (!delivery) return undefined;
-      const next = 'id' in delivery.completion ? this.#earlierEffects.after(delivery.completion.id) : undefined;
-      if (!next) return { ...delivery, at: Math.max(delivery.at, this.#at) };
+      const id = 'id' in delivery.completion ? delivery.completion.id : undefined;
+      if (id !== undefined && this.#repeating.delete(id)) continue;
+      const next = id === undefined ? undefined : this.#earlierEffects.after(id);
+      if (!next) return delivery;
       this.#inner.start(next);
     }
   }
 
-  /** The act of this process that a recorded delivery repeats; undefined if it has not been sent yet. */
-  hasEarly(recorded: Completion): boolean {
-    return this.#early.some((completion) => keyOf(completion) === keyOf(recorded));
+  /** This process has done what led to a recorded delivery: an act was sent, or a local effect has ended. */
+  hasCome(recorded: Completion): boolean {
+    if (recorded.type === 'act') return this.#early.some((completion) => keyOf(completion) === keyOf(recorded));
+    if (!('id' in recorded) || !this.#open.get(recorded.id)?.isLocal) return true;
+    return this.#kept.some(({ completion }) => isOf(completion, recorded.id));
+  }
+
+  /** An act that this attempt has not sent answers nothing of it, whatever its number is. */
+  #unanswered(completion: Completion): Completion {
+    if (this.#isLive || completion.type !== 'act') return completion;
+    const { actId: _, ...event } = completion.event as { type: string } & Sent;
+    return { ...completion, event };
+  }
+
+  /** Takes what has arrived while recorded deliveries are repeated. What waits for an earlier effect begins. */
+  keep(): void {
+    for (let delivery = this.#taken(); delivery; delivery = this.#taken()) this.#kept.push(delivery);
   }
 
   /** Delivers what the engine has recorded. */
@@ -132,7 +169,8 @@ export class EngineJournal implements Journal {
     const index = this.#isLive ? -1 : this.#early.findIndex((early) => keyOf(early) === keyOf(completion));
     const [early] = index < 0 ? [] : this.#early.splice(index, 1);
     this.#remember(completion);
-    this.#recorded = { at, completion: early ? withActOf(completion, early) : completion };
+    if ('id' in completion) this.#kept = this.#kept.filter((kept) => !isOf(kept.completion, completion.id));
+    this.#recorded = { at, completion: early ? withActOf(completion, early) : this.#unanswered(completion) };
     this.#ring();
   }
 
@@ -157,9 +195,8 @@ export class EngineJournal implements Journal {
   /** Resolves when effects may begin. */
   async ready(): Promise<void> {
     while (this.#repeating.size > 0) {
-      const arrived = this.#inner.take();
-      if (!arrived) await nextTurn();
-      else if ('id' in arrived.completion) this.#repeating.delete(arrived.completion.id);
+      this.keep();
+      if (this.#repeating.size > 0) await nextTurn();
     }
   }
 
@@ -186,9 +223,21 @@ export class EngineJournal implements Journal {
     return 'id' in completion && this.#open.get(completion.id)?.request.kind === 'model';
   }
 
-  /** A model call waits for another invocation, and nothing else is under way. */
+  /** A model call waits for another invocation. */
   get isHeldBack(): boolean {
-    return this.#heldBack !== undefined && this.#open.has(this.#heldBack) && this.#isAlone(this.#heldBack);
+    return this.#heldBack !== undefined && this.#open.has(this.#heldBack);
+  }
+
+  /** The model call that waits begins here. */
+  release(): void {
+    const effect = this.#open.get(this.#heldBack ?? '');
+    this.#heldBack = undefined;
+    if (effect) this.#inner.start(this.#earlierEffects.before(effect.request));
+  }
+
+  /** Nothing is under way here but a model call that waits for another invocation. */
+  get isWaiting(): boolean {
+    return this.#isAlone(this.#heldBack ?? '') && this.#early.length === 0 && this.#local.length === 0;
   }
 
   /** Nothing is recorded beyond this point: effects without an answer start. */
@@ -196,17 +245,20 @@ export class EngineJournal implements Journal {
     if (this.#isLive) return;
     this.#isLive = true;
     if (this.isLost) return;
-    for (const effect of this.#open.values()) if (!this.#unintended.includes(effect)) this.#begin(effect);
+    for (const effect of this.#open.values())
+      if (!this.#unintended.includes(effect) && !effect.isLocal) this.#begin(effect);
     for (const completion of this.#early.splice(0)) this.#inner.put(completion);
   }
 
-  /** Timers begin again with the time that is left. */
+  /** Timers begin again with the time that is left, and local effects in each attempt. */
   #isAlone(id: string): boolean {
-    return [...this.#open.values()].every(({ request }) => request.id === id || request.kind === 'timer');
+    return [...this.#open.values()].every(
+      ({ request, isLocal }) => request.id === id || request.kind === 'timer' || isLocal,
+    );
   }
 
   get isQuiet(): boolean {
-    return this.#open.size === 0 && this.#early.length === 0 && this.#local.length === 0;
+    return this.#open.size === 0 && this.#early.length === 0 && this.#local.length === 0 && this.#kept.length === 0;
   }
 
   #begin({ request, askedAt }: OpenEffect): void {
@@ -241,3 +293,5 @@ function withActOf(recorded: Completion, early: Completion): Completion {
     return { ...recorded, actId: early.actId };
   return recorded;
 }
+
+const isOf = (completion: Completion, id: string): boolean => 'id' in completion && completion.id === id;

@@ -6,20 +6,20 @@
 import type { Delivery, LogEntry } from '../../../machines/internal.ts';
 import type { EngineAgent } from '../../agent.ts';
 import { type Conversation, resumeAs } from '../../conversation/conversation.ts';
-import type { OpenConversation } from '../../conversation/open.ts';
 import { carryOutHere } from '../../conversation/served/remoteActs.ts';
 import { RunchartError, thrownMessage } from '../../errors.ts';
 import { platformPorts } from '../../runtime/hostPorts.ts';
-import { checkMediaType } from '../../stores/blobReference.ts';
-import { type Act, type ActAnswer, type LogHandle, refuseOtherOwner } from '../../stores/logStore.ts';
+import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStore.ts';
 import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import type { ChainItem, WaitingAct } from './engineAttempt.ts';
-import { EngineJournal } from './engineJournal.ts';
+import { HeldMember, type MemberSurroundings } from './heldMember.ts';
+import { HeldSubAgents } from './heldSubAgents.ts';
 
 const BEAT_MS = 20_000;
-/** How long a repeated act may take to be sent. */
+/** How long it may take to repeat what led to an item. */
 const REPEAT_TURNS = 2000;
+const REPEAT_MS = 10_000;
 
 interface HeldOptions {
   agent: EngineAgent;
@@ -60,8 +60,9 @@ export class HeldConversation {
   #openings = 0;
   /** The model replies that this invocation recorded. */
   #replies = 0;
-  #open: OpenConversation | undefined;
-  #journal: EngineJournal | undefined;
+  #root: HeldMember;
+  readonly #subAgents: HeldSubAgents;
+  readonly #with: MemberSurroundings & { attempt: ContinuedAttempt };
   #wake: () => void = () => {};
   /** Runs that had lost a tool, and what continues them. */
   readonly #continued = new Map<string, string>();
@@ -72,6 +73,20 @@ export class HeldConversation {
     this.#options = options;
     this.#log = log;
     this.#at = at;
+    this.#with = {
+      attempt: options.attempt,
+      now: () => (this.#isLive && !this.#subAgents.isOpening ? Math.max(platformPorts.now(), this.#at) : this.#at),
+      isLive: () => this.#isLive,
+      mayWait: () => this.#replies >= options.repliesMost,
+      tell: () => this.#tell(),
+    };
+    this.#subAgents = new HeldSubAgents(this.#with);
+    this.#root = new HeldMember(this.#with, log);
+  }
+
+  /** The conversation and its sub-agents. */
+  get #members(): HeldMember[] {
+    return [this.#root, ...this.#subAgents.members];
   }
 
   /** `left`: acts without an answer, of a run whose chain this version cannot repeat. It is found as after the end of a process. */
@@ -84,38 +99,28 @@ export class HeldConversation {
     this.#resume(lost, left);
   }
 
-  async #openLog(opening?: Act): Promise<void> {
+  async #openLog({ owner, cwd }: Partial<Act> = {}): Promise<void> {
     const { agent, attempt, opened } = this.#options;
-    const owner = opening?.owner;
-    const cwd = opening?.cwd;
     this.#openings += 1;
-    const { length } = this.#log;
-    let ids = 0;
-    this.#open = await agent.openIn({
+    const root = new HeldMember(this.#with, this.#log);
+    this.#root = root;
+    const opening = agent.openIn({
       id: attempt.conversationId,
-      store: { open: async () => this.#handle(), list: async () => [] },
-      ports: {
-        now: () => (this.#isLive ? Math.max(platformPorts.now(), this.#at) : this.#at),
-        // The same in each attempt.
-        newId: () => {
-          ids += 1;
-          return `opened-${length}-${this.#openings}-${ids}`;
-        },
-        journal: (embedded) => {
-          this.#journal = new EngineJournal(embedded, {
-            now: platformPorts.now,
-            mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
-            mayWait: () => this.#replies >= this.#options.repliesMost,
-            wake: () => this.#tell(),
-            isLive: this.#isLive,
-          });
-          return this.#journal;
-        },
-      },
+      // The same in each attempt.
+      ...root.place(`opened-${this.#log.length}-${this.#openings}`, () => {}),
+      below: this.#subAgents.below,
       ...(this.#log.length === 0 && typeof owner === 'string' && { owner }),
       ...(typeof cwd === 'string' && { cwd }),
     });
-    opened?.(this.#open.conversation);
+    // Its sub-agents are opened one after the other.
+    const isOpen = opening.then(() => true);
+    while (!(await Promise.race([isOpen, this.#subAgents.requested().then(() => false)]))) {
+      const { next } = this.#subAgents;
+      if (next !== undefined) await this.#subAgents.read(next);
+    }
+    const open = await opening;
+    root.opened(open);
+    opened?.(open.conversation);
   }
 
   /** Acts that the engine has recorded. */
@@ -133,17 +138,16 @@ export class HeldConversation {
   async next(): Promise<ChainItem> {
     this.#isLive = true;
     this.#isRecording = false;
-    this.#journal?.goLive();
+    for (const { journal } of this.#members) journal?.goLive();
     for (;;) {
       this.#options.attempt.signal.throwIfAborted();
       this.#hasNews = false;
       this.#give(this.#acts.length);
-      const item = this.#due() ?? (await this.#atRest());
+      const item = this.#due() ?? (await this.#atRest()) ?? this.#handingOver();
       if (item) {
         this.#isRecording = true;
         return item;
       }
-      if (this.#journal?.isHeldBack) return this.#item({ kind: 'continued' });
       if (this.#hasNews || (await this.#woken())) continue;
       return this.#item({ kind: 'beat' });
     }
@@ -152,12 +156,14 @@ export class HeldConversation {
   /** The item is recorded. */
   async apply(item: ChainItem): Promise<void> {
     const { attempt } = this.#options;
-    if (!this.#isLive) await this.#repeatActs(item);
+    if (!this.#isLive) await this.#repeatUntil(item);
     this.#at = Math.max(this.#at, item.at);
     switch (item.kind) {
       case 'delivery':
-        if (attempt.isOwn && this.#journal?.isReply(item.delivery)) this.#replies += 1;
-        this.#journal?.deliver(item.delivery);
+        this.#deliver(item.delivery, item.of);
+        break;
+      case 'opening':
+        await this.#subAgents.read(item.of);
         break;
       case 'answers':
         for (const { to, answer } of item.answers) {
@@ -170,19 +176,40 @@ export class HeldConversation {
         break;
       default:
     }
-    if (!this.#isLive) await nextTurn();
-    await this.#journal?.ready();
-    if (!this.#journal?.hasUnintended) return;
+    // What follows for its sub-agents is the same in each attempt.
+    if (!this.#isLive || this.#subAgents.members.length > 0) await nextTurn();
+    for (const { journal } of this.#members) await journal?.ready();
+    await this.#intend();
+  }
+
+  #deliver(delivery: Delivery, of: string | undefined): void {
+    const { journal } = (of === undefined ? this.#root : this.#subAgents.find(of)) ?? {};
+    if (this.#options.attempt.isOwn && journal?.isReply(delivery)) this.#replies += 1;
+    journal?.deliver(delivery);
+  }
+
+  /** Records the intent of tools that must not be repeated. */
+  async #intend(): Promise<void> {
+    const { attempt } = this.#options;
+    const intending = this.#members.flatMap(({ journal }) => (journal?.hasUnintended ? [journal] : []));
+    if (intending.length === 0) return;
     const { by } = await attempt.step('intent', () => ({ by: attempt.attempt }));
-    this.#journal.intend(by === attempt.attempt);
+    for (const journal of intending) journal.intend(by === attempt.attempt);
+  }
+
+  /** Another invocation continues with the model call that waits. Where other work is under way, the call begins here. */
+  #handingOver(): ChainItem | undefined {
+    const waiting = this.#members.find(({ journal }) => journal?.isHeldBack)?.journal;
+    if (!waiting) return undefined;
+    const isAlone = this.#members.every(({ journal }) => journal?.isWaiting === true);
+    if (isAlone && this.#subAgents.next === undefined) return this.#item({ kind: 'continued' });
+    waiting.release();
+    return undefined;
   }
 
   /** Lets go of the conversation, and writes nothing. */
   async leave(): Promise<void> {
-    const runtime = this.#open?.runtime;
-    this.#open = undefined;
-    runtime?.stop();
-    await runtime?.closed();
+    await Promise.all([this.#subAgents.leave(), this.#root.leave()]);
   }
 
   #item<Item>(item: Item): Item & { acts: number; at: number } {
@@ -190,12 +217,18 @@ export class HeldConversation {
   }
 
   #due(): ChainItem | undefined {
-    if (this.#journal?.isLost) return this.#item({ kind: 'lost' });
+    if (this.#members.some(({ journal }) => journal?.isLost)) return this.#item({ kind: 'lost' });
     const answers = this.#answers.splice(0).filter(({ to }) => !this.#answered.has(to));
     if (answers.length > 0) return this.#item({ kind: 'answers', answers });
-    const arrived = this.#journal?.arrived();
-    const delivery = arrived && withinLimit(arrived, this.#options.attempt.charactersMost);
-    return delivery && { ...this.#item({ kind: 'delivery', delivery }), at: delivery.at };
+    for (const { journal, subAgent } of this.#members) {
+      const arrived = journal?.arrived();
+      if (!arrived) continue;
+      const delivery = withinLimit(arrived, this.#options.attempt.charactersMost);
+      const of = subAgent === undefined ? {} : { of: subAgent };
+      return { ...this.#item({ kind: 'delivery', delivery, ...of }), at: delivery.at };
+    }
+    const { next } = this.#subAgents;
+    return next === undefined ? undefined : this.#item({ kind: 'opening', of: next });
   }
 
   async #atRest(): Promise<ChainItem | undefined> {
@@ -210,10 +243,8 @@ export class HeldConversation {
   }
 
   #isQuiet(): boolean {
-    const { runtime } = this.#open ?? {};
-    if (!runtime || this.#underWay > 0 || this.hasWaitingActs || !this.#journal?.isQuiet) return false;
-    const { status, commands } = runtime;
-    return status !== 'active' && status !== 'cancelling' && commands.isIdle && !runtime.isCancelling;
+    if (this.#underWay > 0 || this.hasWaitingActs) return false;
+    return this.#root.isQuiet && this.#subAgents.isQuiet;
   }
 
   #tell(): void {
@@ -238,12 +269,22 @@ export class HeldConversation {
     });
   }
 
-  /** Gives the conversation the acts that it had before this item, and waits until the repeated one is sent again. */
-  async #repeatActs(item: ChainItem): Promise<void> {
+  /** Gives the conversation the acts that it had before this item, and waits until what led to the item is repeated. */
+  async #repeatUntil(item: ChainItem): Promise<void> {
     this.#give(item.acts);
-    if (item.kind !== 'delivery' || item.delivery.completion.type !== 'act') return;
-    const { completion } = item.delivery;
-    for (let turn = 0; turn < REPEAT_TURNS && !this.#journal?.hasEarly(completion); turn += 1) await nextTurn();
+    const hasCome = (): boolean => {
+      for (const { journal } of this.#members) journal?.keep();
+      if (item.kind === 'opening') return this.#subAgents.next === item.of;
+      if (item.kind !== 'delivery') return true;
+      const { journal } = (item.of === undefined ? this.#root : this.#subAgents.find(item.of)) ?? {};
+      return journal?.hasCome(item.delivery.completion) === true;
+    };
+    for (let turn = 0; turn < REPEAT_TURNS && !hasCome(); turn += 1) await nextTurn();
+    if (!('of' in item) || item.of === undefined) return;
+    // A plugin of the parent may take its time.
+    const end = platformPorts.now() + REPEAT_MS;
+    while (!hasCome() && platformPorts.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
+    if (!hasCome()) throw new RunchartError('replay', `the sub-agent ${item.of} does not repeat ${item.kind}`);
   }
 
   #give(upTo: number): void {
@@ -256,7 +297,7 @@ export class HeldConversation {
   }
 
   async #carryOut({ act, to }: WaitingAct): Promise<void> {
-    const { conversation } = this.#open ?? {};
+    const { conversation } = this.#root;
     if (!conversation) return;
     const opening = this.#openings;
     this.#underWay += 1;
@@ -296,7 +337,7 @@ export class HeldConversation {
     this.#isLive = false;
     await this.#openLog();
     this.#isLive = isLive;
-    if (isLive) this.#journal?.goLive();
+    if (isLive) for (const { journal } of this.#members) journal?.goLive();
     this.#resume(
       lost,
       this.#acts.slice(0, this.#given).filter(({ to }) => !this.#answered.has(to)),
@@ -307,7 +348,7 @@ export class HeldConversation {
     const isCancelled = unanswered.some(
       ({ act }) => act.type === 'cancel' && (this.#ofContinued(act).runId ?? lost) === lost,
     );
-    const { conversation, runtime } = this.#open ?? {};
+    const { conversation, runtime } = this.#root;
     // It may have been resumed by its opening already.
     if (conversation && !(isCancelled && runtime?.commands.isIdle))
       this.#continued.set(lost, resumeAs(conversation, `resumed-${this.#log.length}`).id);
@@ -318,35 +359,5 @@ export class HeldConversation {
   #ofContinued(act: Act): Act {
     const next = act.type === 'cancel' ? this.#continued.get(String(act.runId)) : undefined;
     return next === undefined ? act : this.#ofContinued({ ...act, runId: next });
-  }
-
-  #isIdempotent(callId: string): boolean {
-    const { runtime } = this.#open ?? {};
-    const name = runtime?.logState.calls.get(callId)?.name;
-    return name !== undefined && runtime?.toolbox.isIdempotent(name) === true;
-  }
-
-  #handle(): LogHandle {
-    const entries = this.#log.slice();
-    const appendNow = (appended: readonly LogEntry[]): void => {
-      this.#log.push(...appended);
-      this.#options.attempt.append(appended);
-    };
-    const { blobs } = this.#options.attempt;
-    return {
-      async *read() {
-        yield* entries;
-      },
-      appendNow,
-      append: async (appended) => appendNow(appended),
-      ...(blobs && {
-        putBlob: async (bytes: Uint8Array, mediaType: string) => {
-          checkMediaType(mediaType);
-          return blobs.put(new Uint8Array(bytes), mediaType);
-        },
-        getBlob: (reference: string) => blobs.get(reference),
-      }),
-      close: async () => {},
-    };
   }
 }

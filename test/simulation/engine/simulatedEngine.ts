@@ -12,7 +12,7 @@ import type { Chance } from '../../support/seededChance.ts';
 type Line =
   | { kind: 'step'; name: string; value: string }
   | { kind: 'acts'; value: string }
-  | { kind: 'log'; length: number; version: number }
+  | { kind: 'log'; length: number; version: number; of?: string | undefined }
   | { kind: 'carried'; value: string }
   | { kind: 'carry on'; value: string }
   | { kind: 'drop carried' }
@@ -27,16 +27,22 @@ export interface EngineOptions {
   conversationId: string;
   /** How likely an attempt ends at each step. */
   deaths: number;
+  /** In place of `deaths`: whether an attempt ends at this point, counted from 1. */
+  dies?(point: number): boolean;
   hold(invocation: EngineAttempt): Promise<void>;
   broken(invariant: string, detail: string): void;
 }
 
 export class SimulatedEngine {
   readonly log: LogEntry[] = [];
+  /** The logs of sub-agents. */
+  readonly logs = new Map<string, LogEntry[]>();
   readonly answers = new Map<string, ActAnswer>();
   attempts = 0;
   invocations = 0;
   repeated = 0;
+  /** The points at which an attempt could end. */
+  points = 0;
   /** How often an invocation continued a run. */
   continued = 0;
   carried: CarriedRun | undefined;
@@ -75,6 +81,13 @@ export class SimulatedEngine {
   askAgain(): void {
     this.#isAsked = true;
     this.continued += 1;
+  }
+
+  logOf(subAgent: string | undefined): LogEntry[] {
+    if (subAgent === undefined) return this.log;
+    const log = this.logs.get(subAgent) ?? [];
+    this.logs.set(subAgent, log);
+    return log;
   }
 
   get hasActs(): boolean {
@@ -164,8 +177,8 @@ class Attempt implements EngineAttempt {
     }
     this.#mayDie();
     const made = Promise.resolve().then(act);
-    const { chance, deaths } = this.#engine.options;
-    if (chance.odds(deaths)) void this.#dieAfter(chance.below(12));
+    const { chance, deaths, dies } = this.#engine.options;
+    if (!dies && chance.odds(deaths)) void this.#dieAfter(chance.below(12));
     void this.#commitLater();
     for (;;) {
       const bell = this.#engine.hasActs && rung ? nextTurn() : this.#engine.bell();
@@ -212,18 +225,26 @@ class Attempt implements EngineAttempt {
     return JSON.parse(value)[0];
   }
 
-  async readLog(): Promise<StoredLog> {
+  async readLog(subAgent?: string): Promise<StoredLog> {
     this.#mustBeCurrent();
     const line = this.#recorded();
-    if (line && line.kind !== 'log') this.#differs(line, { kind: 'log', length: 0, version: 0 });
-    if (line) return { entries: structuredClone(this.#engine.log.slice(0, line.length)), version: line.version };
-    const { log, version } = this.#engine;
-    this.#send({ kind: 'log', length: log.length, version });
+    if (line && (line.kind !== 'log' || line.of !== subAgent))
+      this.#differs(line, { kind: 'log', length: 0, version: 0, of: subAgent });
+    if (subAgent !== undefined && !line) this.#mayDie();
+    if (!line) this.commit();
+    const log = this.#engine.logOf(subAgent);
+    if (line) return { entries: structuredClone(log.slice(0, line.length)), version: line.version };
+    const { version } = this.#engine;
+    this.#send({ kind: 'log', length: log.length, version, of: subAgent });
     return { entries: structuredClone(log), version };
   }
 
-  append(entries: readonly LogEntry[], version: number): void {
-    this.#command({ kind: 'append', value: JSON.stringify([entries, version]) });
+  blobsOf(): undefined {
+    return undefined;
+  }
+
+  append(entries: readonly LogEntry[], version: number, subAgent?: string): void {
+    this.#command({ kind: 'append', value: JSON.stringify([entries, version, subAgent]) });
   }
 
   carryOn(run: CarriedRun): void {
@@ -243,7 +264,7 @@ class Attempt implements EngineAttempt {
     if (this.isOver) return;
     for (const line of this.#unsent.splice(0)) {
       this.#engine.journal.push(line);
-      if (line.kind === 'append') this.#store(...(JSON.parse(line.value) as [LogEntry[], number]));
+      if (line.kind === 'append') this.#store(...(JSON.parse(line.value) as [LogEntry[], number, string | null]));
       if (line.kind === 'drop carried') this.#engine.carried = undefined;
       if (line.kind === 'carry on') this.#keep(JSON.parse(line.value) as CarriedRun);
       if (line.kind !== 'answer') continue;
@@ -261,8 +282,8 @@ class Attempt implements EngineAttempt {
     this.#engine.askAgain();
   }
 
-  #store(entries: LogEntry[], version: number): void {
-    const { log } = this.#engine;
+  #store(entries: LogEntry[], version: number, subAgent: string | null): void {
+    const log = this.#engine.logOf(subAgent ?? undefined);
     this.#engine.version = version;
     if (entries[0]?.seq !== log.length) this.#broken('SEQ', `${entries[0]?.seq} after ${log.length} entries`);
     log.push(...entries);
@@ -298,8 +319,9 @@ class Attempt implements EngineAttempt {
   }
 
   #mayDie(): void {
-    const { chance, deaths } = this.#engine.options;
-    if (!chance.odds(deaths / 4)) return;
+    const { chance, deaths, dies } = this.#engine.options;
+    this.#engine.points += 1;
+    if (!(dies ? dies(this.#engine.points) : chance.odds(deaths / 4))) return;
     // What was sent and not answered may have arrived.
     if (chance.odds(0.5)) this.commit();
     this.#abandon();

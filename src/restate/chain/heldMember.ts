@@ -1,0 +1,139 @@
+/**
+ * One conversation of an attempt: the one that the engine holds, or a sub-agent of it. It has a log, a journal and ids of its own.
+ * Invariant: after it was left, it writes nothing.
+ */
+import type { EffectRequest, LogEntry } from '../../../machines/internal.ts';
+import type { EnginePlace } from '../../agent.ts';
+import type { OpenConversation } from '../../conversation/open.ts';
+import { platformPorts } from '../../runtime/hostPorts.ts';
+import { spawnOf } from '../../runtime/subAgentPort.ts';
+import { checkMediaType } from '../../stores/blobReference.ts';
+import type { LogHandle } from '../../stores/logStore.ts';
+import type { ContinuedAttempt } from './continuedAttempt.ts';
+import { EngineJournal } from './engineJournal.ts';
+
+export interface MemberSurroundings {
+  attempt: Pick<ContinuedAttempt, 'append' | 'blobsOf'>;
+  /** The time of the last item, or of the clock. */
+  now(): number;
+  /** No recorded item follows. */
+  isLive(): boolean;
+  /** The next model call may wait for another invocation. */
+  mayWait(): boolean;
+  /** Something has come. */
+  tell(): void;
+}
+
+export class HeldMember {
+  /** The id of a sub-agent. Undefined for the conversation that the engine holds. */
+  readonly subAgent: string | undefined;
+  readonly log: LogEntry[];
+  /** Present from its opening on. */
+  journal: EngineJournal | undefined;
+  readonly #with: MemberSurroundings;
+  #open: OpenConversation | undefined;
+  #isLeft = false;
+
+  constructor(surroundings: MemberSurroundings, log: LogEntry[], subAgent?: string) {
+    this.#with = surroundings;
+    this.log = log;
+    this.subAgent = subAgent;
+  }
+
+  get conversation(): OpenConversation['conversation'] | undefined {
+    return this.#open?.conversation;
+  }
+
+  get runtime(): OpenConversation['runtime'] | undefined {
+    return this.#open?.runtime;
+  }
+
+  opened(open: OpenConversation): void {
+    this.#open = open;
+  }
+
+  /** `closed`: called when its log is released. `prefix`: of the ids that it makes, which are the same in each attempt. */
+  place(prefix: string, closed: () => void): Pick<EnginePlace, 'store' | 'ports'> {
+    let ids = 0;
+    return {
+      store: { open: async () => this.#handle(closed), list: async () => [] },
+      ports: {
+        now: () => this.#with.now(),
+        newId: () => {
+          ids += 1;
+          return `${prefix}-${ids}`;
+        },
+        journal: (embedded) => {
+          this.journal = new EngineJournal(embedded, {
+            now: platformPorts.now,
+            mayRepeat: (request) => request.kind !== 'tool' || this.#isIdempotent(request.callId),
+            isLocal: (request) => this.#spawns(request),
+            mayWait: () => this.#with.mayWait(),
+            wake: () => this.#with.tell(),
+            isLive: this.#with.isLive(),
+          });
+          return this.journal;
+        },
+      },
+    };
+  }
+
+  /** No effect and no command is under way. */
+  get isQuiet(): boolean {
+    const { runtime } = this;
+    if (!runtime || this.journal?.isQuiet !== true) return false;
+    const { status, commands, subAgents } = runtime;
+    const isSettled = status !== 'active' && status !== 'cancelling' && commands.isIdle && !runtime.isCancelling;
+    return isSettled && subAgents?.isIdle !== false;
+  }
+
+  /** Lets go of the conversation, and writes nothing. */
+  async leave(): Promise<void> {
+    this.#isLeft = true;
+    const { runtime } = this;
+    this.#open = undefined;
+    runtime?.stop();
+    await runtime?.closed();
+  }
+
+  #nameOf(callId: string): string | undefined {
+    return this.runtime?.logState.calls.get(callId)?.name;
+  }
+
+  #isIdempotent(callId: string): boolean {
+    const name = this.#nameOf(callId);
+    return name !== undefined && this.runtime?.toolbox.isIdempotent(name) === true;
+  }
+
+  #spawns(request: EffectRequest): boolean {
+    if (request.kind !== 'tool') return false;
+    const tool = this.runtime?.toolbox.find(this.#nameOf(request.callId) ?? '');
+    return tool !== undefined && spawnOf(tool) !== undefined;
+  }
+
+  #handle(closed: () => void): LogHandle {
+    const { attempt } = this.#with;
+    const entries = this.log.slice();
+    const appendNow = (appended: readonly LogEntry[]): void => {
+      if (this.#isLeft) return;
+      this.log.push(...appended);
+      attempt.append(appended, this.subAgent);
+    };
+    const blobs = attempt.blobsOf(this.subAgent);
+    return {
+      async *read() {
+        yield* entries;
+      },
+      appendNow,
+      append: async (appended) => appendNow(appended),
+      ...(blobs && {
+        putBlob: async (bytes: Uint8Array, mediaType: string) => {
+          checkMediaType(mediaType);
+          return blobs.put(new Uint8Array(bytes), mediaType);
+        },
+        getBlob: (reference: string) => blobs.get(reference),
+      }),
+      close: async () => closed(),
+    };
+  }
+}

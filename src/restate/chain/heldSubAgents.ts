@@ -1,0 +1,104 @@
+/**
+ * The sub-agents of a held conversation. They run in the same attempt, and what reaches them is in the same chain. Invariant: a log is
+ * read only where the chain says so, and nothing else happens until its sub-agent is open. So each attempt opens the same ones in the
+ * same order.
+ */
+import type { OpenBelow } from '../../conversation/open.ts';
+import { nextTurn } from '../../timeLimit.ts';
+import type { ContinuedAttempt } from './continuedAttempt.ts';
+import { HeldMember, type MemberSurroundings } from './heldMember.ts';
+
+interface Opening {
+  readonly id: string;
+  readonly open: Parameters<OpenBelow>[1];
+  /** The sub-agent is open, or could not be opened. */
+  begin(member: HeldMember): Promise<void>;
+  refuse(error: unknown): void;
+}
+
+export class HeldSubAgents {
+  readonly #members = new Map<string, HeldMember>();
+  readonly #with: MemberSurroundings & { attempt: Pick<ContinuedAttempt, 'readLog'> };
+  /** Sub-agents whose logs nobody has read yet. */
+  #openings: Opening[] = [];
+  #isOpening = false;
+  /** How many were opened. */
+  #opened = 0;
+  #requested: () => void = () => {};
+
+  constructor(surroundings: MemberSurroundings & { attempt: Pick<ContinuedAttempt, 'readLog'> }) {
+    this.#with = surroundings;
+  }
+
+  /** Those with open logs. */
+  get members(): readonly HeldMember[] {
+    return [...this.#members.values()];
+  }
+
+  find(id: string): HeldMember | undefined {
+    return this.#members.get(id);
+  }
+
+  /** A log is being read: the time is that of the record. */
+  get isOpening(): boolean {
+    return this.#isOpening;
+  }
+
+  /** The sub-agent that waits for its log. */
+  get next(): string | undefined {
+    return this.#openings[0]?.id;
+  }
+
+  /** Resolves when a sub-agent waits for its log. */
+  async requested(): Promise<void> {
+    if (this.#openings.length > 0) return;
+    await new Promise<void>((resolve) => {
+      this.#requested = resolve;
+    });
+  }
+
+  readonly below: OpenBelow = (id, open) =>
+    new Promise((resolve, reject) => {
+      const begin = async (member: HeldMember): Promise<void> => {
+        this.#opened += 1;
+        const prefix = `opened-${id}-${member.log.length}-${this.#opened}`;
+        try {
+          const opened = await open(member.place(prefix, () => this.#members.delete(id)));
+          member.opened(opened);
+          resolve(opened);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.#openings.push({ id, open, begin, refuse: reject });
+      this.#requested();
+      this.#with.tell();
+    });
+
+  /** Reads the log of the sub-agent that waits for it, and resolves when the sub-agent is open. */
+  async read(id: string): Promise<void> {
+    const index = this.#openings.findIndex((opening) => opening.id === id);
+    const [opening] = index < 0 ? [] : this.#openings.splice(index, 1);
+    this.#isOpening = true;
+    try {
+      const { entries } = await this.#with.attempt.readLog(id);
+      const member = new HeldMember(this.#with, entries, id);
+      this.#members.set(id, member);
+      await opening?.begin(member);
+      await nextTurn();
+    } finally {
+      this.#isOpening = false;
+    }
+  }
+
+  get isQuiet(): boolean {
+    return this.#openings.length === 0 && !this.#isOpening && this.members.every((member) => member.isQuiet);
+  }
+
+  async leave(): Promise<void> {
+    const left = this.members.map((member) => member.leave());
+    for (const { refuse } of this.#openings.splice(0)) refuse(new Error('the attempt is over'));
+    this.#members.clear();
+    await Promise.all(left);
+  }
+}
