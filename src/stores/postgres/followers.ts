@@ -105,6 +105,8 @@ export class Followers {
   async *#items(follower: Follower): AsyncGenerator<LogEntry | Live> {
     const { id } = follower;
     await this.#options.ready();
+    // The store was closed meanwhile.
+    if (this.#isClosed) return;
     this.#add(follower);
     try {
       while (!follower.isStopped) {

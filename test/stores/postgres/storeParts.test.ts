@@ -245,10 +245,13 @@ describe('followers of conversations', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('all of them end with the store', async () => {
+  it.each([
+    ['follow', 10],
+    ['have just begun', 0],
+  ])('all of them end with the store, also those that %s', async (_, ms) => {
     const { followers } = following();
     const pending = ['a', 'a', 'b'].map((id) => followers.follow(id, 1).next());
-    await vi.advanceTimersByTimeAsync(10);
+    if (ms > 0) await vi.advanceTimersByTimeAsync(ms);
     followers.close();
     await vi.advanceTimersByTimeAsync(10);
     expect(await Promise.all(pending)).toEqual(pending.map(() => ({ done: true, value: undefined })));
