@@ -241,7 +241,18 @@ const WHOLE: { [name: string]: string } = {
   openaiResponses: 'data: {"type":"response.completed","response":{}}\n\n',
   anthropic: 'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\ndata: {"type":"message_stop"}\n\n',
 };
-type Body = 'whole' | 'half' | 'error' | 'breaks' | 'hangs' | 'hangs at once' | 'refusal' | 'page' | 'json';
+type Body =
+  | 'whole'
+  | 'whole and closed'
+  | 'refusal and closed'
+  | 'half'
+  | 'error'
+  | 'breaks'
+  | 'hangs'
+  | 'hangs at once'
+  | 'refusal'
+  | 'page'
+  | 'json';
 
 function overHttp(name: string, body: Body): Watched {
   const { count, closed } = counter();
@@ -250,6 +261,8 @@ function overHttp(name: string, body: Body): Watched {
   const error = 'event: error\ndata: {"type":"error","error":{"message":"no"}}\n\n';
   const answers: { [body in Body]: () => Response } = {
     whole: () => served([half, whole], { ...options, end: 'hang' }),
+    'whole and closed': () => served([half, whole], options),
+    'refusal and closed': () => served(['{"error":{"message":"no"}}'], { ...options, status: 500 }),
     half: () => served([half], options),
     error: () => served([half, error], { ...options, end: 'hang' }),
     breaks: () => served([half], { ...options, end: new Error('reset') }),
@@ -298,6 +311,7 @@ const MAKERS = { openai: overHttp, openaiResponses: overHttp, anthropic: overHtt
 /** Each end of a call: the body, what its reader does, and the outcome. `cancels`: the body must be cancelled. */
 const CALLS: readonly (readonly [string, Body, 'abort' | 'leave' | '', string | undefined, cancels: boolean])[] = [
   ['the whole reply', 'whole', '', undefined, true],
+  ['the whole reply, of a server that closes it', 'whole and closed', '', undefined, false],
   ['an end without a finish', 'half', '', 'stream-incomplete', false],
   ['an error in the stream', 'error', '', 'any', true],
   ['a body that breaks', 'breaks', '', 'network', false],
@@ -305,6 +319,7 @@ const CALLS: readonly (readonly [string, Body, 'abort' | 'leave' | '', string | 
   ['an abort before the reply', 'hangs at once', 'abort', 'enough', true],
   ['a reader that leaves', 'hangs', 'leave', undefined, true],
   ['a refusal', 'refusal', '', 'server', true],
+  ['a refusal, of a server that closes it', 'refusal and closed', '', 'server', false],
   ['a page', 'page', '', 'content-type', true],
   ['a body of no JSON', 'json', '', 'bad-frame', false],
 ];
@@ -316,9 +331,9 @@ describe('a call', () => {
   afterEach(() => void vi.useRealTimers());
 
   const all = (Object.keys(MAKERS) as (keyof typeof MAKERS)[]).flatMap((name) =>
-    CALLS.filter(([, body]) => name !== 'aiSdk' || !['page', 'json'].includes(body)).map(
-      ([what, ...rest]) => [name, what, ...rest] as const,
-    ),
+    CALLS.filter(
+      ([, body]) => name !== 'aiSdk' || !['page', 'json', 'whole and closed', 'refusal and closed'].includes(body),
+    ).map(([what, ...rest]) => [name, what, ...rest] as const),
   );
   it.each(all)(
     'of %s with %s leaves no listener, no timer and no open body',
