@@ -15,7 +15,7 @@ import { sampled, volume } from '../../support/tier.ts';
 
 // One database serves all of these tests: it takes seconds to start.
 import './agentsOfProcesses.ts';
-import './everyOpening.ts';
+import './usesOfStore.ts';
 import './followersAndActs.ts';
 import './statementsAsModelled.ts';
 
