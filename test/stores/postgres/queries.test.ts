@@ -200,7 +200,7 @@ describe('a text for the database', () => {
 describe('a hint', () => {
   it('is sent while it fits and the store is open, and a failure to send it changes nothing', async () => {
     const { database, asked } = poolOf(() => Promise.reject(errorOf('42501')));
-    const hints = new Hints(database, { notify: 'notify' } as Statements, 'channel', () => undefined);
+    const hints = new Hints(database, { notify: 'notify' } as unknown as Statements, 'channel', () => undefined);
     const ofLength = (length: number): Hint => ({ act: 'x'.repeat(length - '{"act":""}'.length) });
     hints.send(ofLength(7_900));
     hints.send(ofLength(7_901));
@@ -217,7 +217,7 @@ describe('a hint', () => {
   it('of a pool with one connection is never listened for', async () => {
     const connect = vi.fn(async () => ({ query: async () => ({ rows: [] }) }));
     const pool = { query: async () => ({ rows: [] }), connect, options: { max: 1 } };
-    const hints = new Hints(new Database(pool), { notify: 'n' } as Statements, 'channel', () => undefined);
+    const hints = new Hints(new Database(pool), { notify: 'n' } as unknown as Statements, 'channel', () => undefined);
     hints.listen();
     await vi.advanceTimersByTimeAsync(100);
     expect([connect.mock.calls.length, hints.isListening]).toEqual([0, false]);

@@ -183,7 +183,7 @@ describe('a log in PostgreSQL', () => {
     const follower = closed.follow('left', 1)[Symbol.asyncIterator]();
     const waiting = follower.next();
     // One that begins while the store closes.
-    const late = closed.follow('left', 1).next();
+    const late = closed.follow('left', 1)[Symbol.asyncIterator]().next();
     await Promise.all([closed.close(), closed.close()]);
     expect(await Promise.all([waiting, late])).toEqual([1, 2].map(() => ({ done: true, value: undefined })));
     expect(await store.stateOf('left')).toEqual({ length: 1, isHeld: false });
@@ -193,7 +193,7 @@ describe('a log in PostgreSQL', () => {
       () => closed.delete('left'),
       () => closed.stateOf('left'),
       () => closed.act('left', { actId: 'a' }),
-      () => closed.follow('left').next(),
+      () => closed.follow('left')[Symbol.asyncIterator]().next(),
       () => handle.append([notice('left', 1)], 1),
     ];
     expect(await Promise.all(uses.map(codeOf))).toEqual(uses.map(() => 'closed'));
