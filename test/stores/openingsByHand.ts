@@ -15,7 +15,7 @@ const owned = (id: string, owner?: string): LogEntry =>
 const run = (id: string, seq: number, type: 'run-started' | 'run-suspended' | 'run-stop'): LogEntry =>
   stamped(id, seq, { type, runId: 'r', waiting: ['x'], reason: 'completed', cause: 'end_turn' } as never);
 
-export const everyListing = (name: string, storesOf: StoresOf): void =>
+export const everyListing = (name: string, storesOf: StoresOf) =>
   describe(`the list of ${name}`, () => {
     let store: LogStore;
     const handles: LogHandle[] = [];
@@ -108,7 +108,7 @@ export const everyListing = (name: string, storesOf: StoresOf): void =>
     });
   });
 
-export const everyOpening = (name: string, storesOf: StoresOf): void =>
+export const everyOpening = (name: string, storesOf: StoresOf) =>
   describe(`the opening of a log in ${name}`, () => {
     let store: LogStore;
     let other: LogStore;
