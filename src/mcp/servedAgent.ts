@@ -32,7 +32,10 @@ export interface AgentServer {
 type Packages = typeof import('@modelcontextprotocol/server');
 type Sdk = InstanceType<Packages['McpServer']>;
 type Context = Parameters<Parameters<Sdk['registerTool']>[2]>[1] & {
-  mcpReq: { signal: AbortSignal; elicitInput(params: object): Promise<{ action: string; content?: object }> };
+  mcpReq: {
+    signal: AbortSignal;
+    elicitInput(params: object, options: { signal: AbortSignal }): Promise<{ action: string; content?: object }>;
+  };
 };
 
 const optionsValidator = object({ name: nonEmptyText, description: text });
@@ -136,11 +139,11 @@ async function untilDone(
 ): Promise<RunResult> {
   let result = await conversation.send(message, { signal, whileSuspended: 'denyAndRun' }).result;
   while (result.termination === 'Suspended') {
+    for (const call of conversation.pending) await decide(conversation, call, context, signal);
     if (signal.aborted) {
       await conversation.cancel();
       return { ...result, termination: 'Cancelled', reason: 'interrupted', cause: 'cancelled' };
     }
-    for (const call of conversation.pending) await decide(conversation, call, context);
     const run = conversation.resume();
     const stop = (): void => void run.cancel();
     signal.addEventListener('abort', stop, { once: true });
@@ -150,9 +153,17 @@ async function untilDone(
   return result;
 }
 
-async function decide(conversation: Conversation, call: PendingCall, context: Context): Promise<void> {
+/** Nobody is asked, and nothing is decided, for a client that has gone. */
+async function decide(
+  conversation: Conversation,
+  call: PendingCall,
+  context: Context,
+  signal: AbortSignal,
+): Promise<void> {
+  if (signal.aborted) return;
   const { callId, suspension } = call;
-  const isAllowed = await asked(call, context);
+  const isAllowed = await asked(call, context, signal);
+  if (signal.aborted) return;
   if (isAllowed) await conversation.decide({ callId, suspension, action: 'approve', by: 'mcp' });
   else
     await conversation.decide({
@@ -165,7 +176,11 @@ async function decide(conversation: Conversation, call: PendingCall, context: Co
 }
 
 /** The person's answer; undefined where the client cannot ask one. */
-async function asked({ name, args, reason }: PendingCall, { mcpReq }: Context): Promise<boolean | undefined> {
+async function asked(
+  { name, args, reason }: PendingCall,
+  { mcpReq }: Context,
+  signal: AbortSignal,
+): Promise<boolean | undefined> {
   const shown = printable(JSON.stringify(args)).slice(0, ARGS_SHOWN);
   const requestedSchema = {
     type: 'object',
@@ -173,10 +188,8 @@ async function asked({ name, args, reason }: PendingCall, { mcpReq }: Context): 
     required: ['allow'],
   };
   try {
-    const { action, content } = await mcpReq.elicitInput({
-      message: `${name} waits (${printable(reason)}). May it run with ${shown}?`,
-      requestedSchema,
-    });
+    const message = `${name} waits (${printable(reason)}). May it run with ${shown}?`;
+    const { action, content } = await mcpReq.elicitInput({ message, requestedSchema }, { signal });
     return action === 'accept' && (content as { allow?: unknown } | undefined)?.allow === true;
   } catch {
     return undefined;

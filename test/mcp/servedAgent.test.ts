@@ -1,46 +1,11 @@
 /** An agent as a tool of an MCP server, called by the client of the protocol's own package. */
-import { Client, type ElicitResult } from '@modelcontextprotocol/client';
-import { InMemoryTransport } from '@modelcontextprotocol/server';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { ConfigurationError, createAgent, memoryStore } from '../../src/index.ts';
+import type { ElicitResult } from '@modelcontextprotocol/client';
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, createAgent } from '../../src/index.ts';
 import { mcpServer } from '../../src/mcp/mcpTools.ts';
 import { echoTool, gateTool } from '../support/scenarioTools.ts';
-import { call, lines, type Reply, scripted } from '../support/scriptedReplies.ts';
-
-const ALLOWED: ElicitResult = { action: 'accept', content: { allow: true } };
-
-async function served(
-  replies: readonly Reply[],
-  { form }: { form?: ElicitResult } = {},
-  tools = [echoTool('act', { needsApproval: true }).tool],
-) {
-  const model = scripted(replies);
-  const store = memoryStore();
-  const agent = createAgent({ model, store, tools });
-  const server = mcpServer(agent, { name: 'house', description: 'Keeps the house.' });
-  const [ours, theirs] = InMemoryTransport.createLinkedPair();
-  await server.connect(theirs);
-  const client = new Client({ name: 'c', version: '1' }, { capabilities: form ? { elicitation: {} } : {} });
-  const questions: string[] = [];
-  if (form) {
-    client.setRequestHandler('elicitation/create', ({ params }) => {
-      questions.push(params.message);
-      return form;
-    });
-  }
-  await client.connect(ours as never);
-  onTestFinished(async () => {
-    await client.close();
-    await server.close();
-    await agent.close();
-  });
-  const ask = async (args: object, options = {}) => {
-    const { content, isError } = await client.callTool({ name: 'house', arguments: args as never }, options);
-    const texts = (content as { text: string }[]).map(({ text }) => text);
-    return { text: texts[0], conversation: texts[1]?.replace('conversation: ', ''), isError: isError === true };
-  };
-  return { ask, client, agent, model, questions, server, store };
-}
+import { call, lines, scripted } from '../support/scriptedReplies.ts';
+import { ALLOWED, served } from './servedBench.ts';
 
 describe('an agent as a tool of an MCP server', () => {
   it('is listed with its name, its description and its arguments', async () => {
