@@ -1,0 +1,141 @@
+/** Conversations that components hold: any order of mounts, unmounts and failures, and subscriptions that end. */
+import { Subject } from 'rxjs';
+import { expect, it } from 'vitest';
+import { type ShownConversation, snapshotsOf } from '../../src/react/conversationSnapshots.ts';
+import {
+  type ClosableConversation,
+  holdConversation,
+  type SharedConversation,
+} from '../../src/react/sharedConversations.ts';
+import { flush } from '../support/virtualClock.ts';
+
+const turn = async (): Promise<void> => {
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  await flush();
+};
+
+/** An agent that notes what is open, and whose closes take a while. */
+function opener({ fails = false } = {}) {
+  const open = new Map<string, number>();
+  const tooMany: string[] = [];
+  const opened: (string | undefined)[] = [];
+  const agent = {
+    async open(id?: string): Promise<ClosableConversation> {
+      opened.push(id);
+      const key = id ?? `own ${opened.length}`;
+      if ((open.get(key) ?? 0) > 0) tooMany.push(key);
+      if (fails) throw new Error('it cannot be opened');
+      open.set(key, (open.get(key) ?? 0) + 1);
+      return {
+        async close() {
+          await flush();
+          open.set(key, (open.get(key) ?? 0) - 1);
+        },
+      };
+    },
+  };
+  return { agent, open, opened, tooMany };
+}
+
+const STEPS = ['mount', 'unmount', 'again', 'turn'] as const;
+const LENGTH = 5;
+
+it(`any order of ${LENGTH} mounts, unmounts, repeated unmounts and turns opens an id once at a time, and closes it in the end`, async () => {
+  const wrong: string[] = [];
+  const orders = Array.from({ length: STEPS.length ** LENGTH }, (_, number) =>
+    Array.from({ length: LENGTH }, (_step, at) => STEPS[Math.floor(number / STEPS.length ** at) % STEPS.length]),
+  ).filter(([first]) => first === 'mount');
+  await Promise.all(
+    orders.map(async (order) => {
+      const { agent, open, tooMany } = opener();
+      const held: SharedConversation<ClosableConversation>[] = [];
+      let last: SharedConversation<ClosableConversation> | undefined;
+      for (const step of order) {
+        if (step === 'mount') held.push(holdConversation(agent, 'a'));
+        else if (step === 'turn') await turn();
+        else if (step === 'again') last?.release();
+        else {
+          last = held.shift();
+          last?.release();
+        }
+        if (held.length > 0) {
+          const [one] = await Promise.all(held.map(({ opening }) => opening));
+          if ((await held.at(-1)?.opening) !== one || open.get('a') !== 1) wrong.push(`not shared: ${order}`);
+        }
+      }
+      for (const each of held) each.release();
+      for (let turns = 0; turns < 4; turns += 1) await turn();
+      if (open.get('a') !== 0 || tooMany.length > 0) wrong.push(`${open.get('a')} open: ${order}`);
+    }),
+  );
+  expect(wrong).toEqual([]);
+});
+
+it('components without an id have a conversation each, and none is opened by an id', async () => {
+  const { agent, open, opened } = opener();
+  const keys = [{}, {}];
+  const held = keys.map((key) => holdConversation(agent, key));
+  const again = holdConversation(agent, keys[0] as object);
+  const [first, second] = await Promise.all(held.map(({ opening }) => opening));
+  expect([first === second, (await again.opening) === first, opened]).toEqual([false, true, [undefined, undefined]]);
+  for (const each of [...held, again]) each.release();
+  await turn();
+  await turn();
+  expect([...open.values()]).toEqual([0, 0]);
+});
+
+it('an id of two agents is two conversations', async () => {
+  const [one, other] = [opener(), opener()];
+  const held = [holdConversation(one.agent, 'a'), holdConversation(other.agent, 'a')];
+  await Promise.all(held.map(({ opening }) => opening));
+  expect([one.opened, other.opened]).toEqual([['a'], ['a']]);
+  held[0]?.release();
+  await turn();
+  expect([one.open.get('a'), other.open.get('a')]).toEqual([0, 1]);
+  held[1]?.release();
+  await turn();
+});
+
+it('an opening that fails is tried again by the next component, as often as it fails, and leaves nothing to close', async () => {
+  const { agent, opened } = opener({ fails: true });
+  for (let time = 1; time <= 3; time += 1) {
+    const held = [holdConversation(agent, 'a'), holdConversation(agent, 'a')];
+    for (const { opening } of held) await expect(opening).rejects.toThrow('it cannot be opened');
+    for (const each of held) each.release();
+    await turn();
+    expect(opened).toHaveLength(time);
+  }
+});
+
+it('a subscription hears of views, signals and the connection, of their errors and ends, and of nothing after its end', async () => {
+  const sources = { view$: new Subject<never>(), live$: new Subject<never>(), connection$: new Subject<never>() };
+  const names = Object.keys(sources) as (keyof typeof sources)[];
+  for (const name of names) {
+    for (const [end, count] of [
+      ['next', 2],
+      ['error', 1],
+      ['complete', 1],
+    ] as const) {
+      const own = { ...sources, [name]: new Subject<never>() };
+      const conversation = { ...own, view: () => ({}), inFlight: null, pending: [], status: 'idle' };
+      const { subscribe } = snapshotsOf(conversation as unknown as ShownConversation);
+      let changes = 0;
+      const stop = subscribe(() => {
+        changes += 1;
+      });
+      own[name][end](undefined as never);
+      await flush();
+      expect([name, end, changes]).toEqual([name, end, count]);
+      if (end === 'next') own[name].next(undefined as never);
+      stop();
+      stop();
+      await flush();
+      // The one at once, and none in the microtask after the end.
+      expect(changes).toBe(end === 'next' ? count + 1 : count);
+      own[name].next(undefined as never);
+      await flush();
+      expect(changes).toBe(end === 'next' ? count + 1 : count);
+      for (const each of Object.values(own)) expect(each.observed).toBe(false);
+    }
+  }
+});
