@@ -1,8 +1,9 @@
 /** Pages that leave, and conversations that are acquired and released: every option, moment and order. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Conversation, createAgent, memoryStore } from '../../src/index.ts';
+import * as z from 'zod';
+import { type Conversation, createAgent, defineTool, memoryStore } from '../../src/index.ts';
 import { agUiHandler, sessions, uiMessageHandler } from '../../src/transports/index.ts';
-import { deaf, scripted, t } from '../support/scriptedReplies.ts';
+import { call, deaf, scripted, t } from '../support/scriptedReplies.ts';
 import { flush, VirtualClock } from '../support/virtualClock.ts';
 import { readUntil } from './agentServer.ts';
 
@@ -48,7 +49,33 @@ function pages(onDisconnect: 'continue' | 'cancel' | undefined, make: typeof agU
   return { clock, handle, status, shared };
 }
 
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  parameters: z.object({}),
+  needsApproval: true,
+  execute: () => 'paid',
+});
+
 describe.each(BODIES)('a page of %s', (_, make, body) => {
+  it('whose answer ends while its message waits in the queue does not take it back, whatever onDisconnect is', async () => {
+    for (const onDisconnect of ['continue', 'cancel'] as const) {
+      const agent = createAgent({ model: scripted([[call('c1', 'pay')], 'done']), tools: [pay] });
+      onTestFinished(() => agent.close());
+      const shared = sessions(agent);
+      onTestFinished(() => shared.close());
+      const conversation = await shared.acquire('c');
+      await conversation.send('go').result;
+      const handle = make(agent, { authorize: () => true, sessions: shared, whileSuspended: 'followUp', onDisconnect });
+      const { body: stream, status } = await handle(ofBody(body));
+      expect(status).toBe(200);
+      await readUntil(stream?.getReader(), (text) => /RUN_FINISHED|DONE/.test(text));
+      await flush();
+      expect([conversation.status, conversation.queue.map(({ messageId }) => messageId)]).toEqual(['waiting', ['u']]);
+      shared.release(conversation);
+    }
+  });
+
   it.each([undefined, 'continue', 'cancel'] as const)(
     'that leaves ends its run where onDisconnect is cancel: %s',
     async (onDisconnect) => {
