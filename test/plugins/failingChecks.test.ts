@@ -20,7 +20,7 @@ const FAULTS: readonly (readonly [string, Fault, number])[] = [
 ];
 
 /** Where a plugin may fail, and what must come before it. */
-const PLACES: readonly (readonly [string, (fault: Fault) => CallChecks, number?])[] = [
+const PLACES: readonly (readonly [string, (fault: Fault) => CallChecks])[] = [
   ['a hook before the rules', (fault) => ({ before: fault })],
   ['a rule', (fault) => ({ permit: fault })],
   ['a hook about a question', (fault) => ({ permit: async () => ({ outcome: 'ask', by: 'rules' }), requested: fault })],

@@ -106,7 +106,7 @@ describe('observers of work', () => {
       expect(await observer?.around(work as never, act)).toBe(value);
       expect([acts, told]).toEqual([
         1,
-        [...names.map((name) => [name, 'begins', work]), ...names.toReversed().map((name) => [name, 'ends', value])],
+        [...names.map((name) => [name, 'begins', work]), ...[...names].reverse().map((name) => [name, 'ends', value])],
       ]);
     },
   );

@@ -13,7 +13,7 @@ describe('the request of a sub-agent', () => {
     ...{ settings: { maxOutputTokens: 5 }, tools: ['read'], output: 'answer' },
   };
   const origin = { messageId: 'm', by: 'ann', context: { a: 1 } };
-  it.each<[string, Partial<CycleRequest>, boolean, object]>([
+  it.each<[string, object, boolean, object]>([
     ['everything but settings and output', {}, false, { ...origin, model: 'big', tools: ['read', SUBMIT] }],
     ['no model, where it has its own', {}, true, { ...origin, tools: ['read', SUBMIT] }],
     ['no model, where the request chose none', { model: undefined }, false, { ...origin, tools: ['read', SUBMIT] }],

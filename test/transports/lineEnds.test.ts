@@ -1,6 +1,6 @@
 /** Line transports at their edges: lines of every length and form, and everything a second time or after the end. */
 import { describe, expect, it } from 'vitest';
-import { inProcessTransport, type Outgoing, stdioTransport } from '../../src/transports/index.ts';
+import { type Incoming, inProcessTransport, type Outgoing, stdioTransport } from '../../src/transports/index.ts';
 import { flush } from '../support/virtualClock.ts';
 
 const LINE_MAX = 8 * 1_048_576;
@@ -139,8 +139,8 @@ describe('a transport within one process', () => {
 
   it('passes copies on in order, before and after the server begins to read', async () => {
     const { server, client } = inProcessTransport();
-    const sent = { type: 'user-message', content: [{ type: 'text', text: 'a' }] } as const;
-    const changing = structuredClone(sent) as { content: { text: string }[] };
+    const sent: Incoming = { type: 'user-message', content: [{ type: 'text', text: 'a' }] };
+    const changing = structuredClone(sent) as unknown as { content: { text: string }[] };
     client.send(changing as never);
     client.send(message);
     for (const part of changing.content) part.text = 'changed';
