@@ -1,6 +1,7 @@
 /** What each member of a remote conversation asks its server for, and what the store link makes of it for another process: by tables of all acts. */
 import { describe, expect, it } from 'vitest';
 import { type Content, RunchartError, SessionBusyError } from '../../src/index.ts';
+import { errorOfCode } from '../../src/remote/errorOfCode.ts';
 import { RemoteConversation, type RemoteLink } from '../../src/remote/remoteConversation.ts';
 import { RemoteLog } from '../../src/remote/remoteLog.ts';
 import { type LinkOptions, StoreLink } from '../../src/transports/followed/storeLink.ts';
@@ -267,7 +268,9 @@ describe('the link to a process that holds a conversation', () => {
           },
         },
       );
-      await expect(link.ask({ type: 'close' })).rejects.toMatchObject({ code, message: expect.stringContaining('no') });
+      const error: unknown = await link.ask({ type: 'close' }).catch((refusal: unknown) => refusal);
+      expect(error).toMatchObject({ code, message: expect.stringContaining('no') });
+      expect((error as Error).constructor).toBe(errorOfCode(code, '').constructor);
       expect(acts).toHaveLength(1);
     },
   );

@@ -106,6 +106,12 @@ describe('a reply with submit_result', () => {
       false,
     ],
     ['which is not complete yet', [makes('x', 'read'), makes('s', SUBMIT)], 's', true],
+    [
+      'alone after a crowded reply',
+      [makes('x', 'read'), makes('t', SUBMIT), replied, over, makes('s', SUBMIT), replied],
+      's',
+      false,
+    ],
     ['none, of two other calls', [makes('x', 'read'), makes('y', 'read'), replied], 'x', false],
     ['of a log without the call', [makes('x', 'read'), replied], 's', false],
   ])('%s: none of its calls runs where it is crowded', (_, log, callId, isCrowded) => {
