@@ -83,6 +83,35 @@ it('components without an id have a conversation each, and none is opened by an 
   await expect.poll(() => [...open.values()]).toEqual([0, 0]);
 });
 
+it.each([1, 2, 3])(
+  'an id that is wanted while it closes is opened after the close, once for %i components',
+  async (count) => {
+    let closed = (): void => undefined;
+    const closing = new Promise<void>((resolve) => {
+      closed = resolve;
+    });
+    let opens = 0;
+    const agent = {
+      open: async (): Promise<ClosableConversation> => {
+        opens += 1;
+        return { close: () => closing };
+      },
+    };
+    const first = holdConversation(agent, 'a');
+    const conversation = await first.opening;
+    first.release();
+    await turn();
+    const held = Array.from({ length: count }, () => holdConversation(agent, 'a'));
+    await turn();
+    expect(opens).toBe(1);
+    closed();
+    const [again, ...others] = await Promise.all(held.map(({ opening }) => opening));
+    expect([opens, again === conversation, others.every((each) => each === again)]).toEqual([2, false, true]);
+    for (const each of held) each.release();
+    await turn();
+  },
+);
+
 it('an id of two agents is two conversations', async () => {
   const [one, other] = [opener(), opener()];
   const held = [holdConversation(one.agent, 'a'), holdConversation(other.agent, 'a')];
