@@ -45,7 +45,8 @@ export class BackgroundCommand {
       push: (chunk: Buffer): void => this.#unread.push(chunk),
       bytes: 0,
       lastLine: (): string => '',
-      end: (): void => undefined,
+      // The file of a long output is closed, also if nobody reads it.
+      end: (): void => this.#unread.end(),
     };
     const options = { cwd, timeoutMs, launcher, signal: this.#stop.signal, isBackground: true };
     this.ended = runInto(sink, command, { ...options, progress: () => undefined })

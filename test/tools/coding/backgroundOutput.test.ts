@@ -1,0 +1,65 @@
+/** What the end of a command in the background releases, whatever ended it and whether anybody has read its output. */
+import { readdir, readlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { BackgroundCommand } from '../../../src/tools/coding/commands/backgroundCommands.ts';
+import { hasProc } from './liveProcesses.ts';
+
+const LONG = 'head -c 200000 /dev/zero | tr "\\0" x; echo';
+const started = (command: string, more: Partial<{ timeoutMs: number; release: () => Promise<void> }> = {}) => {
+  const { timeoutMs = Number.POSITIVE_INFINITY, release } = more;
+  const launcher = release && { program: 'env', args: [], hasFirstProcess: false, release };
+  return new BackgroundCommand('bash_1', { command, cwd: tmpdir(), timeoutMs, launcher });
+};
+
+/** The files of long outputs that this process holds open. */
+async function openOutputs(): Promise<string[]> {
+  const names = await readdir('/proc/self/fd');
+  const targets = await Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')));
+  return targets.filter((target) => target.includes('runchart-output-')).sort();
+}
+
+const ENDS: readonly (readonly [end: string, command: string, timeoutMs: number, stops: boolean])[] = [
+  ['exited', LONG, Number.POSITIVE_INFINITY, false],
+  ['exited', `${LONG}; exit 3`, Number.POSITIVE_INFINITY, false],
+  ['killed', `${LONG}; kill -9 $$`, Number.POSITIVE_INFINITY, false],
+  ['timeout', `${LONG}; sleep 1000`, 1_000, false],
+  ['stopped', `${LONG}; echo up; sleep 1000`, Number.POSITIVE_INFINITY, true],
+];
+
+describe.skipIf(!hasProc)('a command whose long output nobody has read', () => {
+  it.each(ENDS)(
+    'that is %s (%s) leaves no file open, and its output can be read once',
+    async (kind, line, timeoutMs, stops) => {
+      const before = await openOutputs();
+      const released: string[] = [];
+      const command = started(line, { timeoutMs, release: async () => void released.push('places') });
+      if (stops) {
+        await expect.poll(openOutputs).not.toEqual(before);
+        await command.stop();
+      }
+      expect((await command.ended).kind).toBe(kind);
+      expect(released).toEqual(['places']);
+      expect([command.isRunning, await openOutputs()]).toEqual([false, before]);
+      const output = command.read();
+      // On a busy machine the time may be up before the command has printed anything.
+      if (kind !== 'timeout') expect(output.bytes).toBeGreaterThanOrEqual(200_000);
+      if (output.bytes >= 200_000) expect(output.spilled?.bytes).toBe(output.bytes);
+      expect(command.read().bytes).toBe(0);
+      expect(await openOutputs()).toEqual(before);
+    },
+  );
+
+  it('is ended once, however often it is stopped, and its places are released once', async () => {
+    const released: string[] = [];
+    const command = started('sleep 1000', { release: async () => void released.push('places') });
+    await Promise.all([command.stop(), command.stop()]);
+    await command.stop();
+    expect([command.end, released]).toEqual([{ kind: 'stopped' }, ['places']]);
+  });
+
+  it('ends although its places cannot be released', async () => {
+    const command = started('exit 2', { release: () => Promise.reject(new Error('busy')) });
+    expect(await command.ended).toEqual({ kind: 'exited', code: 2, leftRunning: false });
+  });
+});
