@@ -1,13 +1,13 @@
 /** Results, errors, side values and retries of tools: each kind of answer, and both sides of each bound. */
 import { describe, expect, test } from 'vitest';
+import type { NewEntry } from '../../machines/internal.ts';
 import { ConfigurationError, RunchartError } from '../../src/errors.ts';
 import { cut, erred, replacedContent, side, toolValue } from '../../src/tools/toolResult.ts';
 import { onlyRefusing, type RetryPolicy, retryOf, type ToolFailure } from '../../src/tools/toolRetry.ts';
 
-const limits = (resultBytes = 1_000) => ({
-  resultBytes,
-  redact: (text: string) => text.replaceAll('SECRET', '[hidden]'),
-});
+const hidden = <T>(value: T): T => (typeof value === 'string' ? (value.replaceAll('SECRET', '[hidden]') as T) : value);
+const redact = Object.assign(hidden, { entry: (entry: NewEntry): NewEntry => entry });
+const limits = (resultBytes = 1_000) => ({ resultBytes, redact });
 const bytesOf = (text: string): number => Buffer.byteLength(text);
 
 describe('a text that is cut', () => {

@@ -35,9 +35,15 @@ const MOTIONS: { readonly [keys: string]: readonly number[] } = {
   ...{ 'ctrl right': WORD_RIGHT, 'meta right': WORD_RIGHT, 'meta f': WORD_RIGHT },
 };
 const REMOVALS: { readonly [keys: string]: readonly [to: readonly number[], isKept: boolean] } = {
-  ...{ backspace: [LEFT, false], 'ctrl h': [LEFT, false], delete: [RIGHT, false], 'ctrl d': [RIGHT, false] },
-  ...{ 'ctrl w': [WORD_LEFT, true], 'meta backspace': [WORD_LEFT, true], 'meta d': [WORD_RIGHT, true] },
-  ...{ 'ctrl u': [START, true], 'ctrl k': [END, true] },
+  backspace: [LEFT, false],
+  'ctrl h': [LEFT, false],
+  delete: [RIGHT, false],
+  'ctrl d': [RIGHT, false],
+  'ctrl w': [WORD_LEFT, true],
+  'meta backspace': [WORD_LEFT, true],
+  'meta d': [WORD_RIGHT, true],
+  'ctrl u': [START, true],
+  'ctrl k': [END, true],
 };
 
 describe('a key', () => {
