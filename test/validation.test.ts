@@ -131,7 +131,9 @@ describe('a refused value', () => {
     [5n, 'bigint'],
     ['x'.repeat(198), `"${'x'.repeat(198)}"`],
     ['x'.repeat(199), `"${'x'.repeat(199)}…`],
-  ])('is shown on one line of at most 200 characters, as JSON or by its type: %#', (value, shown) => expect(display(value)).toBe(shown));
+  ])('is shown on one line of at most 200 characters, as JSON or by its type: %#', (value, shown) =>
+    expect(display(value)).toBe(shown),
+  );
 
   it.each([
     ['sk-key', 'a value of type string'],

@@ -86,6 +86,8 @@ const EFFECTS: readonly (readonly [line: string, did: unknown, said?: string | R
   ['/todos', undefined, 'the model keeps no list in this session'],
   ['/undo', ['undo', '']],
   ['/undo files', ['undo', 'files']],
+  ['/rename', undefined, '/rename takes the title'],
+  ['/rename the  parser ', undefined, 'the session is called the  parser'],
   ['/rewind', ['rewind', '']],
   ['/rewind 2 files', ['rewind', '2 files']],
   ['/fork', undefined, 'there is no message yet'],
@@ -95,16 +97,13 @@ const EFFECTS: readonly (readonly [line: string, did: unknown, said?: string | R
 ];
 
 describe('a command', () => {
-  test.each([...EFFECTS])(
-    '%s does what it says and nothing else',
-    async (line: string, wanted: unknown, words?: string | RegExp) => {
-      const { types, said, did } = await commands();
-      await types(line);
-      expect(did).toEqual(wanted === undefined ? [] : [wanted]);
-      if (words === undefined) return;
-      expect(said.some((each) => (typeof words === 'string' ? each.includes(words) : words.test(each)))).toBe(true);
-    },
-  );
+  test.for(EFFECTS)('%s does what it says and nothing else', async ([line, wanted, words]) => {
+    const { types, said, did } = await commands();
+    await types(line);
+    expect(did).toEqual(wanted === undefined ? [] : [wanted]);
+    if (words === undefined) return;
+    expect(said.some((each) => (typeof words === 'string' ? each.includes(words) : words.test(each)))).toBe(true);
+  });
 
   test('of the list is one of the program, and each has its effect in the table above or in the session', () => {
     const names = COMMANDS.map(([usage]) => slashCommand(usage).name);
