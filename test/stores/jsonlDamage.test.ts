@@ -150,6 +150,29 @@ describe('the middle of a file', () => {
     await mends(file(header, first, second, third, first, second, third, last), entries, ['duplicate']);
   });
 
+  test('H-136 the first record of a run counts once, also where it is repeated without its header', async () => {
+    const runs = ['r', 's'].flatMap((runId, run) =>
+      [0, 1].map((index) => stamped('c', 1 + 2 * run + index, { type: 'run-started', runId })),
+    );
+    const log = [notice('c', 0), ...runs];
+    const lines = await linesFor(log);
+    const firsts = lines.flatMap((line, index) => (index > 0 && line.startsWith('{"format"') ? [index + 1] : []));
+    expect(firsts).toEqual([3, 6]);
+    for (const first of firsts) {
+      const repeated = lines[first] ?? '';
+      for (const place of [first + 1, first + 2]) {
+        const damaged = file(...lines.slice(0, place), repeated, ...lines.slice(place));
+        await mends(damaged, log, ['duplicate']);
+        const found = await placeWith(damaged);
+        const read: LogEntry[] = [];
+        for await (const entry of readDamagedLog(found.directory, 'c')) read.push(entry);
+        expect(read).toEqual(log);
+      }
+    }
+    const other = (lines[3] ?? '').replace('run-started', 'run-other');
+    await refuses(file(...lines.slice(0, 4), other, ...lines.slice(4)), 'fork', 5);
+  });
+
   test('H-137 another record with an existing seq is a fork', async () => {
     await refuses(file(header, first, second, second.replace('entry', 'other'), third), 'fork', 4);
   });

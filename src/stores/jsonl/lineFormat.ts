@@ -45,8 +45,9 @@ export type Judged =
   | { kind: 'blank' }
   /** The header of a run. */
   | { kind: 'header'; format: LineFormat }
-  /** `gap`: the header of its run is missing. */
-  | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version' | 'gap'; why: string };
+  /** The header of its run is missing. `seq` is that of the record, NaN without one. */
+  | { kind: 'gap'; why: string; seq: number }
+  | { kind: 'encoding' | 'not_json' | 'corrupt' | 'version'; why: string };
 
 export type JudgedHeader =
   | { kind: 'header'; format: LineFormat }
@@ -178,7 +179,9 @@ export function judgeText(text: string, format: LineFormat, zeros = 0): Judged |
       if (!Object.hasOwn(value, 'runId')) return { kind: 'corrupt', why: 'it is a second header' };
       return { kind: 'header', format: { conversationId: format.conversationId, ...runIn(value) } };
     }
-    if (lacksHeader(value, format)) return { kind: 'gap', why: 'the header of its run is missing' };
+    if (lacksHeader(value, format)) {
+      return { kind: 'gap', why: 'the header of its run is missing', seq: Number(own(value, 'seq')) };
+    }
   }
   const entry = restored(value, format, text.length);
   return typeof entry === 'string' ? { kind: 'corrupt', why: entry } : { kind: 'entry', entry, zeros, spliced: false };

@@ -150,7 +150,11 @@ class Scanner {
 
   #judge(line: Line): Judged | JudgedHeader {
     const bytes = bytesOf(line);
-    return this.#headerSeen ? judgeLine(bytes, this.#format, this.#next, line.whole) : judgeHeader(bytes, this.#id);
+    if (!this.#headerSeen) return judgeHeader(bytes, this.#id);
+    const judged = judgeLine(bytes, this.#format, this.#next, line.whole);
+    if (judged.kind !== 'gap' || !(judged.seq < this.#next)) return judged;
+    // A repeated first entry of a run belongs to the header above its first copy.
+    return judgeLine(bytes, formatAt(this.#scan, judged.seq, this.#id), judged.seq, line.whole);
   }
 
   /** Returns a promise only for an entry that has to be compared with an earlier one. */

@@ -94,6 +94,7 @@ class Reader {
     const judged = judgeLine(bytes, this.#format, this.#next, whole);
     if (judged.kind === 'header') this.#format = judged.format;
     if (judged.kind === 'gap') {
+      if (judged.seq < this.#next) return null;
       // Without the header, run and time of these lines are unknown.
       this.#format = { ...this.#format, runId: null, at: 0, begins: true };
       return this.take(bytes, whole);
