@@ -118,10 +118,10 @@ function interactive(root: Command, { signal, own, exit }: Invocation): void {
     .addHelpText('after', HELP)
     .action(async (operands: string[], options: RootOptions) => {
       const prompt = operands.join(' ');
-      // A single word is more likely a mistyped command.
-      if (prompt !== '' && !/\s/.test(prompt))
-        root.error(`error: unknown command '${prompt}'. To send it as a message: runchart -p '${prompt}'`);
       const { print } = options;
+      // A single word without -p is more likely a mistyped command.
+      if (print === undefined && prompt !== '' && !/\s/.test(prompt))
+        root.error(`error: unknown command '${prompt}'. To send it as a message: runchart -p '${prompt}'`);
       const isOneShot = print !== undefined || options.json || !process.stdin.isTTY;
       if (isOneShot) {
         const { runCommand } = await import('./runCommand.ts');

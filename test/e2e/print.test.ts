@@ -73,6 +73,15 @@ describe('runchart -p', () => {
     expect(JSON.stringify(server.asked[3]?.messages)).toMatch(/main\.go was read.*Go on with what was asked last/);
   });
 
+  test('a prompt of one word may follow other options', async () => {
+    const server = await modelServer(explains);
+    const { cwd, env } = await place(server);
+    const program = start(['-p', '-m', 'm1', 'explain'], { cwd, env });
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(program.stdout).toContain('It counts words.');
+    expect(JSON.stringify(server.asked[0]?.messages)).toContain('explain');
+  });
+
   test('TRC-14 prints the reply alone, --json prints the events of a transport, and -c continues the session', async () => {
     const server = await modelServer(readsMainGo, explains, explains);
     const { cwd, env, sessions } = await place(server);
