@@ -150,7 +150,7 @@ describe('the middle of a file', () => {
     await mends(file(header, first, second, third, first, second, third, last), entries, ['duplicate']);
   });
 
-  test('H-136 the first record of a run counts once, also where it is repeated without its header', async () => {
+  test('H-136 a record counts once, also where it is repeated below the header of another run', async () => {
     const runs = ['r', 's'].flatMap((runId, run) =>
       [0, 1].map((index) => stamped('c', 1 + 2 * run + index, { type: 'run-started', runId })),
     );
@@ -169,8 +169,14 @@ describe('the middle of a file', () => {
         expect(read).toEqual(log);
       }
     }
+    for (const line of lines.filter((each) => !each.startsWith('{"format"'))) {
+      await mends(file(...lines, line), log, ['duplicate']);
+    }
     const other = (lines[3] ?? '').replace('run-started', 'run-other');
     await refuses(file(...lines.slice(0, 4), other, ...lines.slice(4)), 'fork', 5);
+    // A second writer, with a run of its own.
+    const rival = (lines[5] ?? '').replace('"s"', '"t"');
+    await refuses(file(...lines, rival, ...lines.slice(6)), 'fork', lines.length + 2);
   });
 
   test('H-137 another record with an existing seq is a fork', async () => {

@@ -152,9 +152,16 @@ class Scanner {
     const bytes = bytesOf(line);
     if (!this.#headerSeen) return judgeHeader(bytes, this.#id);
     const judged = judgeLine(bytes, this.#format, this.#next, line.whole);
-    if (judged.kind !== 'gap' || !(judged.seq < this.#next)) return judged;
-    // A repeated first entry of a run belongs to the header above its first copy.
-    return judgeLine(bytes, formatAt(this.#scan, judged.seq, this.#id), judged.seq, line.whole);
+    const seq = this.#seqWithoutHeader(judged);
+    if (!(seq < this.#next)) return judged;
+    // A repeated entry belongs to the header above its first copy.
+    return judgeLine(bytes, formatAt(this.#scan, seq, this.#id), seq, line.whole);
+  }
+
+  /** Returns the seq of an entry that is not the first one below a header, or NaN. */
+  #seqWithoutHeader(judged: Judged): number {
+    if (judged.kind === 'gap') return judged.seq;
+    return judged.kind === 'entry' && !this.#format.begins ? judged.entry.seq : Number.NaN;
   }
 
   /** Returns a promise only for an entry that has to be compared with an earlier one. */
