@@ -109,6 +109,9 @@ class RestateAgent implements Agent {
     link.begin();
     try {
       await conversation.sync();
+      const [first] = conversation.log();
+      // Only an opening by its id alone shows a sub-agent.
+      if (existing && first?.type === 'conversation' && first.parent) throw noConversation();
     } catch (error) {
       await conversation.close();
       throw error;

@@ -10,6 +10,7 @@ import { after, before, describe, it } from 'node:test';
 import { connect } from '../../src/client/index.ts';
 import type { Agent, Conversation, LogEntry } from '../../src/index.ts';
 import { restateAgent } from '../../src/restate/index.ts';
+import { subAgentIds } from '../../src/stores/logStore.ts';
 import { createHandlers } from '../../src/transports/index.ts';
 import { RestateServer, serverBinary, until } from './restateServer.ts';
 import { notesIn, type ToolNote, WorkerProcess } from './workerProcess.ts';
@@ -221,10 +222,98 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
     worker = next;
   });
 
+  const spawn = (...tasks: string[]): object => ({
+    name: 'spawn_agents',
+    tasks: tasks.map((task, index) => ({ id: `task-${index}`, task })),
+  });
+  const childrenOf = (conversation: Conversation): string[] => [...subAgentIds(conversation.log())];
+  const outcomesOf = (conversation: Conversation): unknown[] =>
+    conversation.log().flatMap((entry) => (entry.type === 'tool-result' ? [entry.outcome] : []));
+
+  it('two sub-agents work at once, and each has a log under an id of its own', async () => {
+    const conversation = await agent.open('family', { owner: 'somebody' });
+    const both = [message({ name: 'once' }), message({ name: 'again' })];
+    const result = await conversation.send(message(spawn(...both))).result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    assert.deepEqual(outcomesOf(conversation), ['succeeded']);
+    const children = childrenOf(conversation);
+    assert.equal(children.length, 2);
+    for (const id of children) {
+      assert.equal(count('end', `${id}/`), 1);
+      await assert.rejects(agent.open(id, { owner: 'somebody else' }), { code: 'not_found' });
+      const child = await agent.open(id, { owner: 'somebody' });
+      assert.deepEqual(outcomesOf(child), ['succeeded', 'succeeded']);
+      assert.equal((await child.send('hello').result).error?.code, 'configuration');
+      await assert.rejects(agent.open(id, { existing: true }), { code: 'not_found' });
+      await child.close();
+    }
+    assert.equal((await agent.list()).filter(({ id }) => children.includes(id)).length, 0);
+    await agent.profile.store.delete('family');
+    await until('the sub-agents are deleted', async () => {
+      const logs = await Promise.all(children.map((id) => agent.profile.store.stateOf?.(id)));
+      return logs.every((log) => log?.length === 0);
+    });
+  });
+
+  it('a call of a sub-agent waits for approval: nothing is under way, the worker dies, and the decision continues it', async () => {
+    const conversation = await agent.open('family-approval');
+    const first = await conversation.send(message(spawn(message({ name: 'ask' })))).result;
+    assert.equal(first.termination, 'Suspended');
+    await until('no invocation is under way', async () => (await invocations()).length === 0);
+    await worker.kill();
+    await worker.start();
+    const [call] = conversation.pending;
+    assert.ok(call);
+    assert.equal(call.path.length, 2);
+    const { callId, suspension } = call;
+    assert.equal(await conversation.decide({ callId, suspension, action: 'approve', by: 'somebody' }), 'applied');
+    const result = await conversation.resume().result;
+    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
+    const [child = ''] = childrenOf(conversation);
+    assert.equal(count('start', `${child}/`), 1);
+  });
+
+  it('kill -9 of the worker in an idempotent tool of a sub-agent: the sub-agent is not started twice, and no log shows a crash', async () => {
+    const conversation = await agent.open('family-killed');
+    const task = message({ name: 'again' }, { name: 'again', release: release('family-killed') });
+    const { result } = conversation.send(message(spawn(task)));
+    await until('the sub-agent has begun', () => childrenOf(conversation).length === 1);
+    const [child = ''] = childrenOf(conversation);
+    await until('its second tool runs', () => count('start', `${child}/`) === 2 && count('end', `${child}/`) === 1);
+    await worker.kill();
+    writeFileSync(release('family-killed'), '');
+    await worker.start();
+    assert.equal((await result).termination, 'NaturalEnd', JSON.stringify(await result));
+    const log = await agent.open(child);
+    for (const each of [conversation, log])
+      assert.equal(typesOf(each).filter((type) => type === 'run-started' || type === 'run-resumed').length, 1);
+    assert.equal(conversation.log().filter(({ type }) => type === 'sub-agent').length, 2);
+    await log.close();
+  });
+
+  it('a cancel of the parent ends the tool of its sub-agent', async () => {
+    const conversation = await agent.open('family-cancel');
+    conversation.send(message(spawn(message({ name: 'once', release: release('never') }))));
+    await until('the sub-agent has begun', () => childrenOf(conversation).length === 1);
+    const [child = ''] = childrenOf(conversation);
+    await until('its tool runs', () => count('start', `${child}/`) === 1);
+    await conversation.cancel();
+    await until('the tool is aborted', () => count('abort', `${child}/`) === 1);
+    await until(
+      'the end is on record',
+      () => conversation.log().filter(({ type }) => type === 'sub-agent').length === 2,
+    );
+    const log = await agent.open(child);
+    const [stop] = log.log().filter(({ type }) => type === 'run-stop');
+    assert.equal(stop?.type === 'run-stop' && stop.reason, 'interrupted');
+    await log.close();
+  });
+
   it('run() denies a call that needs approval, and ends', async () => {
+    const asked = notes().filter(({ what, name }) => what === 'start' && name === 'ask').length;
     const result = await agent.run(message({ name: 'ask' }));
     assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
-    assert.equal(notes().filter(({ what, name }) => what === 'start' && name === 'ask').length, 1);
+    assert.equal(notes().filter(({ what, name }) => what === 'start' && name === 'ask').length, asked);
   });
 
   it('createHandlers serves clients from the engine with no change', async () => {

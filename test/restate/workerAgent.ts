@@ -5,7 +5,15 @@
 import { appendFileSync, existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { createAgent, defineTool, type Model, type ModelPart, type Tool, type ToolContext } from '../../src/index.ts';
+import {
+  createAgent,
+  defineTool,
+  type Model,
+  type ModelPart,
+  subAgents,
+  type Tool,
+  type ToolContext,
+} from '../../src/index.ts';
 
 export const { values } = parseArgs({
   options: {
@@ -50,7 +58,7 @@ const tool = (name: string, options: { idempotent?: boolean; needsApproval?: boo
 
 const model: Model = {
   id: 'told',
-  async *stream({ messages }): AsyncIterable<ModelPart> {
+  async *stream({ messages, tools }): AsyncIterable<ModelPart> {
     const last = messages.at(-1);
     const rounds = Number(
       /ROUNDS (\d+)/.exec(JSON.stringify([...messages].reverse().find(({ role }) => role === 'user')))?.[1],
@@ -65,12 +73,23 @@ const model: Model = {
       yield { type: 'finish', reason: 'tool-calls' };
       return;
     }
-    const text = last?.role === 'user' ? JSON.stringify(last.content) : '';
-    const wanted = /CALL (\[.*\]) END/.exec(text.replaceAll('\\"', '"'))?.[1];
+    const parts = last?.role === 'user' ? last.content : [];
+    const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+    const wanted = /CALL (\[.*\]) END/.exec(text)?.[1];
     if (wanted) {
       const calls = JSON.parse(wanted) as { name: string; release?: string }[];
       for (const [index, { name, ...args }] of calls.entries())
         yield { type: 'tool-call', callId: `${name}-${messages.length}-${index}`, name, args: JSON.stringify(args) };
+      yield { type: 'finish', reason: 'tool-calls' };
+      return;
+    }
+    if (tools.some(({ name }) => name === 'submit_result')) {
+      yield {
+        type: 'tool-call',
+        callId: `submit-${messages.length}`,
+        name: 'submit_result',
+        args: '{"result":"done"}',
+      };
       yield { type: 'finish', reason: 'tool-calls' };
       return;
     }
@@ -81,6 +100,6 @@ const model: Model = {
 
 export const agent = createAgent({
   model,
-  tools: [tool('once'), tool('again', { idempotent: true }), tool('ask', { needsApproval: true })],
+  tools: [tool('once'), tool('again', { idempotent: true }), tool('ask', { needsApproval: true }), subAgents()],
   policies: { limits: { turns: 1_000 } },
 });

@@ -17,6 +17,7 @@ import { HeldMember, type MemberSurroundings } from './heldMember.ts';
 import { HeldSubAgents } from './heldSubAgents.ts';
 
 const BEAT_MS = 20_000;
+const SETTLING_MS = 5;
 /** How long it may take to repeat what led to an item. */
 const REPEAT_TURNS = 2000;
 const REPEAT_MS = 10_000;
@@ -148,7 +149,8 @@ export class HeldConversation {
         this.#isRecording = true;
         return item;
       }
-      if (this.#hasNews || (await this.#woken())) continue;
+      const isSettling = this.#isSettling;
+      if (this.#hasNews || (await this.#woken(isSettling ? SETTLING_MS : BEAT_MS)) || isSettling) continue;
       return this.#item({ kind: 'beat' });
     }
   }
@@ -252,11 +254,16 @@ export class HeldConversation {
     this.#wake();
   }
 
+  /** Nothing is under way but the end of sub-agents, of which no signal tells. */
+  get #isSettling(): boolean {
+    return this.#root.runtime?.subAgents !== undefined && this.#members.every(({ journal }) => journal?.isQuiet);
+  }
+
   /** False when nothing has happened for a while. */
-  #woken(): Promise<boolean> {
+  #woken(ms: number): Promise<boolean> {
     const { signal } = this.#options.attempt;
     return new Promise((resolve) => {
-      const stop = platformPorts.setTimer(BEAT_MS, () => done(false));
+      const stop = platformPorts.setTimer(ms, () => done(false));
       const woken = (): void => done(true);
       const done = (isWoken: boolean): void => {
         stop();

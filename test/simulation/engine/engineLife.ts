@@ -3,12 +3,14 @@
  * invariants are those of every log, and what `docs/promises.md` says of tools.
  */
 import { z } from 'zod';
+import { applyEntry } from '../../../machines/internal.ts';
 import { engineAgentOf } from '../../../src/agent.ts';
-import { createAgent, defineTool, type LogEntry, type Tool, type ToolContext } from '../../../src/index.ts';
+import { createAgent, defineTool, type LogEntry, subAgents, type Tool, type ToolContext } from '../../../src/index.ts';
 import { emptyFolds, foldEntry } from '../../../src/log/conversationLog.ts';
 import type { Model, ModelPart } from '../../../src/models/model.ts';
 import type { EngineAttempt } from '../../../src/restate/chain/engineAttempt.ts';
 import { holdConversation } from '../../../src/restate/chain/holdConversation.ts';
+import { pendingWithin, WAITS } from '../../../src/runtime/subAgentPort.ts';
 import type { Act } from '../../../src/stores/logStore.ts';
 import { pairingFaults } from '../../../src/testing/pairingFaults.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
@@ -30,6 +32,8 @@ export interface EngineLife {
   deaths?: number;
   /** Default: drawn. */
   onRestart?: 'idle' | 'replayDecided' | 'resume';
+  /** The agent has a tool that spawns sub-agents. */
+  hasSubAgents?: boolean;
   /** The model replies after which another invocation continues. Default: drawn. */
   repliesMost?: number;
   /** The invocations after so many have another version of the charts. Default: none. */
@@ -47,6 +51,7 @@ class Tools {
   readonly starts = new Map<string, number>();
   readonly #chance: Chance;
   readonly #broken: (invariant: string, detail: string) => void;
+  /** The entries of the conversation and of its sub-agents. */
   readonly #log: () => readonly LogEntry[];
 
   constructor(chance: Chance, broken: (invariant: string, detail: string) => void, log: () => readonly LogEntry[]) {
@@ -110,13 +115,20 @@ function modelOf(chance: Chance, broken: (invariant: string, detail: string) => 
       for (let call = 0; call < wanted && tools.length > 0; call += 1) {
         calls += 1;
         const name = tools[chance.below(tools.length)]?.name ?? 'once';
-        yield { type: 'tool-call', callId: `call-${calls}`, name, args: '{}' };
+        yield { type: 'tool-call', callId: `call-${calls}`, name, args: argsOf(name, chance) };
         await nextTurn();
       }
       if (wanted === 0) yield { type: 'text-delta', text: 'the end' };
       yield { type: 'finish', reason: wanted > 0 ? 'tool-calls' : 'stop' };
     },
   };
+}
+
+function argsOf(name: string, chance: Chance): string {
+  if (name === 'submit_result') return '{"result":"submitted"}';
+  if (name !== 'spawn_agents') return '{}';
+  const tasks = Array.from({ length: 1 + chance.below(3) }, (_, index) => ({ id: `${index}`, task: `task ${index}` }));
+  return JSON.stringify({ tasks });
 }
 
 class People {
@@ -140,7 +152,7 @@ class People {
   }
 
   act(): void {
-    const { waiting, unsettled } = stateOf(this.#engine.log);
+    const { waiting, unsettled } = stateOf(this.#engine);
     const run = runsOf(this.#engine.log).at(-1);
     const draw = this.#chance.next();
     if (draw < 0.3) this.send();
@@ -172,12 +184,23 @@ class People {
   }
 }
 
-function stateOf(log: readonly LogEntry[]) {
+function stateOf({ log, logs }: SimulatedEngine) {
   const folds = emptyFolds();
   for (const entry of log) foldEntry(folds, entry);
   const { calls, unsettled, cycle, queue } = folds.logState;
-  const waiting = [...calls.values()].filter(({ status }) => status === 'suspended');
-  return { waiting, unsettled: [...unsettled.keys()], cycle, queue, transcript: folds.transcript };
+  const waiting: { callId: string; suspension: number }[] = [...calls.values()]
+    .filter(({ status }) => status === 'suspended')
+    .flatMap<{ callId: string; suspension: number }>((call) =>
+      call.reason === WAITS ? pendingWithin(call.callId, call.payload) : [call],
+    );
+  const within = [...logs.values()].flatMap(unsettledIn);
+  return { waiting, unsettled: [...unsettled.keys(), ...within], cycle, queue, transcript: folds.transcript };
+}
+
+function unsettledIn(log: readonly LogEntry[]): string[] {
+  const { logState } = emptyFolds();
+  for (const entry of log) applyEntry(logState, entry);
+  return [...logState.unsettled.keys()];
 }
 
 /** Lives one life. The same seed gives nearly the same life: work of one turn may finish in another order. */
@@ -186,10 +209,10 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
   const chance = seeded(seed);
   const violations: EngineReport['violations'] = [];
   const broken = (invariant: string, detail: string): void => void violations.push({ invariant, detail });
-  const tools = new Tools(seeded(seed + 1_000_003), broken, () => engine.log);
+  const tools = new Tools(seeded(seed + 1_000_003), broken, () => engine.entries);
   const options = {
     model: modelOf(seeded(seed + 2_000_003), broken),
-    tools: tools.all(),
+    tools: [...tools.all(), ...(life.hasSubAgents ? [subAgents({ limits: { turns: 3 } })] : [])],
     policies: {
       limits: { turns: 8 },
       onRestart: life.onRestart ?? seeded(seed + 4_000_003).one(['idle', 'replayDecided', 'resume']),
@@ -233,6 +256,7 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
     continued,
     repeated,
     entries: log.length,
+    subAgents: engine.logs.size,
     starts: tools.starts.size,
     unknown,
   };
@@ -246,7 +270,7 @@ async function settle(engine: SimulatedEngine, people: People): Promise<void> {
   over.catch(() => undefined);
   for (let round = 0; round < 40; round += 1) {
     await Promise.race([engine.atRest(), over]);
-    const { waiting, queue, cycle } = stateOf(engine.log);
+    const { waiting, queue, cycle } = stateOf(engine);
     const [call] = waiting;
     if (engine.isBroken || (cycle !== 'suspended' && queue.length === 0)) return;
     if (call && round < 20) people.decide(call);
@@ -268,14 +292,18 @@ function continuationOf(log: readonly LogEntry[], runId: unknown): string | unde
 }
 
 function check(
-  { log, answers }: SimulatedEngine,
+  engine: SimulatedEngine,
   people: People,
   tools: Tools,
   broken: (invariant: string, detail: string) => void,
 ): void {
-  for (const fault of logFaults(log)) broken('LOG', fault);
-  for (const fault of restFaults(log, (name) => name === 'again' || name === 'look')) broken('REST', fault);
-  const { cycle } = stateOf(log);
+  const { log, logs, answers } = engine;
+  for (const each of [log, ...logs.values()]) {
+    for (const fault of logFaults(each)) broken('LOG', fault);
+    for (const fault of restFaults(each, (name) => REPEATED.has(name))) broken('REST', fault);
+  }
+  checkSubAgents(engine, broken);
+  const { cycle } = stateOf(engine);
   if (cycle === 'running') broken('I6', 'a run has no end');
   const random = runsOf(log).find((runId) => !/^run_(message|resumption|rest|resumed|opened)-/.test(String(runId)));
   if (random) broken('IDS', `the run ${random} has an id that no other attempt gives it`);
@@ -296,6 +324,27 @@ function check(
     }
   }
   for (const [key, starts] of tools.starts)
-    if (starts > 0 && !log.some((entry) => entry.type === 'tool-started' && entry.idempotencyKey === key))
+    if (starts > 0 && !engine.entries.some((entry) => entry.type === 'tool-started' && entry.idempotencyKey === key))
       broken('STARTED', `${key} ran and the log does not say so`);
+}
+
+const REPEATED: ReadonlySet<string> = new Set(['again', 'look', 'spawn_agents', 'submit_result']);
+
+/** Each sub-agent has its start and its end in the log of its parent, and a log of its own that has ended. */
+function checkSubAgents({ log, logs }: SimulatedEngine, broken: (invariant: string, detail: string) => void): void {
+  const changes = log.flatMap((entry) => (entry.type === 'sub-agent' ? [entry] : []));
+  for (const { child, callId } of changes) {
+    const phases = changes.filter((change) => change.child === child).map(({ phase }) => phase);
+    // A limit may end a run whose call waits.
+    const isOver = log.some((entry) => entry.type === 'tool-result' && entry.callId === callId);
+    if (phases.join() !== 'started,ended' && (isOver || phases.join() !== 'started'))
+      broken('CHILD', `${child} has the phases ${phases.join()}`);
+    const own = logs.get(child) ?? [];
+    const { logState } = emptyFolds();
+    for (const entry of own) applyEntry(logState, entry);
+    const { cycle } = logState;
+    if (cycle === 'running' || (isOver && cycle === 'suspended')) broken('CHILD', `${child} is ${cycle}`);
+  }
+  for (const id of logs.keys())
+    if (!changes.some(({ child }) => child === id)) broken('CHILD', `${id} is not in the log of its parent`);
 }

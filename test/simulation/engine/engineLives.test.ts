@@ -42,6 +42,11 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     expect(await brokenBy(first, half)).toEqual([]);
   });
 
+  it('CHILD: breaks no invariant where the agent has sub-agents', async () => {
+    expect(await brokenBy(1, half, { hasSubAgents: true })).toEqual([]);
+    expect(await brokenBy(sourceSeed(), half, { hasSubAgents: true })).toEqual([]);
+  });
+
   it('breaks no invariant where another invocation continues after each reply of the model', async () => {
     expect(await brokenBy(1, half, { repliesMost: 1 })).toEqual([]);
     expect((await simulateEngine({ seed: 2, repliesMost: 1 })).counts.continued).toBeGreaterThan(0);

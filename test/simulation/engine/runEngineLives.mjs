@@ -1,7 +1,7 @@
 /**
  * `npm run simulate:engine`: many lives of a conversation that a durable engine holds, one seed each. `--seed N` is the first seed, and
  * `--runs N` the number of lives. `--minutes N` is a time limit. With `--replies N` another invocation continues after so many replies,
- * and with `--version N` the invocations after so many have another version of the charts. A violation ends it with exit code 1 and the seed.
+ * and with `--version N` the invocations after so many have another version of the charts. With `--agents`, the agent has sub-agents. A violation ends it with exit code 1 and the seed.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     replies: { type: 'string' },
     version: { type: 'string' },
+    agents: { type: 'boolean' },
   },
 });
 const { simulateEngine } = await bundled(
@@ -25,6 +26,7 @@ const until = values.minutes === undefined ? Number.POSITIVE_INFINITY : Date.now
 const most = Number(values.runs ?? (values.minutes ? Number.POSITIVE_INFINITY : values.seed ? 1 : 200));
 const life = {
   ...(values.replies && { repliesMost: Number(values.replies) }),
+  ...(values.agents && { hasSubAgents: true }),
   ...(values.version && { sameVersion: Number(values.version) }),
 };
 const totals = {};

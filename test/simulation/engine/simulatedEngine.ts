@@ -90,6 +90,11 @@ export class SimulatedEngine {
     return log;
   }
 
+  /** Of the conversation and of its sub-agents. */
+  get entries(): LogEntry[] {
+    return [this.log, ...this.logs.values()].flat();
+  }
+
   get hasActs(): boolean {
     return this.#acts.length > 0;
   }
