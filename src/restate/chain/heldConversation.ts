@@ -13,7 +13,7 @@ import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStor
 import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import type { ChainItem, WaitingAct } from './engineAttempt.ts';
-import { HeldMember, type MemberSurroundings } from './heldMember.ts';
+import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 import { HeldSubAgents } from './heldSubAgents.ts';
 
 const BEAT_MS = 20_000;
@@ -61,7 +61,7 @@ export class HeldConversation {
   #openings = 0;
   /** The model replies that this invocation recorded. */
   #replies = 0;
-  #root: HeldMember;
+  #root: MemberConversation;
   readonly #subAgents: HeldSubAgents;
   readonly #with: MemberSurroundings & { attempt: ContinuedAttempt };
   #wake: () => void = () => {};
@@ -82,11 +82,11 @@ export class HeldConversation {
       tell: () => this.#tell(),
     };
     this.#subAgents = new HeldSubAgents(this.#with);
-    this.#root = new HeldMember(this.#with, log);
+    this.#root = new MemberConversation(this.#with, log);
   }
 
   /** The conversation and its sub-agents. */
-  get #members(): HeldMember[] {
+  get #members(): MemberConversation[] {
     return [this.#root, ...this.#subAgents.members];
   }
 
@@ -103,7 +103,7 @@ export class HeldConversation {
   async #openLog({ owner, cwd }: Partial<Act> = {}): Promise<void> {
     const { agent, attempt, opened } = this.#options;
     this.#openings += 1;
-    const root = new HeldMember(this.#with, this.#log);
+    const root = new MemberConversation(this.#with, this.#log);
     this.#root = root;
     const opening = agent.openIn({
       id: attempt.conversationId,

@@ -6,18 +6,18 @@
 import type { OpenBelow } from '../../conversation/open.ts';
 import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
-import { HeldMember, type MemberSurroundings } from './heldMember.ts';
+import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 
 interface Opening {
   readonly id: string;
   readonly open: Parameters<OpenBelow>[1];
   /** The sub-agent is open, or could not be opened. */
-  begin(member: HeldMember): Promise<void>;
+  begin(member: MemberConversation): Promise<void>;
   refuse(error: unknown): void;
 }
 
 export class HeldSubAgents {
-  readonly #members = new Map<string, HeldMember>();
+  readonly #members = new Map<string, MemberConversation>();
   readonly #with: MemberSurroundings & { attempt: Pick<ContinuedAttempt, 'readLog'> };
   /** Sub-agents whose logs nobody has read yet. */
   #openings: Opening[] = [];
@@ -31,11 +31,11 @@ export class HeldSubAgents {
   }
 
   /** Those with open logs. */
-  get members(): readonly HeldMember[] {
+  get members(): readonly MemberConversation[] {
     return [...this.#members.values()];
   }
 
-  find(id: string): HeldMember | undefined {
+  find(id: string): MemberConversation | undefined {
     return this.#members.get(id);
   }
 
@@ -59,7 +59,7 @@ export class HeldSubAgents {
 
   readonly below: OpenBelow = (id, open) =>
     new Promise((resolve, reject) => {
-      const begin = async (member: HeldMember): Promise<void> => {
+      const begin = async (member: MemberConversation): Promise<void> => {
         this.#opened += 1;
         const prefix = `opened-${id}-${member.log.length}-${this.#opened}`;
         try {
@@ -82,7 +82,7 @@ export class HeldSubAgents {
     this.#isOpening = true;
     try {
       const { entries } = await this.#with.attempt.readLog(id);
-      const member = new HeldMember(this.#with, entries, id);
+      const member = new MemberConversation(this.#with, entries, id);
       this.#members.set(id, member);
       await opening?.begin(member);
       await nextTurn();

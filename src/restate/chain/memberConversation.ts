@@ -24,7 +24,7 @@ export interface MemberSurroundings {
   tell(): void;
 }
 
-export class HeldMember {
+export class MemberConversation {
   /** The id of a sub-agent. Undefined for the conversation that the engine holds. */
   readonly subAgent: string | undefined;
   readonly log: LogEntry[];
