@@ -166,7 +166,7 @@ async function opened(
   };
   await write(begin);
   try {
-    if (subAgents && parentId === undefined) await write(await subAgents.restore());
+    if (subAgents && parentId === undefined) await write(await subAgents.restore(environment.below !== undefined));
     runtime.start();
   } catch (error) {
     await subAgents?.close();

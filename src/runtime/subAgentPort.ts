@@ -79,8 +79,13 @@ export interface SubAgents {
   reserveCallId(callId: string): boolean;
   /** Carries out the tasks of a spawn call, or continues them. */
   run(tasks: readonly Task[], context: ToolContext): Promise<ToolResult>;
-  /** Reopens the sub-agents of a process that ended early. The answer must be stored before the conversation starts. */
-  restore(): Promise<NewEntry[]>;
+  /**
+   * Reopens the sub-agents of a process that ended early. The answer must be stored before the conversation starts. `isHeld`: sub-agents
+   * receive nothing before their parent is open, so those of calls that have their result end in `endLeft`.
+   */
+  restore(isHeld: boolean): Promise<NewEntry[]>;
+  /** Ends the sub-agents that `restore` has left. */
+  endLeft(): void;
   /** Releases every sub-agent after its entries are durable. */
   close(): Promise<void>;
 }

@@ -56,6 +56,8 @@ export class SubAgentRegistry implements SubAgents {
   readonly #endedCalls = new EndedCalls();
   readonly #shuttingDown = new Set<Promise<void>>();
   readonly #opened = new Set<OpenedChild>();
+  /** Ends the sub-agents of calls that have their result. */
+  readonly #left: (() => Promise<void>)[] = [];
   readonly #observers = new Set<(child: OpenedChild) => void>();
   /** Collects the entries to store while the conversation opens, before its chart runs. */
   #opening: NewEntry[] | undefined;
@@ -135,7 +137,7 @@ export class SubAgentRegistry implements SubAgents {
   }
 
   /** Reopens the sub-agents of open calls, and ends the sub-agents of calls that have their result. */
-  async restore(): Promise<NewEntry[]> {
+  async restore(isHeld: boolean): Promise<NewEntry[]> {
     const entries: NewEntry[] = [];
     this.#opening = entries;
     for (const { callId, unended } of this.#records.calls()) {
@@ -143,7 +145,8 @@ export class SubAgentRegistry implements SubAgents {
       const isOver = this.#isOver(callId);
       const group = record && (unended || !isOver) ? this.#groupOf(callId, tasksOf(record.args)) : undefined;
       if (!record || !group) continue;
-      if (isOver) await this.#shutDown(callId, group);
+      if (isOver && isHeld) this.#left.push(() => this.#shutDown(callId, group));
+      else if (isOver) await this.#shutDown(callId, group);
       else for (const child of group.children) await child.reopen();
       // The process ended after the decision, before the call continued.
       if (record.status === 'suspended' && this.waitsWithin(record) && group.canContinue) {
@@ -152,6 +155,10 @@ export class SubAgentRegistry implements SubAgents {
     }
     this.#opening = undefined;
     return entries;
+  }
+
+  endLeft(): void {
+    for (const end of this.#left.splice(0)) void end();
   }
 
   observeOpened(opened: (child: OpenedChild) => void): { now: readonly OpenedChild[]; stop(): void } {

@@ -13,8 +13,8 @@ import { type Act, type ActAnswer, refuseOtherOwner } from '../../stores/logStor
 import { nextTurn } from '../../timeLimit.ts';
 import type { ContinuedAttempt } from './continuedAttempt.ts';
 import type { ChainItem, WaitingAct } from './engineAttempt.ts';
-import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 import { HeldSubAgents } from './heldSubAgents.ts';
+import { MemberConversation, type MemberSurroundings } from './memberConversation.ts';
 
 const BEAT_MS = 20_000;
 const SETTLING_MS = 5;
@@ -121,6 +121,7 @@ export class HeldConversation {
     }
     const open = await opening;
     root.opened(open);
+    open.runtime.subAgents?.endLeft();
     opened?.(open.conversation);
   }
 

@@ -47,6 +47,11 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
     expect(await brokenBy(sourceSeed(), half, { hasSubAgents: true })).toEqual([]);
   });
 
+  it('a life in which a call with sub-agents had its result, and the worker died before they had ended', async () => {
+    for (const seed of [930000065, 930000049])
+      expect((await simulateEngine({ seed, hasSubAgents: true })).violations).toEqual([]);
+  });
+
   it('breaks no invariant where another invocation continues after each reply of the model', async () => {
     expect(await brokenBy(1, half, { repliesMost: 1 })).toEqual([]);
     expect((await simulateEngine({ seed: 2, repliesMost: 1 })).counts.continued).toBeGreaterThan(0);
