@@ -1,18 +1,12 @@
 /** What serveAgent() and restateAgent() refuse, before anything listens. */
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, createAgent, subAgents } from '../../src/index.ts';
+import { ConfigurationError, createAgent } from '../../src/index.ts';
 import { restateAgent, type ServeOptions, serveAgent } from '../../src/restate/index.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 
 const model = scriptedModel(['hello']);
 
 describe('serveAgent', () => {
-  it('serves an agent with sub-agents', async () => {
-    const { url, close } = await serveAgent(createAgent({ model, tools: [subAgents()] }));
-    expect(url).toMatch(/^http:/);
-    await close();
-  });
-
   it('refuses an agent that another process has', async () => {
     await expect(serveAgent(restateAgent({ ingress: 'http://127.0.0.1:1' }))).rejects.toThrow(ConfigurationError);
   });
