@@ -265,7 +265,8 @@ export async function simulateEngine(life: EngineLife): Promise<EngineReport> {
 
 /** Everybody who is asked decides, until nothing waits. */
 async function settle(engine: SimulatedEngine, people: People): Promise<void> {
-  const limit = AbortSignal.timeout(20_000);
+  // A life with sub-agents takes seconds of CPU, and others may use the machine.
+  const limit = AbortSignal.timeout(100_000);
   const over = new Promise<never>((_, reject) => limit.addEventListener('abort', () => reject(new Error('no end'))));
   over.catch(() => undefined);
   for (let round = 0; round < 40; round += 1) {
