@@ -42,6 +42,16 @@ test.for(Array.from({ length: 13 }, (_, count) => '`'.repeat(count)))(
   },
 );
 
+test.for(['one', 'one\ntwo', '\n', 'one\n\n# a heading', '> quoted\n```\nopen', '- a\n## Agent\n', ' \n\n '])(
+  'each line of the reasoning %j is quoted in an exported text, so none looks like a part of the session',
+  (text) => {
+    const entries = [{ type: 'agent-output', item: { type: 'reasoning', text } }] as unknown as LogEntry[];
+    const lines = markdownOf(entries, 's').replace('# Session s\n\n', '').replace(/\n$/, '').split('\n');
+    expect(lines.map((line) => line.slice(0, 2))).toEqual(lines.map(() => '> '));
+    expect(lines.map((line) => line.slice(2)).join('\n')).toBe(text);
+  },
+);
+
 const KEPT = 8_192;
 test.for([0, 1, KEPT, KEPT + 1, 2 * KEPT, 2 * KEPT + 1, 65_537, 200_000, 1_000_000])(
   'of %i characters that a command writes, the first and the last 8,192 are kept, and the number of the others is given',

@@ -29,7 +29,7 @@ const names = (held: Pick<typeof context, 'open' | 'retries' | 'queue'>): string
 ];
 const heldAfter = (lost: readonly object[]): string[] => {
   const event = { type: 'append.failed', lost, error: { code: 'store', message: 'full' } };
-  return names({ ...context, ...(dropLost({ context, event } as unknown as Given) as Partial<typeof context>) });
+  return names({ ...context, ...(dropLost({ context, event } as unknown as Given) as object) });
 };
 
 describe('after a failed append', () => {

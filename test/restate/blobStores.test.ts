@@ -133,6 +133,15 @@ describe.each(Object.entries(PLACES))('%s', (_, made) => {
     expect(Buffer.from(await store.get('another', name))).toEqual(Buffer.from(bytes));
   });
 
+  it('deletes the contents of a conversation for several deletions at once, each of which succeeds', async () => {
+    const { store, count } = made();
+    for (const text of ['1', '2', '3', '4', '5']) await store.put(id, contents(text).name, contents(text).bytes);
+    await store.put('another', name, bytes);
+    await Promise.all([store.delete(id), store.delete(id), store.delete('nothing'), store.delete(id)]);
+    expect(await count()).toBe(1);
+    expect(Buffer.from(await store.get('another', name))).toEqual(Buffer.from(bytes));
+  });
+
   it('refuses contents that were changed', async () => {
     const { store, spoil } = made();
     // The stores have suites of their own.

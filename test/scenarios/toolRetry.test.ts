@@ -1,7 +1,17 @@
 /** A failing tool is executed again (docs/internals/lifecycle.md, TOOL_CALL), in virtual time. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigurationError, type Decision, defineTool, type Policies, presets, toolResult } from '../../src/index.ts';
+import {
+  ConfigurationError,
+  createAgent,
+  type Decision,
+  defineTool,
+  type Policies,
+  presets,
+  toolResult,
+} from '../../src/index.ts';
+import { permissions } from '../../src/node.ts';
+import { scriptedModel } from '../../src/testing/index.ts';
 import {
   type Bench,
   type BenchOptions,
@@ -55,6 +65,35 @@ const notices = ({ log }: { log: ReturnType<Bench['conversation']['log']> }): st
   log.flatMap((each) => (each.type === 'notice' ? [`${each.code}: ${each.text}`] : []));
 
 describe('toolRetry', () => {
+  it('each execution of an approved call has the same arguments and the same place outside the working directory', async () => {
+    const ran: unknown[] = [];
+    const tool = defineTool({
+      ...{
+        name: 'Write',
+        description: 'Writes.',
+        parameters: z.object({ file_path: z.string(), content: z.string() }),
+      },
+      execute(args, { grant, outside }) {
+        ran.push({ args, grant, outside });
+        return ran.length < 4 ? broke() : 'written';
+      },
+    });
+    const args = { file_path: '/etc/runchart-example', content: 'text' };
+    const callPart = { type: 'tool-call', callId: 'c1', name: 'Write', args: JSON.stringify(args) } as const;
+    const agent = createAgent({
+      model: scriptedModel([{ parts: [callPart, { type: 'finish', reason: 'tool-calls' }] }, 'done']),
+      ...{ tools: [tool], plugins: [permissions({ mode: 'default' })] },
+      policies: { toolRetry: { attempts: 4, baseMs: 1 } },
+    });
+    const conversation = await agent.open('c');
+    await conversation.send('hi').result;
+    await conversation.decide({ callId: 'c1', action: 'approve' });
+    await conversation.resume().result;
+    expect(ran).toHaveLength(4);
+    expect(ran[0]).toMatchObject({ args, outside: args.file_path });
+    expect(ran).toEqual(ran.map(() => ran[0]));
+  });
+
   it.each([1, 2])('S004-07: a tool that fails %i times and then succeeds has one result', async (failures) => {
     const on = await paying([...Array(failures).fill(broke), ok], {});
     expect(on.keys).toHaveLength(failures + 1);
