@@ -84,9 +84,11 @@ test('window and prices come from options, else from the configuration, else fro
   for (const wrong of [
     { contextWindow: 'much' },
     { contextWindow: '0' },
-    { prices: '1' },
-    { prices: '1,x' },
-    { prices: '-1,2' },
+    ...['1', '1,x', '-1,2', '1,-2', ',', ',10', '10,', ' ,1', '1, ', '1,2,3', '1,2,', '1 2', 'NaN,1', ''].map(
+      (prices) => ({
+        prices,
+      }),
+    ),
   ])
     await expect(modelOf({ model: 'm', ...wrong })).rejects.toThrow(ConfigurationError);
 });

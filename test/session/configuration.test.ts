@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, statSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { defaultPolicies } from '../../machines/internal.ts';
 import { ConfigurationError, presets } from '../../src/index.ts';
 import {
   allowAlways,
@@ -139,6 +140,28 @@ describe('loadConfiguration', () => {
     });
     expect(configuration.limited().limits).not.toHaveProperty('runMs');
   });
+
+  it.each([
+    ['costUsd', [undefined, 0, 1, 3, false]],
+    ['runMs', [undefined, 0, 1, false]],
+    ['queue', [undefined, 0, 1, 99, 100, 101]],
+    ['turns', [undefined, 1, 99, 100, 101]],
+    ['toolCallsPerTurn', [undefined, 0, 127, 128, 129]],
+  ] as const)(
+    'a project lowers the limit %s of the user or the default for all pairs of %j, and raises it for none',
+    async (name, values) => {
+      const size = (value: number | false | undefined) =>
+        typeof value === 'number' ? value : Number.POSITIVE_INFINITY;
+      for (const user of values)
+        for (const project of values) {
+          const { load } = place({ [USER]: { limits: { [name]: user } }, [PROJECT]: { limits: { [name]: project } } });
+          const found = (await load()).limited().limits?.[name];
+          const before = user ?? defaultPolicies.limits[name];
+          const after = size(project) < size(before) ? project : user;
+          expect([name, user, project, found]).toEqual([name, user, project, after]);
+        }
+    },
+  );
 
   it('without any file there is no message, and files from the root of the repository down to the working directory are used', async () => {
     const { home, write, options, load } = place({});
