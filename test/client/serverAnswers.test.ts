@@ -1,5 +1,6 @@
 /** Every kind of answer that a client may get: its error, its class, how often the request is repeated, and what each request carries. */
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { SimulatedClock } from 'xstate';
 import { EventReader } from '../../src/client/eventReader.ts';
 import { connect } from '../../src/client/index.ts';
 import { overviewIn } from '../../src/client/remoteConnection.ts';
@@ -305,4 +306,34 @@ it('a connection counts as lost after 40 s without a byte, or after silenceMs', 
     await client.open('a');
     await expect.poll(() => timers.filter((ms) => ms !== 60_000)).toEqual([silenceMs ?? 40_000]);
   }
+});
+
+it('each piece of the events begins the 40 s anew, so a stream with data at least that often is never cut', async () => {
+  const clock = new SimulatedClock();
+  const setTimer = (ms: number, fire: () => void) => {
+    const timer = clock.setTimeout(fire, ms);
+    return () => clock.clearTimeout(timer);
+  };
+  const streams: { cancelled: boolean; controller: ReadableStreamDefaultController<Uint8Array> }[] = [];
+  const overview = { createdAt: 1, entries: 0, status: 'idle', pending: [], unsettled: [] };
+  const send = (async (url: string) => {
+    if (!url.includes('/events')) return new Response(JSON.stringify({ id: 'a', overview }));
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => void streams.push({ cancelled: false, controller }),
+      cancel: () => void Object.assign(streams.at(-1) ?? {}, { cancelled: true }),
+    });
+    return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+  }) as typeof fetch;
+  const client = connect({ baseURL: 'http://h', fetch: send, setTimer });
+  onTestFinished(() => client.close());
+  await client.open('a');
+  await expect.poll(() => streams.length).toBe(1);
+  for (let times = 0; times < 5; times++) {
+    clock.increment(39_999);
+    streams[0]?.controller.enqueue(new TextEncoder().encode(': still connected\n\n'));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect([times, streams.length, streams[0]?.cancelled]).toEqual([times, 1, false]);
+  }
+  clock.increment(40_000);
+  await expect.poll(() => streams[0]?.cancelled).toBe(true);
 });

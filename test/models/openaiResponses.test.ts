@@ -188,6 +188,25 @@ describe('a reply of the Responses API', () => {
     expect(codesIn(parts)).toEqual(codes);
   });
 
+  it.each(['response.failed', 'response.cancelled', 'response.completed'])(
+    'that has failed or was cancelled is an error, and no whole reply, if its last event %s or its status says so',
+    async (last) => {
+      for (const status of ['failed', 'cancelled', undefined]) {
+        const isWhole = last === 'response.completed' && status === undefined;
+        const response = { ...(status !== undefined && { status }), usage };
+        // Without a stream only the status says so.
+        const whole = JSON.stringify({ id: 'r', object: 'response', ...response, output: [message('half')] });
+        const headers = { 'content-type': 'application/json' };
+        const unstreamed = await play(modelOf([new Response(whole, { headers })]).model);
+        const type = last === 'response.completed' && status !== undefined ? `response.${status}` : last;
+        const streamed = await playEvents(text(0, 'half'), { type, response });
+        expect([last, status, finishIn(streamed.parts)?.reason]).toEqual([last, status, isWhole ? 'stop' : undefined]);
+        expect([status, streamed.error === undefined]).toEqual([status, isWhole]);
+        expect([status, finishIn(unstreamed.parts)?.reason]).toEqual([status, status ? undefined : 'stop']);
+      }
+    },
+  );
+
   it('marks a refusal', async () => {
     const { parts } = await playEvents(
       { type: 'response.refusal.delta', output_index: 0, delta: 'No.' },

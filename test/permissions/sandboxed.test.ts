@@ -59,6 +59,16 @@ describe.runIf(works)('the verdict in a sandbox', () => {
     expect(await inside('ls', options, { unsandboxed: true })).toEqual(['allow', 'ask']);
     expect(await inside('ls', { mode: 'bypass' }, { unsandboxed: true })).toEqual(['allow', 'ask']);
   });
+
+  it('it asks about them for each kind of command too: one that reads unasked in the sandbox, and one that is allowed or asked about anyway', async () => {
+    const commands = ['cat "$FILE"', 'for f in *; do wc -l "$f"; done', 'ls', 'npm ci', 'make'];
+    for (const command of commands)
+      for (const more of [{ unsandboxed: true }, { network: true }, { unsandboxed: true, network: true }])
+        for (const mode of ['default', 'acceptEdits'] as const) {
+          const [, sandboxed] = await inside(command, { mode, allow: ['bash(npm ci)'] }, more);
+          expect([command, more, mode, sandboxed]).toEqual([command, more, mode, 'ask']);
+        }
+  });
 });
 
 describe.runIf(works)('a command of an agent with permissions, in the sandbox', () => {

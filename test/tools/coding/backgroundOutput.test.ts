@@ -1,8 +1,11 @@
 /** What the end of a command in the background releases, whatever ended it and whether anybody has read its output. */
 import { readdir, readlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { describe, expect, it } from 'vitest';
-import { BackgroundCommand } from '../../../src/tools/coding/commands/backgroundCommands.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAgent } from '../../../src/index.ts';
+import { codingTools } from '../../../src/node.ts';
+import { scriptedModel } from '../../../src/testing/index.ts';
+import { BackgroundCommand, backgroundCommandsOf } from '../../../src/tools/coding/commands/backgroundCommands.ts';
 import { hasProc } from './liveProcesses.ts';
 
 const LONG = 'head -c 200000 /dev/zero | tr "\\0" x; echo';
@@ -61,5 +64,30 @@ describe.skipIf(!hasProc)('a command whose long output nobody has read', () => {
   it('ends although its places cannot be released', async () => {
     const command = started('exit 2', { release: () => Promise.reject(new Error('busy')) });
     expect(await command.ended).toEqual({ kind: 'exited', code: 2, leftRunning: false });
+  });
+});
+
+const sleepCall = (callId: string) => ({
+  ...({ type: 'tool-call', callId, name: 'Bash' } as const),
+  args: JSON.stringify({ command: 'sleep 1000', run_in_background: true }),
+});
+
+describe('the commands of a conversation', () => {
+  it('are ended by each of its closes, however often it is opened', async () => {
+    const tools = codingTools({ sandbox: 'off', extra: ['Background'] });
+    const running = (): number => backgroundCommandsOf(tools)?.running('c').length ?? 0;
+    const replies = [1, 2, 3].flatMap((each) => [
+      { parts: [sleepCall(`c${each}`), { type: 'finish', reason: 'tool-calls' } as const] },
+      'done',
+    ]);
+    const agent = createAgent({ model: scriptedModel(replies), tools, cwd: tmpdir() });
+    onTestFinished(() => agent.close());
+    for (let opened = 1; opened <= 3; opened++) {
+      const conversation = await agent.open('c');
+      await conversation.send('start it').result;
+      expect([opened, running()]).toEqual([opened, 1]);
+      await conversation.close();
+      await expect.poll(() => [opened, running()]).toEqual([opened, 0]);
+    }
   });
 });
