@@ -14,6 +14,7 @@ const APART = [
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
   'test/stores/postgres/storeParts.test.ts',
+  'test/testing/smallTools.test.ts',
   'test/tools/coding/{bashOutput,grep,processTree}.test.ts',
 ];
 /** Processes of the built package. */

@@ -104,15 +104,20 @@ export class McpConnection {
 
   error(what: string, cause: unknown): RunchartError {
     const { stderr = '', ending } = this.#open?.report() ?? {};
-    const reason = plain(this.#redact(thrownText(cause))).slice(0, REASON_SHOWN);
+    const reason = this.#shown(thrownText(cause)).slice(0, REASON_SHOWN);
     // The first line of a long text may begin within a secret.
-    const lines = plain(this.#redact(stderr)).trim();
+    const lines = this.#shown(stderr).trim();
     const shown = lines.length > STDERR_SHOWN ? lines.slice(-STDERR_SHOWN).replace(/^[^\n]*\n/, '') : lines;
     const message = [
       `the MCP server ${this.#options.name} ${what}: ${reason}${ending === undefined ? '' : `; ${ending}`}`,
       ...(shown === '' ? [] : [`; its stderr ends with:\n${shown}`]),
     ].join('');
     return new RunchartError('mcp', message, { cause });
+  }
+
+  /** Text of the server without secrets and control characters. Without its control characters a text may contain another secret. */
+  #shown(text: string): string {
+    return this.#redact(plain(this.#redact(text)));
   }
 
   /** What the error says about the connection; undefined if the server answered. */

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { markdownOf } from '../../src/cli/commands/exportSession.ts';
 import { personCommand } from '../../src/cli/commands/messageContent.ts';
-import type { LogEntry } from '../../src/index.ts';
+import { approvalLines } from '../../src/cli/interactive/approval.ts';
+import type { LogEntry, PendingCall } from '../../src/index.ts';
 
 /** The fenced blocks of a Markdown text by the rule of CommonMark: a block ends with a fence of at least its length. */
 function blocksOf(markdown: string): string[] {
@@ -77,3 +78,17 @@ test.for(['before', 'after'] as const)(
     if (when === 'after') expect(getEventListeners(interrupt.signal, 'abort')).toEqual([]);
   },
 );
+
+test('a question about a call shows every argument of it, whatever the arguments are called and combined with', () => {
+  const known = { plan: 'first\nsecond', command: 'ls -l', path: 'a.txt', description: 'a reason', other: 'to nobody' };
+  const names = Object.keys(known) as (keyof typeof known)[];
+  for (let chosen = 1; chosen < 2 ** names.length; chosen++) {
+    const args = Object.fromEntries(
+      names.filter((_, index) => chosen & (1 << index)).map((name) => [name, known[name]]),
+    );
+    const call = { callId: 'c1', name: 'deploy', args, reason: 'needsApproval', path: ['c'], payload: null };
+    const text = JSON.stringify(approvalLines(call as unknown as PendingCall));
+    const unseen = Object.values(args).flatMap((value) => value.split('\n').filter((line) => !text.includes(line)));
+    expect([args, unseen]).toEqual([args, []]);
+  }
+});

@@ -37,7 +37,7 @@ export const extensions = [
     id: 'mcp-secret-in-error',
     about: 'the error of an MCP server that ended quotes the values of its variables',
     witness: 'test/mcp/deadServers.test.ts',
-    edits: [['plain(this.#redact(stderr)).trim()', 'plain(stderr).trim()']],
+    edits: [['this.#shown(stderr).trim()', 'plain(stderr).trim()']],
   },
   {
     id: 'mcp-removed-tool-runs',

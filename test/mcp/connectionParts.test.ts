@@ -84,6 +84,20 @@ describe('the error of a connection', () => {
     await connection.close();
   });
 
+  it('contains no part of a secret at the end of its first 1,000 characters, and none whose parts a control character separates', async () => {
+    const secret = 'secret-98765';
+    const connection = connectionTo({ command: 'x', env: { KEY: secret } });
+    const textOf = (words: string): string => connection.error('failed', new Error(words)).message;
+    for (let before = 975; before <= 1_005; before++)
+      expect([before, textOf(`${'x'.repeat(before)}${secret} after`).includes('sec')]).toEqual([before, false]);
+    for (const mark of ['\u0000', '\u001b[0m', '\u0007', '\u001b]0;t\u0007'])
+      for (const at of [1, 6, 11]) {
+        const shown = textOf(`before ${secret.slice(0, at)}${mark}${secret.slice(at)} after`);
+        expect([mark, at, shown]).toEqual([mark, at, expect.stringMatching(/before \[redacted\] after$/)]);
+      }
+    await connection.close();
+  });
+
   it('a server by its transport has no secrets, and a process without variables neither', () => {
     expect(secretsOf({ transport: never })).toEqual([]);
     expect(secretsOf({ command: 'x', args: ['--key'] })).toEqual([]);

@@ -120,3 +120,27 @@ it('an unknown cost is shown as such: in a terminal by a word, in a span by the 
       expect([costUsd, attributes['runchart.cost_usd']]).toEqual([costUsd, costUsd ?? undefined]);
   }
 });
+
+it('a page is told what its request has spent since the message that began it, in all orders of messages and replies', () => {
+  const kinds = ['direct', 'followUp', 'steer', 'reply'] as const;
+  for (let order = 0; order < kinds.length ** 4; order++) {
+    const acts = [0, 1, 2, 3].map(
+      (place) => kinds[Math.floor(order / kinds.length ** place) % kinds.length] ?? 'reply',
+    );
+    const entries: object[] = acts.map((act, index) =>
+      act === 'reply'
+        ? (KINDS['a reply']?.entry(2 ** index) ?? {})
+        : { type: 'user-message', messageId: `m${index}`, kind: act, content: [{ type: 'text', text: 'go on' }] },
+    );
+    const log = [{ type: 'run-started' }, ...entries, { type: 'run-stop', reason: 'completed', cause: 'end_turn' }];
+    const fold = new StreamFold();
+    const pieces = log.flatMap((entry, seq) =>
+      fold.take({ seq, at: seq, conversationId: 'c', runId: 'r', ...entry } as unknown as LogEntry),
+    );
+    const [end] = pieces.filter(({ kind }) => kind === 'run-ends') as { spent?: Pick<Cost, 'costUsd'> }[];
+    const begun = Math.max(acts.lastIndexOf('direct'), acts.lastIndexOf('followUp'));
+    const costs = acts.map((act, index) => (act === 'reply' && index > begun ? 2 ** index : 0));
+    const spent = costs.reduce((sum, cost) => sum + cost, 0);
+    expect([acts, end?.spent?.costUsd]).toEqual([acts, spent === 0 ? undefined : spent]);
+  }
+});

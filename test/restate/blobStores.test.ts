@@ -182,6 +182,22 @@ describe('blobBucket', () => {
 });
 
 describe('blobTable', () => {
+  it.each([1, 2, 3])('works again after its statement %i has failed, at its first use or later', async (failing) => {
+    schemas += 1;
+    let statements = 0;
+    const pool = {
+      query: (text: string, values?: unknown[]) => {
+        statements += 1;
+        return statements === failing ? Promise.reject(new Error('no connection')) : pglitePool().query(text, values);
+      },
+    };
+    const store = blobTable(pool, { schema: `blobs_${schemas}` });
+    const { name, bytes } = contents('large');
+    await expect(store.put('one', name, bytes)).rejects.toThrow('no connection');
+    await store.put('one', name, bytes);
+    expect(Buffer.from(await store.get('one', name))).toEqual(Buffer.from(bytes));
+  });
+
   it.each([
     [undefined, {}],
     [{}, {}],

@@ -171,10 +171,12 @@ describe('a failing tool', () => {
       kind,
       isIdempotent,
     } of cases) {
-      const decided = (answer: unknown): boolean =>
-        isRepeated({ retryable: () => answer as boolean }, error, kind, isIdempotent);
-      expect([name, kind, decided(true)]).toEqual([name, kind, !isFinal]);
-      for (const no of [false, undefined, 1, 'yes', Promise.resolve(true), Promise.reject(new Error('x'))])
+      const decided = (answer: () => unknown): boolean =>
+        isRepeated({ retryable: answer as () => boolean }, error, kind, isIdempotent);
+      expect([name, kind, decided(() => true)]).toEqual([name, kind, !isFinal]);
+      // The rejection of an answer is handled too, or it would fail this test.
+      const rejected = () => Promise.reject(new Error('x'));
+      for (const no of [() => false, () => undefined, () => 1, () => 'yes', () => Promise.resolve(true), rejected])
         expect([name, kind, decided(no)]).toEqual([name, kind, false]);
     }
   });
