@@ -40,8 +40,15 @@ export function reportingEnd(value: unknown, ended: Ended): unknown {
 }
 
 function listened(steps: Steps, ended: Ended): Steps {
-  const take = (step: Step): void => void (step.done && ended());
-  const fail = (error: unknown): void => ended({ error });
+  let report = ended;
+  // A generator that has thrown may be closed afterwards.
+  const end: Ended = (failure) => {
+    const first = report;
+    report = () => undefined;
+    first(failure);
+  };
+  const take = (step: Step): void => void (step.done && end());
+  const fail = (error: unknown): void => end({ error });
   for (const name of ['next', 'return'] as const) {
     const inner = steps[name];
     if (!inner) continue;
