@@ -153,7 +153,7 @@ async function untilDone(
   return result;
 }
 
-/** Nobody is asked, and nothing is decided, for a client that has gone. */
+/** Asks the person and decides the call. If the client goes away, the call stays undecided. */
 async function decide(
   conversation: Conversation,
   call: PendingCall,

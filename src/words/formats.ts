@@ -4,7 +4,7 @@
 import type { Json } from '../../machines/vocabulary.ts';
 import { printableLine, shortened } from '../printable.ts';
 
-/** The time from which its text rounds up to the next larger unit. */
+/** From these milliseconds on, rounding leads to a whole second and to a whole minute. */
 const [A_SECOND, A_MINUTE] = [999.5, 59_950];
 
 export function duration(ms: number): string {

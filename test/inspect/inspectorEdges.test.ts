@@ -1,6 +1,6 @@
 /** The limits of an inspector, and each act of a page: with and without control, by a named person and by none. */
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { ConfigurationError, createAgent, type LogEntry } from '../../src/index.ts';
 import { startLogInspector, versionOfPackage } from '../../src/inspect/inspector.ts';
@@ -12,16 +12,8 @@ import type { ToPage } from '../../src/inspect/wire.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 import { approvedTool } from './approvalTool.ts';
+import { kept } from './kept.ts';
 import { Watcher } from './pageWatcher.ts';
-
-const open: { close(): unknown }[] = [];
-const kept = <Opened extends { close(): unknown }>(opened: Opened): Opened => {
-  open.push(opened);
-  return opened;
-};
-afterEach(async () => {
-  for (const each of open.splice(0).reverse()) await each.close();
-});
 
 describe('an inspector of the command line', () => {
   it.each([
@@ -86,7 +78,7 @@ it('a server takes 64 pages and apps together, and another one when one has left
   const address = (path: string) => server.url.replace('http', 'ws').replace('/?', `/${path}?`);
   const connected = (path: string): Promise<WebSocket | number | undefined> => {
     const socket = new WebSocket(address(path));
-    open.push({ close: () => socket.terminate() });
+    kept({ close: () => socket.terminate() });
     socket.on('error', () => undefined);
     return new Promise((resolve) => {
       socket.once('open', () => resolve(socket));

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import express from 'express';
 import { Hono } from 'hono';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createAgent } from '../../src/index.ts';
 import { type InspectorHandlerOptions, inspectorHandler } from '../../src/inspect/index.ts';
 import { inspectorHandlerOf } from '../../src/inspect/inspectorHandler.ts';
@@ -13,20 +13,13 @@ import type { ToPage } from '../../src/inspect/wire.ts';
 import { nodeHandler } from '../../src/transports/index.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
 import { approvedTool } from './approvalTool.ts';
+import { kept } from './kept.ts';
 
 const HTML = '<!doctype html><head><title>page</title></head><div id="page"></div>';
 const FILES: PageFiles = new Map([
   ['/index.html', { mediaType: 'text/html; charset=utf-8', bytes: Buffer.from(HTML) }],
   ['/assets/page.js', { mediaType: 'text/javascript; charset=utf-8', bytes: Buffer.from('const page = 1;') }],
 ]);
-const open: { close(): unknown }[] = [];
-const kept = <Opened extends { close(): unknown }>(opened: Opened): Opened => {
-  open.push(opened);
-  return opened;
-};
-afterEach(async () => {
-  for (const each of open.splice(0).reverse()) await each.close();
-});
 
 const agentOf = (...replies: Parameters<typeof scripted>[0]) =>
   kept(createAgent({ model: scripted(replies), tools: [approvedTool] }));

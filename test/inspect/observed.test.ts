@@ -1,7 +1,7 @@
 /** The observations of an inspector: conversations, apps of XState, and slow pages. */
 import { createInspector, createWebSocketInspector } from '@statelyai/inspect';
 import { Observable, Subject } from 'rxjs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine, fromPromise } from 'xstate';
 import { createAgent, subAgents } from '../../src/index.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
@@ -15,16 +15,8 @@ import { faultyStore } from '../journals/recordedRun.ts';
 import { call, during, scripted, t } from '../support/scriptedReplies.ts';
 import { VirtualClock } from '../support/virtualClock.ts';
 import { approvedTool, SECRET } from './approvalTool.ts';
+import { kept } from './kept.ts';
 import { Watcher } from './pageWatcher.ts';
-
-const open: { close(): unknown }[] = [];
-const kept = <Opened extends { close(): unknown }>(opened: Opened): Opened => {
-  open.push(opened);
-  return opened;
-};
-afterEach(async () => {
-  for (const each of open.splice(0).reverse()) await each.close();
-});
 
 const all = (records: RecordLog): Recorded[] => [...records.since(0)];
 type Of<Type extends Recorded['type']> = Extract<Recorded, { type: Type }>;
@@ -318,7 +310,7 @@ describe('apps of XState', () => {
     const page = kept(await Watcher.open(inspector.url));
     const url = inspector.url.replace('http', 'ws').replace('/?', '/app?');
     const stately = createWebSocketInspector({ url });
-    open.push({ close: () => stately.stop() });
+    kept({ close: () => stately.stop() });
     const parent = createMachine({
       id: 'crossing',
       invoke: { id: 'north', src: 'light' },

@@ -1,7 +1,7 @@
 /** The inspector's server over real sockets: the requests that it accepts, and its answers. */
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { createAgent } from '../../src/index.ts';
 import { type Inspector, startInspector } from '../../src/inspect/index.ts';
@@ -10,17 +10,10 @@ import { RecordLog } from '../../src/inspect/recordLog.ts';
 import { type InspectorServer, startServer } from '../../src/inspect/server.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
 import { approvedTool, SECRET } from './approvalTool.ts';
+import { kept } from './kept.ts';
 import { Watcher } from './pageWatcher.ts';
 
 const EVIL = '<img src=x onerror=alert(1)></script>';
-const open: { close(): unknown }[] = [];
-const kept = <Opened extends { close(): unknown }>(opened: Opened): Opened => {
-  open.push(opened);
-  return opened;
-};
-afterEach(async () => {
-  for (const each of open.splice(0).reverse()) await each.close();
-});
 
 const portOf = ({ url }: { url: string }): number => Number(new URL(url).port);
 

@@ -1,6 +1,6 @@
 /**
- * The log of a conversation on every kind of store: what is folded, announced and streamed, in which order, and what a failed
- * append, a second close and a careless subscriber leave behind.
+ * The log of a conversation on every kind of store: the order in which entries are folded, announced and streamed, and the state after
+ * a failed append, a second close and a subscriber that throws.
  */
 import { map, take } from 'rxjs';
 import { describe, expect, it } from 'vitest';

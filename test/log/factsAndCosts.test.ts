@@ -27,7 +27,7 @@ function factsOf(entries: readonly LogEntry[], tools: { [callId: string]: string
   return told;
 }
 
-/** The level and the fields of each kind with more than a name. Every other kind is told at `debug`. */
+/** The level and the fields of each kind with more than a name. The logger receives every other kind at `debug`. */
 const TABLE: { [type: string]: readonly [level: string, fields: object] } = {
   'user-message': ['info', { messageId: 'm1', kind: 'direct', by: 'ann' }],
   'tool-result': ['warn', { callId: 'c1', tool: 'read', outcome: 'failed', code: 'denied' }],

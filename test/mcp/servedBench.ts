@@ -1,4 +1,4 @@
-/** An agent behind an MCP server in memory, and a client of the protocol's own package. */
+/** An agent that an MCP server in memory serves, and a client from the protocol's package. */
 import { Client, type ElicitResult } from '@modelcontextprotocol/client';
 import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { onTestFinished } from 'vitest';

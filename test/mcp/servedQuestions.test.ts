@@ -1,4 +1,4 @@
-/** The questions of an agent behind an MCP server: what a person reads, who decided, and a client that goes away while it is asked. */
+/** The questions of an agent that an MCP server serves: what a person reads, who decided, and a client that goes away before the answer. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, toolResult } from '../../src/index.ts';

@@ -101,7 +101,7 @@ describe.each(['parts', 'batches'] as const)('an attempt whose model gives %s', 
     // An abort cannot reach batches that never come; their model obeys the signal.
     if (form === 'batches') expect(closed).toEqual(isOpen || !closes ? ['batches'] : []);
     else expect(closed.length > 0).toBe(closes);
-    // What was streamed is taken back, once, unless it is a reply.
+    // Streamed text that did not become a reply is dropped once.
     const resets = signals.filter(({ type }) => type === 'reset');
     expect(resets).toHaveLength(steps[0] === TEXT && outcome !== 'reply' ? 1 : 0);
     expect(made.inFlight === null).toBe(outcome !== 'reply' || steps[0] !== TEXT);

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { connect } from '../../src/client/index.ts';
-import type { Agent, Conversation, LogEntry } from '../../src/index.ts';
+import type { Agent, Conversation, LogEntry, PendingCall } from '../../src/index.ts';
 import { restateAgent } from '../../src/restate/index.ts';
 import { subAgentIds } from '../../src/stores/logStore.ts';
 import { createHandlers } from '../../src/transports/index.ts';
@@ -69,21 +69,27 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
 
   it('a call that waits for approval is state at rest: the worker dies, another one carries out the decision', async () => {
     const conversation = await agent.open('approval');
-    const first = await conversation.send(message({ name: 'ask' })).result;
+    const call = await approvedByNextWorker(conversation, message({ name: 'ask' }));
+    assert.equal(call.path.length, 1);
+    assert.equal(count('start', 'approval/'), 1);
+  });
+
+  /** Sends a message whose call waits for approval, replaces the worker, and approves the call. Resolves to the call after the run. */
+  async function approvedByNextWorker(conversation: Conversation, content: string): Promise<PendingCall> {
+    const first = await conversation.send(content).result;
     assert.equal(first.termination, 'Suspended');
-    // Nothing is parked while the decision is awaited.
+    // While the decision is awaited, nothing is parked.
     await until('no invocation is under way', async () => (await invocations()).length === 0);
     await worker.kill();
     await worker.start();
     const [call] = conversation.pending;
     assert.ok(call);
     const { callId, suspension } = call;
-    const receipt = await conversation.decide({ callId, suspension, action: 'approve', by: 'somebody' });
-    assert.equal(receipt, 'applied');
+    assert.equal(await conversation.decide({ callId, suspension, action: 'approve', by: 'somebody' }), 'applied');
     const result = await conversation.resume().result;
     assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
-    assert.equal(count('start', 'approval/'), 1);
-  });
+    return call;
+  }
 
   const invocations = (): Promise<unknown[]> =>
     rowsOf("select id, status from sys_invocation where status not in ('completed')");
@@ -257,18 +263,8 @@ describe('runchart/restate', { skip: binary ? false : reason, timeout: 900_000 }
 
   it('a call of a sub-agent waits for approval: nothing is under way, the worker dies, and the decision continues it', async () => {
     const conversation = await agent.open('family-approval');
-    const first = await conversation.send(message(spawn(message({ name: 'ask' })))).result;
-    assert.equal(first.termination, 'Suspended');
-    await until('no invocation is under way', async () => (await invocations()).length === 0);
-    await worker.kill();
-    await worker.start();
-    const [call] = conversation.pending;
-    assert.ok(call);
+    const call = await approvedByNextWorker(conversation, message(spawn(message({ name: 'ask' }))));
     assert.equal(call.path.length, 2);
-    const { callId, suspension } = call;
-    assert.equal(await conversation.decide({ callId, suspension, action: 'approve', by: 'somebody' }), 'applied');
-    const result = await conversation.resume().result;
-    assert.equal(result.termination, 'NaturalEnd', JSON.stringify(result));
     const [child = ''] = childrenOf(conversation);
     assert.equal(count('start', `${child}/`), 1);
   });

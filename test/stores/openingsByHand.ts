@@ -1,6 +1,6 @@
 /**
- * Every combination of the options of `open` and `list`, for every store. Invariant: what is expected is computed in this file by
- * hand. All of it runs in each test run, unlike the cases of the store suite.
+ * Every combination of the options of `open` and `list`, for every store. Invariant: this file computes the expected
+ * results by hand. `npm test` runs all of it, and only a sample of the store suite.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConversationInfo, ListOptions, LogEntry, LogHandle, LogStore } from '../../src/index.ts';
@@ -143,7 +143,7 @@ export const everyOpening = (name: string, storesOf: StoresOf) =>
           const expected = byHand(state, existing, owner);
           const isEither = state === 'empty and held' && code === 'session_busy';
           expect([id, code]).toEqual([id, isEither ? code : expected]);
-          // A refused opening leaves nothing behind, and an opened log without entries is gone when it is closed.
+          // After a refused opening there is no log. An opened log without entries is gone when it is closed.
           const found = await store.stateOf?.(id);
           if (found) expect(found.isHeld).toBe(isHeld || opened.length > 0);
           for (const handle of opened) await handle.close();

@@ -26,14 +26,8 @@ import {
 import { OrderedAppends } from '../../src/stores/orderedAppends.ts';
 import { cursorOf, deleteBefore, pageIn, pageOf, placeOf, RowTable } from '../../src/stores/rowTable.ts';
 import { conversation, modelReply, notice, notices, stamped } from '../../src/testing/storeSuite/storeCase.ts';
+import { resultOrError } from '../support/resultOrError.ts';
 
-const thrownBy = (act: () => unknown): unknown => {
-  try {
-    return act();
-  } catch (error) {
-    return error;
-  }
-};
 const foldOf = (...entries: LogEntry[]): ConversationRow | undefined =>
   entries.reduce<ConversationRow | undefined>((row, entry) => addToRow(row, entry, 'c'), undefined);
 const rowOf = (fields: Partial<ConversationRow> = {}): ConversationRow => ({
@@ -239,7 +233,7 @@ describe('a page', () => {
     ['x:a', undefined],
   ])('the cursor %j names %j', (cursor, place) => {
     if (place) expect(placeOf(cursor)).toEqual(place);
-    else expect(thrownBy(() => placeOf(cursor))).toBeInstanceOf(ConfigurationError);
+    else expect(resultOrError(() => placeOf(cursor))).toBeInstanceOf(ConfigurationError);
   });
 
   test.each([0, 1, 199, 200, 201, 400, 401])(
@@ -287,7 +281,7 @@ describe('an append', () => {
     [3, 3, [3, 5], false],
     [3, 3, [3, 3], false],
   ])('to a log of %i entries, expected at %i, with the seqs %j follows: %s', (next, expected, seqs, follows) => {
-    const error = thrownBy(() => refuseOutOfOrder('c', next, at(...seqs), expected));
+    const error = resultOrError(() => refuseOutOfOrder('c', next, at(...seqs), expected));
     if (follows) expect(error).toBeUndefined();
     else expect(error).toBeInstanceOf(StoreConflictError);
   });
@@ -355,7 +349,7 @@ describe('an entry', () => {
     ['of a later place', text({ seq: 4 }), 'gap'],
     ['without a place', text({ seq: undefined }), 'gap'],
   ])('%s is read as the one of its place, or refused with the line', (_, given, code) => {
-    const read = thrownBy(() => entryIn(given, 3, 'c'));
+    const read = resultOrError(() => entryIn(given, 3, 'c'));
     if (code === undefined) return expect(read).toEqual(JSON.parse(String(given)));
     expect(read).toBeInstanceOf(CorruptLogError);
     expect(read).toMatchObject({ code, line: 4 });
@@ -366,7 +360,7 @@ describe('an entry', () => {
     const nested = (levels: number): LogEntry => ({ ...notice('c', 0), value: deep(levels) }) as never;
     // The entry itself is a level.
     expect(() => jsonOf(nested(MAX_DEPTH - 1))).not.toThrow();
-    expect(thrownBy(() => jsonOf(nested(MAX_DEPTH)))).toMatchObject({ code: 'store' });
+    expect(resultOrError(() => jsonOf(nested(MAX_DEPTH)))).toMatchObject({ code: 'store' });
   });
 
   test('that is not frozen is copied at the call, and a frozen one is not', () => {
@@ -377,7 +371,9 @@ describe('an entry', () => {
     open.text = 'changed';
     expect([seq, entry]).toEqual([0, notice('c', 0)]);
     for (const fields of [{ at: Number.NaN }, { conversationId: 7 }, { runId: undefined }, { type: 7 }])
-      expect(thrownBy(() => writtenEntry({ ...notice('c', 0), ...fields } as never))).toMatchObject({ code: 'store' });
+      expect(resultOrError(() => writtenEntry({ ...notice('c', 0), ...fields } as never))).toMatchObject({
+        code: 'store',
+      });
   });
 });
 
@@ -411,7 +407,7 @@ describe('the owner and the parent of a log', () => {
     [owned(''), '', true],
     [notice('c', 0), 'ann', false],
   ])('%#: it may be opened, or is not found', (first, owner, may) => {
-    const error = thrownBy(() => refuseOtherOwner(first, owner));
+    const error = resultOrError(() => refuseOtherOwner(first, owner));
     expect(error === undefined ? 'open' : (error as RunchartError).code).toBe(may ? 'open' : 'not_found');
   });
 

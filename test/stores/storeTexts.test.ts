@@ -10,14 +10,7 @@ import {
 import { blobReference, checkMediaType, hashIn } from '../../src/stores/blobReference.ts';
 import { databaseError } from '../../src/stores/sqlite/nodeSqlite.ts';
 import { describeError, errorFrom } from '../../src/stores/sqlite/threadMessages.ts';
-
-const thrownBy = (act: () => unknown): unknown => {
-  try {
-    return act();
-  } catch (error) {
-    return error;
-  }
-};
+import { resultOrError } from '../support/resultOrError.ts';
 
 describe('a reference of bytes', () => {
   const part = (length: number): string => 'x'.repeat(length);
@@ -42,11 +35,11 @@ describe('a reference of bytes', () => {
       expect(() => checkMediaType(mediaType)).not.toThrow();
       expect(hashIn(blobReference(hash, mediaType))).toBe(hash);
     } else {
-      expect(thrownBy(() => checkMediaType(mediaType))).toBeInstanceOf(ConfigurationError);
-      expect(thrownBy(() => hashIn(blobReference(hash, mediaType)))).toMatchObject({ code: 'store' });
+      expect(resultOrError(() => checkMediaType(mediaType))).toBeInstanceOf(ConfigurationError);
+      expect(resultOrError(() => hashIn(blobReference(hash, mediaType)))).toMatchObject({ code: 'store' });
     }
     for (const odd of ['AB'.repeat(32), 'ab'.repeat(31), `${hash}a`, '../'.repeat(21)])
-      expect(thrownBy(() => hashIn(blobReference(odd, 'image/png')))).toMatchObject({ code: 'store' });
+      expect(resultOrError(() => hashIn(blobReference(odd, 'image/png')))).toMatchObject({ code: 'store' });
   });
 });
 

@@ -11,8 +11,10 @@ export interface WaitingAct {
   readonly to: string;
 }
 
-/** One recorded item. `acts`: how many acts the conversation had been given before it. */
-export type ChainItem = { acts: number; at: number } /** `of`: the sub-agent that receives it. */ & (
+/**
+ * One recorded item. `acts`: the number of acts that the conversation had been given before it. `of`: the sub-agent that receives it.
+ */
+export type ChainItem = { acts: number; at: number } & (
   | { kind: 'delivery'; delivery: Delivery; of?: string }
   /** A sub-agent is being opened. */
   | { kind: 'opening'; of: string }

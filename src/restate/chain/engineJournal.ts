@@ -22,7 +22,7 @@ interface OpenEffect {
   askedAt: number;
   /** Undefined for an effect that may be repeated, and before its intent is recorded. */
   intent?: 'own' | 'foreign';
-  /** It has begun, because what it does is repeated by deliveries. */
+  /** A call that only opens sub-agents. Each attempt runs it from its request on. */
   isLocal?: true;
 }
 
@@ -152,7 +152,7 @@ export class EngineJournal implements Journal {
     return this.#kept.some(({ completion }) => isOf(completion, recorded.id));
   }
 
-  /** An act that this attempt has not sent answers nothing of it, whatever its number is. */
+  /** Removes the number of an act that this attempt has not sent, because the number could be that of another act. */
   #unanswered(completion: Completion): Completion {
     if (this.#isLive || completion.type !== 'act') return completion;
     const { actId: _, ...event } = completion.event as { type: string } & Sent;

@@ -10,8 +10,7 @@ import { MemberConversation, type MemberSurroundings } from './memberConversatio
 
 interface Opening {
   readonly id: string;
-  readonly open: Parameters<OpenBelow>[1];
-  /** The sub-agent is open, or could not be opened. */
+  /** Resolves when the sub-agent is open or could not be opened. */
   begin(member: MemberConversation): Promise<void>;
   refuse(error: unknown): void;
 }
@@ -22,7 +21,7 @@ export class HeldSubAgents {
   /** Sub-agents whose logs nobody has read yet. */
   #openings: Opening[] = [];
   #isOpening = false;
-  /** How many were opened. */
+  /** The number of sub-agents that were opened. */
   #opened = 0;
   #requested: () => void = () => {};
 
@@ -70,7 +69,7 @@ export class HeldSubAgents {
           reject(error);
         }
       };
-      this.#openings.push({ id, open, begin, refuse: reject });
+      this.#openings.push({ id, begin, refuse: reject });
       this.#requested();
       this.#with.tell();
     });

@@ -17,7 +17,7 @@ import {
 import type { RunResult } from '../../../src/index.ts';
 import { codingTools } from '../../../src/tools/coding/index.ts';
 
-const CWD = '/work';
+const CWD = '/project';
 const shown = (name: string, args: Json, group?: 'read-group') => shownCall({ name, args, group }, CWD);
 
 /** The kind of every tool of the program. */
@@ -68,12 +68,12 @@ describe('a call', () => {
   });
 
   test.each<[string, Json, object[]]>([
-    ['Read', { file_path: 'a.ts' }, [{ path: '/work/a.ts' }]],
+    ['Read', { file_path: 'a.ts' }, [{ path: '/project/a.ts' }]],
     ['Read', { file_path: '/x/a.ts', offset: 1 }, [{ path: '/x/a.ts', line: 1 }]],
-    ['Read', { file_path: 'a.ts', offset: 0 }, [{ path: '/work/a.ts' }]],
-    ['Read', { file_path: 'a.ts', offset: 1.5 }, [{ path: '/work/a.ts' }]],
-    ['Read', { file_path: 'a.ts', offset: '3' }, [{ path: '/work/a.ts' }]],
-    ['Grep', { pattern: 'x', path: 'src' }, [{ path: '/work/src' }]],
+    ['Read', { file_path: 'a.ts', offset: 0 }, [{ path: '/project/a.ts' }]],
+    ['Read', { file_path: 'a.ts', offset: 1.5 }, [{ path: '/project/a.ts' }]],
+    ['Read', { file_path: 'a.ts', offset: '3' }, [{ path: '/project/a.ts' }]],
+    ['Grep', { pattern: 'x', path: 'src' }, [{ path: '/project/src' }]],
     ['Grep', { pattern: 'x' }, []],
     ['mine', { path: 'src' }, []],
   ])('%s with %j is at %j', (name, args, locations) => {
@@ -89,7 +89,12 @@ const PATCH = 'Edited a.ts\n--- a.ts\n+++ a.ts\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ 
 describe('a result', () => {
   test('of an edit is one diff for each place, and of a new file its content', () => {
     const edit = { name: 'Edit', args: { file_path: 'a.ts' } };
-    const diff = (oldText: string | null, newText: string) => ({ type: 'diff', path: '/work/a.ts', oldText, newText });
+    const diff = (oldText: string | null, newText: string) => ({
+      type: 'diff',
+      path: '/project/a.ts',
+      oldText,
+      newText,
+    });
     expect(resultContent(edit, result(PATCH), CWD)).toEqual([diff('a\nb', 'a\nc'), diff('e', 'd\ne')]);
     const write = { name: 'Write', args: { file_path: 'a.ts', content: 'x' } };
     expect(resultContent(write, result('Created a.ts'), CWD)).toEqual([diff(null, 'x')]);
