@@ -310,7 +310,9 @@ it('a connection counts as lost after 40 s without a byte, or after silenceMs', 
 
 it('each piece of the events begins the 40 s anew, so a stream with data at least that often is never cut', async () => {
   const clock = new SimulatedClock();
+  let begun = 0;
   const setTimer = (ms: number, fire: () => void) => {
+    if (ms === 40_000) begun += 1;
     const timer = clock.setTimeout(fire, ms);
     return () => clock.clearTimeout(timer);
   };
@@ -328,12 +330,13 @@ it('each piece of the events begins the 40 s anew, so a stream with data at leas
   onTestFinished(() => client.close());
   await client.open('a');
   await expect.poll(() => streams.length).toBe(1);
-  for (let times = 0; times < 5; times++) {
+  for (let times = 1; times <= 5; times++) {
+    await expect.poll(() => begun).toBe(times);
     clock.increment(39_999);
     streams[0]?.controller.enqueue(new TextEncoder().encode(': still connected\n\n'));
-    await new Promise((resolve) => setTimeout(resolve, 5));
     expect([times, streams.length, streams[0]?.cancelled]).toEqual([times, 1, false]);
   }
+  await expect.poll(() => begun).toBe(6);
   clock.increment(40_000);
   await expect.poll(() => streams[0]?.cancelled).toBe(true);
 });
