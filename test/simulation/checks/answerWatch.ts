@@ -23,6 +23,16 @@ export const openingsIn = (messages: readonly Message[]): number[] =>
     }),
   );
 
+/** Learns which message of the active cycle has a schema of its own. A fork has no schema for the messages it copied. */
+export function learnOwnSchema({ facts, processId }: CheckedWorld, entry: LogEntry): void {
+  const { conversationId } = entry;
+  if (entry.type === 'run-started') facts.ownSchemas.delete(conversationId);
+  if (entry.type !== 'user-message') return;
+  for (const opening of openingsIn([{ role: 'user', content: entry.content }])) {
+    facts.ownSchemas.set(conversationId, { opening: facts.forks.has(conversationId) ? 0 : opening, processId });
+  }
+}
+
 /** Returns the recorded answer in the entries of one run. */
 export const answerOnRecord = (entries: readonly LogEntry[]): { value: Json } | undefined =>
   entries.flatMap((entry) =>
@@ -49,12 +59,8 @@ export class AnswerWatch {
   learn(entry: LogEntry): void {
     switch (entry.type) {
       case 'run-started':
-        this.#world.facts.ownSchemas.delete(entry.conversationId);
-        return this.#begin();
       case 'run-resumed':
         return this.#begin();
-      case 'user-message':
-        return this.#asked(entry);
       case 'agent-output':
         if (entry.item.type === 'tool-call') this.#calls += 1;
         if (entry.item.type === 'assistant' && entry.item.flag !== 'interrupted') this.#open += entry.item.text;
@@ -81,14 +87,6 @@ export class AnswerWatch {
     this.#last = undefined;
     this.#repairs = 0;
     this.#hasAnswer = false;
-  }
-
-  #asked({ content, conversationId }: Extract<LogEntry, { type: 'user-message' }>): void {
-    for (const part of content) {
-      const opening = part.type === 'text' ? ASKING.exec(part.text)?.[1] : undefined;
-      const { facts, processId } = this.#world;
-      if (opening !== undefined) facts.ownSchemas.set(conversationId, { opening: Number(opening), processId });
-    }
   }
 
   /** The owner of the schema that applies now. Nobody after the schema of a message was lost. */

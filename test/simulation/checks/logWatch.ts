@@ -6,7 +6,7 @@ import type { LogEntry } from '../../../machines/internal.ts';
 import { SECRET } from '../../../src/testing/simulation/world/simulatedModel.ts';
 import { SUMMARY } from '../../../src/testing/simulation/world/simulatedReply.ts';
 import { CONVERSATION } from '../../../src/testing/simulation/world/simulatedWorld.ts';
-import { AnswerWatch } from './answerWatch.ts';
+import { AnswerWatch, learnOwnSchema } from './answerWatch.ts';
 import { CallWatch } from './callWatch.ts';
 import type { CheckedWorld } from './checkedWorld.ts';
 import { LimitWatch } from './limitWatch.ts';
@@ -82,6 +82,7 @@ export class LogWatch {
     world.check(mine, 'I31', () => `${entry.type} of ${entry.runId} is in the log of ${this.#id}`);
     this.#learnRun(entry);
     this.#learnReply(entry);
+    learnOwnSchema(world, entry);
     this.answers?.learn(entry);
     this.messages.learn(entry);
     this.calls.learn(entry);
