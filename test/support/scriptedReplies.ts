@@ -3,29 +3,16 @@
  * that is not retried. Every request is checked for its pairing of calls and results.
  */
 import { afterEach, expect } from 'vitest';
-import type { Json, Message, Model, ModelPart, ModelRequest, Prices } from '../../src/index.ts';
+import type { Message, Model, ModelPart, ModelRequest, Prices } from '../../src/index.ts';
 import { ModelError } from '../../src/index.ts';
 import { pairingFaults } from '../../src/testing/pairingFaults.ts';
+import { finish, t } from './replyParts.ts';
+
+export { call, finish, t } from './replyParts.ts';
 
 type Stream = (request: ModelRequest, context: { signal: AbortSignal; attempt: number }) => AsyncIterable<ModelPart>;
 /** Text, parts (a matching `finish` is added if none is present), an error to throw, or a custom stream. */
 export type Reply = string | readonly ModelPart[] | Error | Stream;
-
-export const t = (text: string): ModelPart => ({ type: 'text-delta', text });
-export const call = (callId: string, name: string, args: Json = {}): ModelPart => ({
-  type: 'tool-call',
-  callId,
-  name,
-  args: typeof args === 'string' ? args : JSON.stringify(args),
-});
-export const finish = (
-  reason: 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'pause',
-  tokens = 0,
-): ModelPart => ({
-  type: 'finish',
-  reason,
-  usage: { inputTokens: tokens, outputTokens: tokens },
-});
 
 function complete(parts: readonly ModelPart[]): readonly ModelPart[] {
   if (parts.some((part) => part.type === 'finish')) return parts;

@@ -4,7 +4,9 @@
  */
 import { type LogEntry, type LogStore, type Model, memoryStore } from '../../src/index.ts';
 import { childIdOf } from '../../src/subAgents/spawnTasks.ts';
-import { call, type Reply, type ScriptedModel, scripted } from './scriptedReplies.ts';
+import { type Reply, type ScriptedModel, scripted } from './scriptedReplies.ts';
+
+export { spawn, submit } from './replyParts.ts';
 
 export interface TaskModel extends Model {
   /** The model of one task. */
@@ -38,12 +40,6 @@ export function byTask(
     },
   };
 }
-
-/** A call that spawns one sub-agent a task; ids are the first letters of the tasks. */
-export const spawn = (callId: string, ...tasks: string[]) =>
-  call(callId, 'spawn_agents', { tasks: tasks.map((task) => ({ id: task[0] ?? '', task })) });
-
-export const submit = (callId: string, result: string) => call(callId, 'submit_result', { result });
 
 export const childOf = (callId: string, taskId: string): string => childIdOf('c', callId, taskId);
 

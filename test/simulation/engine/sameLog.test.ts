@@ -3,8 +3,11 @@
  * are equal but for times, and for ids that a host makes.
  */
 import { describe, expect, it } from 'vitest';
+import type { Conversation } from '../../../src/index.ts';
+import { postgresStore } from '../../../src/stores/postgres/postgresStore.ts';
+import { emptySchema, pglitePool } from '../../support/pglitePool.ts';
 import { volume } from '../../support/tier.ts';
-import { comparable, embedded, held } from './scenarioHosts.ts';
+import { comparable, embedded, followed, held, ID, OPEN } from './scenarioHosts.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { SUB_AGENT_SCENARIOS } from './subAgentScenarios.ts';
 
@@ -17,6 +20,32 @@ describe('a scenario has the same log embedded and on a durable engine', () => {
       for (const type of scenario.expected) expect(types).toContain(type);
       for (let seed = 0; seed < 6; seed += 1)
         expect([seed, ...comparable(await held(scenario, seed))]).toEqual([seed, ...comparable(logs)]);
+    },
+  );
+});
+
+describe('a scenario has the same log in PostgreSQL, read and asked by another process', () => {
+  it.each([...SCENARIOS, ...SUB_AGENT_SCENARIOS].map((scenario) => [scenario.name, scenario] as const))(
+    '%s',
+    async (_, scenario) => {
+      const [own, other] = [1, 2].map(() => postgresStore(pglitePool(), { schema: 'same_log' }));
+      if (!own || !other) throw new Error('two stores are needed');
+      await own.list();
+      await emptySchema('same_log');
+      const logs = await followed(scenario, other, async (agentOf) => {
+        const agent = agentOf(own);
+        let conversation: Conversation = await agent.open(ID, OPEN);
+        return {
+          restart: async () => {
+            await conversation.close();
+            conversation = await agent.open(ID, OPEN);
+          },
+          atRest: () => agent.close(),
+          close: () => other.close(),
+        };
+      });
+      await own.close();
+      expect(comparable(logs)).toEqual(comparable(await embedded(scenario)));
     },
   );
 });

@@ -1,23 +1,28 @@
 /**
- * The hosts of a scenario: an embedded conversation, and one that a durable engine holds, whose attempts end at any point. Each returns
- * the log of the conversation and those of its sub-agents.
+ * The hosts of a scenario: an embedded conversation, one that another process reads and asks through a store, and one that a simulated
+ * engine holds, whose attempts end at any point. Each returns the log of the conversation and those of its sub-agents.
  */
-import { expect } from 'vitest';
 import { engineAgentOf } from '../../../src/agent.ts';
 import { carryOutHere } from '../../../src/conversation/served/remoteActs.ts';
-import { type Conversation, createAgent, type LogEntry, type ModelPart, memoryStore } from '../../../src/index.ts';
+import {
+  type Agent,
+  type Conversation,
+  createAgent,
+  type LogEntry,
+  type ModelPart,
+  memoryStore,
+} from '../../../src/index.ts';
 import type { Model } from '../../../src/models/model.ts';
 import { holdConversation } from '../../../src/restate/chain/holdConversation.ts';
-import { type Act, subAgentIds } from '../../../src/stores/logStore.ts';
+import { type Act, type LogStore, subAgentIds } from '../../../src/stores/logStore.ts';
 import type { ExecuteTool } from '../../../src/tools/execute.ts';
-import { finish, t } from '../../support/scriptedReplies.ts';
+import { finish, t } from '../../support/replyParts.ts';
 import { chance } from '../../support/seededChance.ts';
-import { logOf } from '../../support/subAgentBench.ts';
 import { type Scenario, until } from './scenarios.ts';
 import { SimulatedEngine } from './simulatedEngine.ts';
 
 export const ID = 'same';
-const OPEN = { cwd: '/', owner: 'somebody' };
+export const OPEN = { cwd: '/', owner: 'somebody' };
 
 /** The log of the conversation, and those of its sub-agents in the order of their first entries. */
 export type Logs = readonly (readonly LogEntry[])[];
@@ -80,7 +85,69 @@ export async function embedded(scenario: Scenario): Promise<Logs> {
   });
   const entries = log();
   await agent.close();
-  return [entries, ...(await Promise.all([...subAgentIds(entries)].map((id) => logOf(store, id))))];
+  return [entries, ...(await Promise.all([...subAgentIds(entries)].map((id) => storedLog(store, id))))];
+}
+
+async function storedLog(store: LogStore, id: string): Promise<LogEntry[]> {
+  const handle = await store.open(id);
+  const entries: LogEntry[] = [];
+  for await (const entry of handle.read()) entries.push(entry);
+  await handle.close();
+  return entries;
+}
+
+/** What holds the conversation: a process, or an engine with a worker. */
+export interface Holder {
+  /** Another process takes its place. */
+  restart(): Promise<void>;
+  /** Resolves when nothing is under way. Then the logs are read. */
+  atRest(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The logs as a process has them that shares the store with the holder. */
+export async function followed(
+  scenario: Scenario,
+  store: LogStore,
+  begin: (agentOf: (store?: LogStore) => Agent) => Promise<Holder>,
+): Promise<Logs> {
+  const { follow, act } = store;
+  if (!follow || !act) throw new Error('the store is not of many processes');
+  const entries: LogEntry[] = [];
+  const tools = startedTools();
+  const model = modelOf(scenario, () => entries);
+  const holder = await begin((own) =>
+    createAgent({ ...scenario.options, model, ports: tools.ports, ...(own && { store: own }) }),
+  );
+  let acts = 0;
+  const ask = (asked: object): Promise<unknown> => {
+    acts += 1;
+    return act.call(store, ID, { ...asked, actId: `act-${acts}` } as unknown as Act);
+  };
+  const items = follow.call(store, ID)[Symbol.asyncIterator]();
+  const reading = (async () => {
+    for (let item = await items.next(); !item.done; item = await items.next())
+      if ('seq' in item.value) entries.push(item.value);
+  })();
+  await scenario.play({ log: () => entries, started: tools.started, ask, restart: () => holder.restart() });
+  await holder.atRest();
+  await items.return?.();
+  await reading;
+  const children = await Promise.all([...subAgentIds(entries)].map((id) => followedLog(store, id)));
+  await holder.close();
+  return [entries, ...children];
+}
+
+/** The log of a conversation that is at rest. */
+async function followedLog(store: LogStore, id: string): Promise<LogEntry[]> {
+  const length = (await store.stateOf?.(id))?.length ?? 0;
+  const entries: LogEntry[] = [];
+  if (length === 0) return entries;
+  for await (const item of store.follow?.(id) ?? []) {
+    if ('seq' in item) entries.push(item);
+    if (entries.length === length) break;
+  }
+  return entries;
 }
 
 /** Seed 0: no attempt ends early, but for `dies`. `ended` receives the number of points at which an attempt could end. */
@@ -114,13 +181,16 @@ export async function held(
   await ask({ type: 'open', ...OPEN });
   await scenario.play({ log: () => engine.log, started: tools.started, ask, restart: () => engine.atRest() });
   await engine.atRest();
-  expect(faults).toEqual([]);
+  if (faults.length > 0) throw new Error(faults.join('\n'));
   await agent.close();
   ended?.(engine.points);
   return [engine.log, ...[...subAgentIds(engine.log)].map((id) => engine.logOf(id))];
 }
 
-/** Without times. Each id that a host makes becomes its place in the log. */
+/**
+ * Without times. Each id that a host makes becomes its place in the log. What is stored after the end of a run names the run, or none:
+ * that depends on how long the store takes.
+ */
 export const comparable = (logs: Logs): string[][] => logs.map(comparableLog);
 
 function comparableLog(log: readonly LogEntry[]): string[] {
@@ -130,9 +200,12 @@ function comparableLog(log: readonly LogEntry[]): string[] {
     if (runId && !names.has(runId)) names.set(runId, `run ${names.size + 1}`);
     if ('messageId' in entry && runId === `run_${entry.messageId}`) names.set(entry.messageId, 'its message');
   }
+  const finished = new Set<string | null>();
   return log.map(({ at: _, ...entry }) => {
-    let text = JSON.stringify(entry).replace(/"createdAt":\d+/, '"createdAt":0');
-    for (const [id, name] of names) text = text.replaceAll(id, name);
+    const runId = finished.has(entry.runId) ? null : entry.runId;
+    if (entry.type === 'checkpoint' && entry.boundary === 'RunFinished') finished.add(entry.runId);
+    let text = JSON.stringify({ ...entry, runId }).replace(/"createdAt":\d+/, '"createdAt":0');
+    for (const [id, name] of names) text = text.replaceAll(`"${id}"`, `"${name}"`);
     return text;
   });
 }

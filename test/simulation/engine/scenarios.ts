@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type AgentOptions, defineTool, type LogEntry, type ModelPart } from '../../../src/index.ts';
 import { nextTurn } from '../../../src/timeLimit.ts';
-import { call, t } from '../../support/scriptedReplies.ts';
+import { call, t } from '../../support/replyParts.ts';
 
 export interface Host {
   log(): readonly LogEntry[];

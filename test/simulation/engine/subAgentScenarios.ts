@@ -1,7 +1,6 @@
 /** Scenarios of conversations with sub-agents. One sub-agent works at a time, so that the order of the entries is the same everywhere. */
 import { subAgents } from '../../../src/index.ts';
-import { call } from '../../support/scriptedReplies.ts';
-import { spawn, submit } from '../../support/subAgentBench.ts';
+import { call, spawn, submit } from '../../support/replyParts.ts';
 import { type Host, has, type Scenario, say, tool, until, waits } from './scenarios.ts';
 
 const oneByOne = subAgents({ maxSubAgents: 1 });
