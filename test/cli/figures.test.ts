@@ -203,16 +203,18 @@ describe('a row of sessions', () => {
     expect(sessionFacts(session(), ms).age).toBe(age);
   });
 
-  test.each([
+  test.each<readonly [ConversationInfo['status'], string | undefined, string]>([
     ['idle', undefined, 'idle'],
     ['idle', 'end_turn', 'idle'],
-    ['idle', 'cancelled', 'cancelled'],
-    ['idle', 'max_turns', 'max_turns'],
-    ['idle', 'max_budget_usd', 'max_budget_usd'],
-    ['idle', 'superseded', 'superseded'],
+    ['idle', 'history', 'idle'],
+    ...['cancelled', 'timeout', 'superseded', 'hook', 'a-plugin'].map((cause) => ['idle', cause, cause] as const),
+    ...['max_turns', 'max_budget', 'max_total_tokens', 'max_tokens'].map((cause) => ['idle', cause, cause] as const),
+    ...['context_exhausted', 'no_progress', 'empty_replies'].map((cause) => ['idle', cause, cause] as const),
+    ...['model', 'store', 'executor', 'tool', 'state', 'internal'].map(
+      (cause) => ['idle', cause, `failed (${cause})`] as const,
+    ),
     ['idle', 'crash', 'interrupted'],
-    ['idle', 'bad-request', 'failed (bad-request)'],
-    ['waiting', 'bad-request', 'waiting'],
+    ['waiting', 'model', 'waiting'],
     ['active', 'crash', 'active'],
   ])('that is %s after %s reads %s', (status, lastCause, state) => {
     expect(sessionFacts(session({ status, lastCause }), 0).state).toBe(state);

@@ -65,14 +65,16 @@ export function sessionFacts(session: ConversationInfo, now: number) {
   };
 }
 
-/** Causes of a stop that are no failures. */
-const PLAIN_CAUSES = new Set(['end_turn', 'cancelled', 'max_turns', 'max_budget_usd', 'superseded']);
+/** Causes of a stop that are failures. Others are limits, decisions of the host, or names of plugins that ended a run. */
+const FAILURES = new Set(['model', 'store', 'executor', 'tool', 'state', 'internal']);
 
 function stateText({ status, lastCause }: ConversationInfo): string {
-  if (status !== 'idle' || lastCause === undefined || lastCause === 'end_turn') return status;
+  // Earlier messages that were given to a new conversation have the cause `history`.
+  const isPlain = lastCause === undefined || lastCause === 'end_turn' || lastCause === 'history';
+  if (status !== 'idle' || isPlain) return status;
   // Its process has ended.
   if (lastCause === 'crash') return 'interrupted';
-  return PLAIN_CAUSES.has(lastCause) ? lastCause : `failed (${lastCause})`;
+  return FAILURES.has(lastCause) ? `failed (${lastCause})` : lastCause;
 }
 
 const UNITS: readonly [string, number][] = [
