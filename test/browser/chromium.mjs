@@ -22,7 +22,7 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ];
-const LONGEST_MS = 300_000;
+const LONGEST_MS = 900_000;
 /** The time that a page gets for its result after it has thrown. */
 const SILENT_MS = 5000;
 /** Resolves in the page once its script has spoken. */
