@@ -50,7 +50,7 @@ export default defineConfig({
     // Guards against hanging alone: a slow machine that is shared may need ten times what a test takes.
     testTimeout: proves ? HANG_MS : 60_000,
     hookTimeout: proves ? HANG_MS : 60_000,
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: proves ? 90_000 : 20_000 } },
     setupFiles: ['test/support/seedFastCheck.ts'],
     // What was transformed is kept in node_modules: the next project, run or planted defect takes it from there.
     experimental: { fsModuleCache: true },

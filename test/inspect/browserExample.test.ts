@@ -53,7 +53,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the example of an agent in a 
 
   it('it shows its steps and its chart, continues after a reload, and reports to a second tab that it is busy', async () => {
     const context = await browser.newContext({ viewport: { width: 1700, height: 900 } });
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(50_000);
     // The conversation opens after the page has loaded, and its button waits for it.
     await context.addInitScript(() => {
       const request = navigator.locks.request.bind(navigator.locks) as (...given: unknown[]) => Promise<unknown>;

@@ -123,6 +123,7 @@ export function inspectedPages() {
     const viewport = { width: 1440, height: 900 };
     const context = await browser.newContext({ viewport, colorScheme: 'dark', ...options });
     opened.push(context);
+    context.setDefaultTimeout(120_000);
     const page = await context.newPage();
     page.on('pageerror', (error) => faults.push(`${error.stack}`));
     // The browser reports a refused style, script or request there.

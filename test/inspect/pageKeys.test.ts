@@ -335,7 +335,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the page by keyboard', () => 
       page.evaluate(() => getComputedStyle(document.querySelector('.lit .shaft') ?? document.body).animationName);
     app.send({ type: 'SWITCH' });
     await expect.poll(motion).toBe('run-over');
-    const timer = setInterval(() => app.send({ type: 'SWITCH' }), 30);
+    const timer = setInterval(() => app.send({ type: 'SWITCH' }), 10);
     await expect.poll(motion).toBe('none');
     clearInterval(timer);
     await page.waitForTimeout(1100);

@@ -145,7 +145,7 @@ describe.skipIf(!proves || !existsSync(CHROMIUM))('the pages of the examples in 
 
   async function opened(): Promise<BrowserContext> {
     const context = await browser.newContext({ viewport: { width: 900, height: 600 } });
-    context.setDefaultTimeout(30_000);
+    context.setDefaultTimeout(120_000);
     context.on('page', (page) => void page.on('pageerror', ({ message }) => faults.push(message)));
     onTestFinished(() => context.close());
     return context;
