@@ -21,6 +21,8 @@ export function toolSignal({ abort: { signal }, timeoutMs, listenerFailed }: Sig
       typeof listener === 'function' ? listener.call(signal, event) : listener.handleEvent(event);
     const made = guards.get(listener) ?? ((event: Event) => void call(event).catch(listenerFailed));
     guards.set(listener, made);
+    // The platform removes what it has added, for example a listener with a signal of its own.
+    guards.set(made, made);
     return made;
   };
   for (const name of ['addEventListener', 'removeEventListener'] as const) {

@@ -108,7 +108,10 @@ class PageWriter {
     if (/^h[1-6]$/.test(name)) this.#mark(`${'#'.repeat(Number(name[1]))} `);
     if (name === 'li') this.#mark('- ');
     if (name === 'td' || name === 'th') this.#cell();
-    if (name === 'hr') this.#write('---');
+    if (name === 'hr') {
+      this.#write('---');
+      this.#break(1);
+    }
     if (name === 'pre') {
       this.#mark('```\n');
       this.#verbatim += 1;
