@@ -655,4 +655,24 @@ export const runtime = [
     witness: 'test/scenarios/repeatedMessages.test.ts',
     edits: [['if (!commands.isIdle) await commands.allAnswered();', '']],
   },
+  {
+    id: 'repeated-request-forgotten',
+    about: 'a repeated request acts again after 63 others',
+    witness: 'test/conversation/served.test.ts',
+    edits: [['const KEPT = 256;', 'const KEPT = 64;']],
+  },
+  {
+    id: 'history-names-foreign-blobs',
+    about: 'the copy of an earlier history names blobs of the log that it was copied from',
+    witness: 'test/conversation/served.test.ts',
+    edits: [
+      ['messages.push({ ...message, content: await copied(message.content, copyBlob) });', 'messages.push(message);'],
+    ],
+  },
+  {
+    id: 'tools-not-copied',
+    about: "the tools of a message change with the host's list",
+    witness: 'test/conversation/sendOptions.test.ts',
+    edits: [['tools: tools && [...tools],', 'tools,']],
+  },
 ];

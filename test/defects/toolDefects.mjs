@@ -164,4 +164,52 @@ export const tools = [
     witness: 'test/tools/coding/launchers.test.ts',
     edits: [['if (!started) await launcher?.release();', '']],
   },
+  {
+    id: 'listener-kept',
+    about: "a listener on a tool's signal stays although a signal of its own has fired",
+    witness: 'test/tools/executeTool.test.ts',
+    edits: [['guards.set(made, made);', '']],
+  },
+  {
+    id: 'sleep-after-the-call',
+    about: 'a tool that sleeps after its call has ended sleeps, and keeps a timer',
+    witness: 'test/tools/executeTool.test.ts',
+    edits: [['if (why) return reject(why());', '']],
+  },
+  {
+    id: 'nothing-for-null',
+    about: 'a generator that returns null has its last value as its result',
+    witness: 'test/tools/executeTool.test.ts',
+    edits: [['return value === undefined ? last : value;', 'return value ?? last;']],
+  },
+  {
+    id: 'removed-tool-unknown',
+    about: 'a tool that its server removed is reported as one that never existed',
+    witness: 'test/tools/toolbox.test.ts',
+    edits: [['for (const { name } of list) this.#names.add(name);', '']],
+  },
+  {
+    id: 'rest-of-the-line',
+    about: 'the text after a rule of a page stands on the line of the rule',
+    witness: 'test/tools/coding/htmlText.test.ts',
+    edits: [["this.#write('---'); this.#break(1);", "this.#write('---');"]],
+  },
+  {
+    id: 'notebook-markdown-lost',
+    about: 'an output of a notebook that has Markdown alone is left out',
+    witness: 'test/tools/coding/readFormats.test.ts',
+    edits: [["forms['text/plain'] ?? forms['text/markdown']", "forms['text/plain']"]],
+  },
+  {
+    id: 'last-line-counted-twice',
+    about: 'the line end of the last line counts as one line more',
+    witness: 'test/tools/coding/writing.test.ts',
+    edits: [["content.replace(/\\n$/, '').split('\\n').length", "content.split('\\n').length"]],
+  },
+  {
+    id: 'left-running-untold',
+    about: 'of a command that was killed nobody is told that it left something running',
+    witness: 'test/tools/coding/commandResults.test.ts',
+    edits: [['return [...left, `killed by ${end.by}`];', 'return [`killed by ${end.by}`];']],
+  },
 ];

@@ -90,6 +90,16 @@ describe('Read', () => {
     expect(await read({})).toMatchObject({ status: 'error', code: 'binary' });
   });
 
+  it('a NUL byte within the first 8 KiB makes a file binary, and a later one does not', async () => {
+    const file = (at: number): Buffer => Buffer.concat([Buffer.alloc(at, 'x\n'), Buffer.from([0, 0x0a])]);
+    for (const at of [0, 1_024, 8_191]) {
+      await bench.write('a.txt', file(at));
+      expect([at, (await read({ limit: 1 })).code]).toEqual([at, 'binary']);
+    }
+    await bench.write('a.txt', file(8_192));
+    expect((await read({ limit: 1 })).status).toBe('success');
+  });
+
   it('an empty file and an offset after the end are reported', async () => {
     await bench.write('a.txt', '');
     expect(await read({})).toMatchObject({ status: 'success', text: '[a.txt is empty]' });

@@ -40,9 +40,15 @@ describe('a PDF file', () => {
     expect((await read('b.pdf')).content).toBe('  1 | only text');
   });
 
-  it('above the limit is refused', async () => {
-    await bench.write('a.pdf', Buffer.concat([Buffer.from('%PDF-1.7\n'), Buffer.alloc(10 * 1_048_576)]));
-    expect((await read('a.pdf')).code).toBe('too_large');
+  it.each([
+    ['%PDF-1.7\n', 'the PDF file f is larger than 10485760 bytes, and is not shown'],
+    ['\x89PNG\r\n\x1a\n', 'the image f is larger than 10485760 bytes, and is not shown'],
+  ])('or an image (%j) is given up to 10 MiB, and refused above', async (head, why) => {
+    const file = (bytes: number) => Buffer.concat([Buffer.from(head, 'latin1'), Buffer.alloc(bytes - head.length)]);
+    await bench.write('f', file(10 * 1_048_576));
+    expect((await read('f')).code).toBeUndefined();
+    await bench.write('f', file(10 * 1_048_576 + 1));
+    expect(await read('f')).toEqual({ code: 'too_large', content: why });
   });
 
   it('reaches a model that takes it, and is named in words to one that does not', async () => {
@@ -94,6 +100,65 @@ describe('a notebook', () => {
     expect(String(content).length).toBeLessThan(256 * 1_024);
     expect(content).toMatch(/\[96000 characters left out\]/);
     expect(content).toMatch(/\[cells \d+ to 100 are not shown; with offset the lines of the file are given\]$/);
+  });
+
+  const outputOf = (output: object) =>
+    notebookText(notebook([code('x', [output])]), 10_000)
+      ?.split('\n')
+      .slice(2);
+  const data = (forms: object) => ({ output_type: 'execute_result', data: forms });
+  it.each<[object, string[]]>([
+    [{ output_type: 'stream', text: 'a' }, ['[output]', 'a']],
+    [{ output_type: 'stream', text: ['a', 'b\n'] }, ['[output]', 'ab']],
+    [{ output_type: 'stream', text: '\n' }, []],
+    [{ output_type: 'stream' }, []],
+    [data({ 'text/plain': ['1\n', '2'] }), ['[output]', '1', '2']],
+    [data({ 'text/markdown': '# A' }), ['[output]', '# A']],
+    [data({ 'text/markdown': '# A', 'text/plain': 'A' }), ['[output]', 'A']],
+    [data({ 'text/html': '<b>a</b>' }), []],
+    [data({ 'image/png': 'AAAA', 'text/plain': 'A' }), ['[output]', 'A', '[image/png is not shown]']],
+    ...['image/svg+xml', 'application/json', 'video/mp4', 'audio/wav'].map((type): [object, string[]] => [
+      data({ [type]: 'x' }),
+      ['[output]', `[${type} is not shown]`],
+    ]),
+    [data({ [`image/${'x'.repeat(200)}`]: 'x' }), ['[output]', `[image/${'x'.repeat(94)} is not shown]`]],
+    [{ output_type: 'error', ename: 'E', evalue: 'v', traceback: ['a', 'b'] }, ['[output]', 'E: v', 'a', 'b']],
+    [{ output_type: 'stream', text: 'x'.repeat(4_000) }, ['[output]', 'x'.repeat(4_000)]],
+    [{ output_type: 'stream', text: 'x'.repeat(4_001) }, ['[output]', 'x'.repeat(4_000), '[1 characters left out]']],
+    [data({ 'text/plain': 'x'.repeat(4_002) }), ['[output]', 'x'.repeat(4_000), '[2 characters left out]']],
+  ])('shows the output %j as text, or names what is none', (output, lines) => {
+    expect(outputOf(output)).toEqual(lines);
+  });
+
+  it.each<[object, object, string]>([
+    [code('x'), { language_info: { name: 'python' } }, '[cell 1: code, python]\nx'],
+    [code('x'), { language_info: { name: 'c++' } }, '[cell 1: code, c++]\nx'],
+    [code('x'), { language_info: { name: 'a b' } }, '[cell 1: code]\nx'],
+    [code('x'), { language_info: { name: 'x'.repeat(31) } }, '[cell 1: code]\nx'],
+    [code('x'), {}, '[cell 1: code]\nx'],
+    [{ cell_type: 'markdown', source: 'x' }, { language_info: { name: 'python' } }, '[cell 1: markdown]\nx'],
+    [{ cell_type: 'raw', source: ['x', 'y'] }, {}, '[cell 1: raw]\nxy'],
+    [{ ...code('x', [{ output_type: 'stream', text: 'a' }]), cell_type: 'markdown' }, {}, '[cell 1: markdown]\nx'],
+    [{ source: 'x' }, {}, '[cell 1: unknown]\nx'],
+    [{ cell_type: 'y'.repeat(31), source: 'x' }, {}, `[cell 1: ${'y'.repeat(30)}]\nx`],
+  ])('shows the kind of the cell %j, and the language of code alone', (cell, metadata, text) => {
+    expect(notebookText(notebook([cell], { metadata }), 10_000)).toBe(text);
+  });
+
+  it('without cells is named so, and is shown as far as its bytes have room', () => {
+    expect(notebookText(notebook([]), 100)).toBe('[a notebook without cells]');
+    const cell = { cell_type: 'raw', source: 'é'.repeat(20) };
+    const whole = notebookText(notebook([cell, cell]), 10_000) ?? '';
+    expect(notebookText(notebook([cell, cell]), Buffer.byteLength(whole) + 2)).toBe(whole);
+    expect(notebookText(notebook([cell, cell]), Buffer.byteLength(whole) + 1)).toBe(
+      `[cell 1: raw]\n${'é'.repeat(20)}\n\n[cells 2 to 2 are not shown; with offset the lines of the file are given]`,
+    );
+  });
+
+  it('is known by its name in any case, and with offset alone is given by its lines', async () => {
+    await bench.write('N.IPYNB', notebook([code('x')]));
+    expect((await read('N.IPYNB')).content).toBe('[cell 1: code]\nx');
+    expect((await read('N.IPYNB', { offset: 2 })).content).toMatch(/^ {2}2 \| /);
   });
 
   it('never throws and stays in bounds, whatever it holds', () => {

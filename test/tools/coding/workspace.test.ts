@@ -28,6 +28,35 @@ it('paths resolved with one link reader refer to one state of the files, and the
   expect(await kernelPath(bench.root, 'here/b', linksReadOnce())).toBe(join(bench.root, 'b'));
 });
 
+describe('the place that a path leads to', () => {
+  /** The kernel's answer where these links are there. */
+  const leads = (path: string, links: { readonly [path: string]: string }, from = '/w') =>
+    kernelPath(from, path, async (each) => links[each]).catch((error: { code?: string }) => error.code);
+
+  it.each<[string, { readonly [path: string]: string }, string]>([
+    ['a/b', {}, '/w/a/b'],
+    ['./a//b/.', {}, '/w/a/b'],
+    ['a/../b', {}, '/w/b'],
+    ['../../x', {}, '/x'],
+    ['/x/../y', {}, '/y'],
+    ['a/b', { '/w/a': 'c' }, '/w/c/b'],
+    ['a/b', { '/w/a': '/c/d' }, '/c/d/b'],
+    ['a/b', { '/w/a': '../c' }, '/c/b'],
+    ['a/../b', { '/w/a': '/c/d' }, '/c/b'],
+    ['a', { '/w/a': 'b', '/w/b': 'c/d', '/w/c': '/e' }, '/e/d'],
+    ['a', { '/w': '/v', '/v/a': 'b' }, '/v/b'],
+  ])('%s, with the links %j, is %s', async (path, links, place) => {
+    expect(await leads(path, links)).toBe(place);
+  });
+
+  it('is behind 40 links at most', async () => {
+    const chain = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`/w/l${at}`, `l${at + 1}`]));
+    expect([await leads('l0', chain(40)), await leads('l0', chain(41))]).toEqual(['/w/l40', 'ELOOP']);
+    expect(await leads('l0', { '/w/l0': 'l0' })).toBe('ELOOP');
+  });
+});
+
 describe('places outside the root', () => {
   it('H-260 a sibling directory whose name starts with the name of the root is outside', async () => {
     for (const path of ['../ws-evil/s', join(bench.evil, 's'), `${bench.root}-evil/s`, 'a/../../ws-evil/s']) {
@@ -193,6 +222,52 @@ describe('spellings that are refused before any file access', () => {
     expect((await read(`${'é/'.repeat(1_365)}ab`)).status).toBe('invalid');
     expect((await read('a'.repeat(300))).code).toBe('invalid_arguments');
     expect((await read('')).status).toBe('invalid');
+  });
+
+  it.each([
+    ['a'.repeat(4_096), undefined],
+    ['a'.repeat(4_097), 'is longer than 4096 bytes'],
+    ['é'.repeat(2_048), undefined],
+    [`${'é'.repeat(2_048)}a`, 'is longer than 4096 bytes'],
+    ['', 'is empty'],
+    ['a\0', 'holds a NUL character'],
+    ['a\ud83d', 'holds half of a character (a lone surrogate)'],
+    ['😀 \n~$%', undefined],
+  ])('a path has its fault by its bytes and characters (%#)', (path, fault) => {
+    for (const platform of ['linux', 'darwin', 'win32']) expect(spellingFault(path, platform)).toBe(fault);
+  });
+
+  it.each([
+    ...[
+      'con',
+      'CON',
+      'prn',
+      'aux',
+      'nul',
+      'com0',
+      'com9',
+      'lpt1',
+      'con.txt',
+      'a/nul',
+      'a\\aux.c',
+      'con ',
+      'con.',
+      'con .x',
+    ].map((path): [string, string] => [path, 'names a device']),
+    ...['\\\\server\\x', '//server/x', '\\\\?\\C:\\x', '\\\\.\\pipe'].map((path): [string, string] => [
+      path,
+      'is a network or device path',
+    ]),
+    ...['C:x', 'a:b', 'C:\\a:b', 'C:/x:y'].map((path): [string, string] => [
+      path,
+      'names a drive-relative path or a stream',
+    ]),
+    ...['C:\\x', 'c:/x', 'console', 'com', 'com10', 'xcon', 'con-a', 'a/b', '\\x'].map((path): [string, undefined] => [
+      path,
+      undefined,
+    ]),
+  ])('on Windows %j has the fault %s, and none elsewhere', (path, fault) => {
+    expect([spellingFault(path, 'win32'), spellingFault(path, 'linux')]).toEqual([fault, undefined]);
   });
 
   it('H-268 on Windows network paths, drive-relative paths, devices and streams are refused', () => {

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { codingTools } from '../../../src/tools/coding/index.ts';
+import { placeOf } from '../../../src/tools/coding/workspace.ts';
+import { currentContent, putFile } from '../../../src/tools/coding/writeFile.ts';
 import { answerOf, definitionOf } from '../../../src/tools/tool.ts';
 import { proves } from '../../support/tier.ts';
 import { type Bench, makeBench, type Reply, SECRET } from './codingBench.ts';
@@ -82,6 +84,53 @@ describe('Write', () => {
     });
     expect(await content('a/b/new.txt')).toBe('one\ntwo\n');
     expect(await readdir(join(bench.root, 'a/b'))).toEqual(['new.txt']);
+  });
+
+  it.each([
+    ['', '0 lines'],
+    ['a', '1 line'],
+    ['a\n', '1 line'],
+    ['\n', '1 line'],
+    ['a\nb', '2 lines'],
+    ['a\n\n', '2 lines'],
+    ['a\r\nb\r\n', '2 lines'],
+  ])('it names the number of lines of %j: %s', async (text, lines) => {
+    expect((await write('a.txt', text)).text).toBe(`Created a.txt (${lines})`);
+    expect((await write('a.txt', text)).text).toBe('a.txt had this content already');
+    await write('a.txt', 'before');
+    expect((await write('a.txt', text)).text).toMatch(new RegExp(`^Replaced a\\.txt \\(${lines}\\)\n--- a\\.txt\n`));
+  });
+
+  it('it takes content of 4,194,304 characters, and no more', async () => {
+    const longest = 'x'.repeat(4 * 1_048_576);
+    expect((await write('a.txt', longest)).status).toBe('success');
+    expect((await write('b.txt', `${longest}x`)).status).toBe('invalid');
+  });
+
+  it('a file of 10 MiB can be changed, and a larger one cannot', async () => {
+    const size = 10 * 1_048_576;
+    for (const [bytes, kind] of [
+      [size, { kind: 'content' }],
+      [size + 1, { kind: 'refused', code: 'too_large' }],
+    ] as const) {
+      await bench.write('big', Buffer.alloc(bytes, 'x'));
+      const place = await placeOf(bench.root, 'big');
+      if (place.kind === 'refused') throw new Error(place.message);
+      expect(await currentContent(place)).toMatchObject(kind);
+    }
+  });
+
+  it('it leaves no temporary file where it is refused or fails', async () => {
+    await bench.write('a.txt', 'one');
+    await write('a.txt', 'two');
+    await mkdir(join(bench.root, 'dir'));
+    await write('dir', 'two');
+    const place = await placeOf(bench.root, 'a.txt');
+    if (place.kind === 'refused') throw new Error(place.message);
+    expect(await putFile(place, Buffer.from('x'))).toMatchObject({ code: 'stale_read' });
+    await mkdir(join(bench.root, 'b'));
+    expect(await putFile({ ...place, path: join(bench.root, 'b'), name: 'b' }, Buffer.from('x'))).toBeDefined();
+    expect((await readdir(bench.root)).sort()).toEqual(['a.txt', 'b', 'dir']);
   });
 
   it('it replaces a file that was read, shows the change, and keeps its permissions', async () => {
@@ -205,6 +254,18 @@ describe('Edit', () => {
     expect(await content('a.txt')).toBe('z\ny\nz\n');
   });
 
+  it.each([
+    [2, '1, 2'],
+    [10, '1, 2, 3, 4, 5, 6, 7, 8, 9, 10'],
+    [11, '1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …'],
+    [30, '1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …'],
+  ])('of %i occurrences the first ten lines are named: %s', async (count, lines) => {
+    await bench.write('a.txt', 'x\n'.repeat(count));
+    await read('a.txt');
+    expect((await edit('a.txt', 'x', 'z')).text).toContain(`in a.txt ${count} times (lines ${lines}): give more`);
+    expect((await edit('a.txt', 'x', 'z', true)).text).toMatch(new RegExp(`^Changed a\\.txt in ${count} places\n`));
+  });
+
   it('a text that overlaps itself has several occurrences', async () => {
     await bench.write('a.txt', 'aaaa');
     await read('a.txt');
@@ -283,13 +344,22 @@ describe('Edit', () => {
     );
   });
 
+  it('a change of too many lines is named, and not shown', async () => {
+    const lines = Array.from({ length: 3_000 }, (_, index) => `${index}`);
+    await bench.write('a.txt', lines.join('\n'));
+    await read('a.txt');
+    const reply = await write('a.txt', lines.map((line) => `new ${line}`).join('\n'));
+    expect(reply.text).toBe('Replaced a.txt (3000 lines)\n[the change is too large to be shown]');
+  });
+
   it('a long change is shown in part', async () => {
-    const lines = Array.from({ length: 3_000 }, (_, index) => `line ${index}`);
+    const lines = Array.from({ length: 900 }, (_, index) => `line ${index} ${'x'.repeat(20)}`);
     await bench.write('long.txt', lines.join('\n'));
     await read('long.txt');
     const reply = await edit('long.txt', 'line', 'row', true);
     expect(reply.status).toBe('success');
     expect(reply.text.length).toBeLessThan(25_000);
-    expect((await content('long.txt')).split('\n')).toHaveLength(3_000);
+    expect(reply.text).toMatch(/\n\[the rest of the change is not shown\]$/);
+    expect((await content('long.txt')).split('\n')).toHaveLength(900);
   });
 });
