@@ -1,6 +1,6 @@
 /** The words about a command: what it printed, where the rest is, how it ended, and which commands still run. */
 import { tmpdir } from 'node:os';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   type BackgroundCommand,
   BackgroundCommands,
@@ -126,27 +126,20 @@ describe('a command in the background', () => {
     const { ask, context, output, start } = opened();
     const command = start('sleep 1000');
     const stop = new AbortController();
-    const listeners = new Set<unknown>();
     const { signal } = stop;
-    const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
-    signal.addEventListener = (...each: Parameters<typeof add>) => {
-      listeners.add(each[1]);
-      add(...each);
-    };
-    signal.removeEventListener = (...each: Parameters<typeof remove>) => {
-      listeners.delete(each[1]);
-      remove(...each);
-    };
+    const [added, removed] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')];
+    const listening = (): number =>
+      added.mock.calls.filter(([, listener]) => !removed.mock.calls.some(([, gone]) => gone === listener)).length;
     const args = { bash_id: command?.id, waitMs: 1 };
     expect(await ask(output, args, context(signal))).toMatchObject({
       content: expect.stringContaining('still running'),
     });
-    expect(listeners.size).toBe(0);
+    expect(listening()).toBe(0);
     const waiting = ask(output, { ...args, waitMs: 60_000 }, context(signal));
-    await expect.poll(() => listeners.size).toBe(1);
+    await expect.poll(listening).toBe(1);
     stop.abort(new Error('cancelled'));
     await expect(waiting).rejects.toThrow('cancelled');
-    expect([listeners.size, command?.isRunning]).toEqual([0, true]);
+    expect([listening(), command?.isRunning]).toEqual([0, true]);
     await command?.stop();
     expect(await ask(output, { ...args, waitMs: 60_000 })).toMatchObject({ content: '[ended: it was stopped]' });
   });
