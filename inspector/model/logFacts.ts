@@ -79,7 +79,8 @@ export interface SubAgent {
 export interface Sums {
   readonly input: number;
   readonly output: number;
-  readonly cost: number;
+  /** Null after a reply whose price is unknown. */
+  readonly cost: number | null;
   /** Milliseconds in which a run worked. */
   readonly worked: number;
 }
@@ -124,7 +125,7 @@ class Fold {
   readonly sums: Sums[] = [];
   #input = 0;
   #output = 0;
-  #cost = 0;
+  #cost: number | null = 0;
   #worked = 0;
   #begin = 0;
   #cycle = 0;
@@ -173,7 +174,7 @@ class Fold {
       case 'model-reply':
         this.#input += entry.usage?.inputTokens ?? 0;
         this.#output += entry.usage?.outputTokens ?? 0;
-        this.#cost += entry.costUsd ?? 0;
+        this.#cost = this.#cost === null || entry.costUsd === null ? null : this.#cost + entry.costUsd;
         this.#round = -1;
         return void run?.turns.push({ turn: entry.turn, from: turnStart(run), reply: index });
       case 'run-stop':

@@ -29,7 +29,8 @@ export type StepRow =
       readonly number: number;
       readonly input: number;
       readonly output: number;
-      readonly cost: number;
+      /** Null if its price is unknown. */
+      readonly cost: number | null;
     }
   | {
       readonly kind: 'stop';
@@ -117,7 +118,7 @@ export function cyclesAt(moment: Moment, rowsMax = Number.POSITIVE_INFINITY): Cy
     const costs = cycle.rounds.map(({ usage }) => {
       if (!usage) return undefined;
       const entry = replies[reply++];
-      return { input: usage.inputTokens, output: usage.outputTokens, cost: entry?.costUsd ?? 0 };
+      return { input: usage.inputTokens, output: usage.outputTokens, cost: entry?.costUsd ?? null };
     });
     const rows = place < cycles.length - rowsMax ? [] : rowsOf(cycle, costs, moment, place + 1);
     const request = shownText(cycle.root.content);
@@ -125,7 +126,7 @@ export function cyclesAt(moment: Moment, rowsMax = Number.POSITIVE_INFINITY): Cy
   });
 }
 
-type Cost = { input: number; output: number; cost: number } | undefined;
+type Cost = { input: number; output: number; cost: number | null } | undefined;
 
 function rowsOf(cycle: RequestCycle, costs: readonly Cost[], moment: Moment, number: number): StepRow[] {
   const rows: StepRow[] = [];

@@ -57,7 +57,7 @@ class ProcessHub implements LiveHub {
     }
     return () => {
       receivers.delete(receive);
-      if (receivers.size === 0) this.#receivers.delete(id);
+      if (receivers.size === 0 && this.#receivers.get(id) === receivers) this.#receivers.delete(id);
     };
   }
 

@@ -78,6 +78,7 @@ class Database {
   }
 
   async #opened(): Promise<IDBDatabase> {
+    refuseOtherPlatforms();
     const request = indexedDB.open(this.#name, VERSION);
     request.onupgradeneeded = ({ oldVersion }) => {
       const { result, transaction } = request;
@@ -117,19 +118,28 @@ function writeRows(entries: IDBObjectStore, rows: IDBObjectStore): void {
   };
 }
 
+/** Throws ConfigurationError outside a browser, and on a page without Web Locks. */
+function refuseOtherPlatforms(): void {
+  if (typeof navigator !== 'undefined' && navigator.locks && typeof indexedDB !== 'undefined') return;
+  throw new ConfigurationError(
+    'indexedDbStore needs IndexedDB and Web Locks: a browser, and a page of https or localhost',
+  );
+}
+
 /** The keys of one conversation. */
 const keysOf = (id: string, from: number | string = Number.NEGATIVE_INFINITY): IDBKeyRange =>
   IDBKeyRange.bound([id, from], [id, []]);
 
 /** Resolves to the release function of the lock, or to undefined if another handle has it. */
 function takeLock(name: string): Promise<(() => void) | undefined> {
+  refuseOtherPlatforms();
   return new Promise((resolve, reject) => {
     navigator.locks
       .request(name, { ifAvailable: true }, (lock) => {
         if (!lock) return resolve(undefined);
         return new Promise<void>((release) => resolve(release));
       })
-      .catch(reject);
+      .catch((cause) => reject(failed('the browser gives no lock', cause)));
   });
 }
 
@@ -144,10 +154,6 @@ export function indexedDbStore(name: string): LogStore {
   const own = new Set<string>();
   const lockOf = (id: string): string => `runchart:${name.length}:${name}:${id}`;
   const lease = async (id: string): Promise<() => void> => {
-    if (typeof navigator === 'undefined' || !navigator.locks || typeof indexedDB === 'undefined')
-      throw new ConfigurationError(
-        'indexedDbStore needs IndexedDB and Web Locks: a browser, and a page of https or localhost',
-      );
     const release = await takeLock(lockOf(id));
     if (!release) throw new SessionBusyError(`conversation "${id}" is open already, here or in another tab`);
     own.add(id);

@@ -25,7 +25,11 @@ export const since = (ms: number): string =>
 // Made once, because `toLocaleString` makes one for each number.
 const numbers = new Intl.NumberFormat('en-US');
 export const count = (value: number): string => numbers.format(value);
-export const cost = (usd: number): string => (usd === 0 ? '$0' : `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
+/** Null: the price of a call is unknown. */
+export const cost = (usd: number | null): string => {
+  if (usd === null) return 'cost unknown';
+  return usd === 0 ? '$0' : `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`;
+};
 export const plural = (value: number, word: string): string => `${count(value)} ${word}${value === 1 ? '' : 's'}`;
 
 /** The whole text as one line. */

@@ -35,6 +35,17 @@ describe('the hub of one process', () => {
     expect([one.received, two.received, elsewhere.received]).toEqual([[delta('a')], [delta('a'), delta('b')], []]);
   });
 
+  it('carries signals to who watches after another has left, however often that one leaves', () => {
+    const id = freshId();
+    const first = watching(id);
+    first.leave();
+    const second = watching(id);
+    first.leave();
+    processHub.publish(id, delta('a'));
+    second.leave();
+    expect([first.received, second.received]).toEqual([[], [delta('a')]]);
+  });
+
   it('gives a reset and the reply so far to whoever begins to watch during it, and nothing of an earlier one', () => {
     const id = freshId();
     processHub.publish(id, delta('a', 3));

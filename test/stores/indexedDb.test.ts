@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { indexedDbStore } from '../../src/browser.ts';
 import type { LogStore } from '../../src/index.ts';
+import { mayExist } from '../../src/stores/logStore.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
 import {
   all,
@@ -104,19 +105,42 @@ describe('indexedDbStore', () => {
 
 describe('a database of the first version', () => {
   test('gets the rows of its logs when it is opened', async () => {
-    const entries = [...log, conversation('d'), conversation('sub', { conversationId: 'd', callId: 'call' })];
+    const child = conversation('sub', { conversationId: 'd', callId: 'call' });
+    const entries = [...log, conversation('d'), notice('d', 1), child, conversation('z')];
     const records = entries.map((value) => ({ key: [value.conversationId, value.seq], value }));
     browser.addDatabase('one', 1, { entries: records, blobs: [] });
     const store = indexedDbStore('one');
     expect((await store.list()).map(({ id, updatedAt }) => [id, updatedAt])).toEqual([
       ['c', log[1]?.at],
-      ['d', log[0]?.at],
+      ['d', notice('d', 1).at],
+      ['z', log[0]?.at],
     ]);
     const handle = await store.open('c');
     await handle.append([notice('c', 2)], 2);
     expect((await store.list())[0]).toMatchObject({ id: 'c', status: 'active', updatedAt: notice('c', 2).at });
   });
 });
+
+test('each change is durable when it resolves: the transactions ask for strict durability', async () => {
+  const store = indexedDbStore('one');
+  const handle = await store.open('c');
+  await handle.append(log, 0);
+  await handle.putBlob?.(new Uint8Array([1]), 'image/png');
+  await handle.close();
+  await settled();
+  await store.delete('c');
+  expect(browser.durabilities).toEqual(Array(3).fill('strict'));
+});
+
+/** Every act of a store that needs the browser. */
+const ACTS: readonly ((store: LogStore) => Promise<unknown>)[] = [
+  (store) => store.open('c'),
+  (store) => store.open('c', { existing: true }),
+  (store) => store.open('c', { owner: 'ann' }),
+  (store) => store.list(),
+  (store) => store.delete('c'),
+  (store) => mayExist(store, 'c'),
+];
 
 describe('a browser that fails', () => {
   test('to open the database: open rejects without a lock, and the next open succeeds', async () => {
@@ -204,15 +228,31 @@ describe('a browser that fails', () => {
   test('without a database or locks is reported as an invalid configuration', async () => {
     for (const name of ['', undefined, 5] as string[])
       expect(() => indexedDbStore(name)).toThrow(expect.objectContaining({ code: 'configuration' }));
-    const store = indexedDbStore('one');
     for (const [missing, value] of [
       ['navigator', {}],
       ['indexedDB', undefined],
       ['navigator', undefined],
     ] as const) {
-      vi.stubGlobal(missing, value);
-      expect(await codeOf(() => store.open('c'))).toBe('configuration');
-      fakeBrowser();
+      for (const act of ACTS) {
+        vi.stubGlobal(missing, value);
+        expect([String(act), await codeOf(() => act(indexedDbStore('one')))]).toEqual([String(act), 'configuration']);
+        fakeBrowser();
+      }
     }
+  });
+
+  test('to give a lock: open and delete reject, and the next ones succeed', async () => {
+    const store = indexedDbStore('one');
+    await write(store, 'c', log);
+    await settled();
+    for (const act of [() => store.open('c'), () => store.delete('c')]) {
+      browser.refusedLocks.push(new DOMException('not on this page', 'SecurityError'));
+      await expect(act()).rejects.toMatchObject({
+        code: 'store',
+        message: expect.stringContaining('not on this page'),
+      });
+      expect(await opens(store)).toBe('done');
+    }
+    expect(await stored(store, 'c')).toEqual(log);
   });
 });

@@ -147,6 +147,10 @@ class FakeBrowser {
   /** Each is the error of the next opening, or of the next transaction that changes something. */
   readonly refusedOpenings: unknown[] = [];
   readonly refusedChanges: unknown[] = [];
+  /** Each is the error of the next request for a lock. */
+  readonly refusedLocks: unknown[] = [];
+  /** The durability that each transaction with changes asked for. */
+  readonly durabilities: unknown[] = [];
 
   readonly indexedDB = {
     open: (name: string, version: number): Request => {
@@ -196,6 +200,7 @@ class FakeBrowser {
   readonly locks = {
     request: async (name: string, _: { ifAvailable: true }, use: (lock: object | null) => unknown): Promise<void> => {
       await new Promise<void>((resolve) => later(resolve));
+      if (this.refusedLocks.length > 0) throw this.refusedLocks.shift();
       if (this.#held.has(name)) return void (await use(null));
       this.#held.add(name);
       await Promise.resolve(use({ name })).finally(() => this.#held.delete(name));
@@ -210,7 +215,8 @@ class FakeBrowser {
       close: () => {
         connection.isClosed = true;
       },
-      transaction: (names: string | readonly string[], mode: string) => {
+      transaction: (names: string | readonly string[], mode: string, options?: { durability: string }) => {
+        if (mode === 'readwrite') this.durabilities.push(options?.durability);
         if (connection.isClosed) throw new DOMException('the connection is closed', 'InvalidStateError');
         const used = [names].flat().map((name) => [name, stores.get(name) as Records] as const);
         const transaction = new Transaction(new Map(used));
