@@ -99,12 +99,24 @@ describe('a drawing names the actions of a chart', () => {
       initial: 'open',
       context: { count: 0 },
       states: {
-        open: { on: { CLOSE: { target: 'closed', actions: [ring, 'lock', assign({ count: 1 })] } } },
+        open: { on: { CLOSE: { target: 'closed', actions: [ring, 'lock', () => undefined, assign({ count: 1 })] } } },
         closed: {},
       },
     });
-    expect(drawChart(machine)).toContain('open --> closed: CLOSE / ring, lock, assign');
+    expect(drawChart(machine)).toContain('open --> closed: CLOSE / ring, lock, inline, assign');
   });
+});
+
+it('a state whose name mermaid cannot read has another one, with its own as the title', () => {
+  const machine = createMachine({
+    id: 'DOOR',
+    initial: 'not open',
+    states: { 'not open': { on: { OPEN: 'half-open' } }, 'half-open': {} },
+  });
+  const drawing = drawChart(machine);
+  expect(drawing).toContain('[*] --> not_open');
+  expect(drawing).toContain('not_open --> half_open: OPEN');
+  expect(drawing).toContain('state "half-open" as half_open');
 });
 
 // Mermaid cleans texts with the document of a browser; nothing is shown here.

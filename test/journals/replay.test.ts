@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createAgent, defineTool, ModelError, memoryStore, type Plugin, toolResult } from '../../src/index.ts';
-import { recordingJournal, replayingJournal, replayRecording, replayUntil } from '../../src/journals/index.ts';
+import {
+  type RecordedDelivery,
+  recordingJournal,
+  replayingJournal,
+  replayRecording,
+  replayUntil,
+} from '../../src/journals/index.ts';
 import {
   askedTool,
   call,
@@ -152,6 +158,22 @@ test('a recording contains no secret, and still replays to the same log', async 
   expect(JSON.stringify(run.recording())).not.toContain('s3cr3t');
   expect(run.logged()).not.toContain('s3cr3t');
   expectSame(run);
+});
+
+test('a recording with a secret replays to the log without it, with the secrets of its agent', async () => {
+  const secrets = ['s3cr3t-value'];
+  const recording: RecordedDelivery[] = [];
+  const journal = recordingJournal((line) => void recording.push(line));
+  const tell = plainTool('tell', () => 'the key is s3cr3t-value');
+  const model = scripted([calls(call('a', 'tell'))]);
+  const agent = createAgent({ model, tools: [tell], secrets, ports: { ...ports(), journal } });
+  const conversation = await agent.open('c');
+  const entries = conversation.log();
+  await conversation.send('use s3cr3t-value').result;
+  const replayed = replayRecording({ recording, entries, model, secrets });
+  expect(JSON.stringify(replayed)).toBe(JSON.stringify(conversation.log()));
+  expect(JSON.stringify(replayed)).not.toContain('s3cr3t');
+  await agent.close();
 });
 
 test('an incomplete recording replays up to its last line', async () => {

@@ -69,3 +69,19 @@ describe('tool groups', () => {
     },
   );
 });
+
+it.each([
+  [undefined, true],
+  ['interrupted', true],
+  ['refusal', true],
+  ['', false],
+  [null, false],
+  ['Refusal', false],
+])('a text with the flag %j is shown with it: %s', (flag, isRead) => {
+  const text = { type: 'agent-output', item: { type: 'assistant', text: 'x', flag } };
+  const view = project([U('q'), text]);
+  const [, block] = view.cycles[0]?.steps ?? [];
+  const shown = flag === undefined ? { kind: 'assistant', text: 'x' } : { kind: 'assistant', text: 'x', flag };
+  expect(block).toEqual(isRead ? { type: 'ai-block', text: shown, groups: [] } : undefined);
+  expect(view.diagnostics.map(({ code }) => code)).toEqual(isRead ? [] : ['malformed']);
+});

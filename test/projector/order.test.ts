@@ -101,6 +101,16 @@ describe('the order of entries', () => {
     },
   );
 
+  it.each([
+    [0, 9, 10, 11, 100],
+    [2, 10, 9, 1_000, 20],
+    [99, 100, 1_000, 101],
+  ])('entries that wait for a gap are shown in the order of their numbers: %i and later ones', (...seqs) => {
+    const view = project([...seqs].reverse().map((seq) => ({ ...log[0], messageId: `${seq}`, seq })));
+    const [first, ...queue] = [...seqs].sort((a, b) => a - b).map(String);
+    expect([view.cycles.map(({ id }) => id), view.queued.map(({ messageId }) => messageId)]).toEqual([[first], queue]);
+  });
+
   it('unknown entries keep their place in the order', () => {
     const view = project(stamped([U('q'), { type: 'x' }, A('a'), S()]));
     expect([stepsOf(view), view.diagnostics]).toEqual([

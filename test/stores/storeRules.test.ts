@@ -138,6 +138,30 @@ describe('the row of a log', () => {
     expect(foldOf(conversation('c'), user(1, 'first'), renamed(2, 7))?.title).toBe('first');
   });
 
+  test('a log of earlier messages has the title of the first one of a person with a text, and says that it is one', () => {
+    const part = (text: string) => [{ type: 'text', text }];
+    const picture = [{ type: 'image', mediaType: 'image/png', data: 'x' }];
+    const history = (...messages: unknown[]): LogEntry => stamped('c', 1, { type: 'history', messages } as never);
+    const said = history(
+      { role: 'assistant', content: part('an answer'), toolCalls: [] },
+      { role: 'tool', callId: 'x', content: part('a result'), isError: false },
+      { role: 'user', content: picture },
+      { role: 'user', content: part(' the  request ') },
+      { role: 'user', content: part('another') },
+    );
+    expect(foldOf(conversation('c'), said)).toMatchObject({
+      title: 'the request',
+      lastCause: 'history',
+      cycle: 'ended',
+    });
+    expect(foldOf(conversation('c'), said, started(2), stop(3, 'end_turn'))?.lastCause).toBe('end_turn');
+    expect(foldOf(conversation('c'), said, started(2), stop(3))?.lastCause).toBeUndefined();
+    for (const messages of [[], [{ role: 'assistant', content: part('an answer') }], [null, 7], undefined, 'odd']) {
+      const odd = stamped('c', 1, { type: 'history', messages } as never);
+      expect(foldOf(conversation('c'), odd, user(2, 'later'))?.title).toBe('later');
+    }
+  });
+
   test('a log that begins otherwise has the time of its first entry, and no directory', () => {
     expect(foldOf(notice('c', 3))).toMatchObject({ cwd: '', createdAt: notice('c', 3).at, turns: 0, costUsd: 0 });
     const odd = { ...conversation('c'), createdAt: Number.NaN, cwd: 7, owner: 7 } as never;
