@@ -6,7 +6,7 @@ import { RUNS_BEFORE, runRows, type TreeRow } from '../../inspector/model/treeRo
 import type { LogEntry, RuntimeEntry, WireEvent } from '../../machines/vocabulary.ts';
 import { cost } from '../../src/words/formats.ts';
 
-type Body = (WireEvent | RuntimeEntry) & { at?: number };
+type Body = (WireEvent | RuntimeEntry) & { at?: number; runId?: string };
 
 /** One entry each second, unless it has a time of its own. */
 const logOf = (bodies: readonly Body[]): LogEntry[] =>

@@ -165,6 +165,26 @@ describe('one process', () => {
     expect(await stored(store, 'c')).toEqual(notices('c', 0, 2));
   });
 
+  test.each(['resume', 'release', 'remove'] as const)(
+    'a lease whose directory was removed leaves the next lease of that number intact: %s',
+    async (act) => {
+      const { directory } = await place();
+      const folder = join(directory, 'c.jsonl.lock');
+      for (const isSuspended of [false, true]) {
+        const lost = await takeLease(folder, 'the log');
+        if (isSuspended) await lost.suspend();
+        await rm(folder, { recursive: true });
+        const next = await takeLease(folder, 'the log');
+        expect(next.token).toBe(lost.token);
+        await lost[act]();
+        expect([isSuspended, lost.holds(), next.holds()]).toEqual([isSuspended, false, true]);
+        await expect(takeLease(folder, 'the log')).rejects.toMatchObject({ code: 'session_busy' });
+        await next.release();
+        await rm(folder, { recursive: true });
+      }
+    },
+  );
+
   test('a failed opening releases the lease', async () => {
     const { store, path } = await place();
     await writeFile(path('c.jsonl'), 'not a log\n');

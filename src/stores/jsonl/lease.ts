@@ -189,8 +189,9 @@ function heldLease(own: LeaseFile, opened: FileHandle): Lease {
     release,
     async remove() {
       try {
+        await resume();
         await deleteEnded(folder, token);
-        if (isAt(path, inode)) await unlink(path);
+        if (file && isAt(path, inode)) await unlink(path);
       } catch (cause) {
         await release();
         throw storeError(`cannot remove the lease ${path}`, cause);
