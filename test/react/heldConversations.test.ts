@@ -166,3 +166,34 @@ it('a subscription hears of views, signals and the connection, of their errors a
     }
   }
 });
+
+it('an id that is wanted and given up while it closes is opened again only after both closes', async () => {
+  const events: string[] = [];
+  const gates: (() => void)[] = [];
+  const agent = {
+    async open(): Promise<ClosableConversation> {
+      const number = events.filter((event) => event.startsWith('open')).length + 1;
+      events.push(`open ${number}`);
+      return {
+        async close() {
+          events.push(`closing ${number}`);
+          await new Promise<void>((resolve) => gates.push(resolve));
+          events.push(`closed ${number}`);
+        },
+      };
+    },
+  };
+  for (const _ of [1, 2]) {
+    holdConversation(agent, 'a').release();
+    await turn();
+  }
+  gates.shift()?.();
+  await turn();
+  const third = holdConversation(agent, 'a');
+  await turn();
+  expect(events).toEqual(['open 1', 'closing 1', 'closed 1', 'open 2', 'closing 2']);
+  gates.shift()?.();
+  await third.opening;
+  expect(events.slice(5)).toEqual(['closed 2', 'open 3']);
+  third.release();
+});
