@@ -2,10 +2,11 @@
  * The MCP servers of the program: they start beside it, and agents have their tools as soon as a server has listed them.
  * Invariant: a server that cannot be used never stops the program; its state says why.
  */
-import { setTimeout as wait } from 'node:timers/promises';
 import { thrownMessage } from '../../errors.ts';
 import type { Plugin } from '../../index.ts';
 import type { McpTools } from '../../mcp/mcpTools.ts';
+import { type Ports, platformPorts } from '../../runtime/hostPorts.ts';
+import { within } from '../../timeLimit.ts';
 import { changingBy, defineTool, definitionOf, type Tool, type ToolChanges } from '../../tools/tool.ts';
 import type { ServerEntry } from './serverEntries.ts';
 
@@ -40,8 +41,10 @@ export class ServerConnections {
   #users = 1;
   #isClosed = false;
   #tools: readonly Tool[] = [];
+  readonly #setTimer: Ports['setTimer'];
 
-  constructor(entries: readonly ServerEntry[]) {
+  constructor(entries: readonly ServerEntry[], { setTimer }: Pick<Ports, 'setTimer'> = platformPorts) {
+    this.#setTimer = setTimer;
     this.#connections = entries.map((entry) => ({ entry }));
     this.settled = Promise.all(this.#connections.map((connection) => this.#start(connection))).then(() => undefined);
   }
@@ -104,10 +107,8 @@ export class ServerConnections {
   readonly plugin: Plugin = {
     name: 'mcpServers',
     runStart: async ({ signal }) => {
-      const over = new AbortController();
-      const limit = wait(FIRST_WAIT_MS, undefined, { signal: AbortSignal.any([signal, over.signal]), ref: false });
-      await Promise.race([this.settled, limit.catch(() => undefined)]);
-      over.abort();
+      const limits = { setTimer: this.#setTimer, signal };
+      await within(FIRST_WAIT_MS, limits, () => this.settled).catch(() => undefined);
     },
   };
 
