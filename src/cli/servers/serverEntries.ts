@@ -118,7 +118,8 @@ export function aboutServer(given: unknown): string {
   return words.map((word, index) => withoutCredential(word, words[index - 1])).join(' ');
 }
 
-const withoutUser = (text: string): string => text.replace(/([a-z][\w+.-]*:\/\/)[^/\s]*@/gi, '$1');
+/** The scheme before the colon is not matched, because a search for it would take minutes in a very long word. */
+const withoutUser = (text: string): string => text.replace(/(:\/\/)[^/\s]*@/g, '$1');
 
 /** Only one whole word is left out, so that the rest of a command is seen. */
 function withoutCredential(word: string, before = ''): string {
