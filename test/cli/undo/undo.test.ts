@@ -1,86 +1,14 @@
 /** Undo with real files: the tools of the program with a scripted model, and the state of files before each request. */
-import {
-  chmod,
-  lstat,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  realpath,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Screen } from '../../../src/cli/screen.ts';
 import { removeCommand } from '../../../src/cli/sessions/sessionsCommand.ts';
-import { changeKey, FileHistory } from '../../../src/cli/undo/fileHistory.ts';
-import { recordedTools } from '../../../src/cli/undo/recordedTools.ts';
-import { UndoCommands } from '../../../src/cli/undo/undoCommands.ts';
-import { createAgent, forkConversation, type Json, type ModelPart } from '../../../src/index.ts';
+import { changeKey } from '../../../src/cli/undo/fileHistory.ts';
+import { forkConversation } from '../../../src/index.ts';
 import { jsonlStore } from '../../../src/stores/jsonl/jsonlStore.ts';
-import { codingTools } from '../../../src/tools/coding/index.ts';
-import { call, type Reply, scripted } from '../../support/scriptedReplies.ts';
-
-interface Options {
-  readonly root?: string;
-  readonly id?: string;
-  readonly limits?: ConstructorParameters<typeof FileHistory>[1];
-}
-
-/** The agent in `root/work`, with its sessions and its history beside it. */
-async function undoing(replies: readonly Reply[], { root: given, id = 's', limits }: Options = {}) {
-  const root = given ?? (await realpath(await mkdtemp(join(tmpdir(), 'runchart-undo-'))));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
-  const cwd = join(root, 'work');
-  await mkdir(cwd, { recursive: true });
-  const history = new FileHistory(join(root, 'sessions', 'history'), limits);
-  const tools = recordedTools(codingTools({ sandbox: 'off' }), history);
-  const model = scripted([...replies]);
-  const agent = createAgent({ model, tools, cwd, store: jsonlStore(join(root, 'sessions')) });
-  onTestFinished(() => agent.close());
-  const conversation = await agent.open(id);
-  const lines: string[] = [];
-  const notes: string[] = [];
-  const line = { text: '' };
-  const commands = new UndoCommands({
-    made: () => ({ history }),
-    terminal: {
-      fill: (text) => {
-        line.text = text;
-      },
-    },
-    say: (_style, text) => void lines.push(text),
-    note: (text) => void notes.push(text),
-  });
-  /** What a person types, with the meaning of a short answer. */
-  const types = async (typed: string): Promise<string> => {
-    lines.length = 0;
-    const [, name = '', argument = ''] = /^\/(\w+) ?(.*)$/.exec(commands.take(typed) ?? typed) ?? [];
-    if (name === 'undo' || name === 'rewind') await commands[name](argument, conversation);
-    return lines.join('\n');
-  };
-  const ask = async (text: string): Promise<void> => void (await conversation.send(text).result);
-  const at = (name: string): string => join(cwd, name);
-  const textOf = (name: string): Promise<string> => readFile(at(name), 'utf8');
-  const users = (): string[] =>
-    conversation.messages().flatMap(({ role, content: [part] }) => {
-      return role === 'user' && part?.type === 'text' ? [part.text] : [];
-    });
-  return { root, cwd, history, agent, conversation, line, notes, types, ask, at, textOf, users, model };
-}
-
-const read = (path: string, id = 'r'): Reply => [call(id, 'Read', { file_path: path })];
-const edit = (path: string, from: string, to: string, id = 'e'): readonly ModelPart[] => [
-  call(id, 'Edit', { file_path: path, old_string: from, new_string: to }),
-];
-const write = (path: string, content: string, id = 'w'): readonly ModelPart[] => [
-  call(id, 'Write', { file_path: path, content } as Json),
-];
-const exists = async (path: string): Promise<boolean> => (await lstat(path).catch(() => undefined)) !== undefined;
+import { call, type Reply } from '../../support/scriptedReplies.ts';
+import { edit, exists, read, undoing, write } from './undoBench.ts';
 
 describe('/undo', () => {
   test('takes back the files of the last request and the request, and only those', async () => {
