@@ -65,9 +65,31 @@ describe('a plan', () => {
     if (!second) throw new Error('no second request');
     const wider = await undoPlan(talk.conversation.log(), second, talk.history, talk.cwd);
     expect(wider.commands).toEqual(['echo first', 'echo last']);
-    // The record of `w1` is of an earlier request, and its id ends another one.
     await rm(talk.history.directory, { recursive: true });
     expect((await planOf(talk)).lost.map(({ name }) => name)).toEqual(['b.txt']);
+  });
+
+  test('names a command as it ran, with the arguments that a person gave it', async () => {
+    const talk = await undoing([[call('b', 'Bash', { command: 'echo model' })], 'ok']);
+    await talk.ask('go');
+    const args = { command: 'echo person' };
+    const entries = talk.conversation
+      .log()
+      .map((entry) => (entry.type === 'tool-started' ? { ...entry, args } : entry));
+    const [request] = undoableRequests(entries);
+    if (!request) throw new Error('no request');
+    expect((await undoPlan(entries, request, talk.history, talk.cwd)).commands).toEqual(['echo person']);
+  });
+
+  test('does not take the record of a call for that of another one whose id ends alike', async () => {
+    const talk = await undoing([[...write('a.txt', 'a\n', 'w1'), ...write('b.txt', 'b\n', 'x-w1')], 'ok']);
+    await talk.ask('go');
+    const { changes } = await planOf(talk);
+    await rm(talk.history.directory, { recursive: true });
+    for (const [messageId, ofRequest] of changes)
+      for (const { key, path } of ofRequest.filter((change) => change.key.endsWith('x-w1')))
+        await talk.history.before(messageId, key, { kind: 'place', root: talk.cwd, path, name: path, type: 'missing' });
+    expect((await planOf(talk)).lost.map(({ name }) => name)).toEqual(['a.txt']);
   });
 
   test('cannot restore what is no file any more, and says why', async () => {
