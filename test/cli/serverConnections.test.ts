@@ -149,6 +149,18 @@ describe('the tools of servers', () => {
     expect(changesOf(Ls)).toBeUndefined();
   });
 
+  test('follow whatever list they are joined to, also when that one changes', async () => {
+    const server = stdioServer({ tools: ['echo'] });
+    const servers = connecting([entryOf('s', { options: server.options })]);
+    await servers.settled;
+    const [marked] = servers.joinedTo([Ls], () => true);
+    let base: readonly Tool[] = [Ls];
+    const read = marked && changesOf(marked)?.(() => base);
+    expect(namesOf(read?.() ?? [])).toEqual(['Ls', 'mcp__s__echo']);
+    base = [Bash, Ls];
+    expect(namesOf(read?.() ?? [])).toEqual(['Bash', 'Ls', 'mcp__s__echo']);
+  });
+
   test('change nothing where there is no tool or no server', () => {
     const tools = [Ls];
     expect(connecting([]).joinedTo(tools, () => true)).toBe(tools);

@@ -81,6 +81,26 @@ describe('a plan', () => {
     expect((await undoPlan(entries, request, talk.history, talk.cwd)).commands).toEqual(['echo person']);
   });
 
+  test('takes no message that steered a request for a request', async () => {
+    const talk = await undoing([write('a.txt', 'a\n'), 'ok']);
+    await talk.ask('go');
+    const log = talk.conversation.log();
+    const message = log.find((entry) => entry.type === 'user-message');
+    if (message?.type !== 'user-message') throw new Error('no message');
+    const steer = { ...message, kind: 'steer' as const, messageId: 'steer', seq: message.seq + 1 };
+    const entries = [
+      ...log.slice(0, steer.seq),
+      steer,
+      ...log.slice(steer.seq).map((entry) => ({ ...entry, seq: entry.seq + 1 })),
+    ];
+    const requests = undoableRequests(entries);
+    expect(requests.map(({ messageId }) => messageId)).toEqual([message.messageId]);
+    const [request] = requests;
+    if (!request) throw new Error('no request');
+    const plan = await undoPlan(entries, request, talk.history, talk.cwd);
+    expect(plan.requests.map(({ messageId }) => messageId)).toEqual([message.messageId]);
+  });
+
   test('does not take the record of a call for that of another one whose id ends alike', async () => {
     const talk = await undoing([[...write('a.txt', 'a\n', 'w1'), ...write('b.txt', 'b\n', 'x-w1')], 'ok']);
     await talk.ask('go');
