@@ -40,7 +40,7 @@ export class Renderer {
     return this.#total;
   }
 
-  /** Writes a transport's messages about a conversation, one JSON object per line. */
+  /** Keeps the name of a call in an entry that is not shown. */
   recall(entry: LogEntry): void {
     if (entry.type !== 'agent-output' || entry.item.type !== 'tool-call') return;
     this.#names.set(entry.item.callId, entry.item.name);

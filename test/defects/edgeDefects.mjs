@@ -317,4 +317,39 @@ export const edges = [
     witness: 'test/testing/argumentValues.test.ts',
     edits: [['rounded(above + step)', 'above']],
   },
+  {
+    id: 'foreign-session-held',
+    about: 'a served session of another directory stays in use after it was refused',
+    witness: 'test/cli/serve.test.ts',
+    edits: [
+      [
+        '      if (conversation.cwd === cwd) return conversation;\n      await conversation.close();',
+        '      if (conversation.cwd === cwd) return conversation;',
+      ],
+    ],
+  },
+  {
+    id: 'server-left-while-starting',
+    about: 'an MCP server that is still starting when its program ends is left',
+    witness: 'test/cli/serverConnections.test.ts',
+    edits: [['if (this.#isClosed) return await mcp.close();', '']],
+  },
+  {
+    id: 'window-in-binary-thousands',
+    about: 'a window of 200k tokens is one of 204,800',
+    witness: 'test/cli/modelEdges.test.ts',
+    edits: [['{ k: 1_000, m: 1_000_000 }', '{ k: 1_024, m: 1_000_000 }']],
+  },
+  {
+    id: 'undo-over-a-later-change',
+    about: 'undo replaces a file that somebody has changed after the plan',
+    witness: 'test/cli/undo/undoEdges.test.ts',
+    edits: [["if (!isSame(kept, file.now)) return failed('it changed just now: try again');", '']],
+  },
+  {
+    id: 'tools-of-a-longer-server',
+    about: 'an agent with the tools of one MCP server has those of another one whose name begins alike',
+    witness: 'test/cli/definitions/definitionLimits.test.ts',
+    edits: [["'(?:__.*)?' : ''", "'.*' : ''"]],
+  },
 ];
