@@ -81,6 +81,23 @@ describe('a plan', () => {
     expect((await undoPlan(entries, request, talk.history, talk.cwd)).commands).toEqual(['echo person']);
   });
 
+  test('keeps in mind that somebody else changed a file, however often the agent changed it afterwards', async () => {
+    const talk = await undoing(['ok']);
+    await talk.ask('go');
+    const { messageId = '' } = undoableRequests(talk.conversation.log())[0] ?? {};
+    const path = talk.at('a.txt');
+    const place = { kind: 'place' as const, root: talk.cwd, path, name: 'a.txt', type: 'file' as const };
+    await writeFile(path, 'first\n');
+    for (const key of ['k1', 'k2', 'k3']) {
+      if (key === 'k2') await writeFile(path, 'mine\n');
+      await talk.history.before(messageId, key, place);
+      await writeFile(path, `${key}\n`);
+      await talk.history.after(messageId, key, place);
+    }
+    const { unchanged, changedSince } = await planOf(talk);
+    expect([unchanged, changedSince.map(({ name, isMixed }) => [name, isMixed])]).toEqual([[], [['a.txt', true]]]);
+  });
+
   test('takes no message that steered a request for a request', async () => {
     const talk = await undoing([write('a.txt', 'a\n'), 'ok']);
     await talk.ask('go');
