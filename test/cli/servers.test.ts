@@ -139,6 +139,14 @@ test('a nearer file takes the place of a server, but not before it is trusted', 
   expect(commands(false)).toEqual([['s', 'far'], ['t', 'the project is not trusted: runchart trust'], ['/near']]);
 });
 
+test('a file that is not trusted cannot turn off a server by another spelling of its name', () => {
+  const [far, near] = [{ 'my-files': { command: 'far' } }, { my_files: { command: 'near' } }];
+  const { entries } = read(file('/far', far), file('/near', near, false));
+  expect(entries.map(({ name, about, options }) => [name, about, options !== undefined])).toEqual([
+    ['my-files', 'far', true],
+  ]);
+});
+
 test('servers start beside the agent, a request waits for them, rules hold, and one that fails has a state', async () => {
   const good = stdioServer({ tools: ['echo', { name: 'look', annotations: { readOnlyHint: true } }] });
   const bad = stdioServer({ diesAtStart: true, stderr: 'no such database' });
