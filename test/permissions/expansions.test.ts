@@ -392,6 +392,7 @@ describe('git in a working tree of git worktree', () => {
     return { home, tree, common, own };
   }
   type Tree = Awaited<ReturnType<typeof workingTree>>;
+  const RISKY = '[core]\n\tfsmonitor = ./x\n';
   const judged = async ({ tree }: Tree): Promise<string> =>
     (await explain({}, 'Bash', { command: 'git log --oneline' }, tree)).outcome;
 
@@ -401,6 +402,14 @@ describe('git in a working tree of git worktree', () => {
     ['names no tree', 'ask', ({ own }) => rm(join(own, 'gitdir'))],
     ['has its own objects elsewhere', 'ask', ({ own }) => writeFile(join(own, 'commondir'), '../../..\n')],
     ['names no other part', 'ask', ({ own }) => rm(join(own, 'commondir'))],
+    ['shares settings that run a program', 'ask', ({ common }) => writeFile(join(common, 'config'), RISKY)],
+    ['shares such settings of trees', 'ask', ({ common }) => writeFile(join(common, 'config.worktree'), RISKY)],
+    ['has such settings of its own', 'ask', ({ own }) => writeFile(join(own, 'config.worktree'), RISKY)],
+    [
+      'has harmless settings of its own',
+      'allow',
+      ({ own }) => writeFile(join(own, 'config.worktree'), '[core]\n\tbare = false\n'),
+    ],
     [
       'is reached by a link',
       'ask',

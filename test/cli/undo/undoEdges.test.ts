@@ -324,3 +324,24 @@ test('changes of one call in two histories of one directory are one list', async
   await other.markUndone('m', change ? [change] : []);
   expect((await talk.history.changes('m'))[0]).toMatchObject({ isUndone: true, after: change?.after });
 });
+
+describe('a question or a list of undo is ended by the next line', () => {
+  test.each<[string, string, string]>([
+    ['a list', 'another message', '1'],
+    ['a list', '', '1'],
+    ['a list', '/cost', '1'],
+    ['a list', '1', '1'],
+    ['a question', 'another message', 'y'],
+    ['a question', '', 'n'],
+    ['a question', '/cost', 'yes'],
+    ['a question', 'n', 'n'],
+  ])('%s, after %j: %j is a message', async (asked, between, late) => {
+    const talk = await undoing([read('a.txt'), edit('a.txt', 'one', '1'), 'ok']);
+    await writeFile(talk.at('a.txt'), 'one\n');
+    await talk.ask('go');
+    await writeFile(talk.at('a.txt'), 'mine\n');
+    await talk.types(asked === 'a list' ? '/rewind' : '/undo');
+    talk.commands.take(between);
+    expect(talk.commands.take(late)).toBeUndefined();
+  });
+});

@@ -107,6 +107,47 @@ describe('a connection', () => {
     },
   );
 
+  it.each<[string, Answer]>([
+    ['was just made', []],
+    ['cannot listen', refused()],
+    ['is lost meanwhile', lost()],
+  ])('that %s while its store is closed leaves the pool, and no other one is made', async (_, rows) => {
+    let answer = (_: Answer): void => undefined;
+    let tries = 0;
+    const pool = poolOf(() => {
+      tries += 1;
+      return new Promise<Answer>((resolve) => {
+        answer = resolve;
+      });
+    });
+    const hints = hintsOf(pool);
+    hints.listen();
+    await vi.advanceTimersByTimeAsync(0);
+    hints.close();
+    answer(rows);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect([tries, pool.released, hints.isListening, pool.count('notification')]).toEqual([1, [true], false, 0]);
+  });
+
+  it('that is made after its store was closed leaves the pool', async () => {
+    let connected = (): void => undefined;
+    const pool = poolOf(listening);
+    const made = pool.database.connect.bind(pool.database);
+    const ready = new Promise<void>((resolve) => {
+      connected = resolve;
+    });
+    pool.database.connect = async () => {
+      await ready;
+      return made();
+    };
+    const hints = hintsOf(pool);
+    hints.listen();
+    hints.close();
+    connected();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect([pool.released, hints.isListening, pool.count('notification')]).toEqual([[true], false, 0]);
+  });
+
   it('that cannot listen leaves the pool, and the next one is tried', async () => {
     let tries = 0;
     const pool = poolOf((text) => {
