@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { isInside } from '../tools/coding/workspace.ts';
 import type { PathPattern, Surroundings } from './pathRules.ts';
 
-const ENTRIES_MAX = 200_000;
-const HIDDEN_MAX = 2_000;
+/** The most entries that are searched, and the most places that are hidden. */
+const MOST = { entries: 200_000, hidden: 2_000 } as const;
 
 export interface HiddenPlaces {
   /** Absolute paths. A hidden directory hides everything below it. */
@@ -19,13 +19,13 @@ export interface HiddenPlaces {
 
 /**
  * Finds what the patterns hide now, below the working directory and below the outside directories that they name.
- * Ignored files and dotfiles count. Returns undefined if a directory is too large to search, or if more than
- * `hiddenMax` paths are hidden.
+ * Ignored files and dotfiles count. Returns undefined if a directory is too large to search, or if too many paths
+ * are hidden.
  */
 export async function hiddenPaths(
   patterns: readonly PathPattern[],
   { root, home, linkAt }: Surroundings,
-  hiddenMax = HIDDEN_MAX,
+  most: { entries: number; hidden: number } = MOST,
 ): Promise<HiddenPlaces | undefined> {
   const around = { root, cwd: root, home, linkAt };
   const hide: string[] = [];
@@ -45,7 +45,7 @@ export async function hiddenPaths(
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
     const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
     entryCount += entries.length;
-    if (entryCount > ENTRIES_MAX) return undefined;
+    if (entryCount > most.entries) return undefined;
     for (const entry of entries) {
       const path = join(directory, entry.name);
       // The target of a link is checked at its own path, and hiding it there also hides it from readers of the link.
@@ -53,7 +53,7 @@ export async function hiddenPaths(
       if (isHidden(path)) hide.push(path);
       else if (entry.isDirectory()) directories.push(path);
     }
-    if (hide.length > hiddenMax) return undefined;
+    if (hide.length > most.hidden) return undefined;
   }
   const above = prefixes.flatMap((prefix) => (prefix === undefined ? [] : directoriesBetween(root, prefix)));
   const hold = [...new Set(above)].filter((directory) =>

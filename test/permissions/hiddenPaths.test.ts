@@ -38,6 +38,20 @@ it('every match outside is hidden: a file, a directory or files below one', asyn
   expect(await hidden(`/${evil}/*`)).toEqual({ hide: [join(evil, 's').replace('/ws/..', '')], hold: [] });
 });
 
+it.each([
+  ['as many entries as are searched', { entries: 6, hidden: 10 }, 4],
+  ['one entry more than is searched', { entries: 5, hidden: 10 }, undefined],
+  ['as many places as are hidden', { entries: 100, hidden: 4 }, 4],
+  ['one place more than is hidden', { entries: 100, hidden: 3 }, undefined],
+])('with %s, a search is complete or has no result', async (_, most, count) => {
+  const root = join(ws, `search-${most.entries}-${most.hidden}`);
+  await mkdir(join(root, 'below'), { recursive: true });
+  // Six entries, one of them in the directory below.
+  for (const name of ['a.key', 'b.key', 'c.key', 'below/d.key', 'e']) await writeFile(join(root, name), name);
+  const found = await hiddenPaths([pathPattern('**/*.key') as PathPattern], await surroundingsOf(root), most);
+  expect(found?.hide.length).toBe(count);
+});
+
 it('nothing is hidden without a pattern', async () => {
   expect(await hidden()).toEqual({ hide: [], hold: [] });
 });

@@ -32,7 +32,11 @@ describe('files that patterns hide below a directory', () => {
     for (let at = 0; at < files; at++) writeFileSync(join(root, `${at % directories}`, `${at}.key`), '');
     const pattern = pathPattern('*.key');
     if (typeof pattern === 'string') throw new Error(pattern);
-    const hidden = await hiddenPaths([pattern], await surroundingsOf(root), ...(proves ? [] : [max]));
+    const hidden = await hiddenPaths(
+      [pattern],
+      await surroundingsOf(root),
+      ...(proves ? [] : [{ entries: 200_000, hidden: max }]),
+    );
     expect(hidden?.hide.length).toBe(known);
   });
 });
