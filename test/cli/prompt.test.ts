@@ -31,9 +31,17 @@ describe('the prompt', () => {
     expect(await readPrompt(words, piped(...chunks), options())).toBe(prompt);
   });
 
-  test('it is decoded as UTF-8, also if a character is split', async () => {
-    const bytes = Buffer.from('naïve');
-    expect(await readPrompt('', piped(bytes.subarray(0, 3), bytes.subarray(3)), options())).toBe('naïve');
+  // Chunks that wait in a stream become one, so each of these is written when the one before was read.
+  test.each(['naïve', 'a€b', '👍🏽', '日本語'])('it is decoded as UTF-8, wherever %j is split', async (text) => {
+    const bytes = Buffer.from(text);
+    for (let at = 1; at < bytes.length; at += 1) {
+      const input = new PassThrough();
+      const prompt = readPrompt('', input, options());
+      input.write(bytes.subarray(0, at));
+      await new Promise((resolve) => setImmediate(resolve));
+      input.end(bytes.subarray(at));
+      expect([at, await prompt]).toEqual([at, text]);
+    }
   });
 
   test('a pipe that is silent for three seconds is given up if there is a prompt without it', async () => {

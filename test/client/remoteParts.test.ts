@@ -123,6 +123,25 @@ it(`the text in flight is that of the current reply, whatever ${LENGTH} things h
   expect(wrong).toEqual([]);
 });
 
+it.each<Live>([
+  { type: 'text-delta', runId: 'r', text: 'inner', path: ['c'] },
+  { type: 'text-delta', runId: 'of a child', text: 'inner', path: ['c'] },
+  { type: 'reasoning-delta', runId: 'of a child', text: 'inner', path: ['c', 'd'] },
+  { type: 'tool-input-delta', runId: 'of a child', index: 0, text: 'inner', path: ['c'] },
+  { type: 'reset', runId: 'of a child', path: ['c'] },
+])('the signal $type of a sub-agent passes, and changes nothing of the reply in flight', (signal) => {
+  const reply = new StreamedReply();
+  const signals: Live[] = [];
+  reply.signals$.subscribe((each) => void signals.push(each));
+  reply.takeSignal(signal);
+  expect(reply.inFlight).toBeNull();
+  reply.takeSignal({ type: 'text-delta', runId: 'r', text: 'own' });
+  const before = reply.inFlight;
+  reply.takeSignal(signal);
+  expect(reply.inFlight).toBe(before);
+  expect(signals.filter((each) => each === signal)).toHaveLength(2);
+});
+
 it('a reply that a server streams is in flight as in the process that runs it: texts, and inputs with their names and ids', () => {
   const parts: { [key: string]: string | undefined }[] = [{}, { name: 'a' }, { name: 'b' }, { callId: 'x' }];
   const inputs = parts.flatMap((part) =>

@@ -81,3 +81,25 @@ describe('a pattern that matches nothing now', () => {
     expect((await explain(MAKES, 'Bash', { command: `cat ${pattern}` }, ws)).outcome).toBe('allow');
   });
 });
+
+describe('a rule whose pattern names a directory', () => {
+  const COMMANDS = ['ls real', 'cat real/f', 'cp -r real copy', 'mv real copy', 'rm -r real', 'tar cf x.tar real'];
+  const table = ['real', 'real/', './real', './real/', 'real/**', '**/real/'].flatMap((pattern) =>
+    (['deny', 'ask'] as const).map((list) => ({ list, rule: pattern })),
+  );
+  it.each(table)('$list $rule holds for the files in it', async ({ list, rule }) => {
+    const { outcome } = await explain({ [list]: [`read(${rule})`] }, 'Read', { file_path: 'real/f' }, ws);
+    expect(outcome).toBe(list);
+  });
+  it.each(table.filter(({ rule }) => !rule.endsWith('**')))(
+    '$list $rule holds for the directory itself',
+    async (row) => {
+      const options: PermissionOptions = { [row.list]: [`read(${row.rule})`, `edit(${row.rule})`], allow: ['bash(*)'] };
+      const outcomes = await Promise.all(
+        COMMANDS.map(async (command) => [command, (await explain(options, 'Bash', { command }, ws)).outcome]),
+      );
+      expect(outcomes).toEqual(COMMANDS.map((command) => [command, row.list]));
+      expect((await explain(options, 'Ls', { path: 'real' }, ws)).outcome).toBe(row.list);
+    },
+  );
+});

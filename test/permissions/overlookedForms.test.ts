@@ -266,3 +266,22 @@ describe('explain names the word and its target', () => {
     expect(parts).toMatchObject([{ outcome: 'ask', why: `link/config leads to ${place('.git/config')}` }]);
   });
 });
+
+describe('a wide rule for xargs', () => {
+  const allow = ['bash(xargs *)', 'bash(mytool *)'];
+  it.each([
+    'xargs -I{} sh -c "{}"',
+    'xargs -n1 mytool',
+    'xargs -0 -n1 rm',
+    'xargs --max-args=1 mytool',
+    'xargs',
+    'xargs env mytool',
+    'xargs find . -delete',
+    'xargs sh -c x',
+  ])('does not cover its options, or what runs another program: %s', async (command) => {
+    expect(await outcome(`ls | ${command}`, { allow })).toBe('ask');
+  });
+  it.each(['xargs mytool', 'xargs mytool --all'])('covers a command that follows it: %s', async (command) => {
+    expect(await outcome(`ls | ${command}`, { allow })).toBe('allow');
+  });
+});

@@ -125,6 +125,36 @@ describe('the objects of a durable engine', () => {
     expect([...kept.values()]).toEqual([new Uint8Array(Buffer.from(ONE_PIXEL, 'base64'))]);
   });
 
+  it.each([
+    ['one long entry', [4_100_000], [1]],
+    ['a long entry before others', [4_100_000, 10, 10], [1, 2]],
+    ['a long entry after others', [10, 10, 4_100_000], [2, 1]],
+    ['two long entries', [4_100_000, 4_100_000], [1, 1]],
+    ['entries that are long together', [2_100_000, 2_100_000, 10], [1, 2]],
+    ['short entries', [10, 10, 10], [3]],
+  ])('a log with %s is read in pages that each have an entry', async (_, lengths, pages) => {
+    const { context, state } = contextOf([{ type: 'open', actId: 'a', cwd: '/' }]);
+    const object = conversationObject(processHub);
+    await object.handlers.hold?.(context);
+    const read = object.handlers.read as Handler;
+    const { length: first } = (await read(context, { from: 0 })) as { length: number };
+    const [lengthKey] = [...state].find(([, value]) => value === first) ?? [];
+    const [entryKey = '', header] = [...state].find(([, value]) => (value as { seq?: number }).seq === 0) ?? [];
+    for (const [index, length] of lengths.entries()) {
+      const seq = first + index;
+      state.set(entryKey.replace('0', String(seq)), { ...(header as object), seq, text: 'x'.repeat(length) });
+    }
+    state.set(lengthKey ?? '', first + lengths.length);
+    const found: number[] = [];
+    for (let from = first; from < first + lengths.length; ) {
+      const { entries } = (await read(context, { from })) as { entries: LogEntry[] };
+      expect(entries[0]?.seq).toBe(from);
+      found.push(entries.length);
+      from += entries.length;
+    }
+    expect(found).toEqual(pages);
+  });
+
   it('a large act waits under its name, and one that the store does not have is refused', async () => {
     const kept = new Map<string, Uint8Array>();
     const store: BlobStore = {
