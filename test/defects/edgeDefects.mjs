@@ -352,4 +352,32 @@ export const edges = [
     witness: 'test/cli/definitions/definitionLimits.test.ts',
     edits: [["'(?:__.*)?' : ''", "'.*' : ''"]],
   },
+  {
+    id: 'question-of-undo-kept',
+    about: 'a list or a question of undo is still answered by a later line',
+    witness: 'test/cli/undo/undoEdges.test.ts',
+    edits: [
+      [
+        'const command = this.#answers?.(line.trim().toLowerCase()); this.#answers = undefined;',
+        'const command = this.#answers?.(line.trim().toLowerCase());',
+      ],
+    ],
+  },
+  {
+    id: 'piped-character-split',
+    about: 'a character of a piped prompt that is split between two chunks is lost',
+    witness: 'test/cli/prompt.test.ts',
+    edits: [
+      [
+        '} chunks.push(chunk); } } catch (error) { // `destroy`',
+        "} chunks.push(Buffer.from(chunk.toString('utf8'))); } } catch (error) { // `destroy`",
+      ],
+    ],
+  },
+  {
+    id: 'signal-of-a-sub-agent-in-flight',
+    about: 'the text of a sub-agent is the reply in flight of its parent',
+    witness: 'test/client/remoteParts.test.ts',
+    edits: [['if (signal.path === undefined) this.#fold(signal);', 'this.#fold(signal);']],
+  },
 ];

@@ -177,4 +177,10 @@ export const released = [
     witness: 'test/transports/refusals.test.ts',
     edits: [['    } catch (error) {\n      leave();\n', '    } catch (error) {\n']],
   },
+  {
+    id: 'listening-connection-too-late',
+    about: 'a connection that is made for hints after its store was closed is never given back',
+    witness: 'test/stores/postgres/storeParts.test.ts',
+    edits: [['if (this.#isClosed) this.#drop();', '']],
+  },
 ];

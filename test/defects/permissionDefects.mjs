@@ -402,4 +402,35 @@ export const permissions = [
       ],
     ],
   },
+  {
+    id: 'directory-of-a-rule-itself',
+    about: 'a rule for a directory with a slash at its end does not hold for the directory itself',
+    witness: 'test/permissions/linkedRules.test.ts',
+    edits: [
+      ['return matcher.ignores(rest) || (!strict && matcher.ignores(`${rest}/`));', 'return matcher.ignores(rest);'],
+    ],
+  },
+  {
+    id: 'cut-search-is-complete',
+    about: 'a search for hidden files that ends early counts as complete',
+    witness: 'test/permissions/hiddenPaths.test.ts',
+    edits: [['if (entryCount > most.entries) return undefined;', 'if (entryCount > most.entries) break;']],
+  },
+  {
+    id: 'xargs-with-options-covered',
+    about: 'a wide rule for xargs covers its options, which may name any program',
+    witness: 'test/permissions/overlookedForms.test.ts',
+    edits: [
+      [
+        "first === undefined || first.startsWith('-') || needsExactRule(args)",
+        'first === undefined || needsExactRule(args)',
+      ],
+    ],
+  },
+  {
+    id: 'settings-of-one-tree-unread',
+    about: 'the settings of a single working tree of git are not looked at',
+    witness: 'test/permissions/expansions.test.ts',
+    edits: [["...[common, own].map((each) => join(each, 'config.worktree'))", "join(common, 'config.worktree')"]],
+  },
 ];

@@ -209,4 +209,10 @@ export const stores = [
     witness: 'test/restate/blobStores.test.ts',
     edits: [['arrayText([id, ...rows.map((row) => String(row.id))])', 'arrayText(rows.map((row) => String(row.id)))']],
   },
+  {
+    id: 'long-entry-without-a-page',
+    about: 'the page of an engine that begins with a very long entry is empty',
+    witness: 'test/restate/engineObjects.test.ts',
+    edits: [['return index > 0 && characters > PAGE_CHARACTERS;', 'return characters > PAGE_CHARACTERS;']],
+  },
 ];
