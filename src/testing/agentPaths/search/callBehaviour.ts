@@ -11,9 +11,11 @@ import {
   type Json,
   type RoundCall,
   type Settings,
+  type StoredPart,
 } from '../../../../machines/internal.ts';
 import type { During } from '../../../scripts/moves.ts';
 import type { Frame } from '../filledWindow.ts';
+import { lengthClass } from './predictedLog.ts';
 
 type OfCall = Extract<EffectRequest, { kind: 'gate' | 'tool' | 'afterTool' }>;
 
@@ -177,7 +179,7 @@ function sightOf(value: EffectValue): Json {
     case 'suspend':
       return ['suspend', value.reason === 'permission'];
     case 'succeeded':
-      return ['succeeded', value.writes ?? {}];
+      return ['succeeded', value.writes ?? {}, lengthClass(charactersIn(value.content))];
     case 'erred':
       return ['erred', value.code, value.retry !== undefined];
     case 'pending':
@@ -186,6 +188,9 @@ function sightOf(value: EffectValue): Json {
       return [value.kind];
   }
 }
+
+const charactersIn = (content: readonly StoredPart[]): number =>
+  content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
 
 /** Returns the answers for the call's own arguments. Edited arguments have their own stories. */
 const answersForOwn = ({ answers }: Behaviour): [key: string, value: EffectValue][] =>

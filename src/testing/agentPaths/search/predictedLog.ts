@@ -14,8 +14,13 @@ import {
   type Transcript,
 } from '../../../../machines/internal.ts';
 
-/** A conversation contains more characters than this only if a message fills the window. */
+/** A conversation contains more characters than this only if a message fills the window, or a result is very long. */
 const FEW = 100_000;
+/** Long texts are compared in steps of this many characters. */
+const STEP = 10_000;
+
+/** How long texts of so many characters are, for the window. All lengths below a quarter of it are alike. */
+export const lengthClass = (characters: number): number => (characters > FEW ? Math.ceil(characters / STEP) : 0);
 
 export class PredictedLog {
   readonly logState: LogState;
@@ -23,7 +28,7 @@ export class PredictedLog {
   readonly #transcript = createTranscript();
   /** The number of entries in the transcript. A getter updates it on demand, because reads are rare. */
   #transcribed = 0;
-  /** The log contains a message that fills the window. */
+  /** The log contains a message that fills the window, or a very long result. */
   #isFilled: boolean;
 
   /** A copy continues independently. */
@@ -59,8 +64,8 @@ export class PredictedLog {
 
   /** The facts that determine the next measurement of the window. */
   get fill(): readonly unknown[] {
-    const isLarge = this.#isFilled && sizeOfTranscript(this.transcript).characters > FEW;
-    return [this.isSummedUp, this.logState.warned, isLarge, isLarge && this.transcript.messages().length > 1];
+    const size = this.#isFilled ? lengthClass(sizeOfTranscript(this.transcript).characters) : 0;
+    return [this.isSummedUp, this.logState.warned, size, size > 0 && this.transcript.messages().length > 1];
   }
 
   #fold(entry: LogEntry): void {
