@@ -34,7 +34,10 @@ type Sdk = InstanceType<Packages['McpServer']>;
 type Context = Parameters<Parameters<Sdk['registerTool']>[2]>[1] & {
   mcpReq: {
     signal: AbortSignal;
-    elicitInput(params: object, options: { signal: AbortSignal }): Promise<{ action: string; content?: object }>;
+    elicitInput(
+      params: object,
+      options: { signal: AbortSignal; timeout: number },
+    ): Promise<{ action: string; content?: object }>;
   };
 };
 
@@ -43,6 +46,8 @@ const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const DESCRIPTION = 'Gives a request in plain words to an agent with tools of its own, and answers when it is done.';
 const NOBODY = 'nobody could be asked';
 const ARGS_SHOWN = 2_000;
+/** The longest possible timer: a person has all the time, until the client leaves or cancels its request. */
+const NO_LIMIT = 2 ** 31 - 1;
 
 const inputSchema = z.object({
   message: z.string().min(1).describe('The request, with everything that is to be known.'),
@@ -189,7 +194,7 @@ async function asked(
   };
   try {
     const message = `${name} waits (${printable(reason)}). May it run with ${shown}?`;
-    const { action, content } = await mcpReq.elicitInput({ message, requestedSchema }, { signal });
+    const { action, content } = await mcpReq.elicitInput({ message, requestedSchema }, { signal, timeout: NO_LIMIT });
     return action === 'accept' && (content as { allow?: unknown } | undefined)?.allow === true;
   } catch {
     return undefined;

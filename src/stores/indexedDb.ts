@@ -5,7 +5,7 @@
  */
 import type { LogEntry } from '../../machines/vocabulary.ts';
 import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
-import { blobReference } from './blobReference.ts';
+import { blobReference, checkMediaType } from './blobReference.ts';
 import type { ConversationRow } from './conversationRow.ts';
 import { addToRow } from './conversationSummary.ts';
 import {
@@ -297,6 +297,7 @@ class IndexedDbHandle implements LogHandle {
 
   async putBlob(bytes: Uint8Array, mediaType: string): Promise<string> {
     this.#mustBeOpen();
+    checkMediaType(mediaType);
     const { database, id } = this.#options;
     const copy = new Uint8Array(bytes);
     return this.#inOrder(async () => {

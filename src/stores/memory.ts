@@ -6,7 +6,7 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
 import { deepFreeze } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
-import { blobReference } from './blobReference.ts';
+import { blobReference, checkMediaType } from './blobReference.ts';
 import {
   type ConversationInfo,
   isSubAgentOf,
@@ -174,6 +174,7 @@ function memoryHandle(
     },
     async putBlob(bytes, mediaType) {
       refuseClosed();
+      checkMediaType(mediaType);
       const put = putBlob(new Uint8Array(bytes), mediaType);
       blobsPut = Promise.allSettled([blobsPut, put]);
       return put;

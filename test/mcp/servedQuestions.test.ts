@@ -1,5 +1,5 @@
 /** The questions of an agent that an MCP server serves: what a person reads, who decided, and a client that goes away before the answer. */
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
 import { createAgent, defineTool, toolResult } from '../../src/index.ts';
 import { mcpServer } from '../../src/mcp/mcpTools.ts';
@@ -62,6 +62,24 @@ describe('the question that a person reads', () => {
     const { conversation = '' } = await on.ask({ message: 'go' });
     const log = (await on.agent.open(conversation)).log();
     expect(log.flatMap((entry) => (entry.type === 'decision' ? [entry.decision] : []))).toMatchObject([decision]);
+  });
+});
+
+describe('a person who takes long', () => {
+  it('is heard a day later: neither the protocol nor the server has a limit of its own', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    let allow = (): void => undefined;
+    const form = () => new Promise<typeof ALLOWED>((resolve) => (allow = () => resolve(ALLOWED)));
+    const act = echoTool('act', { needsApproval: true });
+    const on = await served([[call('c1', 'act', { m: 'x' })], 'done'], { form }, [act.tool]);
+    const answer = on.ask({ message: 'go' }, { timeout: 2 ** 31 - 1 });
+    for (let turn = 0; turn < 200 && on.questions.length === 0; turn += 1) await vi.advanceTimersByTimeAsync(1);
+    await vi.advanceTimersByTimeAsync(24 * 3_600_000);
+    allow();
+    for (let turn = 0; turn < 200; turn += 1) await vi.advanceTimersByTimeAsync(1);
+    expect(await answer).toMatchObject({ text: 'done', isError: false });
+    expect(act.ran).toHaveLength(1);
   });
 });
 

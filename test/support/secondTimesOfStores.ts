@@ -134,6 +134,15 @@ export const STORE_ACTS: readonly StoreAct[] = [
       }),
   },
   {
+    act: 'refuses bytes whose media type is none, and keeps others',
+    same: ['configuration', 'configuration', 'configuration', 'done'],
+    run: ({ store }) =>
+      opened(store, (handle) => {
+        const types = ['', 'png', `image/${'x'.repeat(65)}`, 'image/png; q=1'];
+        return Promise.all(types.map((type) => codeOf(() => handle.putBlob?.(new Uint8Array([1]), type))));
+      }),
+  },
+  {
     act: 'deletes a deleted log, and starts a new one',
     same: ['done', 'done', 1],
     run: async ({ store, another }) => [
