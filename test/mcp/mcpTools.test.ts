@@ -1,6 +1,6 @@
 /** MCP tools with the reference servers, over stdio and HTTP: real processes and connections. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { createAgent, type Live, type LogEntry, memoryStore } from '../../src/in
 import { type McpTools, mcpTools } from '../../src/mcp/mcpTools.ts';
 import { permissions } from '../../src/node.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 import { proves } from '../support/tier.ts';
 
 const here = createRequire(import.meta.url);
@@ -163,7 +164,7 @@ describe('a server that asks a person', () => {
 
 describe('the file server', () => {
   it('it reads inside its root and refuses outside paths, as a failed result', async () => {
-    const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-mcp-')));
+    const root = temporaryFolder();
     writeFileSync(join(root, 'a.txt'), 'inside');
     const { tools } = await connected({ files: stdio('server-filesystem', root) });
     const read = (callId: string, path: string) => call(callId, 'mcp__files__read_text_file', { path });

@@ -2,9 +2,9 @@
  * An MCP server as a real process, which does what its tools are named after. Rule: it notes each start and each call in files, so
  * a test sees what happened in processes that are dead.
  */
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 const PROGRAM = `
 const { appendFileSync, existsSync, readFileSync } = require('node:fs');
@@ -79,7 +79,7 @@ interface ServerPlan {
 }
 
 export function stdioServer(plan: ServerPlan = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'runchart-mcp-'));
+  const folder = temporaryFolder();
   let current: ServerPlan = { tools: ['echo', 'pid'], ...plan };
   const replan = (change: ServerPlan): void => {
     current = { ...current, ...change };

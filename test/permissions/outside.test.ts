@@ -1,15 +1,15 @@
 /** File tools outside the working directory: a rule or a decision opens one place and no other. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/index.ts';
 import { codingTools, hooks, type PermissionOptions, permissions } from '../../src/node.ts';
 import { bench, only, resultText } from '../support/agentBench.ts';
 import { call } from '../support/scriptedReplies.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function place() {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-outside-')));
+  const root = temporaryFolder();
   for (const name of ['ws', 'ws-evil', 'other']) mkdirSync(join(root, name));
   writeFileSync(join(root, 'other/a.txt'), 'needle one\n');
   writeFileSync(join(root, 'other/b.txt'), 'needle two\n');

@@ -3,8 +3,7 @@
  * file on disk, a log of lines, the shipped adapter, tools, rules, hooks, prompt and transport. Each part counts its
  * uses.
  */
-import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { AnyActorRef } from 'xstate';
@@ -27,6 +26,7 @@ import { definitionOf } from '../../src/tools/tool.ts';
 import { Toolbox } from '../../src/tools/toolbox.ts';
 import { type Incoming, inProcessTransport, type Outgoing, route, type Transport } from '../../src/transports/index.ts';
 import { modelServer } from '../e2e/modelServer.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 const QUESTION = 'Read main.go and tell me what it does';
 const ANSWER = 'This is a Go main package that greets.';
@@ -78,7 +78,7 @@ function loopCounter() {
 }
 
 async function traced() {
-  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-trace-')));
+  const cwd = temporaryFolder();
   writeFileSync(join(cwd, 'main.go'), 'package main\n\nfunc main() { println("hi") }\n');
   writeFileSync(join(cwd, 'CLAUDE.md'), 'Be brief.');
   const server = await modelServer(
@@ -133,7 +133,7 @@ async function traced() {
       hooks(Object.fromEntries(all.map((event) => [event, [record]])) as HookOptions),
       rules,
     ],
-    store: counted(jsonlStore(mkdtempSync(join(tmpdir(), 'runchart-trace-log-'))), persists),
+    store: counted(jsonlStore(temporaryFolder()), persists),
     cwd,
     inspect: loop.inspect,
   });

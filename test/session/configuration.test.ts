@@ -1,8 +1,7 @@
 /**
  * Configuration files: the user's may contain any setting, and a project's can only tighten until the user trusts it.
  */
-import { mkdirSync, mkdtempSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { defaultPolicies } from '../../machines/internal.ts';
@@ -17,9 +16,10 @@ import {
 } from '../../src/node.ts';
 import { bench } from '../support/agentBench.ts';
 import { call } from '../support/scriptedReplies.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function place(files: { [path: string]: unknown }) {
-  const home = mkdtempSync(join(tmpdir(), 'runchart-configuration-'));
+  const home = temporaryFolder();
   const write = (path: string, said: unknown): void => {
     mkdirSync(dirname(join(home, path)), { recursive: true });
     writeFileSync(join(home, path), typeof said === 'string' ? said : JSON.stringify(said));

@@ -1,16 +1,6 @@
 /** Files that are read for a prompt: their places, their limits and their quotation. Also the calls of git. */
 import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import * as z from 'zod';
@@ -19,9 +9,10 @@ import { systemPrompt } from '../../src/node.ts';
 import { gitContext } from '../../src/session/gitContext.ts';
 import { namedFile, ownFileIn, treeOf } from '../../src/session/projectFiles.ts';
 import { bench } from '../support/agentBench.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function folder(files: { [path: string]: string | Buffer } = {}) {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-files-')));
+  const root = temporaryFolder();
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), content);

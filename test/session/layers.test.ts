@@ -1,6 +1,6 @@
 /** Several configuration files at once: their precedence, and simultaneous changes of the user's records. */
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { presets } from '../../src/index.ts';
@@ -14,9 +14,10 @@ import {
 } from '../../src/node.ts';
 import { userDirectoryOf } from '../../src/session/configuration.ts';
 import { bench } from '../support/agentBench.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function place(files: { [path: string]: unknown } = {}) {
-  const home = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-layers-')));
+  const home = temporaryFolder();
   const write = (path: string, said: unknown): void => {
     mkdirSync(dirname(join(home, path)), { recursive: true });
     writeFileSync(join(home, path), typeof said === 'string' ? said : JSON.stringify(said));

@@ -1,25 +1,15 @@
 /** The system prompt of a coding agent: its parts, its life of one session, and the limits of workspace files in it. */
 import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { codingTools, hooks, type SystemPromptOptions, systemPrompt } from '../../src/node.ts';
 import { type BenchOptions, bench, restart } from '../support/agentBench.ts';
 import { call, scripted } from '../support/scriptedReplies.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 
 function workspace(files: { [path: string]: string } = {}) {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), 'runchart-prompt-')));
+  const root = temporaryFolder();
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);

@@ -1,13 +1,12 @@
 /** Missing and deleted conversations, and readers that stop reading, on a clock that a test moves. */
-import { mkdtempSync, readdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AgentOptions, createAgent, memoryStore, subAgents } from '../../src/index.ts';
 import { jsonlStore } from '../../src/node.ts';
 import { createHandlers, sessions } from '../../src/transports/index.ts';
 import { type Reply, scripted, t } from '../support/scriptedReplies.ts';
 import { byTask, childOf, spawn, submit } from '../support/subAgentBench.ts';
+import { temporaryFolder } from '../support/temporaryFolder.ts';
 import { flush, VirtualClock } from '../support/virtualClock.ts';
 
 function handled(replies: readonly Reply[], options: Partial<AgentOptions> = {}, waitingMax?: number) {
@@ -46,7 +45,7 @@ const ACTS = [
 
 describe('a conversation that does not exist', () => {
   it('it is 404 on every path, before its creation and after its deletion, and no path creates it again by accident', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'runchart-gone-'));
+    const directory = temporaryFolder();
     const { get, post, clock, store } = handled(['one'], { store: jsonlStore(directory) });
     const all = async () => [
       ...(await Promise.all(PATHS.map(async (path) => (await get(path)).status))),

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { permissions } from '../../../src/node.ts';
 import { Output, plainText } from '../../../src/tools/coding/shell.ts';
 import { SpilledOutput } from '../../../src/tools/coding/spilledOutput.ts';
+import { temporaryFolder } from '../../support/temporaryFolder.ts';
 import { sampled, volume } from '../../support/tier.ts';
 import { call } from './codingBench.ts';
 
@@ -129,7 +130,7 @@ describe('H-077 the whole of a long output', () => {
   const pathIn = (text: string): string => /can be read in (.*)\]/.exec(text)?.[1] ?? '';
 
   it('it is in a file that the result names; only this user may read it, and Read and Grep open it from any working directory', async () => {
-    const cwd = await mkdtemp(join(tmpdir(), 'runchart-spill-'));
+    const cwd = temporaryFolder();
     const { text } = await call(cwd, 'Bash', { command: 'seq 1 40000' });
     const path = pathIn(text);
     expect(line(text)).toBe(`[all of it can be read in ${path}]`);
