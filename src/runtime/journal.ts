@@ -81,7 +81,9 @@ export class EmbeddedJournal implements Journal {
       case 'commit':
         return this.put({ type: 'effect.done', id, value: { kind: 'committed' } });
       case 'timer': {
-        const ms = request.ofCycle ? Math.max(0, request.ms - this.#options.cycleMs()) : request.ms;
+        const ms = request.ofCycle ? request.ms - this.#options.cycleMs() : request.ms;
+        // The cycle has no time left: its end comes before whatever the run would start next.
+        if (request.ofCycle && ms <= 0) return this.put({ type: 'timer.elapsed', id });
         const stop = this.#options.setTimer(ms, () => {
           if (this.#underWay.delete(id)) this.put({ type: 'timer.elapsed', id });
         });

@@ -66,7 +66,13 @@ export const runtime = [
     id: 'deadline-cycle',
     about: 'the time of earlier runs of a cycle is not counted against runMs',
     witness: 'test/scenarios/limits.test.ts',
-    edits: [['request.ofCycle ? Math.max(0, request.ms - this.#options.cycleMs()) : request.ms', 'request.ms']],
+    edits: [['request.ofCycle ? request.ms - this.#options.cycleMs() : request.ms', 'request.ms']],
+  },
+  {
+    id: 'deadline-spent',
+    about: 'a resumed run whose time is spent calls the model before it ends',
+    witness: 'test/scenarios/limits.test.ts',
+    edits: [["if (request.ofCycle && ms <= 0) return this.put({ type: 'timer.elapsed', id });", '']],
   },
   {
     id: 'lru',

@@ -194,6 +194,15 @@ describe('time', () => {
     expect(await second.result).toMatchObject({ termination: 'Cancelled', cause: 'timeout' });
   });
 
+  it('runMs: a run that is resumed after its time is spent ends before a model call', async () => {
+    const on = await bench({ replies: [deaf(), 'an answer at once'], policies: { limits: { runMs: 5000 } } });
+    await on.clock.until(on.conversation.send('hi').result, 10_000);
+    const result = await on.conversation.resume().result;
+    expect(result).toMatchObject({ termination: 'Cancelled', cause: 'timeout', reason: 'error' });
+    expect(on.model.calls).toHaveLength(1);
+    expect(on.conversation.status).toBe('idle');
+  });
+
   describe('runMs over a crash', () => {
     const hour = 3_600_000;
     const day = 24 * hour;
