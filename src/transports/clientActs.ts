@@ -34,6 +34,17 @@ export function textOf(fields: Fields, key: string): string | undefined {
   throw malformed(`${key} to be a text of 1 to ${ID_MAX} characters`);
 }
 
+/**
+ * The id of a conversation, as a segment of a path. A URL drops the segments `.` and `..`, also escaped ones, and cannot
+ * contain half a surrogate pair.
+ */
+export function pathIdOf(fields: Fields, key: string): string | undefined {
+  const id = textOf(fields, key);
+  if (id === '.' || id === '..' || /\p{Surrogate}/u.test(id ?? ''))
+    throw malformed(`${key} to be well-formed text, and neither "." nor ".."`);
+  return id;
+}
+
 export function kindOf(fields: Fields): 'steer' | 'followUp' | undefined {
   const { kind } = fields;
   if (kind === undefined || kind === 'steer' || kind === 'followUp') return kind;

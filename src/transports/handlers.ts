@@ -17,10 +17,10 @@ import {
   decideCall,
   fieldsOf,
   malformed,
+  pathIdOf,
   resumeRun,
   sendMessage,
   settleCall,
-  textOf,
 } from './clientActs.ts';
 import { deleteConversation, listPage } from './collectionActs.ts';
 import { type Broadcast, broadcastOf } from './events/broadcast.ts';
@@ -111,9 +111,6 @@ function wordsOf(pathname: string, basePath: string): string[] | undefined {
   }
 }
 
-/** A URL drops the parts `.` and `..`, also escaped ones, and cannot contain half a surrogate pair. */
-const fitsAddress = (id: string): boolean => id !== '.' && id !== '..' && !/\p{Surrogate}/u.test(id);
-
 const POSTS = ['messages', 'steer', 'follow-ups', 'decisions', 'settlements', 'cancel', 'resume'];
 
 class Handlers {
@@ -174,8 +171,7 @@ class Handlers {
   ): Promise<Response> {
     mustHaveMethod(request, 'GET', 'POST');
     if (request.method === 'GET') return json(200, await listPage(this.#agent, url, caller));
-    const id = textOf(fieldsOf(await this.#body(request, quota, true), ['id']), 'id');
-    if (id !== undefined && !fitsAddress(id)) throw malformed('id to be well-formed text, and neither "." nor ".."');
+    const id = pathIdOf(fieldsOf(await this.#body(request, quota, true), ['id']), 'id');
     return this.#create(url, id, caller);
   }
 

@@ -349,6 +349,13 @@ describe.each([
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
   });
 
+  it.each(['.', '..', '\ud800'])('the id %j, which no path of a conversation can contain', async (id) => {
+    const { agent } = agentWith(['hello']);
+    const answer = await post(make(agent, { authorize }), { ...body, threadId: id, id });
+    expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'malformed' }]);
+    expect(await agent.list()).toEqual([]);
+  });
+
   if (name === 'uiMessageHandler')
     it('an unknown trigger of the page', async () => {
       const answer = await post(handler(), { ...body, trigger: 'submit' });

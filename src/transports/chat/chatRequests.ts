@@ -5,7 +5,7 @@
 import type { Json } from '../../../machines/internal.ts';
 import type { ContentPart } from '../../content/content.ts';
 import { exactJson } from '../../json.ts';
-import { type Fields, malformed, textOf } from '../clientActs.ts';
+import { type Fields, malformed, pathIdOf, textOf } from '../clientActs.ts';
 import { readAgUiPart, readUiPart } from './chatParts.ts';
 import { approvalOf } from './uiMessages.ts';
 
@@ -39,7 +39,7 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 const NAMED = { threadId: 'a conversation', id: 'a conversation', interruptId: 'an interrupt' } as const;
 
 function requiredText(fields: Fields, key: keyof typeof NAMED): string {
-  const text = textOf(fields, key);
+  const text = key === 'interruptId' ? textOf(fields, key) : pathIdOf(fields, key);
   if (text === undefined) throw malformed(`${key}, the id of ${NAMED[key]}`);
   return text;
 }
