@@ -1,8 +1,9 @@
 /** The settings of one request, as each adapter sends them: they hold in place of the model's own. */
 import { expect, it } from 'vitest';
-import type { ModelSettings } from '../../machines/vocabulary.ts';
+import type { Json, ModelSettings } from '../../machines/vocabulary.ts';
 import { aiSdkModel } from '../../src/models/aiSdk/aiSdk.ts';
 import type { ModelRequest } from '../../src/models/model.ts';
+import { namedSchema } from '../../src/models/openai/answerSchema.ts';
 import { openai, openaiResponses } from '../../src/models/openai/index.ts';
 import { KEY, play, request, userSays } from './scriptedFetch.ts';
 import { provider } from './sdkProvider.ts';
@@ -110,6 +111,41 @@ it.each([
   expect(await sentBySdk('v3', 'acme.chat', answering)).toMatchObject({
     responseFormat: { type: 'json', name: 'final_answer', schema },
   });
+});
+
+const closed = { type: 'object', properties: {}, required: [], additionalProperties: false };
+/** Every place of a schema that can contain another one. */
+const PLACES: { readonly [keyword: string]: (inner: object) => object } = {
+  properties: (inner) => ({ ...closed, properties: { a: inner }, required: ['a'] }),
+  $defs: (inner) => ({ ...closed, $defs: { a: inner } }),
+  definitions: (inner) => ({ ...closed, definitions: { a: inner } }),
+  items: (inner) => ({ type: 'array', items: inner }),
+  prefixItems: (inner) => ({ type: 'array', prefixItems: [closed, inner] }),
+  anyOf: (inner) => ({ anyOf: [closed, inner] }),
+  oneOf: (inner) => ({ oneOf: [closed, inner] }),
+  allOf: (inner) => ({ allOf: [closed, inner] }),
+};
+const NOT_STRICT = [
+  { type: 'object' },
+  { properties: {} },
+  { ...closed, additionalProperties: true },
+  { ...closed, additionalProperties: { type: 'string' } },
+  { type: 'object', properties: {} },
+  { ...closed, properties: { a: {}, b: {} }, required: ['a'] },
+  { type: 'object', properties: { a: {} }, additionalProperties: false },
+];
+
+it.each(Object.entries(PLACES))('an object within %s decides whether the whole schema is strict', (_, within) => {
+  const strictOf = (schema: object) => namedSchema({ name: 'n', schema: schema as Json }).strict;
+  expect(strictOf(within(closed))).toBe(true);
+  expect(strictOf(within(within(closed)))).toBe(true);
+  for (const schema of NOT_STRICT)
+    expect([schema, strictOf(schema), strictOf(within(schema)), strictOf(within(within(schema)))]).toEqual([
+      schema,
+      false,
+      false,
+      false,
+    ]);
 });
 
 it('models of these adapters hold answers to a schema themselves, except where that would leave out the tools', () => {
