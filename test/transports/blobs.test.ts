@@ -245,8 +245,11 @@ describe('attachmentURL of a remote conversation', () => {
     expect(await bodyOf(response)).toEqual(dot);
     const mediaType = 'image/png';
     expect(conversation.attachmentURL({ mediaType, data: 'aGk=' })).toBe('data:image/png;base64,aGk=');
-    for (const data of ['https://host/a.png', 'data:image/png;base64,aGk='])
+    for (const data of ['https://host/a.png', 'HTTP://host:8080/a:b.png', 'data:image/png;base64,aGk=', 'DATA:,hi'])
       expect(conversation.attachmentURL({ mediaType, data })).toBe(data);
+    expect(conversation.attachmentURL({ mediaType, data: 'blob:a/b?c:image/png' })).toBe(
+      `${base}/conversations/c/blobs/a%2Fb%3Fc`,
+    );
     const odd = await client.open('a/ü b');
     expect(odd.attachmentURL(image)).toContain(`${base}/conversations/a%2F%C3%BC%20b/blobs/`);
     await agent.close();
