@@ -143,7 +143,7 @@ function hunksIn(patch: string): { before: string[]; after: string[] }[] {
   for (const line of patch.split('\n')) {
     if (/^@@ -\d+(,\d+)? \+\d+(,\d+)? @@/.test(line)) hunks.push({ before: [], after: [] });
     const hunk = hunks.at(-1);
-    if (!hunk || line.startsWith('@@')) continue;
+    if (!hunk) continue;
     if (line.startsWith(' ') || line.startsWith('-')) hunk.before.push(line.slice(1));
     if (line.startsWith(' ') || line.startsWith('+')) hunk.after.push(line.slice(1));
   }

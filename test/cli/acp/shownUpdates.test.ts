@@ -3,6 +3,7 @@ import type { SessionUpdate } from '@agentclientprotocol/sdk';
 import { describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../../machines/internal.ts';
 import { SessionUpdates } from '../../../src/cli/acp/sessionUpdates.ts';
+import { UpdateQueue } from '../../../src/cli/acp/updateQueue.ts';
 import type { Live } from '../../../src/index.ts';
 
 const updates = (more: object = {}) =>
@@ -134,4 +135,18 @@ test('a notice warns of a fault and informs of the rest, and is shown only where
     { sessionUpdate: 'notice', severity: 'info', title: '! odd\\n' },
   ]);
   for (const each of [retry, diagnostic]) expect(updates().entry(each)).toEqual([]);
+});
+
+test('an image between two texts of one message is sent in its place', async () => {
+  const chunk = (content: object) =>
+    ({ sessionUpdate: 'user_message_chunk', content, messageId: 'm' }) as SessionUpdate;
+  const [text, image] = [
+    chunk({ type: 'text', text: 'a' }),
+    chunk({ type: 'image', mimeType: 'image/png', data: 'x' }),
+  ];
+  const sent: SessionUpdate[] = [];
+  const queue = new UpdateQueue(async (update) => void sent.push(update));
+  queue.push([text, text, image, text, image, image]);
+  await queue.drained();
+  expect(sent).toEqual([chunk({ type: 'text', text: 'aa' }), image, text, image, image]);
 });
