@@ -197,3 +197,40 @@ it('an id that is wanted and given up while it closes is opened again only after
   expect(events.slice(5)).toEqual(['closed 2', 'open 3']);
   third.release();
 });
+
+it('components of one conversation read the same snapshots, and those of two conversations do not', () => {
+  const made = () =>
+    ({ view: () => view, inFlight: null, pending: [], status: 'idle' }) as unknown as ShownConversation;
+  const view = {};
+  const [one, other] = [made(), made()];
+  expect(snapshotsOf(one)).toBe(snapshotsOf(one));
+  // React renders without end where a snapshot is another object each time.
+  expect(snapshotsOf(one).read()).toBe(snapshotsOf(one).read());
+  expect(snapshotsOf(other)).not.toBe(snapshotsOf(one));
+});
+
+it('an opening that fails after it was given up does not end the one that took its place', async () => {
+  const openings: { resolve(conversation: ClosableConversation): void; reject(error: Error): void }[] = [];
+  const agent = {
+    open: () =>
+      new Promise<ClosableConversation>((resolve, reject) => {
+        openings.push({ resolve, reject });
+      }),
+  };
+  const first = holdConversation(agent, 'a');
+  first.release();
+  await turn();
+  const second = holdConversation(agent, 'a');
+  const failed = first.opening.catch((error: Error) => error.message);
+  openings[0]?.reject(new Error('late'));
+  expect(await failed).toBe('late');
+  await turn();
+  const third = holdConversation(agent, 'a');
+  await turn();
+  expect(openings).toHaveLength(2);
+  openings[1]?.resolve({ close: async () => undefined });
+  expect(await third.opening).toBe(await second.opening);
+  second.release();
+  third.release();
+  await turn();
+});

@@ -111,6 +111,11 @@ it('a snapshot is another object after a change of anything that it shows, and t
     ['another view', { shownView: { cycles: [] } }],
     ['another state of the connection', { connection: { state: 'connecting' } }],
     ['the calls in another order', { pending: [second, first] }],
+    ['one more call', { pending: [...pending, first] }],
+    [
+      'one more tool input',
+      { inFlight: { ...inFlight, toolInputs: [...(inFlight?.toolInputs ?? []), { index: 1, text: '' }] } },
+    ],
   ];
   const stale = all.filter(([, fields]) => {
     const shown = { ...conversationWith() };
