@@ -122,7 +122,7 @@ export class Quotas {
     while (times[0] !== undefined && now - times[0] >= MINUTE_MS) times.shift();
     const [oldest = now] = times;
     if (times.length >= this.#limits.creationsPerMinute) {
-      const waitS = Math.max(1, Math.ceil((oldest + MINUTE_MS - now) / 1_000));
+      const waitS = Math.ceil((oldest + MINUTE_MS - now) / 1_000);
       throw new QuotaRefusal(
         `${times.length} conversations were made in a minute (limits.creationsPerMinute)`,
         429,

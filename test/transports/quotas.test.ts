@@ -56,6 +56,26 @@ describe('counts', () => {
     );
   });
 
+  it('a request and a reader count out once, however often they end, and an end gives back its own bytes alone', () => {
+    const quotas = new Quotas({ requests: 2, bodiesBytes: 10, clients: 2, clientsPerConversation: 1 }, () => 0);
+    const [first, second] = [quotas.beginRequest(), quotas.beginRequest()];
+    first.addBytes(3);
+    first.addBytes(3);
+    second.addBytes(4);
+    for (let time = 1; time <= 3; time += 1) first.end();
+    const third = quotas.beginRequest();
+    expect(refused(() => quotas.beginRequest())).toMatchObject({ status: 503, retryAfterS: 1 });
+    third.addBytes(6);
+    expect(refused(() => third.addBytes(1))).toMatchObject({ status: 503, retryAfterS: 1 });
+    const [leave, leaveOther] = [quotas.beginClient('a'), quotas.beginClient('b')];
+    for (let time = 1; time <= 3; time += 1) leave();
+    quotas.beginClient('a');
+    expect(refused(() => quotas.beginClient('c'))).toMatchObject({ status: 503, retryAfterS: 5 });
+    expect(refused(() => quotas.beginClient('b'))).toMatchObject({ status: 429, retryAfterS: 5 });
+    leaveOther();
+    quotas.beginClient('b');
+  });
+
   it('creations are counted in each minute, and the answer says when the next is possible', () => {
     let now = 0;
     const quotas = new Quotas({ creationsPerMinute: 2 }, () => now);

@@ -20,6 +20,15 @@ describe('a prompt', () => {
     expect(model.calls).toHaveLength(1);
   });
 
+  test.each<[string, Reply[]]>([
+    ['refusal', [[{ type: 'refusal' }, t('No.'), finish('stop')]]],
+    ['max_tokens', Array<Reply>(12).fill([t('a'), finish('length')])],
+    ['end_turn', ['done']],
+  ])('ends with %s', async (stopReason, replies) => {
+    const { prompt } = await begun(replies);
+    expect(await prompt('hi')).toEqual({ stopReason });
+  });
+
   test('a call is shown with its kind, title, place and status, and an edit with its diff', async () => {
     const { root, updates, prompt } = await begun(
       [
@@ -187,7 +196,7 @@ describe('permission', () => {
 
 describe('modes', () => {
   test('are the permission modes of the program, and hold from the next call on', async () => {
-    const { agent, sessionId, modes, prompt, asked, ran } = await begun([
+    const { agent, sessionId, modes, prompt, asked, ran, updates } = await begun([
       deploys('one'),
       'done',
       deploys('two', 'c2'),
@@ -201,6 +210,8 @@ describe('modes', () => {
     await prompt('again');
     expect(ran).toEqual(['one']);
     expect(asked).toEqual([]);
+    // The editor has chosen the modes itself.
+    expect(updates.filter(({ sessionUpdate }) => sessionUpdate === 'current_mode_update')).toEqual([]);
     const unknown = agent.request('session/set_mode', { sessionId, modeId: 'root' });
     await expect(unknown).rejects.toMatchObject({ code: -32602 });
   });
