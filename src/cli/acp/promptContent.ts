@@ -60,12 +60,16 @@ const nameIn = (cwd: string, path: string): string => (isInside(cwd, path) ? rel
 function resourceParts(resource: EmbeddedResourceResource, name: string): ContentPart[] {
   const shown = printableLine(name);
   if ('text' in resource) {
-    const text = resource.text.slice(0, TEXT_MAX);
-    const cut = text.length < resource.text.length ? `, the first ${TEXT_MAX} characters` : '';
+    // A cut leaves no half of a surrogate pair.
+    const text = resource.text.slice(0, TEXT_MAX).replace(/[\ud800-\udbff]$/, '');
+    const cut = text.length < resource.text.length ? `, the first ${text.length} characters` : '';
     return [{ type: 'text', text: `[attached ${shown}${cut}]\n${text}` }];
   }
   const mediaType = resource.mimeType ?? 'application/octet-stream';
   const label: ContentPart = { type: 'text', text: `[attached ${shown}, ${mediaType}]` };
   if (mediaType.startsWith('image/')) return [label, { type: 'image', mediaType, data: resource.blob }];
-  return [label, { type: 'file', mediaType, name: name.slice(-NAME_MAX), data: resource.blob }];
+  return [
+    label,
+    { type: 'file', mediaType, name: name.slice(-NAME_MAX).replace(/^[\udc00-\udfff]/, ''), data: resource.blob },
+  ];
 }

@@ -76,8 +76,11 @@ function endBefore(conversation: Conversation, { answers }: ChatRequest): Stop |
 /** The call id in the id of an interrupt. */
 const callOf = (interrupt: string): string => interrupt.slice(interrupt.indexOf('/') + 1);
 
-/** A page names an edited message by its first id, and a message id occurs once in a log. Ids have at most 200 characters. */
-const editPrefix = (id: string): string => `${id.slice(0, 190)}~`;
+/**
+ * A page names an edited message by its first id, and a message id occurs once in a log. Ids have at most 200 characters,
+ * and a cut leaves no half of a surrogate pair.
+ */
+const editPrefix = (id: string): string => `${id.slice(0, 190).replace(/[\ud800-\udbff]$/, '')}~`;
 
 /** The id for the message: its own, or a new one made of it if the log has it already. */
 function unusedId(entries: readonly LogEntry[], id: string): string {

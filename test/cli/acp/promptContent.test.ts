@@ -62,6 +62,16 @@ test('embedded text is cut at 100,000 characters, and the cut is named', async (
   expect(await shown(100_001)).toBe(`[attached a, the first 100000 characters]\n${'x'.repeat(100_000)}`);
 });
 
+test('a cut leaves no half of a character, neither in a text nor in a name', async () => {
+  const cwd = await temporaryRoot();
+  const text = `${'x'.repeat(99_999)}😀`;
+  const [, shown] = textsOf(await promptContent([embedded(uriOf(join(cwd, 'a')), { text })], cwd));
+  expect(shown).toBe(`[attached a, the first 99999 characters]\n${'x'.repeat(99_999)}`);
+  const name = `x:😀${'y'.repeat(254)}`;
+  const [, , file] = await promptContent([embedded(name, { blob: 'aGk=' })], cwd);
+  expect(file).toMatchObject({ name: 'y'.repeat(254) });
+});
+
 test('embedded bytes are an image by their type, else a file with the end of its name', async () => {
   const cwd = await temporaryRoot();
   const blob = 'aGk=';
