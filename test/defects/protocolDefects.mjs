@@ -242,4 +242,27 @@ export const outside = [
     witness: 'test/client/retryAfter.test.ts',
     edits: [['this.#target.take(name, value);\n    this.#attempts = 0;', 'this.#target.take(name, value);']],
   },
+  {
+    id: 'answer-timer-left',
+    about: 'the time limit of a body stays for a minute after the answer of a server',
+    witness: 'test/client/releasedAnswers.test.ts',
+    edits: [
+      [
+        'return await bodyText(body, ANSWER_BYTES, ANSWER_MS);\n  } finally {\n    body.close();',
+        'return await bodyText(body, ANSWER_BYTES, ANSWER_MS);\n  } finally {',
+      ],
+    ],
+  },
+  {
+    id: 'deltas-of-two-runs',
+    about: 'text of two runs that waits for a slow reader is joined',
+    witness: 'test/transports/joinedSignals.test.ts',
+    edits: [['|| first.runId !== second.runId', '']],
+  },
+  {
+    id: 'edit-id-too-long',
+    about: 'an edit of a message with a long id has an id that the conversation refuses',
+    witness: 'test/transports/pageMessageIds.test.ts',
+    edits: [["id.slice(0, 190).replace(/[\\ud800-\\udbff]$/, '')", 'id']],
+  },
 ];
