@@ -16,10 +16,19 @@ const HANDLERS = {
     (id: string, text: string) => ({ id: 'c', messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }] }),
   ],
 } as const;
-const IDS = ['m', 'a~2', 'a~b', '~', '2', 'x'.repeat(190), 'x'.repeat(200), `a${'😀'.repeat(99)}`];
+const IDS: readonly (readonly [form: string, id: string])[] = [
+  ['a word', 'm'],
+  ['a digit', '2'],
+  ['a word with a number after a tilde', 'a~2'],
+  ['a word with a tilde in it', 'a~b'],
+  ['a tilde', '~'],
+  ['190 characters long', 'x'.repeat(190)],
+  ['200 characters long', 'x'.repeat(200)],
+  ['full of surrogate pairs', `a${'😀'.repeat(99)}`],
+];
 
 describe.each(Object.entries(HANDLERS))('%s', (_, [make, body]) => {
-  it.each(IDS)('a message with the id %j is edited twice, and its repetition runs nothing', async (id) => {
+  it.each(IDS)('a message whose id is %s is edited twice, and its repetition runs nothing', async (__, id) => {
     const model = scripted(['1', '2', '3']);
     const agent = createAgent({ model });
     const shared = sessions(agent);
