@@ -1,4 +1,5 @@
 /** The log of a remote conversation: entries that cannot be used, answers that come late, ends, and runs that failed. */
+import type { Observable } from 'rxjs';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAgent, type LogEntry, ModelError, RunchartError } from '../../src/index.ts';
 import type { Live } from '../../src/live.ts';
@@ -131,7 +132,8 @@ describe('the end', () => {
     const error = how === 'an error' ? new RunchartError('network', 'gone') : undefined;
     const ends: unknown[] = [];
     const observer = { error: (thrown: unknown) => void ends.push(thrown), complete: () => void ends.push('complete') };
-    for (const stream of [log.log$(0), log.live$, log.view$]) {
+    const streams: readonly Observable<unknown>[] = [log.log$(0), log.live$, log.view$];
+    for (const stream of streams) {
       stream.subscribe(observer);
       // A subscriber without an error handler is no fault of the host: the connection's state says what is wrong.
       stream.subscribe(() => undefined);

@@ -55,7 +55,7 @@ describe.each(Object.entries(HANDLERS))('%s', (_, [make, body]) => {
     const ids = log.flatMap((entry) => (entry.type === 'user-message' ? [entry.messageId] : []));
     expect(ids).toHaveLength(3);
     expect(ids[0]).toBe(id);
-    for (const each of ids) expect([each.length <= 200, each.isWellFormed()]).toEqual([true, true]);
+    for (const each of ids) expect([each.length <= 200, /\p{Surrogate}/u.test(each)]).toEqual([true, false]);
     await agent.close();
   });
 });
