@@ -2,67 +2,16 @@
  * WebFetch: addresses, redirects and bounds, against real servers on this machine. Invariant: the check of addresses is
  * never weaker than that of the tool; a test names the one address and port that it adds.
  */
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { permissions } from '../../../src/permissions/permissions.ts';
 import { htmlText } from '../../../src/tools/coding/web/htmlText.ts';
 import { internet, type Network } from '../../../src/tools/coding/web/pageRequest.ts';
 import { isPublicAddress } from '../../../src/tools/coding/web/publicAddress.ts';
-import { isSameHost, webFetchTool } from '../../../src/tools/coding/web/webFetch.ts';
-import { answerOf, definitionOf, type ToolContext } from '../../../src/tools/tool.ts';
+import { isSameHost } from '../../../src/tools/coding/web/webFetch.ts';
 import { cpuTime } from '../../support/cpuTime.ts';
-
-const servers: Server[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
-  }
-});
-
-/** A server on this machine that the name `site.test` leads to, and a network that may reach exactly that. */
-async function site(listener: RequestListener, names: { [host: string]: string[] } = {}) {
-  const requests: string[] = [];
-  const server = createServer((request, response) => {
-    requests.push(`${request.headers.host} ${request.url}`);
-    listener(request, response);
-  });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  servers.push(server);
-  const { port } = server.address() as AddressInfo;
-  const resolved: string[] = [];
-  const network: Network = {
-    resolve: async (host) => {
-      resolved.push(host);
-      const [next = '127.0.0.1', ...others] = names[host] ?? [];
-      if (others.length > 0) names[host] = others;
-      return [{ address: next, family: 4 }];
-    },
-    isAllowed: (address, at) => isPublicAddress(address) || (address === '127.0.0.1' && at === port),
-  };
-  return {
-    port,
-    requests,
-    resolved,
-    network,
-    at: (path: string, host = 'site.test') => `http://${host}:${port}${path}`,
-  };
-}
-
-async function fetched(network: Network, url: string, more: object = {}, signal = new AbortController().signal) {
-  const definition = definitionOf(webFetchTool(network));
-  const checked = await definition?.parameters['~standard'].validate({ url, ...more });
-  if (!definition || !checked || checked.issues) return { code: 'invalid', text: '' };
-  const answer = answerOf(await definition.execute(checked.value, { signal } as ToolContext));
-  if (!answer || answer.status === 'pending') throw new Error('no result');
-  return { code: answer.status === 'error' ? answer.code : undefined, text: String(answer.content) };
-}
-const html = (body: string, type = 'text/html'): RequestListener => {
-  return (_, response) => void response.setHeader('content-type', type).end(body);
-};
+import { fetched, html, site } from './pageBench.ts';
 
 describe('addresses', () => {
   it('this machine, private networks, link-local and metadata addresses are not public, in any spelling', () => {
