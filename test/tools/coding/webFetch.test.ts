@@ -11,7 +11,7 @@ import { internet, type Network } from '../../../src/tools/coding/web/pageReques
 import { isPublicAddress } from '../../../src/tools/coding/web/publicAddress.ts';
 import { isSameHost } from '../../../src/tools/coding/web/webFetch.ts';
 import { cpuTime } from '../../support/cpuTime.ts';
-import { fetched, html, site } from './pageBench.ts';
+import { fetched, html, site } from './servedPages.ts';
 
 describe('addresses', () => {
   it('this machine, private networks, link-local and metadata addresses are not public, in any spelling', () => {

@@ -2,7 +2,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { isPublicAddress } from '../../../src/tools/coding/web/publicAddress.ts';
-import { fetched, site } from './pageBench.ts';
+import { fetched, site } from './servedPages.ts';
 
 /** The result of a page with these headers and this body, without its first line. */
 async function shown(headers: { [name: string]: string }, body: string | Buffer, more: object = {}, status = 200) {
