@@ -49,6 +49,22 @@ describe('the outcome of a phase', () => {
     });
   });
 
+  it('contains an answer whose text is empty: it counts, and no later one replaces it', () => {
+    for (const phase of ['stepStart', 'beforeInference', 'afterInference', 'stepEnd'] as const)
+      expect(outcomeOf(phase, { terminate: '' }, { terminate: 'late' })).toEqual({
+        terminate: { kind: 'terminate', by: 'p1', reason: '' },
+      });
+    expect(outcomeOf('naturalEnd', { continue: '' }, { continue: 'late' })).toEqual({ continuation: '' });
+    expect(outcomeOf('preCompact', { block: '' }, { block: 'late' })).toEqual({
+      compact: { kind: 'compact', block: { by: 'p1', reason: '' } },
+    });
+    expect(
+      outcomeOf('preCompact', { instructions: '' }, { instructions: 'Keep names.' }, { instructions: '' }),
+    ).toEqual({
+      compact: { kind: 'compact', instructions: 'Keep names.' },
+    });
+  });
+
   it('is the same after runEnd, whatever a plugin answers', () => {
     expect(outcomeOf('runEnd', { terminate: 'late', continue: 'more' })).toEqual({});
   });

@@ -52,14 +52,16 @@ const after = (html: string, text: string, from: number): number => {
   return at === -1 ? html.length : at + text.length;
 };
 
-/** The position after the `>` of a tag; quoted values may hold one. */
+/** The position after the `>` of a tag; quoted values may hold one. Blanks may follow the equals sign. */
 function endOfTag(html: string, from: number): number {
   let quote = '';
+  let isValue = false;
   for (let at = from; at < html.length; at += 1) {
     const character = html[at] ?? '';
     if (quote !== '') quote = character === quote ? '' : quote;
     else if (character === '>') return at + 1;
-    else if ((character === '"' || character === "'") && html[at - 1] === '=') quote = character;
+    else if ((character === '"' || character === "'") && isValue) quote = character;
+    if (!/\s/.test(character)) isValue = character === '=' && quote === '';
   }
   return html.length;
 }
@@ -87,8 +89,10 @@ class PageWriter {
   }
 
   text(raw: string): void {
-    if (raw === '') return;
-    const text = decoded(raw);
+    if (raw !== '') this.#words(decoded(raw));
+  }
+
+  #words(text: string): void {
     if (this.#isTitle) {
       this.#title += text;
     } else if (this.#verbatim > 0) this.#write(text);
@@ -116,7 +120,7 @@ class PageWriter {
       this.#mark('```\n');
       this.#verbatim += 1;
     }
-    if (name === 'img') this.text(attributeOf(attributes, 'alt') ?? '');
+    if (name === 'img') this.#words(attributeOf(attributes, 'alt') ?? '');
     if (name === 'a') this.#openLink(attributeOf(attributes, 'href'));
   }
 
