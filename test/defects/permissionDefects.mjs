@@ -433,4 +433,23 @@ export const permissions = [
     witness: 'test/permissions/expansions.test.ts',
     edits: [["...[common, own].map((each) => join(each, 'config.worktree'))", "join(common, 'config.worktree')"]],
   },
+  {
+    id: 'place-of-a-program-unknown',
+    about: 'a program that is told to work outside by one of its options is not asked about',
+    witness: 'test/permissions/programPlaces.test.ts',
+    edits: [
+      [
+        "long: ['project-dir', 'build-file', 'settings-file', 'init-script', 'include-build']",
+        "long: ['project-dir', 'build-file', 'settings-file', 'init-script']",
+      ],
+    ],
+  },
+  {
+    id: 'option-of-uniq-that-writes',
+    about: 'the second name of uniq, which it writes to, counts as a file that it reads',
+    witness: 'test/permissions/readingTables.test.ts',
+    edits: [
+      ['uniq: { options: /^-[cdDiuz]+$|^-[fsw]\\d*$/, wordsMax: 1 }', 'uniq: { options: /^-[cdDiuz]+$|^-[fsw]\\d*$/ }'],
+    ],
+  },
 ];

@@ -212,4 +212,22 @@ export const tools = [
     witness: 'test/tools/coding/commandResults.test.ts',
     edits: [['return [...left, `killed by ${end.by}`];', 'return [`killed by ${end.by}`];']],
   },
+  {
+    id: 'words-of-a-picture-read-twice',
+    about: 'the references in the words for a picture of a page are decoded twice',
+    witness: 'test/tools/coding/htmlText.test.ts',
+    edits: [["this.#words(attributeOf(attributes, 'alt') ?? '')", "this.text(attributeOf(attributes, 'alt') ?? '')"]],
+  },
+  {
+    id: 'charset-in-quotes',
+    about: 'the charset of a page is not known where its header has it in quotes',
+    witness: 'test/tools/coding/webPages.test.ts',
+    edits: [['const named = /charset\\s*=\\s*"?([\\w.:-]+)/i', 'const named = /charset\\s*=\\s*([\\w.:-]+)/i']],
+  },
+  {
+    id: 'plural-of-one-step',
+    about: 'a list of one step is said to have 1 steps',
+    witness: 'test/tools/coding/planTools.test.ts',
+    edits: [["todos.length === 1 ? '1 step' : `${todos.length} steps`", '`${todos.length} steps`']],
+  },
 ];

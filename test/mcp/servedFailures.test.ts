@@ -1,0 +1,73 @@
+/** What a client of a served agent receives of each end that is no answer, and a transport that cannot start. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAgent, type Policies } from '../../src/index.ts';
+import { mcpServer } from '../../src/mcp/mcpTools.ts';
+import { echoTool } from '../support/scenarioTools.ts';
+import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
+import { clientOf } from './servedBench.ts';
+
+/** The answer to one request, of an agent with these replies and policies. */
+async function answered(replies: readonly Reply[], policies: Policies = {}) {
+  const agent = createAgent({ model: scripted(replies), tools: [echoTool('act').tool], policies });
+  const server = mcpServer(agent, { name: 'house' });
+  onTestFinished(async () => {
+    await server.close();
+    await agent.close();
+  });
+  const { ask } = await clientOf(server);
+  return { agent, server, ask, answer: await ask({ message: 'go' }) };
+}
+
+describe('a request that ends without an answer', () => {
+  const acts = Array.from({ length: 5 }, (_, at) => [call(`c${at}`, 'act', { m: 'x' })]);
+  it.each<[string, readonly Reply[], Policies, RegExp]>([
+    ['at a limit names the limit', acts, { limits: { turns: 2 } }, /^The request ended as Stopped: max_turns$/],
+    ['by an error names the error', [new Error('down')], {}, /^The request ended as Error: ./],
+  ])('%s, with the conversation that can be continued', async (_, replies, policies, text) => {
+    const { agent, answer } = await answered(replies, policies);
+    expect(answer).toEqual({ text: expect.stringMatching(text), conversation: expect.any(String), isError: true });
+    expect((await agent.list()).map(({ id }) => id)).toEqual([answer.conversation]);
+  });
+
+  it('because its conversation is not known names the reason and that conversation', async () => {
+    const { ask } = await answered(['one']);
+    expect(await ask({ message: 'go', conversation: 'nowhere' })).toEqual({
+      text: expect.stringMatching(/^not_found: /),
+      conversation: 'nowhere',
+      isError: true,
+    });
+  });
+
+  it('because the agent is closed is an error, and the server answers on', async () => {
+    const { agent, ask } = await answered(['one']);
+    await agent.close();
+    expect(await ask({ message: 'go' })).toMatchObject({ text: expect.stringMatching(/^closed: /), isError: true });
+    expect(await ask({ message: 'go' })).toMatchObject({ isError: true });
+  });
+});
+
+it('a conversation is closed after each request, so another part of the program may open it', async () => {
+  const { agent, answer } = await answered(['one', 'two']);
+  const conversation = await agent.open(answer.conversation, { existing: true, owner: 'mcp:house' });
+  expect((await conversation.send('go on').result).text).toBe('two');
+  await conversation.close();
+});
+
+it('a transport that does not start is an error of its own, and the others stay', async () => {
+  const agent = createAgent({ model: scripted(['one']) });
+  const server = mcpServer(agent, { name: 'house' });
+  onTestFinished(async () => {
+    await server.close();
+    await agent.close();
+  });
+  const { ask } = await clientOf(server);
+  const broken = {
+    start: () => Promise.reject(new Error('no pipe')),
+    send: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+  await expect(server.connect(broken)).rejects.toMatchObject({
+    ...{ code: 'mcp', message: 'the MCP server could not start: no pipe' },
+  });
+  expect(await ask({ message: 'go' })).toMatchObject({ text: 'one', isError: false });
+});
