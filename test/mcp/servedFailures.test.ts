@@ -1,13 +1,13 @@
 /** What a client of a served agent receives of each end that is no answer, and a transport that cannot start. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAgent, type Policies } from '../../src/index.ts';
+import { createAgent, type DeepPartial, type Policies } from '../../src/index.ts';
 import { mcpServer } from '../../src/mcp/mcpTools.ts';
 import { echoTool } from '../support/scenarioTools.ts';
 import { call, type Reply, scripted } from '../support/scriptedReplies.ts';
 import { clientOf } from './servedBench.ts';
 
 /** The answer to one request, of an agent with these replies and policies. */
-async function answered(replies: readonly Reply[], policies: Policies = {}) {
+async function answered(replies: readonly Reply[], policies: DeepPartial<Policies> = {}) {
   const agent = createAgent({ model: scripted(replies), tools: [echoTool('act').tool], policies });
   const server = mcpServer(agent, { name: 'house' });
   onTestFinished(async () => {
@@ -20,7 +20,7 @@ async function answered(replies: readonly Reply[], policies: Policies = {}) {
 
 describe('a request that ends without an answer', () => {
   const acts = Array.from({ length: 5 }, (_, at) => [call(`c${at}`, 'act', { m: 'x' })]);
-  it.each<[string, readonly Reply[], Policies, RegExp]>([
+  it.each<[string, readonly Reply[], DeepPartial<Policies>, RegExp]>([
     ['at a limit names the limit', acts, { limits: { turns: 2 } }, /^The request ended as Stopped: max_turns$/],
     ['by an error names the error', [new Error('down')], {}, /^The request ended as Error: ./],
   ])('%s, with the conversation that can be continued', async (_, replies, policies, text) => {
