@@ -7,6 +7,7 @@ import { HANG_MS, proves } from './test/support/tier.ts';
 const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
+  'test/cli/runCommand.test.ts',
   'test/hostile/timeAndProcess.test.ts',
   'test/inspect/{channel,page/*}.test.ts',
   'test/models/{listedPrices,openaiAbort}.test.ts',
