@@ -6,6 +6,8 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Policies } from '../../src/agentPolicies.ts';
 import { type AgentOptions, codingAgent } from '../../src/cli/codingAgent.ts';
 import { exitCodeOf, exitCodeOfError } from '../../src/cli/exitCodes.ts';
+import { interactiveCommand } from '../../src/cli/interactive/interactiveCommand.ts';
+import { runCommand } from '../../src/cli/runCommand.ts';
 import { ServerConnections } from '../../src/cli/servers/serverConnections.ts';
 import { trustCommand } from '../../src/cli/trustCommand.ts';
 import { ConfigurationError, SessionBusyError } from '../../src/errors.ts';
@@ -197,4 +199,22 @@ test('exit codes distinguish the ends', () => {
   expect([new ConfigurationError('x'), new SessionBusyError('x'), new Error('x')].map(exitCodeOfError)).toEqual([
     2, 6, 1,
   ]);
+});
+
+test('a session that is not found ends the MCP servers of the commands that would work on it', async () => {
+  await userSays();
+  onTestFinished(() => void vi.restoreAllMocks());
+  const options = { cwd: join(root, 'work') };
+  const { signal } = new AbortController();
+  const form = { json: 'entries', unasked: 'denied' } as const;
+  const commands = [
+    () => interactiveCommand({ ...options, resume: 'nowhere' }, signal, {}),
+    () => interactiveCommand({ ...options, continue: true }, signal, {}),
+    () => runCommand('hi', { ...options, resume: 'nowhere' }, form, signal),
+  ];
+  for (const command of commands) {
+    const closed = vi.spyOn(ServerConnections.prototype, 'close').mockClear();
+    await expect(command()).rejects.toThrow(ConfigurationError);
+    expect(closed).toHaveBeenCalledTimes(1);
+  }
 });

@@ -28,11 +28,11 @@ export async function interactiveCommand(
   own: OwnInterrupt,
 ): Promise<number> {
   const made = await codingAgent({ ...options, titled: true });
-  const chooses = options.resume === true;
-  const chosen = chooses ? undefined : await chosenSession(options, made.sessions, made.cwd);
   const output = outputTo(process.stdout);
   let session: InteractiveSession | undefined;
   try {
+    const chooses = options.resume === true;
+    const chosen = chooses ? undefined : await chosenSession(options, made.sessions, made.cwd);
     session = new InteractiveSession(made, (source) => terminalOf(output, source));
     own.sigint = session.signalled;
     await session.open(chosen);
