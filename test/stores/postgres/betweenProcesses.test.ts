@@ -26,7 +26,7 @@ const lost = (): Error => failure('ECONNRESET');
 
 function databaseOf(answer: (text: string, values: readonly unknown[]) => Answer, more: object = {}) {
   const sent: [text: string, values: readonly unknown[]][] = [];
-  const query = async (text: string, values: readonly unknown[] = []) => {
+  const query = async (text: string, values: readonly unknown[] = []): Promise<{ rows: Rows }> => {
     sent.push([text, values]);
     const rows = await answer(text, values);
     if (rows instanceof Error) throw rows;
@@ -242,7 +242,8 @@ describe('an act that a process asks of the holder', () => {
       if (text === 'withdrawAct') return withdrawn ? [{ act_id: 'one' }] : [];
       if (text !== 'actState') return [];
       times.push(Date.now() - began);
-      return [stateAt(Date.now() - began)].flatMap((row) => row ?? []);
+      const row = stateAt(Date.now() - began);
+      return row === undefined ? [] : [row];
     });
     const { hints, face } = recorded(isListening);
     const acts = new AskedActs({ database, statements, hints: face });
