@@ -200,4 +200,61 @@ export const printed = [
     witness: 'test/hostile/secrets.test.ts',
     edits: [['secret.length >= MODEL_SHORTEST', 'secret.length > MODEL_SHORTEST']],
   },
+  {
+    id: 'refused-session-held',
+    about: 'a session of another directory, which is refused, stays open in the program',
+    witness: 'test/cli/interactive/sessionChanges.test.ts',
+    edits: [
+      [
+        '} catch (error) { await conversation.close(); throw error; } this.#opened?.release();',
+        '} catch (error) { throw error; } this.#opened?.release();',
+      ],
+    ],
+  },
+  {
+    id: 'left-session-watched',
+    about: 'commands in the background are still watched for a session that was left',
+    witness: 'test/cli/interactive/sessionChanges.test.ts',
+    edits: [['unwatch?.(); log.unsubscribe();', 'log.unsubscribe();']],
+  },
+  {
+    id: 'unfound-session-keeps-servers',
+    about: 'the MCP servers of a terminal session are not ended if its session is not found',
+    witness: 'test/cli/codingAgent.test.ts',
+    edits: [['await (session?.closeAgent() ?? made.close());', 'await session?.closeAgent();']],
+  },
+  {
+    id: 'later-decision-sends-prompt',
+    about: 'a prompt for a session is sent though its call still waits for a decision',
+    witness: 'test/cli/runCommand.test.ts',
+    edits: [
+      [
+        "screen.line(['plain', 'the prompt was not sent']); return code;",
+        "screen.line(['plain', 'the prompt was not sent']);",
+      ],
+    ],
+  },
+  {
+    id: 'menu-scrolls-late',
+    about: 'the chosen command lies one row below the rows of the menu',
+    witness: 'test/cli/commands/shownEquipment.test.ts',
+    edits: [
+      [
+        'Math.min(this.#chosen - SHOWN + 1, matches.length - SHOWN)',
+        'Math.min(this.#chosen - SHOWN, matches.length - SHOWN)',
+      ],
+    ],
+  },
+  {
+    id: 'regions-as-low-as-the-lowest',
+    about: 'the regions of a parallel state are as high as the lowest of them',
+    witness: 'test/inspect/layouts.test.ts',
+    edits: [['Math.max(...sizes.map((size) => size.height))', 'Math.min(...sizes.map((size) => size.height))']],
+  },
+  {
+    id: 'hint-counted-in-characters',
+    about: 'a hint of wide characters is sent though it is longer than PostgreSQL takes',
+    witness: 'test/stores/postgres/betweenProcesses.test.ts',
+    edits: [['if (byteLength(payload) > BYTES_MAX) return;', 'if (payload.length > BYTES_MAX) return;']],
+  },
 ];

@@ -19,7 +19,6 @@ afterEach(() => void vi.useRealTimers());
 
 type Rows = Record<string, unknown>[];
 type Answer = Rows | Error | Promise<Rows>;
-/** Each statement by its name. */
 const statements = new Proxy({}, { get: (_, name) => String(name) }) as Statements;
 const failure = (code: string): Error => Object.assign(new Error(code), { code });
 const lost = (): Error => failure('ECONNRESET');
@@ -51,8 +50,6 @@ describe('a statement that may be repeated', () => {
     ['a lock that is not available', '55P03', 4],
     ['a server that is only read', '25006', 4],
     ['a full disk', '53100', 1],
-    ['a missing table', '42P01', 1],
-    ['a unique key', '23505', 1],
     ['a statement that was cancelled', '57014', 1],
   ])('that fails with %s (%s) is sent %i times, also as a transaction', async (_, code, times) => {
     const { database, texts } = databaseOf((text) => (text === 'x' ? failure(code) : []));
