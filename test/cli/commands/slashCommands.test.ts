@@ -129,6 +129,14 @@ describe('a command', () => {
     ]);
   });
 
+  test('/mode and /permissions show the mode of the conversation, which may have left that of the agent', async () => {
+    const { made, types, said } = await commands();
+    made.permissions.modeOf = () => 'plan';
+    await types('/mode');
+    await types('/permissions');
+    expect(said.slice(0, 2)).toEqual([expect.stringContaining('default acceptEdits [plan] '), 'mode  plan']);
+  });
+
   test('/go says so if there is nothing to go on with', async () => {
     const { types, said, runs } = await commands();
     await types('/go');
