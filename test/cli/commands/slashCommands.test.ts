@@ -137,6 +137,12 @@ describe('a command', () => {
     expect(said.slice(0, 2)).toEqual([expect.stringContaining('default acceptEdits [plan] '), 'mode  plan']);
   });
 
+  test('/model names the window, and the price of what goes in before that of what comes out', async () => {
+    const { types, said } = await commands({ window: { contextWindow: 1, prices: { input: 1, output: 2 } } });
+    await types('/model');
+    expect(said[0]).toMatch(/ · 1 token · \D*1\S* in, \D*2\S* out for a million tokens/);
+  });
+
   test('/go says so if there is nothing to go on with', async () => {
     const { types, said, runs } = await commands();
     await types('/go');
