@@ -109,7 +109,7 @@ export class HeldConversation {
       id: attempt.conversationId,
       // The same in each attempt.
       ...root.place(`opened-${this.#log.length}-${this.#openings}`, () => {}),
-      below: this.#subAgents.below,
+      below: this.#subAgents.belowNow(),
       ...(this.#log.length === 0 && typeof owner === 'string' && { owner }),
       ...(typeof cwd === 'string' && { cwd }),
     });

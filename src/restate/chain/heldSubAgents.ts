@@ -56,7 +56,14 @@ export class HeldSubAgents {
     });
   }
 
-  readonly below: OpenBelow = (id, open) =>
+  /** Opens sub-agents for the conversation that is open now, until it is left. Its run may request one while it ends. */
+  belowNow(): OpenBelow {
+    const opening = this.#openings;
+    return (id, open) =>
+      opening === this.#openings ? this.#below(id, open) : Promise.reject(new Error('the attempt is over'));
+  }
+
+  readonly #below: OpenBelow = (id, open) =>
     new Promise((resolve, reject) => {
       const begin = async (member: MemberConversation): Promise<void> => {
         this.#opened += 1;
@@ -96,7 +103,9 @@ export class HeldSubAgents {
 
   async leave(): Promise<void> {
     const left = this.members.map((member) => member.leave());
-    for (const { refuse } of this.#openings.splice(0)) refuse(new Error('the attempt is over'));
+    const openings = this.#openings;
+    this.#openings = [];
+    for (const { refuse } of openings) refuse(new Error('the attempt is over'));
     this.#members.clear();
     await Promise.all(left);
   }

@@ -52,6 +52,10 @@ describe('a conversation of a durable engine, whose attempts end at any point', 
       expect((await simulateEngine({ seed, hasSubAgents: true })).violations).toEqual([]);
   });
 
+  it('a life in which a run with a lost tool requested a sub-agent while it was left', async () => {
+    expect((await simulateEngine({ seed: 960060391, hasSubAgents: true })).violations).toEqual([]);
+  });
+
   it('breaks no invariant where another invocation continues after each reply of the model', async () => {
     expect(await brokenBy(1, half, { repliesMost: 1 })).toEqual([]);
     expect((await simulateEngine({ seed: 2, repliesMost: 1 })).counts.continued).toBeGreaterThan(0);
