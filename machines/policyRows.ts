@@ -73,8 +73,8 @@ export const messageRows = {
   whileActive: choice('reject', 'steer', 'followUp'),
   /**
    * The delivery of a steer that arrives while tools run. `afterRound` waits for the whole round. `afterTool` waits only for
-   * the calls that run already: each call of the round that was not started fails with `skipped`, and the result names the
-   * message. A call that waits for a person keeps waiting. A steer that arrived before the round is delivered after it in
+   * the calls that run already: each call of the round that was not started ends as cancelled with the code `skipped`, and the
+   * result names the message. A call that waits for a person keeps waiting. A steer that arrived before the round is delivered after it in
    * both cases.
    */
   steerAt: choice('afterRound', 'afterTool'),

@@ -6,7 +6,13 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { mergedPolicies, modelsOf } from './agentPolicies.ts';
 import type { Content } from './content/content.ts';
 import type { Conversation } from './conversation/conversation.ts';
-import { type AgentEnvironment, type OpenBelow, type OpenConversation, openConversation } from './conversation/open.ts';
+import {
+  type AgentEnvironment,
+  byStore,
+  type OpenBelow,
+  type OpenConversation,
+  openConversation,
+} from './conversation/open.ts';
 import type { RunResult } from './conversation/run.ts';
 import type { SendOptions } from './conversation/sendOptions.ts';
 import { ConfigurationError, RunchartError, SessionBusyError } from './errors.ts';
@@ -195,7 +201,10 @@ class OpenAgent implements EngineAgent {
   async list(options: ListOptions = {}): Promise<ConversationInfo[]> {
     checkListing(options);
     // A store that does not know the options gives all rows.
-    const [rows, { pageOf }] = await Promise.all([this.#environment.store.list(options), loadRows()]);
+    const [rows, { pageOf }] = await Promise.all([
+      byStore(this.#environment, 'list', () => this.#environment.store.list(options)),
+      loadRows(),
+    ]);
     return pageOf(rows, options);
   }
 

@@ -6,7 +6,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type CycleRequest, isCutOff, type LogEntry, type NewEntry, openCalls } from '../../machines/internal.ts';
 import { type Policies, thresholdsOf } from '../agentPolicies.ts';
 import type { EarlierMessage } from '../content/content.ts';
-import { ConfigurationError, RunchartError } from '../errors.ts';
+import { ConfigurationError, RunchartError, thrownText } from '../errors.ts';
 import { emptyFolds, foldEntry } from '../log/conversationLog.ts';
 import type { Redact } from '../log/redact.ts';
 import { onDemand } from '../onDemand.ts';
@@ -101,14 +101,14 @@ export interface OpenConversation {
 
 const SCHEMA = 1;
 
-/** Rejects with SessionBusyError, CorruptLogError, ConfigurationError. */
+/** Rejects with SessionBusyError, CorruptLogError, ConfigurationError, or RunchartError `store`. */
 export async function openConversation(
   environment: AgentEnvironment,
   profile: AgentProfile,
   opening: OpenRequest,
 ): Promise<OpenConversation> {
-  const { existing, owner } = opening;
-  const handle = await environment.store.open(opening.id, { existing, owner });
+  const { id, existing, owner } = opening;
+  const handle = await byStore(environment, 'open', () => environment.store.open(id, { existing, owner }));
   try {
     const made = await opened(environment, profile, opening, handle);
     if (handle.acts$ && !opening.parent) (await load.remoteActs()).serveActs(made.conversation, handle);
@@ -116,6 +116,19 @@ export async function openConversation(
   } catch (error) {
     await handle.close();
     throw error;
+  }
+}
+
+/**
+ * Resolves to what the store does. An error of its own becomes a RunchartError `store`, except those with which an engine ends an
+ * attempt.
+ */
+export async function byStore<T>({ below }: AgentEnvironment, act: string, done: () => T | Promise<T>): Promise<T> {
+  try {
+    return await done();
+  } catch (cause) {
+    if (below || RunchartError.isRunchartError(cause)) throw cause;
+    throw new RunchartError('store', `the store could not ${act}: ${thrownText(cause)}`, { cause });
   }
 }
 
@@ -127,7 +140,7 @@ async function opened(
 ): Promise<OpenConversation> {
   const { id, history, closed, authorize, attended } = opening;
   const folds = emptyFolds();
-  const entries = await readLog(handle, id, (entry) => foldEntry(folds, entry));
+  const entries = await byStore(environment, 'read', () => readLog(handle, id, (entry) => foldEntry(folds, entry)));
   const { cwd, owner } = homeOf(entries, opening);
   const fresh = entries.length === 0;
   if (!fresh && history) throw new ConfigurationError(`history is for new conversations; ${id} exists already`);
@@ -162,7 +175,8 @@ async function opened(
   const head = fresh ? await headOf(environment, opening, runtime) : [];
   const begin = parentId === undefined ? [...head, ...(await repairsOf(handle, entries, runtime, toolbox))] : head;
   const write = async (made: readonly NewEntry[]): Promise<void> => {
-    if (made.length > 0) await runtime.log.append(made, ports.now());
+    if (made.length === 0) return;
+    await byStore(environment, 'append', () => runtime.log.append(made, ports.now()));
   };
   await write(begin);
   try {

@@ -63,7 +63,10 @@ export interface RequestDraft {
 export interface Plugin {
   /** The name of the plugin in the log, in causes and in diagnostics. */
   name: string;
-  /** A phase that throws: beforeToolExecute blocks the call; any other is a diagnostic, or ends the run where `required`. */
+  /**
+   * A phase that throws: beforeToolExecute blocks the call; any other is a diagnostic, or ends the run where `required`. An
+   * error in runEnd is always a diagnostic, since the run has ended.
+   */
   required?: boolean;
   /** Runs once at the start of a run. `context` becomes a text for the model, and `state` is written. */
   runStart?(c: PhaseContext): Awaitable<void | { context?: string; state?: { [key: string]: Json } }>;

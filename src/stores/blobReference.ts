@@ -3,6 +3,7 @@
  * contains no path.
  */
 import { ConfigurationError, RunchartError } from '../errors.ts';
+import { sha256 } from './sha256.ts';
 
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(; ?[\w.+-]{1,64}=[\w.+-]{1,64}){0,4}$/;
 
@@ -13,6 +14,12 @@ export function checkMediaType(mediaType: string): void {
 }
 
 export const blobReference = (hash: string, mediaType: string): string => `blob:${hash}:${mediaType}`;
+
+/** The reference of these bytes. Throws ConfigurationError for an invalid media type. */
+export function referenceOf(bytes: Uint8Array, mediaType: string): string {
+  checkMediaType(mediaType);
+  return blobReference(sha256(bytes), mediaType);
+}
 
 /** Returns the hash in a reference. Throws RunchartError `store` for another text. */
 export function hashIn(reference: string): string {

@@ -6,7 +6,6 @@ import type { LogEntry } from '../../machines/vocabulary.ts';
 import { RunchartError, SessionBusyError } from '../errors.ts';
 import { deepFreeze } from '../json.ts';
 import { onDemand } from '../onDemand.ts';
-import { blobReference, checkMediaType } from './blobReference.ts';
 import {
   type ConversationInfo,
   isSubAgentOf,
@@ -27,7 +26,7 @@ const loadRows = onDemand(async () => ({
   ...(await import('./rowTable.ts')),
 }));
 
-const loadHash = onDemand(() => import('./sha256.ts'));
+const loadReferences = onDemand(() => import('./blobReference.ts'));
 
 /** Creates a store in memory. For tests and short-lived agents. Writes nothing to disk. */
 export function memoryStore(): LogStore {
@@ -159,8 +158,8 @@ function memoryHandle(
   let blobsPut: Promise<unknown> | undefined;
   let closing: Promise<void> | undefined;
   const putBlob = async (bytes: Uint8Array, mediaType: string): Promise<string> => {
-    const { sha256 } = await loadHash();
-    const reference = blobReference(sha256(bytes), mediaType);
+    const { referenceOf } = await loadReferences();
+    const reference = referenceOf(bytes, mediaType);
     const blobs: Blobs = all.get(id) ?? new Map();
     all.set(id, blobs);
     if (!blobs.has(reference)) blobs.set(reference, bytes);
@@ -174,7 +173,6 @@ function memoryHandle(
     },
     async putBlob(bytes, mediaType) {
       refuseClosed();
-      checkMediaType(mediaType);
       const put = putBlob(new Uint8Array(bytes), mediaType);
       blobsPut = Promise.allSettled([blobsPut, put]);
       return put;

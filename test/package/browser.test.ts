@@ -124,11 +124,11 @@ describe('runchart in a browser', () => {
       'src/runtime/interpreter/inspection.ts',
       'src/runtime/interpreter/xstate.ts',
       'src/runtime/summary.ts',
+      'src/stores/blobReference.ts',
       'src/stores/conversationSummary.ts',
       'src/stores/memory.ts',
       'src/stores/rowTable.ts',
       'src/stores/rowTable.ts',
-      'src/stores/sha256.ts',
       'src/tools/execute.ts',
     ]);
     expect(gzipped, `minified bytes: ${shares}`).toBeLessThanOrEqual(CORE_BUDGET);

@@ -4,10 +4,19 @@
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineTool, type LogEntry, type Plugin, toolResult } from '../../src/index.ts';
+import {
+  createAgent,
+  defineTool,
+  type LogEntry,
+  type LogStore,
+  memoryStore,
+  type Plugin,
+  RunchartError,
+  toolResult,
+} from '../../src/index.ts';
 import { bench, entry, only } from '../support/agentBench.ts';
 import { asks, echoTool, gateTool } from '../support/scenarioTools.ts';
-import { call, deaf, during } from '../support/scriptedReplies.ts';
+import { call, deaf, during, scripted } from '../support/scriptedReplies.ts';
 import { commits, troubledStore } from '../support/troubledStore.ts';
 import { flush, VirtualClock } from '../support/virtualClock.ts';
 
@@ -276,4 +285,55 @@ it('the end of a run is reported once it is stored, even if the start of the nex
     'run-started',
     'run-stop completed end_turn',
   ]);
+});
+
+describe('an error of its own that a store throws', () => {
+  const failure = new TypeError('socket gone');
+  const failing = async (): Promise<never> => {
+    throw failure;
+  };
+  /** Throws in this method of the store or of its handles, and keeps whether the handle was closed. */
+  function brokenIn(place: string) {
+    const inner = memoryStore();
+    const closed: string[] = [];
+    const store: LogStore = {
+      ...inner,
+      list: place === 'list' ? failing : inner.list,
+      async open(id, options) {
+        if (place === 'open') throw failure;
+        const handle = await inner.open(id, options);
+        return {
+          read: (from) =>
+            place === 'read' ? { [Symbol.asyncIterator]: () => ({ next: failing }) } : handle.read(from),
+          append: place === 'append' ? failing : (entries, expectedSeq) => handle.append(entries, expectedSeq),
+          close: async () => {
+            closed.push(id);
+            await handle.close();
+          },
+        };
+      },
+    };
+    return { agent: createAgent({ model: scripted([]), store }), closed };
+  }
+
+  it.each([
+    ['open', 'the store could not open', []],
+    ['read', 'the store could not read', ['c']],
+    ['append', 'the store could not append', ['c']],
+  ])('by %s is a RunchartError of `open()` with its cause, and leaves no handle open', async (place, task, closed) => {
+    const broken = brokenIn(place);
+    const error = await broken.agent.open('c').catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RunchartError);
+    expect(error).toMatchObject({ code: 'store', message: `${task}: TypeError: socket gone`, cause: failure });
+    expect(broken.closed).toEqual(closed);
+  });
+
+  it('by list is a RunchartError of `list()` with its cause', async () => {
+    const error = await brokenIn('list')
+      .agent.list()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RunchartError);
+    const message = 'the store could not list: TypeError: socket gone';
+    expect(error).toMatchObject({ code: 'store', message, cause: failure });
+  });
 });
