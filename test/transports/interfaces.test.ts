@@ -230,6 +230,18 @@ describe('UI messages', () => {
   });
 });
 
+describe('the metadata of a message', () => {
+  const used = { usage: expect.objectContaining({ outputTokens: 3 }), costUsd: null };
+  it.each([
+    ['a run that ends', [[t('a'), finish('stop', 3)]]],
+    ['a run that waits for an approval', [[call('c1', 'ask', { m: 'a' }), finish('tool-calls', 3)]]],
+  ])('has what %s has used so far', async (_, replies) => {
+    const { live } = await recorded({ replies, tools: [echoTool('ask').tool], plugins: [asks().plugin] });
+    const metadata = (await chunksOf(live)).filter(({ type }) => type === 'message-metadata');
+    expect(metadata.at(-1)).toEqual({ type: 'message-metadata', messageMetadata: used });
+  });
+});
+
 describe('a fold with hand-written input', () => {
   let seq = 0;
   const entry = (fields: object): Item => {
