@@ -1,5 +1,5 @@
 /** Hooks that are commands: JSON in, JSON out, exit code 2 blocks, and none outlives its time limit. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -54,6 +54,16 @@ describe('command hooks', () => {
     });
     expect(ran).toEqual(['b']);
   });
+
+  it.each([0, 1, 2, 3])(
+    'they answer with characters of several bytes, wherever the pipe divides them: %i bytes after its pieces begin',
+    async (shift) => {
+      const text = `${'x'.repeat(shift)}${'ü€😀'.repeat(20_000)}`;
+      await writeFile(join(cwd, 'answer.json'), JSON.stringify({ updatedInput: { text } }));
+      const { ran } = await run({ PreToolUse: [{ command: 'cat answer.json' }] });
+      expect(ran.map((each) => each === text)).toEqual([true]);
+    },
+  );
 
   it('they block with exit code 2, and stderr is the reason', async () => {
     const { ran, log } = await run({ PreToolUse: [{ command: 'echo "not on a Friday" >&2; exit 2' }] });

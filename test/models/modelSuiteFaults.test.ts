@@ -85,6 +85,18 @@ describe('the model suite', () => {
       /without a finish reason/,
     ],
     [
+      'takes a connection that is cut for the end of a reply',
+      async function* (parts) {
+        try {
+          yield* parts;
+        } catch (error) {
+          if (!(error instanceof ModelError) || error.code !== 'network') throw error;
+          yield { type: 'finish', reason: 'stop' };
+        }
+      },
+      /a connection that is cut/,
+    ],
+    [
       'tells every failure as final',
       async function* (parts) {
         try {

@@ -41,6 +41,20 @@ describe('files that patterns hide below a directory', () => {
   });
 });
 
+describe('a rule with accented letters', () => {
+  const forms = ['NFC', 'NFD'] as const;
+  it.each(forms.flatMap((rule) => forms.map((path) => [rule, path] as const)))(
+    'protects its file whichever way both are written: the rule as %s, the path as %s',
+    async (rule, path) => {
+      const deny = [`read(${'schl\u00fcssel/**'.normalize(rule)})`, `edit(${'\u00e9t\u00e9.txt'.normalize(rule)})`];
+      const file = 'schl\u00fcssel/caf\u00e9.pem'.normalize(path);
+      expect([await read(file, { deny }), await read(file.toUpperCase(), { deny })]).toEqual(['deny', 'deny']);
+      expect(await write('\u00e9t\u00e9.txt'.normalize(path), { deny })).toBe('deny');
+      expect(await read('schlussel/cafe.pem', { deny })).toBe('allow');
+    },
+  );
+});
+
 describe('a file that a command names', () => {
   it.each([
     'tool .env',

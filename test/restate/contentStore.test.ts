@@ -58,6 +58,33 @@ describe('large contents', () => {
     await expect(contents.settled()).rejects.toMatchObject({ code: 'store' });
   });
 
+  it('`settled` waits for every image, and fails for the first, a middle or the last one that cannot be stored', async () => {
+    for (const failing of [0, 1, 2, undefined]) {
+      const released: (() => void)[] = [];
+      const store = {
+        put: () => {
+          const at = released.length;
+          return new Promise<void>((resolve, reject) => {
+            released.push(() => (at === failing ? reject(new Error('full')) : resolve()));
+          });
+        },
+      };
+      const contents = new ContentStore(store as never, 'one');
+      for (const byte of [1, 2, 3]) contents.put(new Uint8Array([byte]), 'image/png');
+      let state = 'waits';
+      const settled = contents.settled().then(
+        () => (state = 'stored'),
+        () => (state = 'failed'),
+      );
+      for (const release of released.slice(1).reverse()) release();
+      await new Promise((resolve) => setImmediate(resolve));
+      if (failing !== 1 && failing !== 2) expect(state).toBe('waits');
+      released[0]?.();
+      await settled;
+      expect(state).toBe(failing === undefined ? 'stored' : 'failed');
+    }
+  });
+
   it('contents that were changed are an error', async () => {
     const path = join(directory, 'changed');
     const name = await new ContentStore(blobDirectory(path), 'one').shorten(large);

@@ -39,6 +39,7 @@ export const HANDLE_FAULTS = [
   'hands out the entries it keeps',
   'reads after the seq asked for',
   'reads everything always',
+  'reads its last entry twice',
   'counts back from the end',
   'reads from the whole seq before',
   'reads everything from no number',
@@ -111,6 +112,8 @@ export class BrokenHandle implements LogHandle {
       if (entry) yield entry;
       seq += 1;
     }
+    const last = this.#is('reads its last entry twice') && this.#entryAt(length - 1);
+    if (last) yield last;
     this.#readers -= 1;
   }
 

@@ -71,6 +71,28 @@ export const STORE_ACTS: readonly StoreAct[] = [
       ]),
   },
   {
+    act: 'finds a conversation that waits by its status, while it is open here and when it is closed',
+    same: [['waiting'], ['waiting']],
+    run: async ({ store, another }) => {
+      const entry = (seq: number, fields: object): LogEntry =>
+        ({ seq, at: seq, conversationId: ID, runId: 'run', ...fields }) as LogEntry;
+      const found = async (asked: LogStore): Promise<string[]> => {
+        const rows = await asked.list({ status: 'waiting' });
+        return rows.map(({ status }) => status);
+      };
+      await codeOf(() => store.delete(ID));
+      const open = await opened(store, async (handle) => {
+        const begins = entry(0, { type: 'conversation', schema: 1, cwd: '/', createdAt: 0 });
+        const waits = entry(2, { type: 'run-suspended', waiting: ['call'] });
+        await handle.append([begins, entry(1, { type: 'run-started' }), waits], 0);
+        return found(store);
+      });
+      const closed = await found(another());
+      await store.delete(ID);
+      return [open, closed];
+    },
+  },
+  {
     act: 'gives a log to one of several that open it at once',
     same: ['done', 'session_busy', 'session_busy'],
     run: async ({ store, another }) => {

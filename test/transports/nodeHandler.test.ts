@@ -209,15 +209,17 @@ it('a reader that takes a part of a long frame between any two beats stays conne
 });
 
 describe('other requests', () => {
-  it('a body that a parser has read is read again', async () => {
+  it.each<[string, (text: string) => unknown]>([
+    ['JSON', (text) => (text === '' ? {} : JSON.parse(text))],
+    ['a text', (text) => text],
+    ['bytes', (text) => Buffer.from(text)],
+  ])('a body that a parser has read as %s is read again', async (_, read) => {
     const { port } = await served((listener) => (request, response) => {
       let text = '';
       request.on('data', (data: Buffer) => {
         text += data.toString('utf8');
       });
-      request.on('end', () =>
-        listener(Object.assign(request, { body: text === '' ? {} : JSON.parse(text) }), response),
-      );
+      request.on('end', () => listener(Object.assign(request, { body: read(text) }), response));
     });
     const response = await fetch(`http://127.0.0.1:${port}/conversations/a/messages`, {
       method: 'POST',
