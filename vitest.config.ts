@@ -8,15 +8,16 @@ const APART = [
   'test/package/*.test.ts',
   'test/content/withoutSharp.test.ts',
   'test/cli/runCommand.test.ts',
+  'test/client/releasedAnswers.test.ts',
   'test/hostile/timeAndProcess.test.ts',
   'test/inspect/{channel,page/*}.test.ts',
   'test/models/{listedPrices,openaiAbort}.test.ts',
   'test/restate/worker.test.ts',
   'test/scenarios/garbage.test.ts',
   'test/stores/jsonl{FullDisk,Links,Races,Refusals,Rows,Size}.test.ts',
-  'test/stores/postgres/storeParts.test.ts',
+  'test/stores/postgres/{betweenProcesses,leases,storeParts}.test.ts',
   'test/testing/smallTools.test.ts',
-  'test/tools/coding/{bashOutput,grep,processTree}.test.ts',
+  'test/tools/coding/{bashOutput,grep,processTree,webPages}.test.ts',
 ];
 /** Processes of the built package. */
 const BUILT = ['test/e2e/**/*.test.ts'];

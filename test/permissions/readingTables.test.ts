@@ -152,7 +152,7 @@ const GIT: readonly (readonly [command: string, reads: readonly string[], others
   [
     'branch',
     ['', '-a', '-r', '-vv', '--list', '--show-current', '--merged=x', '--contains x', '--sort=x'],
-    ['x', '-d x', '-D x', '-m x', '-f x y', '--edit-description'],
+    ['x', '-v x', '-vv x', '-q x', '-d x', '-D x', '-m x', '-f x y', '--edit-description'],
   ],
   ['tag', ['', '-l', '-n2', '--list x', '--points-at=x', '--sort=x'], ['x', '-d x', '-a x', '-s x', '-v x']],
   [

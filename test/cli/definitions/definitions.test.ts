@@ -140,4 +140,7 @@ test('$ARGUMENTS is all that follows a command, $1 its first word, and arguments
   expect(text('Fix $2 of $1, costs $10.', 'a b')).toBe('Fix b of a, costs $10.');
   expect(text('Fix it.', 'now')).toBe('Fix it.\n\nnow');
   expect(text('Fix $1.', '$ARGUMENTS')).toBe('Fix $ARGUMENTS.');
+  // What a replacement of JavaScript would take for a pattern stays as the person wrote it.
+  for (const argument of ['$$', '$&', "$'", '$`', '$1 $2', 'pay $$5 & $<a>'])
+    expect(text('<$ARGUMENTS> of $1', argument)).toBe(`<${argument}> of ${argument.split(' ')[0]}`);
 });
