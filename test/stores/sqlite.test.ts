@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { sqliteStore } from '../../src/stores/sqlite/sqliteStore.ts';
 import { logStoreSuite } from '../../src/testing/storeSuite/logStoreSuite.ts';
+import { STORE_ACTS } from '../support/secondTimesOfStores.ts';
 import { proves, sampled, volume } from '../support/tier.ts';
 import { hasSqlite, sqlitePlaces } from './sqlitePlace.ts';
 
@@ -24,5 +25,13 @@ describe.runIf(hasSqlite).each(['process', 'power'] as const)('sqliteStore, dura
   logStoreSuite(makeStore, {
     describe,
     test: (name, body) => test.skipIf(!taken.has(name) || (!proves && name.includes('hundred thousand')))(name, body),
+  });
+});
+
+describe.runIf(hasSqlite)('sqliteStore', () => {
+  test.each(STORE_ACTS)('is the same three times: it $act', async ({ same, run }) => {
+    const { store, again } = await place();
+    const holder = { store, another: () => again() };
+    for (const time of [0, 1, 2]) expect(await run(holder, time)).toEqual(same);
   });
 });
