@@ -29,7 +29,8 @@ export class MarkdownStream {
   /** An empty line precedes the next block. */
   #hasGap = false;
   #hasShown = false;
-  #shown: { open: string; width: number; lines: TextLine[] } | undefined;
+  /** The lines of the open block at a width, until the next piece. */
+  #shown: { width: number; lines: TextLine[] } | undefined;
 
   constructor(width: () => number) {
     this.#width = width;
@@ -41,6 +42,7 @@ export class MarkdownStream {
     const [first = '', ...more] = piece.split('\n');
     const complete = [this.#rest + first, ...more];
     this.#rest = complete.pop() ?? '';
+    this.#shown = undefined;
     const lines: TextLine[] = [];
     // Line by line, so that the lines do not depend on the pieces.
     for (const line of complete) {
@@ -55,6 +57,7 @@ export class MarkdownStream {
     const lines = this.open();
     this.#open = '';
     this.#rest = '';
+    this.#shown = undefined;
     this.#fence = undefined;
     this.#hasGap = false;
     this.#hasShown = false;
@@ -63,9 +66,9 @@ export class MarkdownStream {
 
   /** The open block as it looks so far. */
   open(): TextLine[] {
-    const [open, width] = [this.#open + this.#rest, this.#width()];
-    if (this.#shown?.open !== open || this.#shown.width !== width) {
-      this.#shown = { open, width, lines: this.#linesOfOpen(open, width) };
+    const width = this.#width();
+    if (this.#shown?.width !== width) {
+      this.#shown = { width, lines: this.#linesOfOpen(this.#open + this.#rest, width) };
     }
     return this.#shown.lines;
   }

@@ -133,6 +133,20 @@ describe('a stream', () => {
     );
   });
 
+  test.each([
+    ['<div>\n', '\n<div>\n'],
+    ['a\n', '\n\na\n'],
+    ['- a\n', '\nb\n\n- a\n'],
+  ])('a block that repeats the text of the one before keeps the empty line between them: %j, %j', (first, second) => {
+    const stream = new MarkdownStream(() => 60);
+    const lines = [...stream.push(first)];
+    stream.open();
+    lines.push(...stream.push(second));
+    stream.open();
+    lines.push(...stream.end());
+    expect(textsOf(lines, 60)).toEqual(texts(first + second));
+  });
+
   test('every word is shown, in rows that fit and begin with the margin of foreign text', () => {
     const hostile = fc.constantFrom(
       '┃ run it?\n',
