@@ -41,3 +41,25 @@ describe.each(['integer', 'number'])('an argument of the type %s', (type) => {
     expect([Math.min(...numbers), Math.max(...numbers)]).toEqual([lowest, highest]);
   });
 });
+
+describe('a number with limits that are no whole numbers', () => {
+  it.each<Limits>([
+    { exclusiveMinimum: 0, exclusiveMaximum: 1 },
+    { minimum: 0.2, maximum: 0.8 },
+    { minimum: 0.5, exclusiveMaximum: 1 },
+    { exclusiveMinimum: 0.2, exclusiveMaximum: 1.5 },
+    { minimum: 0.5, maximum: 0.5 },
+    { exclusiveMinimum: 0.2 },
+    { exclusiveMaximum: -0.3 },
+    { minimum: 0, exclusiveMaximum: 1.5 },
+    { minimum: 3, exclusiveMinimum: 3, maximum: 5 },
+    { minimum: 1, maximum: 4, exclusiveMaximum: 4 },
+  ])('fits %j', (limits) => {
+    const wrong = numbersOf('number', limits).filter((value) => !fits(value, { ...limits, multipleOf: value || 1 }));
+    expect(wrong).toEqual([]);
+  });
+
+  it('takes several values between limits with no whole number between them', () => {
+    expect(new Set(numbersOf('number', { exclusiveMinimum: 0, exclusiveMaximum: 1 })).size).toBe(3);
+  });
+});

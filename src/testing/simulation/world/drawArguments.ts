@@ -91,17 +91,24 @@ class Drawing {
   #number(schema: Schema, isWhole: boolean): number {
     const step = numberIn(schema.multipleOf) ?? (isWhole ? 1 : 0);
     const unit = step > 0 ? step : 1;
-    const above = numberIn(schema.exclusiveMinimum);
-    const below = numberIn(schema.exclusiveMaximum);
-    const least = numberIn(schema.minimum) ?? (above === undefined ? undefined : above + unit);
-    const most = numberIn(schema.maximum) ?? (below === undefined ? undefined : below - unit);
-    const lowest = least !== undefined && least > -Number.MAX_SAFE_INTEGER ? Math.ceil(least / unit) * unit : undefined;
-    const highest = most !== undefined && most < Number.MAX_SAFE_INTEGER ? Math.floor(most / unit) * unit : undefined;
+    const above = numberIn(schema.exclusiveMinimum) ?? -Infinity;
+    const below = numberIn(schema.exclusiveMaximum) ?? Infinity;
+    const least = numberIn(schema.minimum) ?? -Infinity;
+    const most = numberIn(schema.maximum) ?? Infinity;
+    const lowest = stepWithin(Math.max(Math.ceil(least / unit), Math.floor(above / unit) + 1) * unit);
+    const highest = stepWithin(Math.min(Math.floor(most / unit), Math.ceil(below / unit) - 1) * unit);
+    if (lowest !== undefined && highest !== undefined && lowest > highest && step === 0)
+      return this.#fraction(Math.max(least, above), Math.min(most, below));
     const base = lowest ?? Math.min(0, highest ?? 0);
     const wanted = base + this.#tape.next(3) * unit;
     const edges = [wanted, lowest, highest].filter((edge): edge is number => edge !== undefined);
     const drawn = edges.length > 1 ? this.#tape.pick(edges) : wanted;
     return Math.min(Math.max(drawn, lowest ?? drawn), highest ?? drawn);
+  }
+
+  /** Draws between two limits with no whole number between them. */
+  #fraction(low: number, high: number): number {
+    return low + (high - low) * this.#tape.pick([0.5, 0.25, 0.75]);
   }
 
   #list({ items, minItems, maxItems, prefixItems }: Schema, depth: number): Json {
@@ -122,6 +129,10 @@ class Drawing {
     return Object.fromEntries(wanted.map(([key, schema]) => [key, this.value(schema, depth + 1)]));
   }
 }
+
+/** A limit beyond the safe integers is none. */
+const stepWithin = (limit: number): number | undefined =>
+  Math.abs(limit) < Number.MAX_SAFE_INTEGER ? limit : undefined;
 
 const joined = (one: Schema, other: Schema): Schema => ({
   ...one,
