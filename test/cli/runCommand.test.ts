@@ -138,7 +138,7 @@ describe.each(FORMS)('%s', (_, form) => {
     await writeFile(join(cwd, '.runchart', 'commands', 'check.md'), 'Check all of $ARGUMENTS.');
     const before = await ended(form(['/check the words']));
     expect(server.asked[0]?.messages.at(-1)?.content).toBe('/check the words');
-    expect(before.stderr).toMatch(/^! a file of this project does not count before you trust them: runchart trust$/m);
+    expect(before.stderr).toMatch(/^! a file of this project does not count before you trust it: runchart trust$/m);
     expect((await start(['trust', '--cwd', cwd], { env }).ended).stdout).toContain('check.md');
     const after = await ended(form(['/check the words']));
     expect(JSON.stringify(server.asked[1]?.messages.at(-1))).toContain('Check all of the words.');

@@ -68,11 +68,14 @@ const problemLines = (problems: readonly string[]): TextLine[] =>
 export function equipmentNotes({ problems, untrusted }: Equipment): string[] {
   const shown = problems.slice(0, NOTES_MAX).map(printableLine);
   const hidden = problems.length - shown.length;
-  const files = untrusted.length === 1 ? 'a file of this project does' : `${untrusted.length} files of this project do`;
+  const ignored =
+    untrusted.length === 1
+      ? 'a file of this project does not count before you trust it'
+      : `${untrusted.length} files of this project do not count before you trust them`;
   return [
     ...shown,
     ...(hidden > 0 ? [`${count(hidden, 'more file')} cannot be used: /agents names them`] : []),
-    ...(untrusted.length > 0 ? [`${files} not count before you trust them: runchart trust`] : []),
+    ...(untrusted.length > 0 ? [`${ignored}: runchart trust`] : []),
   ];
 }
 

@@ -107,11 +107,21 @@ describe('the notes at the start', () => {
     [0, 0, []],
     [3, 0, ['p0', 'p1', 'p2']],
     [4, 0, ['p0', 'p1', 'p2', '1 more file cannot be used: /agents names them']],
-    [5, 1, ['p0', 'p1', 'p2', '2 more files cannot be used: /agents names them', 'a file of this project does']],
-    [0, 2, ['2 files of this project do']],
+    [
+      5,
+      1,
+      [
+        'p0',
+        'p1',
+        'p2',
+        '2 more files cannot be used: /agents names them',
+        'a file of this project does not count before you trust it',
+      ],
+    ],
+    [0, 2, ['2 files of this project do not count before you trust them']],
   ])('of %i files that cannot be used and %i that are not trusted', (problems, untrusted, notes) => {
     const found = equipmentNotes(equipment([], { problems: many(problems, 'p'), untrusted: many(untrusted, 'u') }));
-    expect(found.map((note) => note.replace(' not count before you trust them: runchart trust', ''))).toEqual(notes);
+    expect(found.map((note) => note.replace(': runchart trust', ''))).toEqual(notes);
   });
 
   test.each<[string, string]>([
