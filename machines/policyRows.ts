@@ -74,8 +74,8 @@ export const messageRows = {
   /**
    * The delivery of a steer that arrives while tools run. `afterRound` waits for the whole round. `afterTool` waits only for
    * the calls that run already: each call of the round that was not started ends as cancelled with the code `skipped`, and the
-   * result names the message. A call that waits for a person keeps waiting. A steer that arrived before the round is delivered after it in
-   * both cases.
+   * result names the message. A call that waits for a person keeps waiting. A steer that arrived before the round is
+   * delivered after it in both cases.
    */
   steerAt: choice('afterRound', 'afterTool'),
   /**

@@ -66,8 +66,10 @@ export const jsonLine = (value: unknown): string => JSON.stringify(value).replac
 /** Source text, or JSON on several lines, whose strings mean the same, for a person. */
 export const sourceText = (source: string): string => source.replace(IN_TEXT, unitEscapes);
 
+/** Returns the first `most` UTF-16 units at most, never with half a character at the end. */
+export const beginning = (text: string, most: number): string =>
+  text.length <= most ? text : text.slice(0, most).replace(/[\ud800-\udbff]$/, '');
+
 /** Returns at most `most` UTF-16 units and never half a character. An ellipsis marks the cut. */
-export function shortened(text: string, most: number): string {
-  if (text.length <= most) return text;
-  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
-}
+export const shortened = (text: string, most: number): string =>
+  text.length <= most ? text : `${beginning(text, most - 1)}…`;

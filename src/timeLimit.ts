@@ -3,6 +3,9 @@
  * library's own waits receive an abort before all others.
  */
 
+/** The longest delay of a platform timer: about 25 days. */
+export const TIMER_MAX_MS = 2 ** 31 - 1;
+
 /** Waits at most `ms`, and only until the abort. A later result is ignored. */
 export async function within<T>(
   ms: number,

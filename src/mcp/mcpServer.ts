@@ -7,6 +7,7 @@
 import type { Client, ElicitResult } from '@modelcontextprotocol/client';
 import type { Decision, Json } from '../../machines/vocabulary.ts';
 import { RunchartError, thrownMessage } from '../errors.ts';
+import { TIMER_MAX_MS } from '../timeLimit.ts';
 import { isObject } from '../validation.ts';
 import { type Elicitation, type Loss, McpConnection } from './mcpConnection.ts';
 import type { McpServerOptions } from './serverOptions.ts';
@@ -43,8 +44,6 @@ export interface McpCall {
 
 /** The most calls of one server that wait for a person. Beyond it, the call that has waited longest is cancelled. */
 const WAITING_MAX = 64;
-/** The longest possible timer: the calls' own limits end them, not the protocol's. */
-const NO_LIMIT = 2 ** 31 - 1;
 /** A list that does not come leaves the tools as they were. */
 const LIST_MS = 10_000;
 /** The pause before a connection after failures: none after the first, then this, doubled up to the longest. */
@@ -169,7 +168,8 @@ export class McpServer {
         { name, arguments: args },
         {
           signal: abort.signal,
-          timeout: NO_LIMIT,
+          // The calls' own limits end them, not the protocol's.
+          timeout: TIMER_MAX_MS,
           onprogress: ({ progress, total, message }) =>
             call.progress({
               ...{ progress, ...(total !== undefined && { total }) },

@@ -10,6 +10,7 @@ import type { Conversation } from '../conversation/conversation.ts';
 import type { RunResult } from '../conversation/run.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
 import { printable } from '../printable.ts';
+import { TIMER_MAX_MS } from '../timeLimit.ts';
 import { checkOptionsOf, nonEmptyText, object, text } from '../validation.ts';
 
 /** A transport of `@modelcontextprotocol/server`, such as its `StdioServerTransport`. */
@@ -46,8 +47,6 @@ const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const DESCRIPTION = 'Gives a request in plain words to an agent with tools of its own, and answers when it is done.';
 const NOBODY = 'nobody could be asked';
 const ARGS_SHOWN = 2_000;
-/** The longest possible timer: a person has all the time, until the client leaves or cancels its request. */
-const NO_LIMIT = 2 ** 31 - 1;
 
 const inputSchema = z.object({
   message: z.string().min(1).describe('The request, with everything that is to be known.'),
@@ -194,7 +193,9 @@ async function asked(
   };
   try {
     const message = `${name} waits (${printable(reason)}). May it run with ${shown}?`;
-    const { action, content } = await mcpReq.elicitInput({ message, requestedSchema }, { signal, timeout: NO_LIMIT });
+    // A person has all the time, until the client leaves or cancels its request.
+    const limits = { signal, timeout: TIMER_MAX_MS };
+    const { action, content } = await mcpReq.elicitInput({ message, requestedSchema }, limits);
     return action === 'accept' && (content as { allow?: unknown } | undefined)?.allow === true;
   } catch {
     return undefined;

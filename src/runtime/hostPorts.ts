@@ -5,6 +5,7 @@
 import type { Journal } from '../../machines/internal.ts';
 import type { ScaleImage } from '../content/scaleImage.ts';
 import type { LogStore } from '../stores/logStore.ts';
+import { TIMER_MAX_MS } from '../timeLimit.ts';
 import type { ExecuteTool } from '../tools/execute.ts';
 import { callback, check, hasMethods, object, type Validator } from '../validation.ts';
 import type { Interpreter } from './interpreter/interpreter.ts';
@@ -31,10 +32,7 @@ export interface Ports {
   execute?: ExecuteTool;
 }
 
-/** The longest delay of a platform timer; longer waits are armed again. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
-
-/** Calls `fire` after `ms`, however long; the returned function stops the timer. */
+/** Calls `fire` after `ms`, also beyond the longest timer; the returned function stops the timer. */
 function platformTimer(ms: number, fire: () => void): () => void {
   let handle: ReturnType<typeof setTimeout>;
   const arm = (left: number): void => {

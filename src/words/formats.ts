@@ -2,7 +2,7 @@
  * Numbers, times, arguments and content as short text for a person. Invariant: `oneLine` and `firstLine` return a single line.
  */
 import type { Json } from '../../machines/vocabulary.ts';
-import { printableLine, shortened } from '../printable.ts';
+import { beginning, printableLine, shortened } from '../printable.ts';
 
 /** From these milliseconds on, rounding leads to a whole second and to a whole minute. */
 const [A_SECOND, A_MINUTE] = [999.5, 59_950];
@@ -35,7 +35,7 @@ export const plural = (value: number, word: string): string => `${count(value)} 
 /** The whole text as one line. */
 export const oneLine = (text: string, most = 160): string => {
   const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > most ? `${line.slice(0, most).replace(/[\ud800-\udbff]$/, '')}…` : line;
+  return line.length > most ? `${beginning(line, most)}…` : line;
 };
 
 /** Returns the first line, marked if there are more. */

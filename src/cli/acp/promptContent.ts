@@ -8,7 +8,7 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ContentBlock, type EmbeddedResourceResource, RequestError } from '@agentclientprotocol/sdk';
 import type { ContentPart } from '../../content/content.ts';
-import { printableLine } from '../../printable.ts';
+import { beginning, printableLine } from '../../printable.ts';
 import { isInside } from '../../tools/coding/workspace.ts';
 import { attachedFile } from '../commands/messageContent.ts';
 
@@ -60,8 +60,7 @@ const nameIn = (cwd: string, path: string): string => (isInside(cwd, path) ? rel
 function resourceParts(resource: EmbeddedResourceResource, name: string): ContentPart[] {
   const shown = printableLine(name);
   if ('text' in resource) {
-    // A cut leaves no half of a surrogate pair.
-    const text = resource.text.slice(0, TEXT_MAX).replace(/[\ud800-\udbff]$/, '');
+    const text = beginning(resource.text, TEXT_MAX);
     const cut = text.length < resource.text.length ? `, the first ${text.length} characters` : '';
     return [{ type: 'text', text: `[attached ${shown}${cut}]\n${text}` }];
   }

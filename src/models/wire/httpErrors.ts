@@ -5,6 +5,7 @@
  */
 import { thrownMessage } from '../../errors.ts';
 import { formsOf, withoutSecrets } from '../../log/secretText.ts';
+import { shortened } from '../../printable.ts';
 import { ModelError, type ModelErrorCode } from '../model.ts';
 import { isRecord, parseJson } from './wireJson.ts';
 
@@ -107,9 +108,7 @@ export function excerpt(text: string, secrets: readonly string[]): string {
     .slice(0, EXCERPT_CHARS * 8)
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
     .trim();
-  return quoted.length > EXCERPT_CHARS
-    ? `${quoted.slice(0, EXCERPT_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`
-    : quoted;
+  return shortened(quoted, EXCERPT_CHARS);
 }
 
 interface ErrorFacts {

@@ -10,6 +10,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { stripVTControlCharacters } from 'node:util';
 import { thrownMessage } from '../../errors.ts';
+import { TIMER_MAX_MS } from '../../timeLimit.ts';
 import { isFirstOfNamespace, type Process } from './processTable.ts';
 import { endOnExit, ProcessTree } from './processTree.ts';
 import type { Launcher } from './sandbox.ts';
@@ -45,7 +46,6 @@ const ONE_OUTPUT = 'exec bash -c -- "$0" 2>&1';
 const PROGRESS_MS = 500;
 /** The time for reading remaining output after the command has ended. */
 const DRAIN_MS = 100;
-const TIMER_MOST = 2 ** 31 - 1;
 
 /** Runs a command. After an abort, rejects with the signal's reason when all its processes have ended. */
 export async function runShell(command: string, options: ShellOptions): Promise<{ end: ShellEnd; output: Output }> {
@@ -141,7 +141,7 @@ async function firstOf(child: ChildProcess, tree: ProcessTree, { signal, timeout
         void tree.end();
         resolve({ kind: 'stopped' });
       };
-      if (timeoutMs !== Number.POSITIVE_INFINITY) timer = setTimeout(late, Math.min(timeoutMs, TIMER_MOST));
+      if (timeoutMs !== Number.POSITIVE_INFINITY) timer = setTimeout(late, Math.min(timeoutMs, TIMER_MAX_MS));
     });
   } finally {
     clearTimeout(timer);

@@ -17,6 +17,7 @@ import { toBase64 } from '../../content/imageFormat.ts';
 import { type Conversation, loadDecisions } from '../../conversation/conversation.ts';
 import type { Run } from '../../conversation/run.ts';
 import type { SendOptions } from '../../conversation/sendOptions.ts';
+import { beginning } from '../../printable.ts';
 import { wrongAnswer } from '../../runtime/commands.ts';
 import { decideCall } from '../clientActs.ts';
 import { bytesOf, resumeConversation, sendMessageTo, writeState } from '../followed/eitherConversation.ts';
@@ -77,10 +78,9 @@ function endBefore(conversation: Conversation, { answers }: ChatRequest): Stop |
 const callOf = (interrupt: string): string => interrupt.slice(interrupt.indexOf('/') + 1);
 
 /**
- * A page names an edited message by its first id, and a message id occurs once in a log. Ids have at most 200 characters,
- * and a cut leaves no half of a surrogate pair.
+ * A page names an edited message by its first id, and a message id occurs once in a log. Ids have at most 200 characters.
  */
-const editPrefix = (id: string): string => `${id.slice(0, 190).replace(/[\ud800-\udbff]$/, '')}~`;
+const editPrefix = (id: string): string => `${beginning(id, 190)}~`;
 
 /** The id for the message: its own, or a new one made of it if the log has it already. */
 function unusedId(entries: readonly LogEntry[], id: string): string {
