@@ -38,7 +38,8 @@ const watched = hasStrace ? 'watched by strace and canaries' : 'watched by canar
 describe(`lines that are allowed without approval, ${watched}`, () => {
   it.each(GRAMMARS)('they do nothing that their rules do not allow: lines $name', async ({ name, lineOf }) => {
     const from = sourceSeed() * 10 + Number(process.env.ORACLE_SEED ?? 0);
-    const lines = Array.from({ length: volume.oracleLines }, (_, at) => lineOf(from + at));
+    // Of a small sample every line may need approval. The first one never does.
+    const lines = ['ls', ...Array.from({ length: volume.oracleLines }, (_, at) => lineOf(from + at))];
     const env = LOCALES[from % LOCALES.length] ?? {};
     const before = JSON.stringify(place.guarded());
     const bounded = RULE_SETS.filter(({ opens }) => opens === undefined);
