@@ -120,6 +120,40 @@ describe('a refusal', () => {
     expect([states, sent.length]).toEqual([expected, expected.length]);
   });
 
+  const entry = 'event: entry\ndata: {"seq":0}\n\n';
+  const live = 'event: live\ndata: {"type":"text-delta"}\n\n';
+  it.each([
+    ['', 3],
+    [live, 3],
+    [entry, 9],
+    [live + entry, 9],
+  ])(
+    'ends the events only at the third one in a row without an entry between: %j, %i requests',
+    async (usable, count) => {
+      const states: string[] = [];
+      const abort = new AbortController();
+      const { calls, sent, setTimer } = callsOf(() => {
+        const headers = { 'content-type': 'text/event-stream' };
+        return new Response(`${usable}event: entry\ndata: no JSON\n\n`, { headers });
+      });
+      const target = {
+        wanted: 0,
+        connected: () => undefined,
+        take: () => undefined,
+        flush: () => undefined,
+        lost: (error: RunchartError | undefined) => {
+          states.push(`lost ${error?.code}`);
+          if (states.length === 9) abort.abort();
+        },
+        failed: (error: RunchartError) => void states.push(`failed ${error.code}`),
+      };
+      await new EventReader(target, { calls, path: '/e', signal: abort.signal, silenceMs: 60_000, setTimer }).read();
+      const expected = Array(count).fill('lost bad_answer');
+      if (count === 3) expected[2] = 'failed bad_answer';
+      expect([states, sent.length]).toEqual([expected, count]);
+    },
+  );
+
   it.each([
     ['absent', undefined, 1],
     ['an object', { authorization: 'old' }, 1],

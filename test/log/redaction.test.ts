@@ -54,6 +54,16 @@ describe('a value', () => {
     expect(redact.reply).toBeDefined();
   });
 
+  it('has none of the keys that any of several models gets later', () => {
+    const keys: string[][] = [['first-key-1'], [], []];
+    const redact = redactor([], keys);
+    expect(redact('first-key-1 second-key-2 third-key-33')).toBe('[redacted] second-key-2 third-key-33');
+    keys[2]?.push('third-key-33');
+    expect(redact('first-key-1 second-key-2 third-key-33')).toBe('[redacted] second-key-2 [redacted]');
+    keys[1]?.push('second-key-2');
+    expect(redact('first-key-1 second-key-2 third-key-33')).toBe('[redacted] [redacted] [redacted]');
+  });
+
   it.each(formsOf(SECRET))('has no secret in the form %s', (form) => {
     expect(redactor([SECRET])(`a${form}b${form}`)).toBe('a[redacted]b[redacted]');
   });
