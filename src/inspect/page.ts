@@ -66,6 +66,8 @@ export class PageConnection {
   #next: number | undefined;
   readonly #live = new LiveSignals(() => this.#scheduleFlush());
   #pace: Pace;
+  /** Missing records that the greeting has reported, and that are not passed yet. */
+  #reportedMissing = 0;
   #liveAt = Number.NEGATIVE_INFINITY;
   #stalledSince: number | undefined;
   #timer: (() => void) | undefined;
@@ -102,12 +104,13 @@ export class PageConnection {
     const dropped = next - from - records.countSince(from);
     this.#sendMessage({ type: 'hello', wire: WIRE, version, session, control, from, next, dropped });
     this.#next = from;
+    this.#reportedMissing = dropped;
     this.#pace = new Pace(next, this.#options.now);
     this.#stops.push(records.listen(() => this.#scheduleFlush()));
     const open = observed.conversations((conversation) => this.#live.follow(conversation, records));
     this.#stops.push(open.stop);
     for (const conversation of open.now) this.#live.follow(conversation, records);
-    this.#flush(true);
+    this.#flush();
   }
 
   async #answerRequest(request: Exclude<FromPage, { type: 'subscribe' }>, by?: string): Promise<void> {
@@ -158,8 +161,14 @@ export class PageConnection {
     return false;
   }
 
-  /** `first` is true for the flush after the greeting, which has already reported the missing records. */
-  #flush(first = false): void {
+  /** The number of missing records among so many that the page has not been informed of. */
+  #unreported(missing: number): number {
+    const reported = Math.min(missing, this.#reportedMissing);
+    this.#reportedMissing -= reported;
+    return missing - reported;
+  }
+
+  #flush(): void {
     if (this.#isClosed || this.#next === undefined || !this.#isReady()) return;
     const { records, now } = this.#options;
     const frame = new Frame((text) => this.#channel.send(text));
@@ -168,7 +177,7 @@ export class PageConnection {
     let missed = 0;
     this.#pace.refill();
     for (const record of records.since(from, (n) => this.#pace.allows(n))) {
-      if (!first) missed += record.n - sentUpTo;
+      missed += this.#unreported(record.n - sentUpTo);
       for (const signal of this.#live.takeBefore(record.n)) frame.add(JSON.stringify(signal));
       frame.add(recordText(record));
       sentUpTo = record.n + 1;

@@ -13,9 +13,12 @@ const STALL_MS = 10_000;
 /** More than the limit of unread data of a page. */
 const FULL = 2 * 1024 * 1024;
 
-function page() {
+function page(records?: RecordLog) {
   const clock = new VirtualClock(0, 1);
-  const records = new RecordLog(clock.now);
+  return { clock, ...connected(clock, records ?? new RecordLog(clock.now)) };
+}
+
+function connected(clock: VirtualClock, records: RecordLog) {
   const observed = new Observed(records);
   const channel = { waiting: 0, frames: [] as string[], isDropped: false };
   const connection = new PageConnection(
@@ -36,7 +39,7 @@ function page() {
   const add = (): void => records.add({ type: 'conversation', conversation: `c${records.next}`, of: 'file' });
   connection.receive(JSON.stringify({ type: 'subscribe', from: 0 }));
   const shown = (): number => channel.frames.join('').split('"type":"conversation"').length - 1;
-  return { clock, records, observed, channel, connection, add, shown };
+  return { records, observed, channel, connection, add, shown };
 }
 
 describe('a page that reads nothing', () => {
@@ -63,6 +66,24 @@ describe('a page that reads nothing', () => {
     }
     connection.close();
     expect(clock.waiting).toBe(0);
+  });
+});
+
+describe('a page that connects late', () => {
+  it('is informed once of the records that are no longer kept, however many frames the others take', async () => {
+    const records = new RecordLog(() => 0, { moves: 10, events: 5, rest: 10_000 });
+    const text = 'x'.repeat(1000);
+    for (let seq = 0; seq < 2000; seq++) {
+      records.event('a0', undefined, { type: 'moved' }, (event) => event);
+      records.entry('c', { seq, at: 0, conversationId: 'c', runId: null, type: 'renamed', title: text });
+    }
+    const { clock, channel, connection } = page(records);
+    await clock.advance(1_000);
+    connection.close();
+    const messages = channel.frames.flatMap(readFrame);
+    expect(messages.filter((message) => 'n' in message)).toHaveLength(2010);
+    expect(messages.flatMap((message) => (message.type === 'hello' ? [message.dropped] : []))).toEqual([1990]);
+    expect(messages.filter(({ type }) => type === 'dropped')).toEqual([]);
   });
 });
 
