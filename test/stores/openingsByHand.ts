@@ -116,10 +116,10 @@ export const everyOpening = (name: string, storesOf: StoresOf) =>
       ({ store, other } = await storesOf());
     });
 
-    const STATES = ['unknown', 'empty and held', 'free', 'held', 'free, of nobody'] as const;
+    const STATES = ['unknown', 'empty', 'empty and held', 'free', 'held', 'free, of nobody'] as const;
     /** By hand. Who must not find a conversation must not find that it is open. */
     function byHand(state: (typeof STATES)[number], existing: boolean, owner: string | undefined): string {
-      if (state === 'unknown') return existing ? 'not_found' : 'done';
+      if (state === 'unknown' || state === 'empty') return existing ? 'not_found' : 'done';
       if (state === 'empty and held') return existing ? 'not_found' : 'session_busy';
       if (owner !== undefined && (state === 'free, of nobody' || owner !== 'ann')) return 'not_found';
       return state === 'held' ? 'session_busy' : 'done';

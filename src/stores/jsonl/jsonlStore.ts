@@ -14,6 +14,7 @@ import {
   type LogStore,
   noConversation,
   refuseOtherOwner,
+  type StoreOpening,
   subAgentIds,
   withLookup,
 } from '../logStore.ts';
@@ -51,12 +52,14 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
   const files = new OpenFiles(MAX_OPEN);
   const rows = new FileRows(root);
 
-  async function openFiles(name: string, path: string, { id, owner }: { id: string; owner: string | undefined }) {
+  async function openFiles(name: string, path: string, { id, existing, owner }: StoreOpening & { id: string }) {
     const lease = await takeLease(leaseFolder(path), `conversation "${id}"`);
     let file: LogFile | undefined;
     try {
       if (owner !== undefined) refuseOtherOwner(await firstEntry(name, id), owner);
       file = await LogFile.open(path, id, durability);
+      // An opening without an append leaves a file without entries.
+      if (existing && file.next === 0) throw noConversation();
       const row = await rows.opened(id, path, { next: file.next, stamp: file.openedAs });
       return new JsonlHandle(id, file, lease, {
         files,
@@ -86,7 +89,7 @@ export function jsonlStore(directory: string, options: JsonlStoreOptions = {}): 
       if (exists) await refuseOutside(root, path);
       refuseNames(path, names);
       refuseNoFolder(blobFolder(path));
-      const handle = await files.use(() => openFiles(name, path, { id, owner }));
+      const handle = await files.use(() => openFiles(name, path, { id, existing, owner }));
       files.keep(handle);
       return handle;
     },
