@@ -81,6 +81,21 @@ describe.runIf(hasSqlite)('the file of a SQLite store', () => {
     for (const id of ['a', 'b', 'c']) await (await again().open(id)).close();
   });
 
+  test('an opening during its close is refused, and the conversation is free', async () => {
+    const { store, again } = await place();
+    await write(store, 'a', [conversation('a')]);
+    await store.open('a');
+    const closed = store.close();
+    await refused('closed', () => store.open('b'));
+    await closed;
+    await (await again().open('b')).close();
+  });
+
+  test('its list refuses a wrong cursor, also before there is a file', async () => {
+    const { store } = await place();
+    await refused('configuration', () => store.list({ cursor: 'x' }));
+  });
+
   test('another file in its place is refused and left as it is', async () => {
     for (const content of ['no database', '']) {
       const { path, store } = await place();

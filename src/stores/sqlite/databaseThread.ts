@@ -44,13 +44,17 @@ export class DatabaseThread {
     return this.#worker !== undefined || existsSync(this.#path);
   }
 
+  closedError(): RunchartError {
+    return new RunchartError('closed', `the store of ${this.#path} is closed: make another one`);
+  }
+
   /** `transfer`: buffers that the caller gives up. */
   async request<Name extends RequestName>(
     name: Name,
     params: Params<Name>,
     transfer: readonly ArrayBuffer[] = [],
   ): Promise<Value<Name>> {
-    if (this.#closing) throw new RunchartError('closed', `the store of ${this.#path} is closed: make another one`);
+    if (this.#closing) throw this.closedError();
     this.#file ??= prepareFile(this.#path, this.#durability === 'power').catch((error) => {
       this.#file = undefined;
       throw error;

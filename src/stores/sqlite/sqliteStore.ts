@@ -7,6 +7,7 @@ import { resolve } from 'node:path';
 import { ConfigurationError } from '../../errors.ts';
 import { display } from '../entryJson.ts';
 import { type Durability, type LogStore, noConversation, withLookup } from '../logStore.ts';
+import { placeOf } from '../rowTable.ts';
 import { DatabaseThread } from './databaseThread.ts';
 import { SqliteHandle } from './sqliteHandle.ts';
 
@@ -37,6 +38,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
 
   const store: SqliteStore = {
     async open(id, { existing = false, owner } = {}) {
+      // What is opened after the last handle was collected would never be released.
+      if (closing) throw thread.closedError();
       if (existing && !thread.exists) throw noConversation();
       const opening = (async () => {
         const opened = await thread.request('open', { id, existing, owner });
@@ -54,6 +57,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       return opening.finally(() => openings.delete(opening));
     },
     async list(listing = {}) {
+      // Without a database nothing else would refuse a wrong cursor.
+      if (listing.cursor !== undefined) placeOf(listing.cursor);
       return thread.exists ? thread.request('list', listing) : [];
     },
     async delete(id) {
