@@ -172,14 +172,18 @@ export function indexedDbStore(name: string): LogStore {
   const first = (id: string): Promise<LogEntry | undefined> => database.read(ENTRIES, (store) => store.get([id, 0]));
   const logs: LogStore = {
     async open(id, { existing, owner } = {}) {
-      // Before the lock: who must not find the conversation must not find that it is open.
-      if (existing || owner !== undefined) {
+      const refuseHidden = async (): Promise<void> => {
+        if (!existing && owner === undefined) return;
         const entry = await first(id);
         if (existing && !entry) throw noConversation();
         refuseOtherOwner(entry, owner);
-      }
+      };
+      // Before the lock: who must not find the conversation must not find that it is open.
+      await refuseHidden();
       const release = await lease(id);
       try {
+        // Another tab may have created or deleted it in the meantime.
+        await refuseHidden();
         const last = await database.read(ENTRIES, (store) => store.openKeyCursor(keysOf(id), 'prev'));
         const [, seq = -1] = (last?.key ?? []) as [string?, number?];
         return new IndexedDbHandle({ database, id, release, next: seq + 1, row: await rowOf(id, seq + 1) });

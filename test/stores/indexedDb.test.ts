@@ -103,6 +103,40 @@ describe('indexedDbStore', () => {
   });
 });
 
+describe('an opening that another tab overtakes', () => {
+  const free = async (act: Promise<unknown>): Promise<void> => {
+    await act;
+    await settled();
+  };
+  /** Runs the act of the other tab before the next lock is given. */
+  function overtaken(act: () => Promise<void>): void {
+    const { locks } = navigator;
+    const request = locks.request.bind(locks) as (...given: unknown[]) => Promise<unknown>;
+    let isFirst = true;
+    vi.spyOn(locks, 'request').mockImplementation((async (...given: unknown[]) => {
+      if (!isFirst) return request(...given);
+      isFirst = false;
+      await act();
+      return request(...given);
+    }) as never);
+  }
+
+  test('finds no conversation that has another owner now, and leaves it free', async () => {
+    const [here, there] = [indexedDbStore('one'), indexedDbStore('one')];
+    overtaken(() => free(write(there, 'c', [{ ...conversation('c'), owner: 'bob' } as never])));
+    expect(await codeOf(() => here.open('c', { owner: 'ann' }))).toBe('not_found');
+    await settled();
+    expect(await opens(there)).toBe('done');
+  });
+
+  test('finds no conversation that is deleted now', async () => {
+    const [here, there] = [indexedDbStore('one'), indexedDbStore('one')];
+    await free(write(there, 'c', log));
+    overtaken(() => free(there.delete('c')));
+    expect(await codeOf(() => here.open('c', { existing: true }))).toBe('not_found');
+  });
+});
+
 describe('a database of the first version', () => {
   test('gets the rows of its logs when it is opened', async () => {
     const child = conversation('sub', { conversationId: 'd', callId: 'call' });
