@@ -117,7 +117,8 @@ class PostgresLogs {
       await this.#find(id, { existing: true, owner });
       return true;
     } catch (error) {
-      if (RunchartError.isRunchartError(error) && error.code !== 'store') return false;
+      // An id that cannot be kept names no log.
+      if (RunchartError.isRunchartError(error) && ['not_found', 'configuration'].includes(error.code)) return false;
       throw error;
     }
   }

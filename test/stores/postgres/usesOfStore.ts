@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LogEntry } from '../../../src/index.ts';
+import { mayExist } from '../../../src/stores/logStore.ts';
 import { postgresStore } from '../../../src/stores/postgres/postgresStore.ts';
 import { all, conversation, notice, notices } from '../../../src/testing/storeSuite/storeCase.ts';
 import { emptySchema, pglitePool } from '../../support/pglitePool.ts';
@@ -192,6 +193,7 @@ describe('a log in PostgreSQL', () => {
       () => closed.list(),
       () => closed.delete('left'),
       () => closed.stateOf('left'),
+      () => mayExist(closed, 'left'),
       () => closed.act('left', { actId: 'a' }),
       () => closed.follow('left')[Symbol.asyncIterator]().next(),
       () => handle.append([notice('left', 1)], 1),
