@@ -68,6 +68,31 @@ describe('a story told in moves', () => {
     expect(told.log.some(({ type }) => type === 'model-retry')).toBe(true);
   });
 
+  it('takes back the message that waits last, whatever was delivered since it was sent', async () => {
+    const bank = new Bank();
+    const told = await runScript(bank.agent(), [
+      send,
+      calls(['balance', {}]),
+      { do: 'followUp', text: 'And then?' },
+      { do: 'steer', text: 'Quickly.' },
+      { do: 'tool', call: 1 },
+      { do: 'takeBack' },
+      answer,
+    ]);
+    expect(told.result.termination).toBe('NaturalEnd');
+    const messages = told.log.flatMap((entry) =>
+      entry.type === 'user-message' || entry.type === 'message-returned' ? [entry.type] : [],
+    );
+    expect(messages).toEqual(['user-message', 'user-message', 'message-returned']);
+  });
+
+  it('fails where the message that waits can no longer be taken back', async () => {
+    const waiting: Move[] = [send, { do: 'followUp' }, { do: 'crash' }];
+    await expect(runScript(new Bank().agent(), [...waiting, { do: 'takeBack' }])).rejects.toThrow(
+      'move 4 (the message is taken back): the message that waits belongs to a process or a run that has ended; the conversation is idle, 1 in the queue',
+    );
+  });
+
   it('brings a move into the middle of a phase, and of the storing of an end', async () => {
     const heard: string[] = [];
     const told = async (...script: Move[]): Promise<PathOutcome> => {

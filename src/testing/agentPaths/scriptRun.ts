@@ -74,7 +74,10 @@ export class ScriptRun {
   #agent: Agent | undefined;
   #conversation: Conversation | undefined;
   #lastResult: RunResult | undefined;
-  #queued: AbortController[] = [];
+  /** The signals of the messages of this process, in the order in which they were sent. */
+  #signals: AbortController[] = [];
+  /** The ids in the log when this process opened it. */
+  #earlierIds: ReadonlySet<string> = new Set();
   readonly #unwatch = watchTimers();
   /** The rejection of an act that nobody awaited. */
   #refusal: unknown;
@@ -98,6 +101,7 @@ export class ScriptRun {
     if (missing.length > 0)
       throw new ConfigurationError(`the agent does not use the world's ${missing.join(' and ')}: ${SPREAD}`);
     await this.world.settled();
+    this.#earlierIds = messageIdsIn(this.log);
   }
 
   /** Continues with a move that is not in the script. */
@@ -254,7 +258,7 @@ export class ScriptRun {
     const controller = new AbortController();
     const { signal } = controller;
     const run = this.conversation.send(text, kind === 'send' ? { signal } : { kind, signal });
-    this.#queued.push(controller);
+    this.#signals.push(controller);
     this.#follow(run);
   }
 
@@ -265,9 +269,15 @@ export class ScriptRun {
     });
   }
 
-  #takeBack(): void {
-    if (this.conversation.queue.length === 0) throw this.#impossible('no message waits');
-    this.#queued.pop()?.abort();
+  async #takeBack(): Promise<void> {
+    const last = this.conversation.queue.at(-1);
+    if (!last) throw this.#impossible('no message waits');
+    // The log has the messages of this process in the order in which they were sent.
+    const ids = [...messageIdsIn(this.log)].filter((id) => !this.#earlierIds.has(id));
+    this.#signals[ids.indexOf(last.messageId)]?.abort();
+    await this.world.settled();
+    const isWaiting = this.conversation.queue.some(({ messageId }) => messageId === last.messageId);
+    if (isWaiting) throw this.#impossible('the message that waits belongs to a process or a run that has ended');
   }
 
   async #crash({ lost }: MoveOf<'crash'>): Promise<void> {
@@ -276,7 +286,7 @@ export class ScriptRun {
       await this.world.toolsEnd();
     }
     this.world.crash();
-    this.#queued = [];
+    this.#signals = [];
     this.#lastResult = undefined;
     await this.begin();
   }
@@ -331,6 +341,12 @@ export class ScriptRun {
     this.#refusal ??= error;
   }
 }
+
+/** Returns the ids of messages, in the order in which the log names them first. */
+const messageIdsIn = (log: readonly LogEntry[]): Set<string> =>
+  new Set(
+    log.flatMap((entry) => (entry.type === 'message-queued' || entry.type === 'user-message' ? [entry.messageId] : [])),
+  );
 
 /** Returns the calls whose last entry is a suspension. */
 function suspendedIn(log: readonly LogEntry[]): Set<string> {
