@@ -3,7 +3,7 @@
  * workers hold it; it is followed, and acts are asked of it. An act that is sent again keeps its id and has one effect.
  */
 import type { Json, LogEntry } from '../../machines/internal.ts';
-import { RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
+import { ConfigurationError, RunchartError, SessionBusyError, thrownMessage } from '../errors.ts';
 import type { Live } from '../live.ts';
 import { errorOfCode } from '../remote/errorOfCode.ts';
 import { type ConversationRow, listedRow } from '../stores/conversationRow.ts';
@@ -31,6 +31,15 @@ export interface RestateStoreOptions {
   hub: LiveHub;
   /** Keeps large contents. */
   store?: BlobStore | undefined;
+}
+
+/** The id as one part of a path. Throws ConfigurationError for an id that would be another path, or none. */
+function pathSegment(id: string): string {
+  // A URL resolves dots also where they are encoded.
+  if (id !== '.' && id !== '..' && !/\p{Surrogate}/u.test(id)) return encodeURIComponent(id);
+  throw new ConfigurationError(
+    `an engine takes ids of well-formed text other than . and .., not ${JSON.stringify(id.slice(0, 40))}`,
+  );
 }
 
 export class RestateStore implements LogStore {
@@ -107,7 +116,7 @@ export class RestateStore implements LogStore {
 
   /** Rejects with `unavailable` where the engine or its workers cannot be reached. */
   async #call<T>(object: string, key: string, handler: string, body?: unknown, requestId?: string): Promise<T> {
-    const url = `${this.#ingress}/${object}/${encodeURIComponent(key)}/${handler}`;
+    const url = `${this.#ingress}/${object}/${pathSegment(key)}/${handler}`;
     const headers: Record<string, string> = { ...(requestId !== undefined && { 'idempotency-key': requestId }) };
     if (body !== undefined) headers['content-type'] = 'application/json';
     let status = '';

@@ -61,6 +61,15 @@ describe('an agent of the engine', () => {
     expect(acts.map(([id]) => id)).toEqual(ids);
   });
 
+  it.each(['.', '..', 'half \ud800'])('refuses the id %j, which no address can contain', async (id) => {
+    const { acts, services } = engine();
+    const agent = restateAgent({ ingress });
+    onTestFinished(() => agent.close());
+    for (const existing of [true, false])
+      await expect(agent.open(id, { existing })).rejects.toMatchObject({ code: 'configuration' });
+    expect([acts, [...services]]).toEqual([[], []]);
+  });
+
   it('opens an existing conversation, and makes none that is to exist', async () => {
     const { acts } = engine('known');
     const agent = restateAgent({ ingress });
