@@ -61,7 +61,11 @@ class Guard {
 
   /** Sets the names of this server. */
   listensOn(port: number): void {
-    for (const host of [HOST, 'localhost']) this.#hosts.add(`${host}:${port}`);
+    for (const host of [HOST, 'localhost']) {
+      this.#hosts.add(`${host}:${port}`);
+      // A browser omits the default port.
+      if (port === 80) this.#hosts.add(host);
+    }
   }
 
   /**

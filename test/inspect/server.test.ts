@@ -42,11 +42,11 @@ const upgrade = (path: string, headers: readonly string[]): string =>
     '\r\n',
   ].join('\r\n');
 
-async function bareServer(): Promise<InspectorServer & { records: RecordLog }> {
+async function bareServer(port = 0): Promise<InspectorServer & { records: RecordLog }> {
   const records = new RecordLog(() => 0);
   const observed = new Observed(records);
   const files = new Map([['/index.html', { mediaType: 'text/html', bytes: Buffer.from('<!doctype html>page') }]]);
-  const options = { port: 0, control: false, version: '0', records, observed, files, stallMs: 1000 };
+  const options = { port, control: false, version: '0', records, observed, files, stallMs: 1000 };
   return Object.assign(kept(await startServer(options)), { records });
 }
 
@@ -60,6 +60,16 @@ describe('access to the server', () => {
       await expect(firstLine(portOf({ url }), 'GET / HTTP/1.1\r\n\r\n', address)).rejects.toThrow(/ECONNREFUSED/);
     }
   });
+
+  it.runIf(process.getuid?.() === 0)(
+    'the default port of http may be missing in the host, as browsers write it',
+    async () => {
+      const { token } = await bareServer(80);
+      const ask = (host: string) => firstLine(80, `GET /?token=${token} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      for (const host of ['127.0.0.1', '127.0.0.1:80', 'localhost']) expect(await ask(host)).toContain(' 200 ');
+      expect(await ask('evil.example')).toContain(' 403 ');
+    },
+  );
 
   it('H-301 H-302 H-303 H-304 a stream needs our host, our origin or none, and the token', async () => {
     const server = await bareServer();
