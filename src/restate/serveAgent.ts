@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type Agent, engineAgentOf } from '../agent.ts';
 import { ConfigurationError, RunchartError, thrownMessage } from '../errors.ts';
 import type { LogStore } from '../stores/logStore.ts';
-import { checkOptionsOf, hasMethods, nonEmptyText, object, whole } from '../validation.ts';
+import { checkOptionsOf, hasMethods, list, nonEmptyText, object, whole } from '../validation.ts';
 import type { BlobStore } from './blobStore.ts';
 import { blobStoreOf, storeValidator } from './blobsOfStore.ts';
 import { engineObjects } from './engineObjects.ts';
@@ -47,12 +47,18 @@ export const hubValidator = {
 
 const optionsValidator = object({
   host: nonEmptyText,
-  port: whole(0),
+  port: {
+    expected: 'a port from 0 to 65535',
+    test: (value: unknown) => whole(0).test(value) && Number(value) <= 65_535,
+  },
   service: {
     expected: 'a name of letters, digits, _ and -, beginning with a letter',
     test: (value: unknown) => typeof value === 'string' && /^[A-Za-z][\w-]*$/.test(value),
   },
-  identityKeys: { expected: 'a list of keys', test: Array.isArray },
+  identityKeys: list(
+    'keys that begin with publickeyv1_',
+    (key) => nonEmptyText.test(key) && `${key}`.startsWith('publickeyv1_'),
+  ),
   hub: hubValidator,
   store: storeValidator,
   admin: nonEmptyText,

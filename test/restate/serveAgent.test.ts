@@ -16,6 +16,9 @@ describe('serveAgent', () => {
     ['a hub without functions', { hub: {} }],
     ['an unknown option', { stores: {} }],
     ['a name with a slash', { service: 'a/b' }],
+    ['a port that does not exist', { port: 65_536 }],
+    ['a key of another kind', { identityKeys: ['ssh-ed25519 AAAA'] }],
+    ['a key that is no text', { identityKeys: [5] }],
   ])('refuses %s', async (_, options) => {
     await expect(serveAgent(createAgent({ model }), options as unknown as ServeOptions)).rejects.toThrow(
       ConfigurationError,
